@@ -1,0 +1,112 @@
+//! Accounts: creator accounts on a platform, connected by a customer.
+
+use crate::wire::{text_enum, written_as_text};
+
+text_enum! {
+    /// What a connected account can be used for.
+    AccountState, "one of active, inactive, reconnect_needed" {
+        /// Calls go through.
+        Active = "active",
+        /// Over the limit of the plan: stored, but calls are refused.
+        Inactive = "inactive",
+        /// The platform refused the credentials; calls still go through, a new import mends it.
+        ReconnectNeeded = "reconnect_needed",
+    }
+}
+
+/// Words that stand where an account's id stands in our paths.
+pub const RESERVED_IDS: &[&str] = &[
+    "accounts",
+    "admin",
+    "auth",
+    "billing",
+    "connect",
+    "console",
+    "docs",
+    "exports",
+    "health",
+    "media",
+    "native",
+    "platforms",
+    "signup",
+    "support-access",
+    "whoami",
+];
+
+/// The longest id that a caller may choose, in bytes.
+pub const CREATOR_ID_BYTES_MAX: usize = 64;
+
+/// The id of an account, chosen by the customer who connects it; unique for that customer.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CreatorId(String);
+
+/// Why a text cannot be the id of an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidCreatorId {
+    /// Empty, or too long.
+    #[error("must have 1 to 64 characters")]
+    Length,
+    /// A character outside the allowed set.
+    #[error("may hold letters, digits, `_`, `.` and `-` only")]
+    Character,
+    /// `.`, `..`, or a word that is part of this service's own paths.
+    #[error("is a reserved word; choose another")]
+    Reserved,
+}
+
+impl CreatorId {
+    /// The id as it was chosen.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::str::FromStr for CreatorId {
+    type Err = InvalidCreatorId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidCreatorId> {
+        if text.is_empty() || text.len() > CREATOR_ID_BYTES_MAX {
+            return Err(InvalidCreatorId::Length);
+        }
+        if !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte)) {
+            return Err(InvalidCreatorId::Character);
+        }
+        let reserved = RESERVED_IDS.iter().any(|word| word.eq_ignore_ascii_case(text));
+        if matches!(text, "." | "..") || reserved {
+            return Err(InvalidCreatorId::Reserved);
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+written_as_text!(CreatorId);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_letters_digits_and_three_marks_are_taken_as_they_are() {
+        for text in ["a", "Ada_1", "x.y-z", &"k".repeat(64)] {
+            assert_eq!(text.parse::<CreatorId>().as_ref().map(CreatorId::as_str), Ok(text));
+        }
+    }
+
+    #[test]
+    fn ids_that_would_confuse_a_path_are_refused() {
+        let cases = [
+            ("", InvalidCreatorId::Length),
+            (&"k".repeat(65), InvalidCreatorId::Length),
+            ("a/b", InvalidCreatorId::Character),
+            ("a b", InvalidCreatorId::Character),
+            ("é", InvalidCreatorId::Character),
+            (".", InvalidCreatorId::Reserved),
+            ("..", InvalidCreatorId::Reserved),
+            ("billing", InvalidCreatorId::Reserved),
+            ("Exports", InvalidCreatorId::Reserved),
+        ];
+        for (text, problem) in cases {
+            assert_eq!(text.parse::<CreatorId>(), Err(problem), "{text:?}");
+        }
+    }
+}

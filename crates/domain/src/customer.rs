@@ -1,0 +1,110 @@
+//! Customers: the form of a mail address and of a password, and where the trial stands.
+
+use crate::wire::{text_enum, written_as_text};
+
+text_enum! {
+    /// Where a customer's trial credits stand.
+    TrialState, "one of none, pending, granted" {
+        /// Created by staff, without a trial.
+        None = "none",
+        /// Started at registration, granted when the address is confirmed.
+        Pending = "pending",
+        /// Granted, once and for all.
+        Granted = "granted",
+    }
+}
+
+/// A mail address in the one form that is stored: ASCII, lower case.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Email(String);
+
+/// A text that is not a mail address we accept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be an address such as ada@example.com, in ASCII, of at most 254 characters")]
+pub struct InvalidEmail;
+
+impl Email {
+    /// The canonical address.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::str::FromStr for Email {
+    type Err = InvalidEmail;
+
+    /// Two spellings that differ in letter case are one address (`reliability.md` F17).
+    fn from_str(text: &str) -> Result<Self, InvalidEmail> {
+        let (local, domain) = text.rsplit_once('@').ok_or(InvalidEmail)?;
+        let printable = text.bytes().all(|byte| byte.is_ascii_graphic());
+        let plain = |part: &str| {
+            !part.contains(['"', '(', ')', ',', ':', ';', '<', '>', '[', '\\', ']', '@'])
+        };
+        let dotted = |part: &str| part.split('.').all(|label| !label.is_empty());
+        let host = domain.split('.').all(|label| {
+            !label.starts_with('-')
+                && !label.ends_with('-')
+                && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        });
+        let named = domain.contains('.') && dotted(domain) && host;
+        let sized = text.len() <= 254 && local.len() <= 64;
+        if printable && plain(local) && dotted(local) && named && sized {
+            Ok(Self(text.to_ascii_lowercase()))
+        } else {
+            Err(InvalidEmail)
+        }
+    }
+}
+
+written_as_text!(Email);
+
+/// The shortest and the longest password, in characters (`reliability.md` 4).
+pub const PASSWORD_CHARS: std::ops::RangeInclusive<usize> = 8..=128;
+
+/// Whether a password has an acceptable length. It is never trimmed, folded or cut.
+pub fn password_length_fits(password: &str) -> bool {
+    PASSWORD_CHARS.contains(&password.chars().count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letter_case_does_not_make_another_address() {
+        let address = "Ada.Lovelace+x@Example.COM".parse::<Email>();
+
+        assert_eq!(address.as_ref().map(Email::as_str), Ok("ada.lovelace+x@example.com"));
+    }
+
+    #[test]
+    fn texts_that_are_no_plain_address_are_refused() {
+        let long = format!("{}@example.com", "a".repeat(65));
+        for text in [
+            "",
+            "ada",
+            "@x.y",
+            "ada@",
+            "ada@x",
+            "a@b@x.y",
+            "ada@x..y",
+            ".ada@x.y",
+            "ada@-x.y",
+            "ada@x.y\r\nBcc: e@v.il",
+            "ada lovelace@x.y",
+            "adà@x.y",
+            "ada@x.y,b@x.y",
+            &long,
+        ] {
+            assert_eq!(text.parse::<Email>(), Err(InvalidEmail), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn passwords_are_counted_in_characters() {
+        assert!(!password_length_fits("1234567"));
+        assert!(password_length_fits("12345678"));
+        assert!(password_length_fits(&"é".repeat(128)));
+        assert!(!password_length_fits(&"é".repeat(129)));
+    }
+}

@@ -1,0 +1,126 @@
+//! Identifiers: a prefix that says what they name, and a body that sorts by the time of creation.
+//!
+//! The body is a UUID of version 7 (RFC 9562) in 32 lower-case hexadecimal digits. Ids are made above
+//! the store from the clock and random bytes that are passed in.
+
+use crate::time::Timestamp;
+
+/// A word that is none of those expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected {expected}")]
+pub struct UnknownWord {
+    /// What would have been right, for people.
+    pub expected: &'static str,
+}
+
+/// An id that does not have the form of its kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected an id that starts with `{prefix}` and ends with 32 hexadecimal digits")]
+pub struct MalformedId {
+    /// The prefix that ids of this kind have.
+    pub prefix: &'static str,
+}
+
+macro_rules! ids {
+    ($($(#[$meta:meta])* $name:ident = $prefix:literal,)+) => {$(
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(uuid::Uuid);
+
+        impl $name {
+            /// What every id of this kind starts with.
+            pub const PREFIX: &'static str = $prefix;
+
+            /// Makes the id of something created at `now`.
+            pub fn new(now: Timestamp, random: [u8; 10]) -> Self {
+                Self(uuid::Builder::from_unix_timestamp_millis(now.unix_millis(), &random).into_uuid())
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(formatter, "{}{}", $prefix, self.0.simple())
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = MalformedId;
+
+            fn from_str(text: &str) -> Result<Self, MalformedId> {
+                parse(text, $prefix).map(Self).ok_or(MalformedId { prefix: $prefix })
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(from)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    )+};
+}
+
+ids! {
+    /// Who registers and pays.
+    CustomerId = "cus_",
+    /// An API key of a customer; it survives the rotation of its secret.
+    KeyId = "key_",
+    /// One native request, from its hold to its end.
+    CallId = "call_",
+    /// One HTTP request to this service, in answers and logs.
+    RequestId = "req_",
+    /// One change of a customer's credits that is not a call.
+    EntryId = "ent_",
+    /// One running server among those that share a database.
+    NodeId = "node_",
+    /// A data key that seals one customer's credentials.
+    DataKeyId = "dek_",
+}
+
+/// The canonical form only: the same id has one spelling, so it can be compared as text.
+fn parse(text: &str, prefix: &str) -> Option<uuid::Uuid> {
+    let body = text.strip_prefix(prefix)?;
+    let canonical =
+        body.len() == 32 && body.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if canonical { uuid::Uuid::try_parse(body).ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_reads_back_as_it_was_written() {
+        let id = KeyId::new(Timestamp::from_unix_micros(1_790_000_000_000_000), [7; 10]);
+
+        let text = id.to_string();
+
+        assert!(text.starts_with("key_") && text.len() == 36, "{text}");
+        assert_eq!(text.parse(), Ok(id));
+    }
+
+    #[test]
+    fn ids_sort_by_the_time_they_were_made() {
+        let early = CallId::new(Timestamp::from_unix_micros(1_000_000), [255; 10]);
+        let late = CallId::new(Timestamp::from_unix_micros(2_000_000), [0; 10]);
+
+        assert!(early < late);
+        assert!(early.to_string() < late.to_string());
+    }
+
+    #[test]
+    fn another_kind_of_id_or_another_spelling_is_refused() {
+        let id = CustomerId::new(Timestamp::from_unix_micros(5_000_000), [3; 10]).to_string();
+
+        assert!(id.parse::<KeyId>().is_err());
+        assert!(id.to_uppercase().parse::<CustomerId>().is_err());
+        assert!(format!("{id}0").parse::<CustomerId>().is_err());
+        assert!("cus_".parse::<CustomerId>().is_err());
+    }
+}

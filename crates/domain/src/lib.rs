@@ -1,0 +1,23 @@
+//! What is true: the words of the product and the rules between them.
+//!
+//! Pure by construction: no async, no I/O, no clock and no randomness of its own. Times and random
+//! bytes are arguments, so that every rule gives the same answer on every node and in every test.
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::arithmetic_side_effects,
+        clippy::float_arithmetic,
+        clippy::wildcard_enum_match_arm
+    )
+)]
+
+pub mod account;
+pub mod charge;
+pub mod credits;
+pub mod customer;
+pub mod id;
+pub mod key;
+pub mod method;
+pub mod platform;
+pub mod time;
+mod wire;

@@ -1,0 +1,148 @@
+//! Points in time and UTC days, as whole numbers.
+
+/// A point in time: microseconds since 1970-01-01T00:00:00Z.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Timestamp(i64);
+
+/// A UTC day: days since 1970-01-01.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Day(i64);
+
+/// Microseconds in a second.
+pub const MICROS_PER_SECOND: i64 = 1_000_000;
+/// Microseconds in a millisecond.
+pub const MICROS_PER_MILLI: i64 = 1_000;
+const SECONDS_PER_DAY: i64 = 86_400;
+const MICROS_PER_DAY: i64 = SECONDS_PER_DAY * MICROS_PER_SECOND;
+
+impl Timestamp {
+    /// From microseconds since the epoch.
+    pub const fn from_unix_micros(micros: i64) -> Self {
+        Self(micros)
+    }
+
+    /// Microseconds since the epoch.
+    pub const fn unix_micros(self) -> i64 {
+        self.0
+    }
+
+    /// Whole milliseconds since the epoch; times before it count as the epoch.
+    pub fn unix_millis(self) -> u64 {
+        u64::try_from(self.0 / MICROS_PER_MILLI).unwrap_or(0)
+    }
+
+    /// Whole seconds since the epoch, rounded down.
+    pub const fn unix_seconds(self) -> i64 {
+        self.0.div_euclid(MICROS_PER_SECOND)
+    }
+
+    /// So many microseconds later; stays at the last representable time.
+    #[must_use]
+    pub const fn plus_micros(self, micros: i64) -> Self {
+        Self(self.0.saturating_add(micros))
+    }
+
+    /// So many seconds later (earlier when negative); stays at the last representable time.
+    #[must_use]
+    pub const fn plus_seconds(self, seconds: i64) -> Self {
+        self.plus_micros(seconds.saturating_mul(MICROS_PER_SECOND))
+    }
+
+    /// Microseconds from `earlier` to this time.
+    pub const fn micros_since(self, earlier: Self) -> i64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// The UTC day it lies in.
+    pub const fn day(self) -> Day {
+        Day(self.0.div_euclid(MICROS_PER_DAY))
+    }
+
+    /// RFC 3339 in UTC with microseconds, such as `2026-11-21T04:13:42.000000Z`.
+    pub fn to_rfc3339(self) -> String {
+        let time = jiff::Timestamp::from_microsecond(self.0).unwrap_or(if self.0 < 0 {
+            jiff::Timestamp::MIN
+        } else {
+            jiff::Timestamp::MAX
+        });
+        format!("{time:.6}")
+    }
+
+    /// Reads RFC 3339 with a zone.
+    pub fn from_rfc3339(text: &str) -> Option<Self> {
+        text.parse::<jiff::Timestamp>().ok().map(|time| Self(time.as_microsecond()))
+    }
+}
+
+impl Day {
+    /// From days since 1970-01-01.
+    pub const fn from_number(days: i64) -> Self {
+        Self(days)
+    }
+
+    /// Days since 1970-01-01.
+    pub const fn number(self) -> i64 {
+        self.0
+    }
+
+    /// Its first instant.
+    pub const fn start(self) -> Timestamp {
+        Timestamp(self.0.saturating_mul(MICROS_PER_DAY))
+    }
+
+    /// So many days later (earlier when negative).
+    #[must_use]
+    pub const fn plus_days(self, days: i64) -> Self {
+        Self(self.0.saturating_add(days))
+    }
+}
+
+impl std::fmt::Display for Timestamp {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.to_rfc3339())
+    }
+}
+
+impl std::fmt::Display for Day {
+    /// `YYYY-MM-DD`.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let text = self.start().to_rfc3339();
+        formatter.write_str(text.split_once('T').map_or(text.as_str(), |(date, _)| date))
+    }
+}
+
+impl serde::Serialize for Timestamp {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl serde::Serialize for Day {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_and_read_as_rfc3339() {
+        let time = Timestamp::from_unix_micros(1_795_234_422_000_001);
+
+        assert_eq!(time.to_rfc3339(), "2026-11-21T04:13:42.000001Z");
+        assert_eq!(Timestamp::from_rfc3339("2026-11-21T05:13:42.000001+01:00"), Some(time));
+        assert_eq!(Timestamp::from_rfc3339("2026-11-21T05:13:42"), None);
+    }
+
+    #[test]
+    fn a_day_begins_at_midnight_utc() {
+        let midnight = Timestamp::from_rfc3339("2026-11-21T00:00:00Z").unwrap();
+
+        assert_eq!(midnight.day().to_string(), "2026-11-21");
+        assert_eq!(midnight.plus_micros(-1).day().to_string(), "2026-11-20");
+        assert_eq!(midnight.day().start(), midnight);
+        assert_eq!(Timestamp::from_unix_micros(-1).day(), Day::from_number(-1));
+    }
+}
