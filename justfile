@@ -1,0 +1,59 @@
+# Every daily command; CI runs the same scripts. `just` lists them. (`just` comes with `scripts/tools`.)
+
+tools := `scripts/tools`
+export PATH := tools + ":" + env("PATH")
+
+_default:
+    @just --list --unsorted
+
+# Everything that CI checks
+check:
+    scripts/test
+
+# Format the code
+fmt:
+    cargo fmt --all
+
+# What CI says about style and habits
+lint:
+    scripts/test lint
+
+# All tests on SQLite (all of it, or those that match): nothing needs to be installed
+test *filter:
+    cargo nextest run --workspace {{ filter }}
+
+# All tests on SQLite and on a PostgreSQL started for them
+test-postgres *filter:
+    scripts/postgres run -- cargo nextest run --workspace {{ filter }}
+
+# Take over what tests say about snapshots and written documents; then read the diff
+accept:
+    INSTA_UPDATE=always cargo nextest run --workspace --no-fail-fast
+
+# The sandbox, started, called, restarted and killed
+smoke:
+    scripts/test smoke
+
+# The code's documentation
+doc:
+    cargo doc --workspace --no-deps --open
+
+# Which dependencies are allowed, and to whom
+deny:
+    scripts/test dependencies
+
+# Spelling
+typos:
+    scripts/test spelling
+
+# The gateway with simulated platforms on this machine
+sandbox *arguments:
+    cargo run --release -- sandbox {{ arguments }}
+
+# The service
+serve *arguments:
+    cargo run --release -- serve {{ arguments }}
+
+# Bring a database up to date
+migrate *arguments:
+    cargo run --release -- migrate {{ arguments }}
