@@ -1,0 +1,142 @@
+//! Rules for who depends on whom. What `deny.toml` says about crates of others is checked by cargo-deny.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::assert_tidy;
+use crate::tree;
+
+/// Which of our crates each of our crates may use.
+const OURS: [(&str, &[&str]); 8] = [
+    ("domain", &[]),
+    ("catalog", &["domain"]),
+    ("store", &["domain"]),
+    ("clients", &["domain", "catalog"]),
+    ("tabular", &[]),
+    ("server", &["domain", "catalog", "store", "clients", "tabular"]),
+    ("simulators", &[]),
+    ("cli", &["domain", "catalog", "store", "clients", "tabular", "server", "simulators"]),
+];
+
+/// What the pure crates may use: nothing that waits, reads, writes, tells the time or throws dice.
+const PURE: [(&str, &[&str]); 2] = [
+    ("domain", &["jiff", "serde", "sha2", "thiserror", "uuid", "zeroize"]),
+    ("catalog", &["domain", "serde", "serde_json", "thiserror", "toml"]),
+];
+
+/// A line of a manifest.
+struct Dependency {
+    package: String,
+    name: String,
+    for_tests: bool,
+}
+
+impl Dependency {
+    fn finding(&self, problem: &str) -> String {
+        format!("crates/{}/Cargo.toml: {}: {problem}", self.package, self.name)
+    }
+}
+
+#[test]
+fn our_crates_use_each_other_in_one_direction() {
+    let crates = tree::crates();
+    let mut findings = Vec::new();
+    for name in &crates {
+        if !OURS.iter().any(|(package, _)| package == name) {
+            findings
+                .push(format!("crates/{name}: say here and in ARCHITECTURE.md whom it may use"));
+        }
+    }
+    for dependency in dependencies().iter().filter(|dependency| !dependency.for_tests) {
+        let allowed = OURS.iter().find(|(package, _)| *package == dependency.package);
+        let allowed = allowed.map_or(&[] as &[&str], |(_, allowed)| allowed);
+        if crates.contains(&dependency.name) && !allowed.contains(&dependency.name.as_str()) {
+            findings.push(dependency.finding("this direction is not allowed; see ARCHITECTURE.md"));
+        }
+    }
+    assert_tidy(&findings);
+}
+
+#[test]
+fn pure_crates_stay_pure() {
+    let mut findings = Vec::new();
+    for dependency in dependencies().iter().filter(|dependency| !dependency.for_tests) {
+        for (_, allowed) in PURE.iter().filter(|(package, _)| *package == dependency.package) {
+            if !allowed.contains(&dependency.name.as_str()) {
+                findings
+                    .push(dependency.finding("this crate is pure; put the work into another one"));
+            }
+        }
+    }
+    assert_tidy(&findings);
+}
+
+#[test]
+fn every_dependency_is_used() {
+    let files = tree::rust_files();
+    let mut findings = Vec::new();
+    for dependency in dependencies() {
+        let folder = format!("crates/{}/", dependency.package);
+        let ident = dependency.name.replace('-', "_");
+        let mut own = files.iter().filter(|file| file.path.starts_with(&folder));
+        // The rules themselves are a test of this crate, and are not among the files that they read.
+        let is_this = dependency.package == "cli" && ident == "serde_json";
+        if dependency.name != dependency.package
+            && !is_this
+            && !own.any(|file| uses(&file.text, &ident))
+        {
+            findings.push(dependency.finding("nothing in this crate uses it: remove it"));
+        }
+    }
+    assert_tidy(&findings);
+}
+
+#[test]
+fn every_shared_version_is_used() {
+    let manifest = std::fs::read_to_string(tree::root().join("Cargo.toml")).unwrap();
+    let shared = manifest.lines().skip_while(|line| *line != "[workspace.dependencies]").skip(1);
+    let shared = shared.take_while(|line| !line.starts_with('['));
+    let names: Vec<&str> = shared.filter_map(|line| Some(line.split_once(" = ")?.0)).collect();
+    assert!(names.contains(&"domain"), "the list of shared versions was not found");
+    let used: Vec<String> = dependencies().into_iter().map(|dependency| dependency.name).collect();
+    let unused = names.iter().filter(|name| !used.iter().any(|other| other == *name));
+    let findings: Vec<String> =
+        unused.map(|name| format!("Cargo.toml: {name}: no crate uses it: remove it")).collect();
+    assert_tidy(&findings);
+}
+
+/// Whether the text names the crate: `name::…`, `use name`, or `name!`.
+fn uses(text: &str, ident: &str) -> bool {
+    text.match_indices(ident).any(|(start, _)| {
+        let before = text[..start].chars().next_back();
+        let after = &text[start + ident.len()..];
+        let begins = before.is_none_or(|letter| !letter.is_alphanumeric() && letter != '_');
+        begins && (after.starts_with("::") || after.starts_with(';') || after.starts_with(" as "))
+    })
+}
+
+/// Every dependency of every crate of ours, as their manifests name them.
+fn dependencies() -> Vec<Dependency> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(tree::root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    packages.iter().flat_map(dependencies_of).collect()
+}
+
+fn dependencies_of(package: &Value) -> Vec<Dependency> {
+    let dependencies = package["dependencies"].as_array().unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let dependency = |value: &Value| Dependency {
+        package: text(&package["name"]),
+        name: text(&value["name"]),
+        for_tests: value["kind"] == "dev",
+    };
+    dependencies.iter().map(dependency).collect()
+}
