@@ -1,1 +1,20 @@
-//! Placeholder.
+//! What stands in for those we call: the four creator platforms, over one generated world. It
+//! shares no types with the gateway; the wire is the contract.
+
+mod clock;
+mod control;
+mod journal;
+mod lines;
+mod mount;
+mod platform;
+mod request_log;
+mod running;
+mod service;
+mod settings;
+mod shelf;
+mod world;
+
+pub use clock::Clock;
+pub use platform::DemoAccount;
+pub use running::{Running, StartError, demo_accounts, router, start};
+pub use settings::Settings;

@@ -1,0 +1,283 @@
+//! A platform in its place: the world and the writings of its creators, its log and its journal.
+//! [`Mount::pass`] is the one way a request takes through a platform.
+
+use std::io;
+use std::path::Path;
+use std::sync::{PoisonError, RwLock};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode};
+use serde_json::Value;
+
+use crate::clock::Clock;
+use crate::journal::Entry;
+use crate::lines::Lines;
+use crate::platform::answer::{Answer, Outcome, Refusal};
+use crate::platform::call::Call;
+use crate::platform::routes::{Found, Handler, Route, Routes, parse_pairs};
+use crate::platform::{CREATORS, DemoAccount, EMPTY_CREATOR, Incoming, Platform, State};
+use crate::request_log::{Arrival, RequestLog};
+use crate::settings::Settings;
+use crate::shelf::Shelf;
+use crate::world::World;
+
+/// One platform with all it keeps.
+pub(crate) struct Mount {
+    pub(crate) platform: Box<dyn Platform>,
+    pub(crate) accounts: Vec<DemoAccount>,
+    pub(crate) log: RequestLog,
+    routes: Routes,
+    worlds: [World; CREATORS],
+    state: RwLock<State>,
+    journal: Lines,
+    clock: Clock,
+}
+
+/// A request to a platform, read whole.
+pub(crate) struct Request {
+    pub(crate) method: Method,
+    /// As sent, without the prefix of the simulators, with a leading slash.
+    pub(crate) path_and_query: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// What is left of a request once its sender is known; a journal entry holds the same.
+struct Known<'a> {
+    route: &'a Route,
+    params: Vec<(&'static str, String)>,
+    query: Option<&'a str>,
+    creator: Option<usize>,
+    body: &'a Bytes,
+    content_type: Option<&'a str>,
+    now_ms: i64,
+}
+
+impl Mount {
+    /// Opens the log and the journal and does again what the journal says.
+    pub(crate) fn open(platform: Box<dyn Platform>, settings: &Settings) -> io::Result<Self> {
+        let data = settings.data.as_deref();
+        let file = |kind: &str| {
+            data.map(|folder: &Path| folder.join(format!("{kind}-{}.jsonl", platform.name())))
+        };
+        let world = |creator: usize| {
+            let fans = if creator == EMPTY_CREATOR { 0 } else { settings.subscribers };
+            World::new(settings.seed, creator as u64, fans)
+        };
+        let mount = Self {
+            accounts: platform.accounts(),
+            routes: platform.routes(),
+            log: RequestLog::open(file("requests").as_deref())?,
+            journal: Lines::open(file("journal").as_deref())?,
+            worlds: std::array::from_fn(world),
+            state: RwLock::new(State::default()),
+            clock: settings.clock.clone(),
+            platform,
+        };
+        mount.replay()?;
+        Ok(mount)
+    }
+
+    /// Writes the request down, finds out who sent it, and answers it. Whatever is to go wrong on
+    /// purpose goes wrong here: no request takes another way.
+    pub(crate) fn pass(&self, request: &Request) -> io::Result<Answer> {
+        let now_ms = self.clock.now_ms();
+        let (path, query) = split_query(&request.path_and_query);
+        let incoming = Incoming {
+            method: &request.method,
+            path_and_query: &request.path_and_query,
+            headers: &request.headers,
+            now_ms,
+        };
+        let found = match path.strip_prefix(self.platform.base()) {
+            Some(rest) => self.routes.find(&request.method, rest),
+            None => Found::Nothing,
+        };
+        let sender = self.sender(&incoming, &found);
+        let seq = self.log.arrived(self.arrival(request, now_ms, sender.as_ref().ok()))?;
+        let answer = match sender {
+            Err(refusal) => self.platform.refuse(&refusal),
+            Ok(creator) => match found {
+                Found::Nothing => self.platform.refuse(&Refusal::not_found("Route")),
+                Found::OtherMethods => self.platform.refuse(&Refusal::method_not_allowed()),
+                Found::Route(route, params) => {
+                    let body = &request.body;
+                    let content_type = text_header(request, "content-type");
+                    let known = Known { route, params, query, creator, body, content_type, now_ms };
+                    self.answer(known, request)?
+                }
+            },
+        };
+        self.log.answered(seq, answer.status.as_u16())?;
+        Ok(answer)
+    }
+
+    /// Forgets all that was written and asked.
+    pub(crate) fn reset(&self) -> io::Result<()> {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        *state = State::default();
+        self.journal.clear()?;
+        self.log.clear()
+    }
+
+    /// All routes as method and template.
+    pub(crate) fn routes(&self) -> impl Iterator<Item = (&Method, &'static str)> {
+        self.routes.list()
+    }
+
+    /// The creator who sent it; `None` for a route that needs no credentials.
+    fn sender(&self, incoming: &Incoming<'_>, found: &Found<'_>) -> Result<Option<usize>, Refusal> {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        if let Found::Route(route, _) = found
+            && matches!(route.handler, Handler::Open(_))
+        {
+            return Ok(None);
+        }
+        let creator = self.platform.authenticate(incoming, &state)?;
+        if let Found::Route(route, _) = found {
+            self.platform.authorize(incoming, &state, route)?;
+        }
+        Ok(Some(creator))
+    }
+
+    fn arrival(&self, request: &Request, at_ms: i64, sender: Option<&Option<usize>>) -> Arrival {
+        let (path, query) = split_query(&request.path_and_query);
+        let account = sender.copied().flatten().and_then(|creator| self.accounts.get(creator));
+        let call_id = text_header(request, "x-call-id");
+        Arrival {
+            seq: 0,
+            at_ms,
+            method: request.method.as_str().to_owned(),
+            path: path.to_owned(),
+            query: query.map(str::to_owned),
+            call_id: call_id.map(str::to_owned),
+            creator: account.map(|account| account.creator_id.to_owned()),
+            write: request.method != Method::GET,
+            status: None,
+        }
+    }
+
+    fn answer(&self, known: Known<'_>, request: &Request) -> io::Result<Answer> {
+        let json_sent =
+            known.content_type.is_some_and(|content_type| content_type.contains("json"));
+        if json_sent
+            && !known.body.is_empty()
+            && serde_json::from_slice::<serde::de::IgnoredAny>(known.body).is_err()
+        {
+            return Ok(self.platform.refuse(&Refusal::bad_request("The body is not valid JSON")));
+        }
+        if let Handler::Read(handler) = known.route.handler {
+            let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+            return Ok(self.finish(self.read(handler, &known, &state)));
+        }
+        // The journal is written under the lock, so that it has the order in which things happened.
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let answer = self.finish(self.write(&known, &mut state));
+        if answer.status < StatusCode::BAD_REQUEST {
+            let (path, query) = split_query(&request.path_and_query);
+            let mut entry = Entry {
+                creator: known.creator,
+                method: request.method.as_str().to_owned(),
+                path: path.to_owned(),
+                query: query.map(str::to_owned),
+                content_type: known.content_type.map(str::to_owned),
+                body: String::new(),
+                body_hex: String::new(),
+                at_ms: known.now_ms,
+                status: answer.status.as_u16(),
+            };
+            entry.set_body(known.body);
+            self.journal.append(&entry)?;
+        }
+        Ok(answer)
+    }
+
+    fn finish(&self, outcome: Outcome) -> Answer {
+        match outcome {
+            Ok(answer) => self.platform.dress(answer),
+            Err(refusal) => self.platform.refuse(&refusal),
+        }
+    }
+
+    fn read(
+        &self,
+        handler: fn(&Call<'_>, &Shelf) -> Outcome,
+        known: &Known<'_>,
+        state: &State,
+    ) -> Outcome {
+        let creator = known.creator.unwrap_or_default();
+        let (Some(world), Some(shelf)) = (self.worlds.get(creator), state.creators.get(creator))
+        else {
+            return Err(Refusal::not_found("Account"));
+        };
+        handler(&known.call(world), shelf)
+    }
+
+    fn write(&self, known: &Known<'_>, state: &mut State) -> Outcome {
+        let creator = known.creator.unwrap_or_default();
+        let (Some(world), Some(shelf)) =
+            (self.worlds.get(creator), state.creators.get_mut(creator))
+        else {
+            return Err(Refusal::not_found("Account"));
+        };
+        let call = known.call(world);
+        match known.route.handler {
+            Handler::Read(handler) => handler(&call, shelf),
+            Handler::Write(handler) => handler(&call, shelf),
+            Handler::Open(handler) => handler(&call, &mut state.shared),
+        }
+    }
+
+    fn replay(&self) -> io::Result<()> {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        for entry in self.journal.read::<Entry>()? {
+            let body = Bytes::from(entry.body());
+            let method = Method::from_bytes(entry.method.as_bytes()).unwrap_or_default();
+            let rest = entry.path.strip_prefix(self.platform.base()).unwrap_or_default();
+            let Found::Route(route, params) = self.routes.find(&method, rest) else {
+                tracing::warn!(path = entry.path, "the journal has a route that is gone");
+                continue;
+            };
+            let known = Known {
+                route,
+                params,
+                query: entry.query.as_deref(),
+                creator: entry.creator,
+                body: &body,
+                content_type: entry.content_type.as_deref(),
+                now_ms: entry.at_ms,
+            };
+            let answer = self.finish(self.write(&known, &mut state));
+            if answer.status.as_u16() != entry.status {
+                let (path, status) = (&entry.path, answer.status.as_u16());
+                tracing::warn!(path, status, "a write of the journal has another outcome now");
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Known<'_> {
+    fn call<'b>(&'b self, world: &'b World) -> Call<'b> {
+        Call {
+            world,
+            now_ms: self.now_ms,
+            params: self.params.clone(),
+            query: self.query.map(parse_pairs).unwrap_or_default(),
+            body: serde_json::from_slice(self.body).unwrap_or(Value::Null),
+            raw_body: self.body,
+            content_type: self.content_type,
+        }
+    }
+}
+
+fn text_header<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
+    request.headers.get(name)?.to_str().ok()
+}
+
+fn split_query(path_and_query: &str) -> (&str, Option<&str>) {
+    match path_and_query.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (path_and_query, None),
+    }
+}

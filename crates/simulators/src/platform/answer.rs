@@ -1,0 +1,77 @@
+//! What a handler gives back.
+
+use http::StatusCode;
+use serde_json::Value;
+
+/// An answer: a status and, unless it is empty, JSON.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) body: Option<Value>,
+}
+
+impl Answer {
+    /// 200 with this JSON.
+    pub(crate) fn ok(body: Value) -> Self {
+        Self { status: StatusCode::OK, body: Some(body) }
+    }
+
+    /// 201 with this JSON.
+    pub(crate) fn created(body: Value) -> Self {
+        Self { status: StatusCode::CREATED, body: Some(body) }
+    }
+
+    /// 204.
+    pub(crate) fn empty() -> Self {
+        Self { status: StatusCode::NO_CONTENT, body: None }
+    }
+}
+
+/// Why something was not done. The platform turns it into its own shape of an error.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal {
+    pub(crate) status: StatusCode,
+    /// A stable word, such as `not_found`.
+    pub(crate) code: &'static str,
+    /// A sentence for people.
+    pub(crate) message: String,
+}
+
+/// What every handler returns.
+pub(crate) type Outcome = Result<Answer, Refusal>;
+
+impl Refusal {
+    pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code, message: message.into() }
+    }
+
+    /// 400: the request makes no sense.
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad_request", message)
+    }
+
+    /// 401: the credentials are missing or wrong.
+    pub(crate) fn unauthorized(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
+    }
+
+    /// 403: this account may not.
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "forbidden", message)
+    }
+
+    /// 404: there is no such thing.
+    pub(crate) fn not_found(what: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", format!("{what} not found"))
+    }
+
+    /// 405: the path is known, the method is not.
+    pub(crate) fn method_not_allowed() -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "Method not allowed")
+    }
+
+    /// 409: the thing is not in a state for this.
+    pub(crate) fn conflict(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, "conflict", message)
+    }
+}

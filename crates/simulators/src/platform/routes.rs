@@ -1,0 +1,261 @@
+//! The routes of a platform and how a path finds its one.
+
+use http::Method;
+
+use super::answer::Outcome;
+use super::call::Call;
+use crate::shelf::Shelf;
+
+/// Looks only; many may run at once.
+pub(crate) type ReadHandler = fn(&Call<'_>, &Shelf) -> Outcome;
+
+/// May change the shelf. It checks first and changes last: a refused write leaves no trace, for
+/// only accepted writes (status below 400) are journaled.
+pub(crate) type WriteHandler = fn(&Call<'_>, &mut Shelf) -> Outcome;
+
+/// What a route does.
+#[derive(Clone, Copy)]
+pub(crate) enum Handler {
+    Read(ReadHandler),
+    Write(WriteHandler),
+    /// As `Write`, but without credentials and on the shelf that belongs to no creator.
+    Open(WriteHandler),
+}
+
+/// A method and a path template such as `chats/{chat_id}/messages`. A template keeps its trailing
+/// slash, and a path must have it too.
+pub(crate) struct Route {
+    pub(crate) method: Method,
+    pub(crate) template: &'static str,
+    pub(crate) handler: Handler,
+    /// The OAuth scopes it needs; empty on platforms without scopes.
+    pub(crate) scopes: &'static [&'static str],
+    segments: Vec<Segment>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Segment {
+    Literal(&'static str),
+    Open(&'static str),
+}
+
+/// All routes of a platform.
+#[derive(Default)]
+pub(crate) struct Routes {
+    routes: Vec<Route>,
+    scopes: &'static [&'static str],
+}
+
+/// What is at a path.
+pub(crate) enum Found<'a> {
+    Route(&'a Route, Vec<(&'static str, String)>),
+    OtherMethods,
+    Nothing,
+}
+
+impl Routes {
+    /// Adds a route that only looks.
+    pub(crate) fn read(self, method: Method, template: &'static str, handler: ReadHandler) -> Self {
+        self.add(method, template, Handler::Read(handler))
+    }
+
+    /// Adds a GET route.
+    pub(crate) fn get(self, template: &'static str, handler: ReadHandler) -> Self {
+        self.read(Method::GET, template, handler)
+    }
+
+    /// Adds a route that changes something.
+    pub(crate) fn write(
+        self,
+        method: Method,
+        template: &'static str,
+        handler: WriteHandler,
+    ) -> Self {
+        self.add(method, template, Handler::Write(handler))
+    }
+
+    /// Adds a POST route that changes something.
+    pub(crate) fn post(self, template: &'static str, handler: WriteHandler) -> Self {
+        self.write(Method::POST, template, handler)
+    }
+
+    /// Adds a route without credentials; its handler gets the shelf that belongs to no creator.
+    pub(crate) fn open(
+        self,
+        method: Method,
+        template: &'static str,
+        handler: WriteHandler,
+    ) -> Self {
+        self.add(method, template, Handler::Open(handler))
+    }
+
+    /// The routes added after this need these scopes.
+    pub(crate) fn scopes(mut self, scopes: &'static [&'static str]) -> Self {
+        self.scopes = scopes;
+        self
+    }
+
+    /// Adds all routes of a group.
+    pub(crate) fn group(self, add: fn(Self) -> Self) -> Self {
+        add(self)
+    }
+
+    /// The route for a path without leading slash; literal segments win over open ones.
+    pub(crate) fn find(&self, method: &Method, path: &str) -> Found<'_> {
+        let segments: Vec<&str> = path.split('/').collect();
+        let matching = self.routes.iter().filter(|route| route.matches(&segments));
+        let mut other_methods = false;
+        let mut best: Option<&Route> = None;
+        for route in matching {
+            if route.method != *method {
+                other_methods = true;
+            } else if best.is_none_or(|best| route.is_more_literal_than(best)) {
+                best = Some(route);
+            }
+        }
+        match best {
+            Some(route) => Found::Route(route, route.params(&segments)),
+            None if other_methods => Found::OtherMethods,
+            None => Found::Nothing,
+        }
+    }
+
+    /// All routes as method and template.
+    pub(crate) fn list(&self) -> impl Iterator<Item = (&Method, &'static str)> {
+        self.routes.iter().map(|route| (&route.method, route.template))
+    }
+
+    fn add(mut self, method: Method, template: &'static str, handler: Handler) -> Self {
+        let segments = template.split('/').map(Segment::parse).collect();
+        let scopes = self.scopes;
+        self.routes.push(Route { method, template, handler, scopes, segments });
+        self
+    }
+}
+
+impl Route {
+    fn matches(&self, segments: &[&str]) -> bool {
+        self.segments.len() == segments.len()
+            && self.segments.iter().zip(segments).all(|(segment, given)| match segment {
+                Segment::Literal(literal) => literal == given,
+                Segment::Open(_) => !given.is_empty(),
+            })
+    }
+
+    /// Compared from the left, the route with the first literal where the other is open.
+    fn is_more_literal_than(&self, other: &Self) -> bool {
+        let openness = |route: &Self| -> Vec<bool> {
+            route.segments.iter().map(|segment| matches!(segment, Segment::Open(_))).collect()
+        };
+        openness(self) < openness(other)
+    }
+
+    fn params(&self, segments: &[&str]) -> Vec<(&'static str, String)> {
+        let pairs = self.segments.iter().zip(segments);
+        let open = pairs.filter_map(|(segment, given)| match segment {
+            Segment::Literal(_) => None,
+            Segment::Open(name) => Some((*name, percent_decode(given, Plus::Kept))),
+        });
+        open.collect()
+    }
+}
+
+impl Segment {
+    fn parse(text: &'static str) -> Self {
+        match text.strip_prefix('{').and_then(|name| name.strip_suffix('}')) {
+            Some(name) => Self::Open(name),
+            None => Self::Literal(text),
+        }
+    }
+}
+
+/// What a plus sign means: itself in paths, a space in queries and forms.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Plus {
+    Kept,
+    Space,
+}
+
+/// The pairs of a query or a form, decoded.
+pub(crate) fn parse_pairs(text: &str) -> Vec<(String, String)> {
+    let pairs = text.split('&').filter(|pair| !pair.is_empty());
+    let split = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+    split
+        .map(|(key, value)| (percent_decode(key, Plus::Space), percent_decode(value, Plus::Space)))
+        .collect()
+}
+
+/// Text that is not valid percent encoding stays as it is.
+fn percent_decode(text: &str, plus: Plus) -> String {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let escaped = (*first == b'%').then(|| after.split_at_checked(2)).flatten();
+        let byte = escaped.and_then(|(digits, behind)| {
+            let digits = std::str::from_utf8(digits).ok()?;
+            let plain = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+            Some((u8::from_str_radix(digits, 16).ok().filter(|_| plain)?, behind))
+        });
+        match byte {
+            Some((byte, behind)) => {
+                decoded.push(byte);
+                rest = behind;
+            }
+            None => {
+                decoded.push(if *first == b'+' && plus == Plus::Space { b' ' } else { *first });
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&decoded).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::platform::answer::Answer;
+
+    fn nothing(_: &Call<'_>, _: &Shelf) -> Outcome {
+        Ok(Answer::ok(json!(null)))
+    }
+
+    fn template(routes: &Routes, path: &str) -> Option<&'static str> {
+        match routes.find(&Method::GET, path) {
+            Found::Route(route, _) => Some(route.template),
+            Found::OtherMethods | Found::Nothing => None,
+        }
+    }
+
+    #[test]
+    fn literal_segments_win_and_trailing_slashes_count() {
+        let routes = Routes::default()
+            .get("chats/{chat}", nothing)
+            .get("chats/unread", nothing)
+            .get("mass/", nothing)
+            .read(Method::POST, "chats", nothing);
+
+        assert_eq!(template(&routes, "chats/unread"), Some("chats/unread"));
+        assert_eq!(template(&routes, "chats/7"), Some("chats/{chat}"));
+        assert_eq!(template(&routes, "chats/"), None);
+        assert_eq!(template(&routes, "mass/"), Some("mass/"));
+        assert_eq!(template(&routes, "mass"), None);
+        assert!(matches!(routes.find(&Method::GET, "chats"), Found::OtherMethods));
+        assert!(matches!(routes.find(&Method::GET, "elsewhere"), Found::Nothing));
+    }
+
+    #[test]
+    fn queries_and_open_segments_are_decoded() {
+        let pairs = parse_pairs("name=a+b%20c&broken=%zz&flag&sign=1%2B1");
+        let expected = [("name", "a b c"), ("broken", "%zz"), ("flag", ""), ("sign", "1+1")];
+        let expected = expected.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(pairs, expected);
+
+        let routes = Routes::default().get("folders/{name}", nothing);
+        let Found::Route(_, params) = routes.find(&Method::GET, "folders/a%2Fb+c") else {
+            panic!("the route was not found");
+        };
+        assert_eq!(params, [("name", "a/b+c".to_owned())]);
+    }
+}

@@ -1,0 +1,47 @@
+//! What the simulators are started with.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use crate::clock::Clock;
+
+/// Everything that can be chosen about the simulated platforms.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where to listen; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// The folder of the request logs and journals; it is made if it is missing. `None` keeps
+    /// both in memory, and all that was written is gone when the process ends.
+    pub data: Option<PathBuf>,
+    /// What the world is generated from: the same seed gives the same world.
+    pub seed: u64,
+    /// How many subscribers each demo account has, up to 5,000,000. They are computed when they
+    /// are asked for, so a large number costs no memory.
+    pub subscribers: u64,
+    /// The key that `platform_beta` signatures are made with.
+    pub beta_signing_key: String,
+    /// The only `X-Client-Id` that `platform_beta` accepts.
+    pub beta_client_id: String,
+    /// The only `X-Client-Version` that `platform_beta` accepts.
+    pub beta_client_version: String,
+    /// The only `X-Api-Version` that `platform_delta` accepts.
+    pub delta_version: String,
+    /// Where the time comes from.
+    pub clock: Clock,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            data: None,
+            seed: 1,
+            subscribers: 240,
+            beta_signing_key: "sandbox-signing-key".to_owned(),
+            beta_client_id: "sandbox-client".to_owned(),
+            beta_client_version: "1.0.0".to_owned(),
+            delta_version: "2025-06-26".to_owned(),
+            clock: Clock::system(),
+        }
+    }
+}

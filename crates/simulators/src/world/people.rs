@@ -1,0 +1,252 @@
+//! Creators, fans, and other creators (peers) whom a creator may follow.
+
+use super::dice::mix;
+use super::series::Series;
+use super::words::{COUNTRIES, FIRST_NAMES, LAST_NAMES};
+use super::{DAY_MS, EPOCH_MS, HOUR_MS, MINUTE_MS, World, signed};
+
+const FAN: u64 = 1;
+const PEER: u64 = 2;
+const LIST: u64 = 3;
+
+/// How many fans of five are active, and which.
+const ACTIVE: &[u64] = &[0, 1, 2, 3];
+
+/// How many peers there are; a creator follows some of them.
+pub(crate) const PEERS: u64 = 60;
+
+/// Somebody who subscribed at least once.
+#[derive(Clone, Debug)]
+pub(crate) struct Fan {
+    pub(crate) index: u64,
+    pub(crate) name: String,
+    /// Lower-case letters and digits; unique among the fans of a creator.
+    pub(crate) username: String,
+    pub(crate) country: &'static str,
+    pub(crate) subscribed_at_ms: i64,
+    pub(crate) expires_at_ms: i64,
+    pub(crate) last_seen_at_ms: i64,
+    /// The subscription has not ended.
+    pub(crate) active: bool,
+    /// The subscription will renew itself.
+    pub(crate) renews: bool,
+    pub(crate) online: bool,
+    /// The index of the tier, 0..3.
+    pub(crate) tier: u64,
+    pub(crate) price_cents: i64,
+    pub(crate) spent_subscriptions_cents: i64,
+    pub(crate) spent_tips_cents: i64,
+    pub(crate) spent_messages_cents: i64,
+    pub(crate) spent_posts_cents: i64,
+}
+
+impl Fan {
+    /// All that the fan ever paid, before the platform's share.
+    pub(crate) fn spent_cents(&self) -> i64 {
+        self.spent_subscriptions_cents
+            + self.spent_tips_cents
+            + self.spent_messages_cents
+            + self.spent_posts_cents
+    }
+}
+
+/// A named list of fans that the creator keeps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FanList {
+    pub(crate) index: u64,
+    pub(crate) name: &'static str,
+    pub(crate) created_at_ms: i64,
+    /// Which fans are on it, by index.
+    pub(crate) members: Series,
+}
+
+/// Another creator of the platform.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) index: u64,
+    pub(crate) name: String,
+    pub(crate) username: String,
+    pub(crate) price_cents: i64,
+    pub(crate) followed_at_ms: i64,
+}
+
+impl World {
+    /// The display name of the creator itself.
+    pub(crate) fn creator_name(&self) -> &'static str {
+        match self.creator {
+            0 => "Demo Creator",
+            1 => "Nova Lind",
+            2 => "Ruby Castro",
+            _ => "Fresh Start",
+        }
+    }
+
+    /// The username of the creator itself.
+    pub(crate) fn creator_username(&self) -> &'static str {
+        match self.creator {
+            0 => "demo",
+            1 => "novalind",
+            2 => "rubycastro",
+            _ => "freshstart",
+        }
+    }
+
+    /// When the creator joined.
+    pub(crate) fn creator_joined_at_ms(&self) -> i64 {
+        EPOCH_MS - 900 * DAY_MS - signed(self.creator) * 37 * DAY_MS
+    }
+
+    /// The fan with this index; it is for the caller to know that it is below `fans`.
+    pub(crate) fn fan(&self, index: u64) -> Fan {
+        let mut dice = self.dice(FAN, index);
+        let first = dice.pick(FIRST_NAMES);
+        let last = dice.pick(LAST_NAMES);
+        let tier = dice.below(3);
+        let active = ACTIVE.contains(&(index % 5));
+        let subscribed_at_ms = self.time_ms(FAN, index, self.fan_step_ms());
+        let left_ms = signed(dice.between(1, 30 * 24)) * HOUR_MS;
+        let price_cents = self.tier(tier).price_cents;
+        let months = (EPOCH_MS - subscribed_at_ms) / (30 * DAY_MS) + 1;
+        Fan {
+            index,
+            name: format!("{first} {last}"),
+            username: username(first, index),
+            country: dice.pick(COUNTRIES),
+            subscribed_at_ms,
+            expires_at_ms: if active {
+                EPOCH_MS + left_ms
+            } else {
+                (subscribed_at_ms + 30 * DAY_MS).min(EPOCH_MS - MINUTE_MS)
+            },
+            last_seen_at_ms: EPOCH_MS - signed(dice.below(72 * 60)) * MINUTE_MS,
+            active,
+            renews: active && dice.chance(70),
+            online: dice.chance(15),
+            tier,
+            price_cents,
+            spent_subscriptions_cents: price_cents * if active { months } else { 1 },
+            spent_tips_cents: signed(dice.below(12)) * 500,
+            spent_messages_cents: signed(dice.below(9)) * 700,
+            spent_posts_cents: signed(dice.below(4)) * 1200,
+        }
+    }
+
+    /// The time between two new subscribers: two years hold them all, but no more than a day.
+    pub(crate) fn fan_step_ms(&self) -> i64 {
+        (730 * DAY_MS / signed(self.fans.max(1))).min(DAY_MS)
+    }
+
+    /// All fans, newest first.
+    pub(crate) fn all_fans(&self) -> Series {
+        Series::all(self.fans)
+    }
+
+    /// Fans whose subscription runs.
+    pub(crate) fn active_fans(&self) -> Series {
+        Series::of(self.fans, 5, ACTIVE)
+    }
+
+    /// Fans whose subscription has ended.
+    pub(crate) fn expired_fans(&self) -> Series {
+        Series::of(self.fans, 5, &[4])
+    }
+
+    /// Fans whom the creator has blocked.
+    pub(crate) fn blocked_fans(&self) -> Series {
+        Series::of(self.fans, 41, &[37])
+    }
+
+    /// Fans whose messages the creator has muted.
+    pub(crate) fn muted_fans(&self) -> Series {
+        Series::of(self.fans, 37, &[30])
+    }
+
+    /// Fans whom the creator has restricted.
+    pub(crate) fn restricted_fans(&self) -> Series {
+        Series::of(self.fans, 43, &[40])
+    }
+
+    /// Fans who follow the creator: all but every ninth.
+    pub(crate) fn followers(&self) -> Series {
+        Series::of(self.fans, 9, &[0, 1, 2, 3, 4, 5, 6, 7])
+    }
+
+    /// The generated lists, as a collection of indexes.
+    pub(crate) fn fan_lists(&self) -> Series {
+        Series::all(self.unless_empty(5))
+    }
+
+    /// The generated list with this index, 0..5.
+    pub(crate) fn fan_list(&self, index: u64) -> FanList {
+        let (period, keep): (u64, &'static [u64]) = match index {
+            0 => (7, &[1]),
+            1 => (11, &[2]),
+            2 => (6, &[0, 3]),
+            3 => (23, &[5]),
+            _ => (13, &[4, 7]),
+        };
+        let name = usize::try_from(index).ok().and_then(|at| super::words::LIST_NAMES.get(at));
+        FanList {
+            index,
+            name: name.copied().unwrap_or("List"),
+            created_at_ms: self.time_ms(LIST, index, 40 * DAY_MS),
+            members: Series::of(self.fans, period, keep),
+        }
+    }
+
+    /// Whom the creator follows, by index of the peer.
+    pub(crate) fn following(&self) -> Series {
+        Series::of(self.unless_empty(PEERS), 3, &[0, 1])
+    }
+
+    /// Another creator, by index below [`PEERS`].
+    pub(crate) fn peer(&self, index: u64) -> Peer {
+        let mut dice = self.dice(PEER, index);
+        let first = dice.pick(FIRST_NAMES);
+        Peer {
+            index,
+            name: format!("{first} {}", dice.pick(LAST_NAMES)),
+            username: format!("{}.creates{index}", ascii_lower(first)),
+            price_cents: signed(dice.between(3, 20)) * 100 - 1,
+            followed_at_ms: self.time_ms(PEER, index, 9 * DAY_MS),
+        }
+    }
+}
+
+/// Unlike the number it is made from, so that names do not give away the order.
+fn username(first: &str, index: u64) -> String {
+    format!("{}{}{index}", ascii_lower(first), mix(index) % 10)
+}
+
+fn ascii_lower(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphabetic).collect::<String>().to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_fans_and_another_seed_others() {
+        let name = |seed| -> Vec<String> {
+            (0..20).map(|index| World::new(seed, 0, 240).fan(index).name).collect()
+        };
+        assert_eq!(name(1), name(1));
+        assert_ne!(name(1), name(2));
+    }
+
+    #[test]
+    fn fans_are_ordered_by_time_and_agree_with_the_active_collection() {
+        for fans in [240, 1_000_000] {
+            let world = World::new(1, 0, fans);
+            let mut before = EPOCH_MS;
+            for index in 0..200 {
+                let fan = world.fan(index);
+                assert!(fan.subscribed_at_ms < before);
+                before = fan.subscribed_at_ms;
+                assert_eq!(fan.active, world.active_fans().place_of(index).is_some());
+                assert_eq!(fan.active, fan.expires_at_ms > EPOCH_MS);
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Chats and their messages. A fan has at most one chat with the creator, known by the fan's index.
+
+use super::series::Series;
+use super::words::{CREATOR_LINES, FAN_LINES};
+use super::{MINUTE_MS, World, signed};
+
+const CHAT: u64 = 20;
+const MESSAGE: u64 = 21;
+const MASS_MESSAGE: u64 = 22;
+
+/// Message indexes of a fan lie this far from those of the next.
+const MESSAGES_MAX: u64 = 1000;
+
+/// A conversation between the creator and one fan.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chat {
+    pub(crate) fan: u64,
+    /// How many messages it holds, at least 1.
+    pub(crate) messages: u64,
+    /// How many of the newest messages, all of the fan, the creator has not read.
+    pub(crate) unread: u64,
+    pub(crate) last_message_at_ms: i64,
+}
+
+/// One message of a chat.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Message {
+    /// Unique among all messages of the creator; made of the fan and the place.
+    pub(crate) index: u64,
+    /// 0 is the newest of its chat.
+    pub(crate) place: u64,
+    pub(crate) from_fan: bool,
+    pub(crate) text: &'static str,
+    pub(crate) sent_at_ms: i64,
+    /// Above 0 the message opens only when paid for.
+    pub(crate) price_cents: i64,
+    pub(crate) paid: bool,
+    /// The index of the attached media, if there is one.
+    pub(crate) media: Option<u64>,
+    /// A tip that came with the message.
+    pub(crate) tip_cents: i64,
+}
+
+/// A message sent to many fans at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MassMessage {
+    pub(crate) index: u64,
+    pub(crate) text: &'static str,
+    pub(crate) sent_at_ms: i64,
+    pub(crate) price_cents: i64,
+    pub(crate) sent: u64,
+    pub(crate) viewed: u64,
+    /// Which fans bought it; none when it was free.
+    pub(crate) buyers: Series,
+}
+
+impl World {
+    /// The fans with whom there is a chat; the chat with the newest message first.
+    pub(crate) fn chats(&self) -> Series {
+        Series::of(self.fans, 3, &[0, 1])
+    }
+
+    /// The chat with this fan, who must be one of [`World::chats`].
+    pub(crate) fn chat(&self, fan: u64) -> Chat {
+        let mut dice = self.dice(CHAT, fan);
+        let messages = dice.between(3, 60);
+        let unread = if fan.is_multiple_of(4) { dice.between(1, 3).min(messages) } else { 0 };
+        Chat { fan, messages, unread, last_message_at_ms: self.chat_time_ms(fan) }
+    }
+
+    /// The chat with the most messages of the demo world stays below this many.
+    pub(crate) fn messages(&self, fan: u64) -> Series {
+        Series::all(self.chat(fan).messages)
+    }
+
+    /// The message at this place of the chat with this fan; place 0 is the newest.
+    pub(crate) fn message(&self, fan: u64, place: u64) -> Message {
+        let index = message_index(fan, place);
+        let mut dice = self.dice(MESSAGE, index);
+        let from_fan = place < self.chat(fan).unread || dice.chance(45);
+        let priced = !from_fan && dice.chance(20);
+        let with_media = priced || dice.chance(15);
+        Message {
+            index,
+            place,
+            from_fan,
+            text: dice.pick(if from_fan { FAN_LINES } else { CREATOR_LINES }),
+            sent_at_ms: self.chat_time_ms(fan) - self.age_in_chat_ms(fan, place),
+            price_cents: if priced { signed(dice.between(3, 30)) * 100 } else { 0 },
+            paid: priced && dice.chance(40),
+            media: with_media.then(|| dice.below(super::content::MEDIA)),
+            tip_cents: if from_fan && dice.chance(8) { 500 } else { 0 },
+        }
+    }
+
+    /// How many chats have unread messages in the generated world.
+    pub(crate) fn unread_chats(&self) -> Series {
+        Series::of(self.fans, 12, &[0, 4])
+    }
+
+    /// Messages sent to many at once, newest first.
+    pub(crate) fn mass_messages(&self) -> Series {
+        Series::all(self.unless_empty(12))
+    }
+
+    /// The mass message with this index.
+    pub(crate) fn mass_message(&self, index: u64) -> MassMessage {
+        let mut dice = self.dice(MASS_MESSAGE, index);
+        let sent = self.active_fans().count();
+        let priced = dice.chance(60);
+        MassMessage {
+            index,
+            text: dice.pick(CREATOR_LINES),
+            sent_at_ms: self.time_ms(MASS_MESSAGE, index, 4 * super::DAY_MS),
+            price_cents: if priced { signed(dice.between(3, 25)) * 100 } else { 0 },
+            sent,
+            viewed: sent * dice.between(40, 90) / 100,
+            buyers: Series::of(if priced { self.fans } else { 0 }, 10, &[1, 3]),
+        }
+    }
+
+    /// The last message of each chat is older than that of the chat before.
+    fn chat_time_ms(&self, fan: u64) -> i64 {
+        self.time_ms(CHAT, fan, (self.fan_step_ms() / 2).max(2))
+    }
+
+    /// Steps of ten minutes, each with a jitter smaller than itself, keep the order strict.
+    fn age_in_chat_ms(&self, fan: u64, place: u64) -> i64 {
+        if place == 0 {
+            return 0;
+        }
+        let jitter = self.dice(MESSAGE, message_index(fan, place)).below(9 * 60_000);
+        signed(place) * 10 * MINUTE_MS + signed(jitter)
+    }
+}
+
+/// The index of a message: unique among all messages of a creator.
+pub(crate) fn message_index(fan: u64, place: u64) -> u64 {
+    fan * MESSAGES_MAX + place
+}
+
+/// The fan and the place of a generated message.
+pub(crate) fn fan_and_place(message_index: u64) -> (u64, u64) {
+    (message_index / MESSAGES_MAX, message_index % MESSAGES_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_fall_in_time_and_start_with_the_last_of_the_chat() {
+        let world = World::new(1, 0, 240);
+        for place in 0..world.chats().count() {
+            let fan = world.chats().at(place).unwrap();
+            let chat = world.chat(fan);
+            assert_eq!(world.message(fan, 0).sent_at_ms, chat.last_message_at_ms);
+            for place in 1..chat.messages {
+                let (newer, older) = (world.message(fan, place - 1), world.message(fan, place));
+                assert!(older.sent_at_ms < newer.sent_at_ms);
+            }
+            assert_eq!(chat.unread > 0, world.unread_chats().place_of(fan).is_some());
+        }
+    }
+
+    #[test]
+    fn a_message_index_leads_back_to_fan_and_place() {
+        assert_eq!(fan_and_place(message_index(4_999_999, 59)), (4_999_999, 59));
+    }
+}
