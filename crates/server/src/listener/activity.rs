@@ -1,0 +1,346 @@
+//! What one connection is doing, and until when it may go on doing that.
+//!
+//! One rule for each way to hold a connection without using it, over HTTP/1 and HTTP/2 alike, kept by one
+//! timer for each connection that is set anew only when it fires: a request costs a few stores, no timer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// How long a connection that is being closed may still send what nobody will read. Closing at once would
+/// make the kernel reset the connection, and the client could lose the answer that says why.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// How long a connection without a request is kept once the listener stops.
+const DRAIN_IDLE: Duration = Duration::from_secs(2);
+
+/// Writes up to this many bytes are HTTP/2 housekeeping (a ping's answer, a window's update). They do not
+/// count as use, or a peer could keep an idle connection for ever.
+const HOUSEKEEPING_BYTES_MAX: usize = 64;
+
+/// How long each state may last.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Allowances {
+    /// Without a request.
+    pub(super) head: Duration,
+    /// With bytes that the peer does not take.
+    pub(super) stall: Duration,
+    /// From the listener's stop to the end of everything.
+    pub(super) drain: Duration,
+}
+
+/// Why a connection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// By either side, in order or by a failure.
+    Closed,
+    /// No whole request head came in time.
+    Idle,
+    /// The peer did not take its answer.
+    Stalled,
+    /// The listener stopped and could not wait longer.
+    Drained,
+}
+
+/// Whether the connection may go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Nothing can be wrong before this moment.
+    Until(Instant),
+    /// It is over.
+    Close(Ending),
+}
+
+/// What one connection is doing. Moments are milliseconds since it began, plus one; 0 is "not so".
+#[derive(Debug)]
+pub(super) struct Activity {
+    began: Instant,
+    allowances: Allowances,
+    /// Requests between their head and the end of their answer's body.
+    requests: AtomicU32,
+    /// When the last request ended or the last bytes of an answer were taken.
+    idle_since: AtomicU64,
+    /// When the socket stopped taking bytes.
+    blocked_since: AtomicU64,
+    /// Bodies that have a part handed out and were not asked for the next one.
+    waiting_bodies: AtomicU32,
+    /// When a body last handed out a part.
+    handed_out: AtomicU64,
+    /// Whether the last request had a body, which its sender may still be sending.
+    had_body: AtomicBool,
+    /// When the write side was closed.
+    lingering_since: AtomicU64,
+    /// When the listener was told to stop.
+    draining_since: AtomicU64,
+}
+
+impl Activity {
+    pub(super) fn new(allowances: Allowances) -> Self {
+        Self {
+            began: Instant::now(),
+            allowances,
+            requests: AtomicU32::new(0),
+            idle_since: AtomicU64::new(1),
+            blocked_since: AtomicU64::new(0),
+            waiting_bodies: AtomicU32::new(0),
+            handed_out: AtomicU64::new(0),
+            had_body: AtomicBool::new(false),
+            lingering_since: AtomicU64::new(0),
+            draining_since: AtomicU64::new(0),
+        }
+    }
+
+    /// A request's head has arrived. The request lasts as long as the returned value.
+    pub(super) fn begin_request(self: &Arc<Self>, has_body: bool) -> RunningRequest {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.had_body.store(has_body, Ordering::Relaxed);
+        RunningRequest { activity: Arc::clone(self), waiting: false }
+    }
+
+    /// The socket took bytes.
+    pub(super) fn wrote(&self, bytes: usize) {
+        self.blocked_since.store(0, Ordering::Relaxed);
+        if bytes > HOUSEKEEPING_BYTES_MAX {
+            self.idle_since.store(self.moment(), Ordering::Relaxed);
+        }
+    }
+
+    /// The socket takes no bytes at present.
+    pub(super) fn blocked(&self) {
+        self.stamp_first(&self.blocked_since);
+    }
+
+    /// The write side is closed; says whether the peer may still be sending a body.
+    pub(super) fn linger(&self) -> bool {
+        self.stamp_first(&self.lingering_since);
+        self.had_body.load(Ordering::Relaxed)
+    }
+
+    /// The listener stops.
+    pub(super) fn drain(&self) {
+        self.stamp_first(&self.draining_since);
+    }
+
+    /// Whether only the end of what the peer sends is awaited.
+    pub(super) fn is_lingering(&self) -> bool {
+        self.lingering_since.load(Ordering::Relaxed) != 0
+    }
+
+    /// How long after its beginning a connection needs to be judged at the earliest.
+    pub(super) fn first_look(&self) -> Duration {
+        self.allowances.head.min(self.allowances.stall)
+    }
+
+    /// Judges the connection at `now`. Whatever begins later has its own time ahead of it, so nothing is
+    /// found too late by looking again at the moment that is returned.
+    pub(super) fn judge(&self, now: Instant) -> Verdict {
+        let (deadline, ending) = self.deadline(now);
+        if deadline <= now { Verdict::Close(ending) } else { Verdict::Until(deadline) }
+    }
+
+    fn deadline(&self, now: Instant) -> (Instant, Ending) {
+        let Allowances { head, stall, drain } = self.allowances;
+        let own = self.own_deadline(now, head, stall);
+        let Some(draining_since) = self.since(&self.draining_since) else {
+            return own;
+        };
+        let in_use = self.requests.load(Ordering::Relaxed) > 0 || self.is_blocked();
+        let allowed = if in_use { drain } else { drain.min(DRAIN_IDLE) };
+        let drained = (draining_since + allowed, Ending::Drained);
+        if drained.0 < own.0 { drained } else { own }
+    }
+
+    fn own_deadline(&self, now: Instant, head: Duration, stall: Duration) -> (Instant, Ending) {
+        if let Some(since) = self.since(&self.lingering_since) {
+            return (since + LINGER, Ending::Closed);
+        }
+        if let Some(since) = self.since(&self.blocked_since) {
+            return (since + stall, Ending::Stalled);
+        }
+        if self.waiting_bodies.load(Ordering::Relaxed) > 0
+            && let Some(since) = self.since(&self.handed_out)
+        {
+            return (since + stall, Ending::Stalled);
+        }
+        if self.requests.load(Ordering::Relaxed) == 0
+            && let Some(since) = self.since(&self.idle_since)
+        {
+            return (since + head, Ending::Idle);
+        }
+        (now + self.first_look(), Ending::Idle)
+    }
+
+    fn is_blocked(&self) -> bool {
+        self.blocked_since.load(Ordering::Relaxed) != 0
+    }
+
+    /// The present as it is stored.
+    fn moment(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX - 1).saturating_add(1)
+    }
+
+    fn since(&self, stored: &AtomicU64) -> Option<Instant> {
+        let moment = stored.load(Ordering::Relaxed).checked_sub(1)?;
+        self.began.checked_add(Duration::from_millis(moment))
+    }
+
+    fn stamp_first(&self, stored: &AtomicU64) {
+        if stored.load(Ordering::Relaxed) == 0 {
+            stored.store(self.moment(), Ordering::Relaxed);
+        }
+    }
+}
+
+/// One request of a connection, from its head to the end of its answer.
+#[derive(Debug)]
+pub(super) struct RunningRequest {
+    activity: Arc<Activity>,
+    waiting: bool,
+}
+
+impl RunningRequest {
+    /// The answer's body handed out a part and has more: it is the peer's turn.
+    pub(super) fn handed_out(&mut self) {
+        self.activity.handed_out.store(self.activity.moment(), Ordering::Relaxed);
+        if !self.waiting {
+            self.waiting = true;
+            self.activity.waiting_bodies.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The answer's body is asked for its next part: it is our turn.
+    pub(super) fn asked(&mut self) {
+        if self.waiting {
+            self.waiting = false;
+            self.activity.waiting_bodies.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for RunningRequest {
+    fn drop(&mut self) {
+        self.asked();
+        self.activity.idle_since.store(self.activity.moment(), Ordering::Relaxed);
+        self.activity.requests.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn activity() -> Arc<Activity> {
+        let allowances = Allowances { head: 30 * SECOND, stall: 20 * SECOND, drain: 10 * SECOND };
+        Arc::new(Activity::new(allowances))
+    }
+
+    fn seconds_left(activity: &Activity) -> u64 {
+        match activity.judge(Instant::now()) {
+            Verdict::Until(moment) => (moment - Instant::now()).as_secs(),
+            Verdict::Close(_) => 0,
+        }
+    }
+
+    fn verdict(activity: &Activity) -> Verdict {
+        activity.judge(Instant::now())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_without_a_request_is_idle_after_the_head_timeout() {
+        let activity = activity();
+
+        assert_eq!(seconds_left(&activity), 30);
+        tokio::time::advance(29 * SECOND).await;
+        assert_eq!(seconds_left(&activity), 1);
+        tokio::time::advance(SECOND).await;
+
+        assert_eq!(verdict(&activity), Verdict::Close(Ending::Idle));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_running_request_has_no_deadline_and_its_end_starts_the_head_timeout() {
+        let activity = activity();
+        let request = activity.begin_request(false);
+
+        tokio::time::advance(100 * SECOND).await;
+        assert_eq!(seconds_left(&activity), 20, "looked at again, not closed");
+        drop(request);
+
+        assert_eq!(seconds_left(&activity), 30);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_takes_no_bytes_is_stalled_and_any_progress_starts_anew() {
+        let activity = activity();
+        let _request = activity.begin_request(false);
+        activity.blocked();
+
+        tokio::time::advance(19 * SECOND).await;
+        activity.wrote(1);
+        activity.blocked();
+        tokio::time::advance(19 * SECOND).await;
+        assert_eq!(seconds_left(&activity), 1);
+        activity.blocked();
+        tokio::time::advance(SECOND).await;
+
+        assert_eq!(verdict(&activity), Verdict::Close(Ending::Stalled));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_waits_for_us_is_not_stalled_and_one_that_waits_for_the_peer_is() {
+        let activity = activity();
+        let mut request = activity.begin_request(false);
+
+        request.handed_out();
+        request.asked();
+        tokio::time::advance(100 * SECOND).await;
+        assert_eq!(seconds_left(&activity), 20);
+        request.handed_out();
+        tokio::time::advance(20 * SECOND).await;
+
+        assert_eq!(verdict(&activity), Verdict::Close(Ending::Stalled));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bytes_taken_after_the_last_request_are_use_and_pings_are_not() {
+        let activity = activity();
+        drop(activity.begin_request(false));
+
+        tokio::time::advance(20 * SECOND).await;
+        activity.wrote(17);
+        assert_eq!(seconds_left(&activity), 10);
+        activity.wrote(1_000);
+
+        assert_eq!(seconds_left(&activity), 30);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stopping_listener_gives_running_requests_its_drain_time_and_idle_connections_less() {
+        let busy = activity();
+        let idle = activity();
+        let _request = busy.begin_request(false);
+
+        busy.drain();
+        idle.drain();
+
+        assert_eq!((seconds_left(&busy), seconds_left(&idle)), (10, 2));
+        tokio::time::advance(10 * SECOND).await;
+        assert_eq!(verdict(&busy), Verdict::Close(Ending::Drained));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_closing_connection_waits_two_seconds_for_the_rest_of_a_body() {
+        let activity = activity();
+        drop(activity.begin_request(true));
+
+        assert!(activity.linger());
+
+        assert_eq!(seconds_left(&activity), 2);
+        tokio::time::advance(2 * SECOND).await;
+        assert_eq!(verdict(&activity), Verdict::Close(Ending::Closed));
+    }
+}

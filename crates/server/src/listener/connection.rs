@@ -1,0 +1,218 @@
+//! One connection: hyper speaks HTTP/1.1 or HTTP/2 on it, and its timer decides how long it may last.
+
+use std::future::poll_fn;
+use std::net::IpAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::Request;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::GracefulConnection;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+use tower::ServiceExt;
+
+use super::activity::{Activity, Allowances, Ending, RunningRequest, Verdict};
+use super::core::Shared;
+use super::limits::{ConnectionLimits, Place};
+use super::shutdown::Stop;
+use super::tls::Tls;
+use super::watched::Watched;
+use super::{Answers, ListenerSettings, Peer};
+
+/// The smallest buffer that hyper takes.
+const BUFFER_BYTES_MIN: usize = 8 * 1024;
+
+/// The number of headers that hyper reads without allocating; lower limits are kept by the framing rules.
+const HEADERS_WITHOUT_ALLOCATION: usize = 100;
+
+/// HTTP/2: what a peer may have open and in transit, and how much of what it cancels or breaks is borne.
+const STREAMS_MAX: u32 = 100;
+const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
+const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
+const STREAM_SEND_BYTES_MAX: usize = 16 * 1024;
+const PENDING_RESETS_MAX: usize = 20;
+const LOCAL_RESETS_MAX: usize = 100;
+
+/// How every connection of a core is served.
+pub(super) struct Http<S> {
+    builder: Builder<TokioExecutor>,
+    service: S,
+    tls: Option<Tls>,
+    allowances: Allowances,
+    stop: Arc<Stop>,
+    limits: Arc<ConnectionLimits>,
+}
+
+impl<S: Answers> Http<S> {
+    pub(super) fn new(shared: &Shared, service: S) -> Self {
+        let settings = &shared.settings;
+        Self {
+            builder: builder(settings),
+            service,
+            tls: shared.tls.clone(),
+            allowances: Allowances {
+                head: settings.head_timeout,
+                stall: settings.write_stall_timeout,
+                drain: settings.drain_timeout,
+            },
+            stop: Arc::clone(&shared.stop),
+            limits: Arc::clone(&shared.limits),
+        }
+    }
+}
+
+fn builder(settings: &ListenerSettings) -> Builder<TokioExecutor> {
+    let buffer = settings.head_bytes_max.max(BUFFER_BYTES_MIN);
+    let mut builder = Builder::new(TokioExecutor::new());
+    // hyper's own timer for heads stays off: the connection's timer covers it, also before the first
+    // byte and on HTTP/2, where hyper has none, and it costs nothing for each request.
+    builder.http1().header_read_timeout(None).max_buf_size(buffer);
+    if settings.headers_max > HEADERS_WITHOUT_ALLOCATION {
+        builder.http1().max_headers(settings.headers_max);
+    }
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(u32::try_from(buffer).unwrap_or(u32::MAX))
+        .max_concurrent_streams(STREAMS_MAX)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_send_buf_size(STREAM_SEND_BYTES_MAX)
+        .max_pending_accept_reset_streams(PENDING_RESETS_MAX)
+        .max_local_error_reset_streams(LOCAL_RESETS_MAX);
+    builder
+}
+
+/// Serves one connection to its end.
+pub(super) async fn run<S: Answers>(
+    http: Arc<Http<S>>,
+    stream: TcpStream,
+    ip: IpAddr,
+    place: Place,
+) {
+    let activity = Arc::new(Activity::new(http.allowances));
+    let stream = Watched::new(stream, Arc::clone(&activity));
+    let ending = match &http.tls {
+        None => speak(&http, stream, Peer { ip, tls: false }, &activity).await,
+        Some(tls) => {
+            let shaken = tokio::select! {
+                shaken = tokio::time::timeout(http.allowances.head, tls.accept(stream)) => shaken,
+                () = http.stop.given() => return,
+            };
+            match shaken {
+                Ok(Ok(stream)) => speak(&http, stream, Peer { ip, tls: true }, &activity).await,
+                Ok(Err(error)) => {
+                    tracing::debug!(%error, "a TLS handshake failed");
+                    Ending::Closed
+                }
+                Err(_) => Ending::Idle,
+            }
+        }
+    };
+    http.limits.ended(ending);
+    drop(place);
+}
+
+/// Speaks HTTP on an open stream.
+async fn speak<S, T>(http: &Http<S>, stream: T, peer: Peer, activity: &Arc<Activity>) -> Ending
+where
+    S: Answers,
+    T: AsyncRead + AsyncWrite + Unpin + 'static,
+{
+    let service = service_fn(|mut request: Request<Incoming>| {
+        let running = activity.begin_request(!request.body().is_end_stream());
+        request.extensions_mut().insert(peer);
+        let answer = http.service.clone().oneshot(request.map(Body::new));
+        async move { answer.await.map(|answer| answer.map(|body| Relayed { body, running })) }
+    });
+    let connection = http.builder.serve_connection(TokioIo::new(stream), service);
+    drive(connection, activity, &http.stop).await
+}
+
+/// Drives a connection until it ends, is told to, or must.
+async fn drive<C>(connection: C, activity: &Activity, stop: &Stop) -> Ending
+where
+    C: GracefulConnection,
+{
+    let mut connection = pin!(connection);
+    let mut stopped = pin!(stop.notified());
+    let mut timer = pin!(tokio::time::sleep(activity.first_look()));
+    let (mut is_registered, mut is_draining, mut is_lingering) = (false, false, false);
+    poll_fn(|context| {
+        // The task's waker never changes, so one poll is enough to be woken by the word to stop.
+        if !is_registered {
+            is_registered = true;
+            let _already = stopped.as_mut().poll(context);
+        }
+        if !is_draining && stop.is_given() {
+            is_draining = true;
+            activity.drain();
+            connection.as_mut().graceful_shutdown();
+            timer.as_mut().reset(Instant::now());
+        }
+        if connection.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Ending::Closed);
+        }
+        if !is_lingering && activity.is_lingering() {
+            is_lingering = true;
+            timer.as_mut().reset(Instant::now());
+        }
+        while timer.as_mut().poll(context).is_ready() {
+            match activity.judge(Instant::now()) {
+                Verdict::Until(moment) => timer.as_mut().reset(moment),
+                Verdict::Close(ending) => {
+                    part(connection.as_mut(), context);
+                    return Poll::Ready(ending);
+                }
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+/// Says goodbye where the protocol has a word for it, without waiting for an answer.
+fn part<C: GracefulConnection>(mut connection: Pin<&mut C>, context: &mut Context<'_>) {
+    connection.as_mut().graceful_shutdown();
+    drop(connection.poll(context));
+}
+
+/// An answer's body that notes whose turn it is, and whose end is the end of its request.
+struct Relayed {
+    body: Body,
+    running: RunningRequest,
+}
+
+impl HttpBody for Relayed {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        self.running.asked();
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        if matches!(polled, Poll::Ready(Some(Ok(_)))) && !self.body.is_end_stream() {
+            self.running.handed_out();
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

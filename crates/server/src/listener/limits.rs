@@ -1,0 +1,206 @@
+//! How many connections may be open, in all and from one address.
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use crate::middleware::keyed_count::{Counted, KeyedCount};
+use crate::middleware::real_ip::{Network, is_trusted};
+
+use super::ListenerSettings;
+use super::activity::Ending;
+
+/// The limits of a listener and what it has counted, shared by its cores.
+#[derive(Debug)]
+pub(crate) struct ConnectionLimits {
+    total_max: usize,
+    per_ip_max: usize,
+    trusted_proxies: Vec<Network>,
+    open: AtomicUsize,
+    by_ip: Arc<KeyedCount<IpAddr>>,
+    counts: Counts,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    accepted: AtomicU64,
+    refused: AtomicU64,
+    refused_by_ip: AtomicU64,
+    idle: AtomicU64,
+    stalled: AtomicU64,
+}
+
+/// What a listener has seen since it started; for metrics.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ConnectionCounts {
+    /// Open now.
+    pub(crate) open: usize,
+    /// Accepted and served.
+    pub(crate) accepted: u64,
+    /// Closed at once because too many were open.
+    pub(crate) refused: u64,
+    /// Closed at once because too many of that address were open.
+    pub(crate) refused_by_ip: u64,
+    /// Closed because no whole request head came in time.
+    pub(crate) closed_idle: u64,
+    /// Closed because the peer did not take its answer.
+    pub(crate) closed_stalled: u64,
+}
+
+/// A connection's place; leaving it frees the place.
+#[derive(Debug)]
+pub(super) struct Place {
+    limits: Arc<ConnectionLimits>,
+    _of_ip: Option<Counted<IpAddr>>,
+}
+
+impl ConnectionLimits {
+    pub(super) fn new(settings: &ListenerSettings) -> Self {
+        Self {
+            total_max: settings.connections_max,
+            per_ip_max: settings.connections_per_ip_max,
+            trusted_proxies: settings.trusted_proxies.clone(),
+            open: AtomicUsize::new(0),
+            by_ip: Arc::new(KeyedCount::new()),
+            counts: Counts::default(),
+        }
+    }
+
+    /// A place for a new connection from `ip`, or none if the limits are reached.
+    pub(super) fn enter(self: &Arc<Self>, ip: IpAddr) -> Option<Place> {
+        let of_ip = match self.is_exempt(ip) {
+            true => None,
+            false => match self.by_ip.enter(network_of(ip), self.per_ip_max) {
+                Some(counted) => Some(counted),
+                None => {
+                    self.counts.refused_by_ip.fetch_add(1, Ordering::Relaxed);
+                    return None;
+                }
+            },
+        };
+        let open_before = self.open.fetch_add(1, Ordering::Relaxed);
+        // From here on dropping the place takes the connection out again.
+        let place = Place { limits: Arc::clone(self), _of_ip: of_ip };
+        if open_before >= self.total_max {
+            self.counts.refused.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        self.counts.accepted.fetch_add(1, Ordering::Relaxed);
+        Some(place)
+    }
+
+    /// Notes how a connection ended.
+    pub(super) fn ended(&self, ending: Ending) {
+        match ending {
+            Ending::Idle => self.counts.idle.fetch_add(1, Ordering::Relaxed),
+            Ending::Stalled => self.counts.stalled.fetch_add(1, Ordering::Relaxed),
+            Ending::Closed | Ending::Drained => 0,
+        };
+    }
+
+    pub(super) fn counts(&self) -> ConnectionCounts {
+        ConnectionCounts {
+            open: self.open.load(Ordering::Relaxed),
+            accepted: self.counts.accepted.load(Ordering::Relaxed),
+            refused: self.counts.refused.load(Ordering::Relaxed),
+            refused_by_ip: self.counts.refused_by_ip.load(Ordering::Relaxed),
+            closed_idle: self.counts.idle.load(Ordering::Relaxed),
+            closed_stalled: self.counts.stalled.load(Ordering::Relaxed),
+        }
+    }
+
+    fn is_exempt(&self, ip: IpAddr) -> bool {
+        ip.is_loopback() || is_trusted(ip, &self.trusted_proxies)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.limits.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What is counted as one address: an IPv6 host commonly owns a whole /64.
+pub(crate) fn network_of(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V4(_) => ip,
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn limits(total_max: usize, per_ip_max: usize) -> Arc<ConnectionLimits> {
+        Arc::new(ConnectionLimits::new(&ListenerSettings {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            cores: 1,
+            tls: None,
+            head_timeout: Duration::from_secs(30),
+            head_bytes_max: 16_384,
+            headers_max: 64,
+            write_stall_timeout: Duration::from_secs(30),
+            drain_timeout: Duration::from_secs(30),
+            connections_max: total_max,
+            connections_per_ip_max: per_ip_max,
+            trusted_proxies: vec!["10.1.0.0/16".parse().unwrap()],
+        }))
+    }
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn the_total_is_never_exceeded_and_a_closed_connection_frees_its_place() {
+        let limits = limits(2, 10);
+        let first = limits.enter(ip("192.0.2.1")).unwrap();
+        let _second = limits.enter(ip("192.0.2.2")).unwrap();
+
+        assert!(limits.enter(ip("192.0.2.3")).is_none());
+        drop(first);
+
+        assert!(limits.enter(ip("192.0.2.3")).is_some());
+        assert_eq!((limits.counts().accepted, limits.counts().refused), (3, 1));
+    }
+
+    #[test]
+    fn one_address_cannot_take_the_places_of_others() {
+        let limits = limits(100, 2);
+        let _held =
+            [limits.enter(ip("192.0.2.1")).unwrap(), limits.enter(ip("192.0.2.1")).unwrap()];
+
+        assert!(limits.enter(ip("192.0.2.1")).is_none());
+        assert!(limits.enter(ip("192.0.2.2")).is_some());
+
+        assert_eq!(limits.counts().refused_by_ip, 1);
+        assert_eq!(limits.counts().open, 2, "the refused one holds no place");
+    }
+
+    #[test]
+    fn the_addresses_of_one_ipv6_network_count_as_one() {
+        let limits = limits(100, 1);
+        let _held = limits.enter(ip("2001:db8:1:2::1")).unwrap();
+
+        assert!(limits.enter(ip("2001:db8:1:2:ffff::9")).is_none());
+        assert!(limits.enter(ip("2001:db8:1:3::1")).is_some());
+    }
+
+    #[test]
+    fn loopback_and_trusted_proxies_are_bound_by_the_total_alone() {
+        let limits = limits(4, 1);
+
+        let held: Vec<_> = ["127.0.0.1", "127.0.0.1", "10.1.2.3", "10.1.2.3", "10.1.2.3"]
+            .map(ip)
+            .into_iter()
+            .filter_map(|ip| limits.enter(ip))
+            .collect();
+
+        assert_eq!(held.len(), 4);
+    }
+}

@@ -1,0 +1,127 @@
+//! How serving ends: no new connections, running requests finish, then the cores end.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use tokio::sync::futures::Notified;
+use tokio::sync::{Notify, oneshot};
+
+use super::limits::{ConnectionCounts, ConnectionLimits};
+
+/// The word to stop, given once.
+#[derive(Debug)]
+pub(super) struct Stop {
+    is_given: AtomicBool,
+    notify: Notify,
+}
+
+impl Stop {
+    pub(super) const fn new() -> Self {
+        Self { is_given: AtomicBool::new(false), notify: Notify::const_new() }
+    }
+
+    pub(super) fn give(&self) {
+        self.is_given.store(true, Ordering::Release);
+        self.notify.notify_waiters();
+    }
+
+    /// Whether the word was given. Cheap: connections ask whenever they are polled.
+    pub(super) fn is_given(&self) -> bool {
+        self.is_given.load(Ordering::Acquire)
+    }
+
+    /// Wakes whoever waits when the word is given; to be asked for [`Stop::is_given`] after its first poll.
+    pub(super) fn notified(&self) -> Notified<'_> {
+        self.notify.notified()
+    }
+
+    /// Waits for the word.
+    pub(super) async fn given(&self) {
+        let notified = self.notified();
+        if !self.is_given() {
+            notified.await;
+        }
+    }
+}
+
+/// One core's thread, and how to talk to it.
+#[derive(Debug)]
+pub(super) struct CoreThread {
+    /// Ends when the core has no connection left after the word to stop.
+    pub(super) drained: oneshot::Receiver<()>,
+    /// Dropping it lets the core's runtime end.
+    pub(super) end: oneshot::Sender<()>,
+    /// The thread.
+    pub(super) thread: JoinHandle<()>,
+}
+
+/// A listener that is serving. Dropping it stops it without waiting.
+#[derive(Debug)]
+pub(crate) struct Running {
+    address: SocketAddr,
+    stop: Arc<Stop>,
+    limits: Arc<ConnectionLimits>,
+    cores: Vec<CoreThread>,
+}
+
+impl Running {
+    pub(super) const fn new(
+        address: SocketAddr,
+        stop: Arc<Stop>,
+        limits: Arc<ConnectionLimits>,
+    ) -> Self {
+        Self { address, stop, limits, cores: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, core: CoreThread) {
+        self.cores.push(core);
+    }
+
+    /// Where it listens.
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What it has seen so far.
+    pub(crate) fn counts(&self) -> ConnectionCounts {
+        self.limits.counts()
+    }
+
+    /// Stops accepting, lets running requests finish for as long as the drain timeout allows, and returns
+    /// when no connection is left. The cores' runtimes still run what was spawned on them, so that calls
+    /// which outlive their connection can be settled before [`Running::stop`].
+    pub(crate) async fn drain(&mut self) {
+        self.stop.give();
+        for core in &mut self.cores {
+            // A core that ended early has dropped its end, and an answered receiver may be asked again.
+            if !core.drained.is_terminated() {
+                drop((&mut core.drained).await);
+            }
+        }
+    }
+
+    /// Drains, then ends the cores' runtimes and with them whatever is still running there.
+    pub(crate) async fn stop(mut self) {
+        self.drain().await;
+        let threads: Vec<_> = std::mem::take(&mut self.cores)
+            .into_iter()
+            .map(|core| {
+                drop(core.end);
+                core.thread
+            })
+            .collect();
+        let joined =
+            tokio::task::spawn_blocking(|| threads.into_iter().try_for_each(JoinHandle::join));
+        if !matches!(joined.await, Ok(Ok(()))) {
+            tracing::error!("a core of the listener ended by a panic");
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.give();
+    }
+}

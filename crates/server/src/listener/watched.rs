@@ -1,0 +1,113 @@
+//! The socket of a connection, whose progress is noted.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::activity::Activity;
+
+/// Bytes thrown away in one read while a connection closes.
+const DISCARD_BYTES: usize = 4096;
+
+/// A socket that tells [`Activity`] when its peer takes bytes and when not, and that closes in a way
+/// which lets the peer read the last answer.
+#[derive(Debug)]
+pub(super) struct Watched<T> {
+    socket: T,
+    activity: Arc<Activity>,
+    closing: Closing,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Closing {
+    /// Not closing.
+    No,
+    /// The write side is closed; the peer sent all it has, as far as is known.
+    Quiet,
+    /// The write side is closed; the peer is still sending.
+    PeerSends,
+}
+
+impl<T> Watched<T> {
+    pub(super) const fn new(socket: T, activity: Arc<Activity>) -> Self {
+        Self { socket, activity, closing: Closing::No }
+    }
+
+    fn note(&self, written: &Poll<io::Result<usize>>) {
+        match written {
+            Poll::Ready(Ok(bytes)) => self.activity.wrote(*bytes),
+            Poll::Ready(Err(_)) => {}
+            Poll::Pending => self.activity.blocked(),
+        }
+    }
+}
+
+impl<T: AsyncRead + Unpin> Watched<T> {
+    /// Reads and drops what the peer still sends. A socket that is closed with unread bytes is reset by
+    /// the kernel, which throws away the answer on its way.
+    fn poll_discard(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let mut space = [0; DISCARD_BYTES];
+            let mut buffer = ReadBuf::new(&mut space);
+            match Pin::new(&mut self.socket).poll_read(context, &mut buffer) {
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
+                    self.closing = Closing::PeerSends;
+                }
+                Poll::Pending if self.closing == Closing::PeerSends => return Poll::Pending,
+                Poll::Pending | Poll::Ready(_) => return Poll::Ready(()),
+            }
+        }
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Watched<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_read(context, buffer)
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write(context, bytes);
+        self.note(&written);
+        written
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write_vectored(context, slices);
+        self.note(&written);
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.closing == Closing::No {
+            ready!(Pin::new(&mut self.socket).poll_shutdown(context))?;
+            let sends = self.activity.linger();
+            self.closing = if sends { Closing::PeerSends } else { Closing::Quiet };
+        }
+        self.poll_discard(context).map(Ok)
+    }
+}

@@ -1,0 +1,327 @@
+//! How often each key may do something, on this node.
+//!
+//! The generic cell rate algorithm: a key's state is one moment, the time at which everything that it used
+//! will be paid off. Time is passed in. The number of keys that are remembered has a limit; when it is
+//! reached, keys that are not known share one state, so that a flood of new keys neither takes memory nor
+//! passes freely, and known keys do not notice.
+
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hash};
+
+use domain::time::Timestamp;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use parking_lot::Mutex;
+
+/// Keys of different shards never wait for each other.
+const SHARDS: usize = 16;
+
+const MICROS_PER_SECOND: i64 = 1_000_000;
+
+/// How often a full shard looks for keys that it may forget.
+const FORGET_EVERY_MICROS: i64 = MICROS_PER_SECOND;
+
+const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+
+/// How much is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Quota {
+    /// Units at once.
+    burst: u32,
+    /// Microseconds until one used unit is back.
+    unit_micros: i64,
+}
+
+impl Quota {
+    /// `rate` units for each second on average and `burst` at once; both count as at least 1, and the rate
+    /// as at most a million.
+    pub(crate) fn per_second(rate: u32, burst: u32) -> Self {
+        let unit_micros = (MICROS_PER_SECOND / i64::from(rate.max(1))).max(1);
+        Self { burst: burst.max(1), unit_micros }
+    }
+
+    /// `count` units for each hour, also at once; counts as at least 1.
+    pub(crate) fn per_hour(count: u32) -> Self {
+        let count = count.max(1);
+        Self { burst: count, unit_micros: (3_600 * MICROS_PER_SECOND / i64::from(count)).max(1) }
+    }
+
+    /// Microseconds until a key that used everything has everything back.
+    const fn window_micros(self) -> i64 {
+        self.unit_micros.saturating_mul(self.burst as i64)
+    }
+}
+
+/// Limits each key to a quota.
+#[derive(Debug)]
+pub(crate) struct RateLimiter<K> {
+    quota: Quota,
+    policy: HeaderValue,
+    keys_per_shard_max: usize,
+    hasher: RandomState,
+    shards: [Mutex<Shard<K>>; SHARDS],
+}
+
+#[derive(Debug)]
+struct Shard<K> {
+    /// When each key has its whole quota back, in microseconds.
+    paid_off_at: HashMap<K, i64>,
+    /// The same for all keys that there was no room for.
+    others_paid_off_at: i64,
+    forget_at: i64,
+}
+
+/// Whether something may be done, and what to tell the caller about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Decision {
+    /// Whether it may; if not, nothing was taken.
+    pub(crate) allowed: bool,
+    /// Units at once.
+    pub(crate) limit: u32,
+    /// Units that are left.
+    pub(crate) remaining: u32,
+    /// Seconds until all units are back.
+    pub(crate) reset_s: i64,
+    /// Milliseconds until the refused attempt would be allowed; 0 if it was allowed.
+    pub(crate) retry_after_ms: i64,
+    policy: HeaderValue,
+}
+
+impl Decision {
+    /// Writes `RateLimit-Policy` and `RateLimit` as the IETF draft has them: relative times only.
+    pub(crate) fn put_headers(&self, headers: &mut HeaderMap) {
+        headers.insert(RATE_LIMIT_POLICY, self.policy.clone());
+        let state = format!("\"default\";r={};t={}", self.remaining, self.reset_s);
+        if let Ok(state) = HeaderValue::try_from(state) {
+            headers.insert(RATE_LIMIT, state);
+        }
+    }
+}
+
+impl<K: Eq + Hash> RateLimiter<K> {
+    /// A limiter that remembers at most about `keys_max` keys.
+    pub(crate) fn new(quota: Quota, keys_max: usize) -> Self {
+        let window_s = ceil_div(quota.window_micros(), MICROS_PER_SECOND);
+        let policy = format!("\"default\";q={};w={window_s}", quota.burst);
+        Self {
+            quota,
+            policy: HeaderValue::try_from(policy)
+                .unwrap_or_else(|_| HeaderValue::from_static("\"default\"")),
+            keys_per_shard_max: keys_max.div_ceil(SHARDS).max(1),
+            hasher: RandomState::new(),
+            shards: std::array::from_fn(|_| Mutex::new(Shard::new())),
+        }
+    }
+
+    /// Takes `cost` units of `key` if it has them. A cost above the burst counts as the burst.
+    pub(crate) fn check(&self, key: K, cost: u32, now: Timestamp) -> Decision {
+        let now = now.unix_micros();
+        let mut shard = self.shard(&key).lock();
+        let paid_off_at = shard.state_of(key, now, self.keys_per_shard_max);
+        let (decision, new) = self.judge(*paid_off_at, cost, now);
+        *paid_off_at = new;
+        decision
+    }
+
+    /// Forgets keys that have their whole quota back, and gives their memory back. Called by housekeeping.
+    pub(crate) fn forget_idle(&self, now: Timestamp) {
+        for shard in &self.shards {
+            let mut shard = shard.lock();
+            shard.forget(now.unix_micros());
+            shard.paid_off_at.shrink_to_fit();
+        }
+    }
+
+    /// Keys that are remembered; for metrics.
+    pub(crate) fn keys(&self) -> usize {
+        self.shards.iter().map(|shard| shard.lock().paid_off_at.len()).sum()
+    }
+
+    /// The decision and the key's new state.
+    fn judge(&self, paid_off_at: i64, cost: u32, now: i64) -> (Decision, i64) {
+        let Quota { burst, unit_micros } = self.quota;
+        let window = self.quota.window_micros();
+        // A clock that was set back must not lock anybody out for longer than the window.
+        let owed_until = paid_off_at.clamp(now, now.saturating_add(window));
+        let price = unit_micros.saturating_mul(i64::from(cost.min(burst)));
+        let after = owed_until.saturating_add(price);
+        let wait_micros = after.saturating_sub(window).saturating_sub(now).max(0);
+        let allowed = wait_micros == 0;
+        let new = if allowed { after } else { owed_until };
+        let free_micros = window.saturating_sub(new.saturating_sub(now));
+        let decision = Decision {
+            allowed,
+            limit: burst,
+            remaining: u32::try_from(free_micros / unit_micros).unwrap_or(0),
+            reset_s: ceil_div(new.saturating_sub(now), MICROS_PER_SECOND),
+            retry_after_ms: ceil_div(wait_micros, 1_000),
+            policy: self.policy.clone(),
+        };
+        (decision, new)
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "the index is taken modulo the length")]
+    fn shard(&self, key: &K) -> &Mutex<Shard<K>> {
+        let hash = self.hasher.hash_one(key);
+        &self.shards[usize::try_from(hash % SHARDS as u64).unwrap_or(0)]
+    }
+}
+
+impl<K: Eq + Hash> Shard<K> {
+    fn new() -> Self {
+        Self { paid_off_at: HashMap::new(), others_paid_off_at: 0, forget_at: 0 }
+    }
+
+    /// The state of a key, or of all others if there is no room for a new key.
+    fn state_of(&mut self, key: K, now: i64, keys_max: usize) -> &mut i64 {
+        if self.paid_off_at.len() >= keys_max && !self.paid_off_at.contains_key(&key) {
+            if now >= self.forget_at {
+                self.forget(now);
+                self.forget_at = now.saturating_add(FORGET_EVERY_MICROS);
+            }
+            if self.paid_off_at.len() >= keys_max {
+                return &mut self.others_paid_off_at;
+            }
+        }
+        self.paid_off_at.entry(key).or_insert(now)
+    }
+
+    fn forget(&mut self, now: i64) {
+        self.paid_off_at.retain(|_, paid_off_at| *paid_off_at > now);
+    }
+}
+
+const fn ceil_div(dividend: i64, divisor: i64) -> i64 {
+    dividend.saturating_add(divisor - 1) / divisor
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at_ms(ms: i64) -> Timestamp {
+        Timestamp::from_unix_micros(1_800_000_000_000_000 + ms * 1_000)
+    }
+
+    fn ten_per_second_five_at_once() -> RateLimiter<u32> {
+        RateLimiter::new(Quota::per_second(10, 5), 1_000)
+    }
+
+    #[test]
+    fn the_burst_is_allowed_at_once_and_not_one_more() {
+        let limiter = ten_per_second_five_at_once();
+
+        let decisions: Vec<_> = (0..7).map(|_| limiter.check(1, 1, at_ms(0))).collect();
+
+        let allowed: Vec<_> = decisions.iter().map(|decision| decision.allowed).collect();
+        assert_eq!(allowed, [true, true, true, true, true, false, false]);
+        let remaining: Vec<_> = decisions.iter().map(|decision| decision.remaining).collect();
+        assert_eq!(remaining, [4, 3, 2, 1, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_refused_attempt_is_allowed_exactly_when_it_was_told_to_come_back() {
+        let limiter = ten_per_second_five_at_once();
+        (0..5).for_each(|_| assert!(limiter.check(1, 1, at_ms(0)).allowed));
+
+        let refused = limiter.check(1, 1, at_ms(30));
+
+        assert_eq!((refused.allowed, refused.retry_after_ms), (false, 70));
+        assert!(!limiter.check(1, 1, at_ms(99)).allowed);
+        assert!(limiter.check(1, 1, at_ms(100)).allowed);
+    }
+
+    #[test]
+    fn one_key_does_not_use_what_is_anothers() {
+        let limiter = ten_per_second_five_at_once();
+        (0..9).for_each(|_| drop(limiter.check(1, 1, at_ms(0))));
+
+        assert_eq!(limiter.check(2, 1, at_ms(0)).remaining, 4);
+    }
+
+    #[test]
+    fn a_cost_above_the_burst_takes_all_of_it_and_is_not_refused_for_ever() {
+        let limiter = ten_per_second_five_at_once();
+
+        let decision = limiter.check(1, 1_000, at_ms(0));
+
+        assert_eq!((decision.allowed, decision.remaining), (true, 0));
+    }
+
+    #[test]
+    fn the_headers_name_the_policy_and_what_is_left_in_relative_time() {
+        let limiter = RateLimiter::new(Quota::per_second(200, 1_000), 10);
+        let mut headers = HeaderMap::new();
+
+        limiter.check(1, 300, at_ms(0)).put_headers(&mut headers);
+
+        assert_eq!(headers.get("ratelimit-policy").unwrap(), "\"default\";q=1000;w=5");
+        assert_eq!(headers.get("ratelimit").unwrap(), "\"default\";r=700;t=2");
+    }
+
+    #[test]
+    fn an_hourly_quota_comes_back_over_the_hour() {
+        const MINUTE_MS: i64 = 60_000;
+        let limiter = RateLimiter::new(Quota::per_hour(5), 10);
+        (0..5).for_each(|_| assert!(limiter.check(1, 1, at_ms(0)).allowed));
+
+        assert!(!limiter.check(1, 1, at_ms(12 * MINUTE_MS - 1)).allowed);
+
+        assert!(limiter.check(1, 1, at_ms(12 * MINUTE_MS)).allowed);
+    }
+
+    #[test]
+    fn a_clock_set_back_locks_nobody_out_for_longer_than_the_window() {
+        const HOUR_MS: i64 = 3_600_000;
+        let limiter = ten_per_second_five_at_once();
+        (0..5).for_each(|_| drop(limiter.check(1, 1, at_ms(HOUR_MS))));
+
+        let refused = limiter.check(1, 1, at_ms(0));
+
+        assert_eq!((refused.allowed, refused.retry_after_ms), (false, 100));
+    }
+
+    #[test]
+    fn keys_with_their_whole_quota_are_forgotten() {
+        let limiter = ten_per_second_five_at_once();
+        (0..100).for_each(|key| drop(limiter.check(key, 1, at_ms(0))));
+        limiter.check(100, 5, at_ms(0));
+        assert_eq!(limiter.keys(), 101);
+
+        limiter.forget_idle(at_ms(100));
+
+        assert_eq!(limiter.keys(), 1);
+    }
+
+    #[test]
+    fn a_flood_of_new_keys_shares_one_quota_for_each_shard_and_takes_no_memory() {
+        const KEYS_MAX: usize = 64;
+        let limiter = RateLimiter::new(Quota::per_second(10, 5), KEYS_MAX);
+
+        let allowed = (0..10_000).filter(|key| limiter.check(*key, 1, at_ms(0)).allowed).count();
+
+        assert_eq!(limiter.keys(), KEYS_MAX);
+        assert_eq!(allowed, KEYS_MAX + 5 * SHARDS);
+        assert_eq!(limiter.check(0, 1, at_ms(0)).remaining, 3, "a known key keeps its own");
+    }
+
+    proptest! {
+        /// Over any time, no more than the burst and what came back is allowed.
+        #[test]
+        fn never_more_than_the_quota_is_allowed(
+            steps in prop::collection::vec((0_i64..400, 1_u32..4), 1..200),
+        ) {
+            let limiter = ten_per_second_five_at_once();
+            let (mut now, mut taken) = (0, 0);
+            for (pause, cost) in steps {
+                now += pause;
+                if limiter.check(1, cost, at_ms(now)).allowed {
+                    taken += i64::from(cost);
+                }
+                prop_assert!(taken <= 5 + now / 100, "{taken} after {now} ms");
+            }
+        }
+    }
+}
