@@ -1,1 +1,33 @@
-//! Placeholder.
+//! What we remember: the only crate that speaks SQL.
+//!
+//! A public function is one transaction with a business name; expected outcomes are values, errors are for
+//! what went wrong. SQL is written once for SQLite and PostgreSQL; what differs is in `dialect`. Ids and
+//! times are made above this crate: SQL never asks for the time.
+
+pub mod accounts;
+pub mod audit;
+mod balance;
+pub mod calls;
+pub mod customers;
+pub mod data_keys;
+mod dialect;
+mod error;
+pub mod idempotency;
+pub mod keys;
+pub mod ledger;
+pub mod metering;
+mod migrations;
+mod mirror;
+pub mod nodes;
+mod postgres;
+pub mod routes;
+mod sql;
+mod sqlite;
+mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod tx;
+pub mod usage;
+
+pub use error::StoreError;
+pub use store::{Access, DatabaseKind, OpenOptions, Store};

@@ -1,0 +1,309 @@
+//! Accounts: creator accounts that customers connected, with their sealed credentials.
+
+use domain::account::{AccountState, CreatorId};
+use domain::id::{CustomerId, DataKeyId};
+use domain::platform::Platform;
+use domain::time::Timestamp;
+
+use crate::dialect;
+use crate::sql::Row;
+use crate::tx::Tx;
+use crate::{Store, StoreError};
+
+/// A connected account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// Whose it is.
+    pub customer: CustomerId,
+    /// The id the customer chose.
+    pub creator_id: CreatorId,
+    /// Where it lives.
+    pub platform: Platform,
+    /// What the platform calls it.
+    pub platform_account_id: String,
+    /// What it can be used for.
+    pub state: AccountState,
+    /// Changes with every change of credentials or state; a hold names the one its call was prepared with.
+    pub version: i64,
+    /// What opens it at the platform.
+    pub credentials: Credentials,
+    /// When it was connected, the last time.
+    pub connected_at: Timestamp,
+    /// When the platform last confirmed the credentials.
+    pub verified_at: Option<Timestamp>,
+}
+
+/// Sealed credentials and what must be known of them without opening them.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// The sealed bytes.
+    pub sealed: Vec<u8>,
+    /// The data key that opens them.
+    pub data_key: DataKeyId,
+    /// The OAuth scopes of the token, where the platform told them.
+    pub scopes: Option<Vec<String>>,
+    /// When the token ends.
+    pub token_expires_at: Option<Timestamp>,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Credentials({}, ..)", self.data_key)
+    }
+}
+
+/// An account to be connected.
+#[derive(Debug, Clone)]
+pub struct NewAccount {
+    /// Whose it is.
+    pub customer: CustomerId,
+    /// The id the customer chose.
+    pub creator_id: CreatorId,
+    /// Where it lives.
+    pub platform: Platform,
+    /// What the platform calls it.
+    pub platform_account_id: String,
+    /// What opens it.
+    pub credentials: Credentials,
+    /// Now, when the platform has just confirmed the credentials.
+    pub at: Timestamp,
+    /// How many accounts of this platform may be in use at once; nothing for no limit.
+    pub active_max: Option<i64>,
+}
+
+/// How connecting ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Connection {
+    /// The account is stored with these credentials.
+    Connected {
+        /// False when it was connected before and its credentials were replaced.
+        created: bool,
+        /// `Inactive` when the plan has no room for another one.
+        state: AccountState,
+        /// Its new version.
+        version: i64,
+    },
+    /// The customer has this id on another platform; nothing changed.
+    OtherPlatform,
+    /// There is no such customer.
+    NoCustomer,
+}
+
+/// How many accounts of a platform a customer has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Count {
+    /// In use: active, or waiting to be connected again.
+    pub in_use: i64,
+    /// Over the limit of the plan.
+    pub inactive: i64,
+}
+
+/// Stores an account, or replaces the credentials of one that is connected, in one transaction.
+pub async fn connect(store: &Store, new: &NewAccount) -> Result<Connection, StoreError> {
+    const CUSTOMER: &str = "select 1 from customers where id = $1";
+    const EXISTING: &str = "
+        select platform, state, version from accounts where customer_id = $1 and creator_id = $2";
+    let mut tx = store.write().await?;
+    // The customer's row orders those who connect at once, so that the count below holds.
+    let lock = format!("{CUSTOMER}{}", dialect::for_update(tx.database()));
+    if tx.row(sqlx::AssertSqlSafe(lock), &[new.customer.into()]).await?.is_none() {
+        return Ok(Connection::NoCustomer);
+    }
+    let key = [new.customer.into(), (&new.creator_id).into()];
+    let existing = tx.row(EXISTING, &key).await?;
+    let others = count_in(&mut tx, new.customer, new.platform).await?.in_use;
+    let room = |in_use: i64| new.active_max.is_none_or(|max| in_use < max);
+    let (created, keeps_place, version) = match &existing {
+        None => (true, false, new.at.unix_micros()),
+        Some(row) => {
+            if row.parse::<Platform>(0, "accounts")? != new.platform {
+                return Ok(Connection::OtherPlatform);
+            }
+            let inactive = row.parse::<AccountState>(1, "accounts")? == AccountState::Inactive;
+            (false, !inactive, row.int(2)?.saturating_add(1).max(new.at.unix_micros()))
+        }
+    };
+    let state =
+        if keeps_place || room(others) { AccountState::Active } else { AccountState::Inactive };
+    upsert(&mut tx, new, state, version).await?;
+    tx.commit().await?;
+    Ok(Connection::Connected { created, state, version })
+}
+
+/// A customer's accounts, in the order of their ids.
+pub async fn list(store: &Store, customer: CustomerId) -> Result<Vec<Account>, StoreError> {
+    const SQL: &str = "
+        select customer_id, creator_id, platform, platform_account_id, state, version, credentials,
+               data_key_id, scopes, token_expires_at, connected_at, verified_at
+        from accounts where customer_id = $1 order by creator_id";
+    let rows = store.read().await?.rows(SQL, &[customer.into()]).await?;
+    rows.iter().map(account).collect()
+}
+
+/// One account of a customer.
+pub async fn find(
+    store: &Store,
+    customer: CustomerId,
+    creator_id: &CreatorId,
+) -> Result<Option<Account>, StoreError> {
+    const SQL: &str = "
+        select customer_id, creator_id, platform, platform_account_id, state, version, credentials,
+               data_key_id, scopes, token_expires_at, connected_at, verified_at
+        from accounts where customer_id = $1 and creator_id = $2";
+    let row = store.read().await?.row(SQL, &[customer.into(), creator_id.into()]).await?;
+    row.as_ref().map(account).transpose()
+}
+
+/// Forgets an account and its credentials. False when there is none.
+pub async fn delete(
+    store: &Store,
+    customer: CustomerId,
+    creator_id: &CreatorId,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "delete from accounts where customer_id = $1 and creator_id = $2";
+    let mut tx = store.write().await?;
+    let deleted = tx.execute(SQL, &[customer.into(), creator_id.into()]).await?;
+    tx.commit().await?;
+    Ok(deleted == 1)
+}
+
+/// Changes the state of an account that still has this version; gives the new version. Nothing when the
+/// account is gone or changed meanwhile: read it again and decide anew.
+pub async fn set_state(
+    store: &Store,
+    customer: CustomerId,
+    creator_id: &CreatorId,
+    version: i64,
+    state: AccountState,
+) -> Result<Option<i64>, StoreError> {
+    const SQL: &str = "
+        update accounts set state = $4, version = version + 1
+        where customer_id = $1 and creator_id = $2 and version = $3
+        returning version";
+    let values = [customer.into(), creator_id.into(), version.into(), state.as_str().into()];
+    let mut tx = store.write().await?;
+    let row = tx.row(SQL, &values).await?;
+    let changed = row.map(|row| row.int(0)).transpose()?;
+    tx.commit().await?;
+    Ok(changed)
+}
+
+/// Replaces the credentials of an account that still has this version (a refreshed token, or sealed with
+/// another data key); gives the new version. Nothing when it changed meanwhile.
+pub async fn replace_credentials(
+    store: &Store,
+    customer: CustomerId,
+    creator_id: &CreatorId,
+    version: i64,
+    credentials: &Credentials,
+) -> Result<Option<i64>, StoreError> {
+    const SQL: &str = "
+        update accounts set credentials = $4, data_key_id = $5, scopes = $6, token_expires_at = $7,
+               version = version + 1
+        where customer_id = $1 and creator_id = $2 and version = $3
+        returning version";
+    let scopes = credentials.scopes.as_ref().map(|scopes| scopes.join(" "));
+    let mut tx = store.write().await?;
+    let row = tx
+        .row(
+            SQL,
+            &[
+                customer.into(),
+                creator_id.into(),
+                version.into(),
+                credentials.sealed.as_slice().into(),
+                credentials.data_key.into(),
+                scopes.as_deref().into(),
+                credentials.token_expires_at.into(),
+            ],
+        )
+        .await?;
+    let changed = row.map(|row| row.int(0)).transpose()?;
+    tx.commit().await?;
+    Ok(changed)
+}
+
+/// How many accounts of this platform the customer has.
+pub async fn count(
+    store: &Store,
+    customer: CustomerId,
+    platform: Platform,
+) -> Result<Count, StoreError> {
+    count_in(&mut store.read().await?, customer, platform).await
+}
+
+async fn count_in(
+    tx: &mut Tx,
+    customer: CustomerId,
+    platform: Platform,
+) -> Result<Count, StoreError> {
+    const SQL: &str = "
+        select state, count(*) from accounts
+        where customer_id = $1 and platform = $2 group by state";
+    let mut count = Count { in_use: 0, inactive: 0 };
+    for row in tx.rows(SQL, &[customer.into(), platform.as_str().into()]).await? {
+        match row.parse::<AccountState>(0, "accounts")? {
+            AccountState::Active | AccountState::ReconnectNeeded => count.in_use += row.int(1)?,
+            AccountState::Inactive => count.inactive += row.int(1)?,
+        }
+    }
+    Ok(count)
+}
+
+async fn upsert(
+    tx: &mut Tx,
+    new: &NewAccount,
+    state: AccountState,
+    version: i64,
+) -> Result<(), StoreError> {
+    const SQL: &str = "
+        insert into accounts
+            (customer_id, creator_id, platform, platform_account_id, state, version, credentials,
+             data_key_id, scopes, token_expires_at, connected_at, verified_at)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)
+        on conflict (customer_id, creator_id) do update set
+            platform_account_id = excluded.platform_account_id, state = excluded.state,
+            version = excluded.version, credentials = excluded.credentials,
+            data_key_id = excluded.data_key_id, scopes = excluded.scopes,
+            token_expires_at = excluded.token_expires_at, connected_at = excluded.connected_at,
+            verified_at = excluded.verified_at";
+    let scopes = new.credentials.scopes.as_ref().map(|scopes| scopes.join(" "));
+    tx.execute(
+        SQL,
+        &[
+            new.customer.into(),
+            (&new.creator_id).into(),
+            new.platform.as_str().into(),
+            new.platform_account_id.as_str().into(),
+            state.as_str().into(),
+            version.into(),
+            new.credentials.sealed.as_slice().into(),
+            new.credentials.data_key.into(),
+            scopes.as_deref().into(),
+            new.credentials.token_expires_at.into(),
+            new.at.into(),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+fn account(row: &Row) -> Result<Account, StoreError> {
+    let scopes = row.optional_text(8)?;
+    Ok(Account {
+        customer: row.parse(0, "accounts")?,
+        creator_id: row.parse(1, "accounts")?,
+        platform: row.parse(2, "accounts")?,
+        platform_account_id: row.text(3)?,
+        state: row.parse(4, "accounts")?,
+        version: row.int(5)?,
+        credentials: Credentials {
+            sealed: row.bytes(6)?,
+            data_key: row.parse(7, "accounts")?,
+            scopes: scopes.map(|text| text.split_whitespace().map(str::to_owned).collect()),
+            token_expires_at: row.optional_time(9)?,
+        },
+        connected_at: row.time(10)?,
+        verified_at: row.optional_time(11)?,
+    })
+}

@@ -1,0 +1,233 @@
+//! A customer's credits inside a transaction. Everything that changes credits goes through here, so that
+//! debts are paid first and the balances in memory learn of every change.
+
+use std::collections::BTreeMap;
+
+use domain::id::CustomerId;
+
+use crate::StoreError;
+use crate::sql::{Kind, Row};
+use crate::tx::{Table, Tx};
+
+/// How many rows one statement reads or writes: SQLite takes at most 32,766 parameters.
+const ROWS_MAX: usize = 2048;
+
+/// The row of `customer_credits`, and what this transaction changes in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Balance {
+    pub(crate) granted: i64,
+    pub(crate) removed: i64,
+    pub(crate) spent: i64,
+    pub(crate) held: i64,
+    pub(crate) available: i64,
+    pub(crate) debt: i64,
+}
+
+/// The balances that a transaction has locked, ordered by customer.
+pub(crate) struct Balances {
+    rows: BTreeMap<CustomerId, (Balance, Balance)>,
+}
+
+impl Balance {
+    /// Sets credits aside for a call. False, and nothing changed, when there are too few.
+    pub(crate) fn hold(&mut self, cost: i64) -> bool {
+        if cost < 0 || self.available < cost {
+            return false;
+        }
+        self.available -= cost;
+        self.held = self.held.saturating_add(cost);
+        true
+    }
+
+    /// Charges what was held.
+    pub(crate) fn settle(&mut self, cost: i64) {
+        self.held = self.held.saturating_sub(cost);
+        self.spent = self.spent.saturating_add(cost);
+    }
+
+    /// Gives back what was held, to the debt first.
+    pub(crate) fn refund(&mut self, cost: i64) {
+        self.held = self.held.saturating_sub(cost);
+        self.receive(cost);
+    }
+
+    /// Adds granted credits, to the debt first.
+    pub(crate) fn grant(&mut self, amount: i64) {
+        self.granted = self.granted.saturating_add(amount);
+        self.receive(amount);
+    }
+
+    /// Takes credits away; what is no longer there becomes debt.
+    pub(crate) fn remove(&mut self, amount: i64) {
+        let taken = amount.min(self.available);
+        self.removed = self.removed.saturating_add(amount);
+        self.available -= taken;
+        self.debt = self.debt.saturating_add(amount - taken);
+    }
+
+    fn receive(&mut self, amount: i64) {
+        let paid = amount.min(self.debt);
+        self.debt -= paid;
+        self.available = self.available.saturating_add(amount - paid);
+    }
+}
+
+impl Balances {
+    pub(crate) fn get_mut(&mut self, customer: CustomerId) -> Option<&mut Balance> {
+        self.rows.get_mut(&customer).map(|(_, now)| now)
+    }
+
+    /// What each customer has available, as it stands in this transaction.
+    pub(crate) fn available(&self) -> impl Iterator<Item = (CustomerId, i64)> + '_ {
+        self.rows.iter().map(|(customer, (_, now))| (*customer, now.available))
+    }
+}
+
+/// Reads and locks the balances of these customers, always in the same order, so that two transactions
+/// never wait for each other.
+pub(crate) async fn lock(
+    tx: &mut Tx,
+    customers: impl Iterator<Item = CustomerId>,
+) -> Result<Balances, StoreError> {
+    const SQL: &str = "
+        with v (customer_id) as ({rows})
+        select c.customer_id, c.granted, c.removed, c.spent, c.held, c.available, c.debt
+        from customer_credits c where c.customer_id in (select customer_id from v)
+        order by c.customer_id{lock}";
+    let mut wanted: Vec<CustomerId> = customers.collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    let mut rows = BTreeMap::new();
+    for chunk in wanted.chunks(ROWS_MAX) {
+        let mut table = Table::new(&[Kind::Text]);
+        for customer in chunk {
+            table.push([(*customer).into()]);
+        }
+        for row in &tx.rows_over(SQL, table).await? {
+            let balance = read(row, 1)?;
+            rows.insert(row.parse(0, "customer_credits")?, (balance, balance));
+        }
+    }
+    Ok(Balances { rows })
+}
+
+/// Writes what changed, as differences in one statement: the checks of the table see the sums.
+pub(crate) async fn save(tx: &mut Tx, balances: &Balances) -> Result<(), StoreError> {
+    const SQL: &str = "
+        with v (customer_id, granted, removed, spent, held, available, debt) as ({rows})
+        update customer_credits set
+            granted = customer_credits.granted + v.granted,
+            removed = customer_credits.removed + v.removed,
+            spent = customer_credits.spent + v.spent, held = customer_credits.held + v.held,
+            available = customer_credits.available + v.available,
+            debt = customer_credits.debt + v.debt
+        from v where customer_credits.customer_id = v.customer_id
+        returning customer_credits.customer_id, customer_credits.available";
+    const COLUMNS: &[Kind] =
+        &[Kind::Text, Kind::Int, Kind::Int, Kind::Int, Kind::Int, Kind::Int, Kind::Int];
+    let changed: Vec<_> =
+        balances.rows.iter().filter(|(_, (before, after))| before != after).collect();
+    for chunk in changed.chunks(ROWS_MAX) {
+        let mut table = Table::new(COLUMNS);
+        for (customer, (before, after)) in chunk {
+            table.push([
+                (**customer).into(),
+                (after.granted - before.granted).into(),
+                (after.removed - before.removed).into(),
+                (after.spent - before.spent).into(),
+                (after.held - before.held).into(),
+                (after.available - before.available).into(),
+                (after.debt - before.debt).into(),
+            ]);
+        }
+        for row in &tx.rows_over(SQL, table).await? {
+            let customer = row.parse(0, "customer_credits")?;
+            tx.note_balance(customer, row.int(1)?);
+        }
+    }
+    Ok(())
+}
+
+/// Reads a balance from the column `first` on.
+pub(crate) fn read(row: &Row, first: usize) -> Result<Balance, StoreError> {
+    Ok(Balance {
+        granted: row.int(first)?,
+        removed: row.int(first + 1)?,
+        spent: row.int(first + 2)?,
+        held: row.int(first + 3)?,
+        available: row.int(first + 4)?,
+        debt: row.int(first + 5)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const EMPTY: Balance =
+        Balance { granted: 0, removed: 0, spent: 0, held: 0, available: 0, debt: 0 };
+
+    #[test]
+    fn credits_that_are_not_there_cannot_be_held() {
+        let mut balance = Balance { granted: 2, available: 2, ..EMPTY };
+
+        assert!(!balance.hold(3));
+        assert!(balance.hold(2));
+        assert!(!balance.hold(1));
+        assert_eq!((balance.available, balance.held), (0, 2));
+    }
+
+    #[test]
+    fn what_comes_in_pays_the_debt_first() {
+        let mut balance = Balance { granted: 5, spent: 5, ..EMPTY };
+        balance.remove(3);
+        assert_eq!((balance.available, balance.debt), (0, 3));
+
+        balance.grant(10);
+
+        assert_eq!((balance.available, balance.debt), (7, 0));
+    }
+
+    #[derive(Debug, Clone, Copy)]
+    enum Step {
+        Hold(i64),
+        Settle,
+        Refund,
+        Grant(i64),
+        Remove(i64),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            (0_i64..20).prop_map(Step::Hold),
+            Just(Step::Settle),
+            Just(Step::Refund),
+            (1_i64..50).prop_map(Step::Grant),
+            (1_i64..50).prop_map(Step::Remove),
+        ];
+        prop::collection::vec(step, 0..60)
+    }
+
+    proptest! {
+        #[test]
+        fn the_books_add_up_whatever_happens(steps in steps()) {
+            let mut balance = EMPTY;
+            let mut open = Vec::new();
+            for step in steps {
+                match step {
+                    Step::Hold(cost) => if balance.hold(cost) { open.push(cost) },
+                    Step::Settle => if let Some(cost) = open.pop() { balance.settle(cost) },
+                    Step::Refund => if let Some(cost) = open.pop() { balance.refund(cost) },
+                    Step::Grant(amount) => balance.grant(amount),
+                    Step::Remove(amount) => balance.remove(amount),
+                }
+                let Balance { granted, removed, spent, held, available, debt } = balance;
+                prop_assert_eq!(granted + debt, available + held + spent + removed);
+                prop_assert_eq!(held, open.iter().sum::<i64>());
+                prop_assert!([granted, removed, spent, available, debt].iter().all(|part| *part >= 0));
+                prop_assert!(available == 0 || debt == 0);
+            }
+        }
+    }
+}

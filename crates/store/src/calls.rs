@@ -1,0 +1,184 @@
+//! The call log: one entry for each metered call, which is also its hold.
+
+use domain::account::CreatorId;
+use domain::charge::{CallState, Outcome};
+use domain::credits::Credits;
+use domain::id::{CallId, CustomerId, KeyId, RequestId};
+use domain::method::Method;
+use domain::platform::Platform;
+use domain::time::Timestamp;
+use sqlx::AssertSqlSafe;
+
+use crate::sql::{Row, Value};
+use crate::{Store, StoreError};
+
+/// A call as logged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// Its id.
+    pub id: CallId,
+    /// Whose it is.
+    pub customer: CustomerId,
+    /// The key it came with.
+    pub key: KeyId,
+    /// The account it was for.
+    pub account: CreatorId,
+    /// Where that account lives.
+    pub platform: Platform,
+    /// The method.
+    pub method: Method,
+    /// The native path as it was asked for, without its query.
+    pub path: String,
+    /// The catalogue's name of the endpoint, or `unlisted`.
+    pub route: String,
+    /// What was held for it.
+    pub cost: Credits,
+    /// What was charged; nothing while it is on its way.
+    pub credits: Option<Credits>,
+    /// Where it stands.
+    pub state: CallState,
+    /// How it came out; nothing while it is on its way.
+    pub outcome: Option<Outcome>,
+    /// The platform's status, where it answered.
+    pub status: Option<u16>,
+    /// The request it came in.
+    pub request: RequestId,
+    /// When it began.
+    pub at: Timestamp,
+    /// When it ended.
+    pub resolved_at: Option<Timestamp>,
+    /// How long it took in all, in milliseconds.
+    pub duration_ms: Option<i64>,
+    /// How long the platform took, in milliseconds.
+    pub upstream_ms: Option<i64>,
+}
+
+/// Which calls by their end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatusClass {
+    /// The platform answered 200–299.
+    Success,
+    /// The platform answered 300–399.
+    Redirection,
+    /// The platform answered 400–499.
+    ClientError,
+    /// The platform answered 500–599.
+    ServerError,
+    /// Charged, with a status below 400.
+    Ok,
+    /// Ended in any other way.
+    Error,
+}
+
+/// Which calls to list.
+#[derive(Debug, Clone)]
+pub struct RecentCalls {
+    /// Whose.
+    pub customer: CustomerId,
+    /// Only those of this key.
+    pub key: Option<KeyId>,
+    /// Only those for this account.
+    pub account: Option<CreatorId>,
+    /// Only those that ended so.
+    pub status_class: Option<StatusClass>,
+    /// Only those that began before this instant.
+    pub before: Option<Timestamp>,
+    /// About how many; at least one.
+    pub limit: i64,
+}
+
+/// Calls, newest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// The calls. More than asked for where several began at the same instant: a page never ends within
+    /// one, so that none is skipped or repeated.
+    pub calls: Vec<Call>,
+    /// Where the next page begins; nothing after the last.
+    pub next_before: Option<Timestamp>,
+}
+
+/// The newest calls that fit.
+pub async fn recent(store: &Store, wanted: &RecentCalls) -> Result<Page, StoreError> {
+    const COLUMNS: &str = "
+        id, customer_id, key_id, creator_id, platform, method, path, route, cost, credits, state,
+        outcome, status, request_id, held_at, resolved_at, duration_ms, upstream_ms";
+    // The owner comes first, so that each has its index.
+    let owner = match wanted.key {
+        Some(_) => "key_id = $2 and customer_id = $1",
+        None => "customer_id = $1 and cast($2 as text) is null",
+    };
+    let fitting = format!("{owner} {FILTER}");
+    let last_of_page = format!(
+        "select held_at from calls where {fitting} order by held_at desc limit 1 offset $7"
+    );
+    let page = format!(
+        "select {COLUMNS} from calls where {fitting} and held_at >= $7 order by held_at desc, id desc"
+    );
+    let key = wanted.key.map(|key| key.to_string());
+    let (status_min, ended) = class_filter(wanted.status_class);
+    let before = wanted.before.map_or(i64::MAX, Timestamp::unix_micros);
+    let values = |last: i64| -> [Value<'_>; 7] {
+        [
+            wanted.customer.into(),
+            key.as_deref().into(),
+            wanted.account.as_ref().map(CreatorId::as_str).into(),
+            before.into(),
+            status_min.into(),
+            ended.into(),
+            last.into(),
+        ]
+    };
+    let mut tx = store.snapshot().await?;
+    let offset = wanted.limit.max(1) - 1;
+    let last = tx.row(AssertSqlSafe(last_of_page), &values(offset)).await?;
+    let next_before = last.map(|row| row.time(0)).transpose()?;
+    let since = next_before.map_or(i64::MIN, Timestamp::unix_micros);
+    let rows = tx.rows(AssertSqlSafe(page), &values(since)).await?;
+    let calls = rows.iter().map(call).collect::<Result<Vec<Call>, StoreError>>()?;
+    Ok(Page { calls, next_before })
+}
+
+/// What a call must meet besides belonging to the caller. A filter that is not asked for is null.
+const FILTER: &str = "
+    and (cast($3 as text) is null or creator_id = $3)
+    and held_at < $4
+    and (cast($5 as bigint) is null or (status >= $5 and status < $5 + 100))
+    and (cast($6 as text) is null or (
+        state <> 'held' and $6 = case when state = 'settled' and status < 400 then 'ok' else 'error' end
+    ))";
+
+/// The class as the filter takes it: the lowest status of a hundred, or how the call ended.
+const fn class_filter(class: Option<StatusClass>) -> (Option<i64>, Option<&'static str>) {
+    match class {
+        None => (None, None),
+        Some(StatusClass::Success) => (Some(200), None),
+        Some(StatusClass::Redirection) => (Some(300), None),
+        Some(StatusClass::ClientError) => (Some(400), None),
+        Some(StatusClass::ServerError) => (Some(500), None),
+        Some(StatusClass::Ok) => (None, Some("ok")),
+        Some(StatusClass::Error) => (None, Some("error")),
+    }
+}
+
+fn call(row: &Row) -> Result<Call, StoreError> {
+    Ok(Call {
+        id: row.parse(0, "calls")?,
+        customer: row.parse(1, "calls")?,
+        key: row.parse(2, "calls")?,
+        account: row.parse(3, "calls")?,
+        platform: row.parse(4, "calls")?,
+        method: row.parse(5, "calls")?,
+        path: row.text(6)?,
+        route: row.text(7)?,
+        cost: row.credits(8)?,
+        credits: row.optional_int(9)?.map(Credits::from_whole),
+        state: row.parse(10, "calls")?,
+        outcome: row.parse_optional(11, "calls")?,
+        status: row.status(12)?,
+        request: row.parse(13, "calls")?,
+        at: row.time(14)?,
+        resolved_at: row.optional_time(15)?,
+        duration_ms: row.optional_int(16)?,
+        upstream_ms: row.optional_int(17)?,
+    })
+}

@@ -1,0 +1,142 @@
+//! Data keys: what seals a customer's credentials, each wrapped by a master key. Sealing and opening is
+//! done above the store, which never sees an unwrapped key.
+
+use domain::id::{CustomerId, DataKeyId};
+use domain::time::Timestamp;
+
+use crate::sql::Row;
+use crate::{Store, StoreError};
+
+/// A wrapped data key.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DataKey {
+    /// Its id, named by everything it seals.
+    pub id: DataKeyId,
+    /// Whose credentials it seals.
+    pub customer: CustomerId,
+    /// The key, sealed by the master key.
+    pub wrapped: Vec<u8>,
+    /// The master key that opens it.
+    pub master_key: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+impl std::fmt::Debug for DataKey {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "DataKey({} under {})", self.id, self.master_key)
+    }
+}
+
+/// The customer's current key; nothing before the first account is connected.
+pub async fn current(store: &Store, customer: CustomerId) -> Result<Option<DataKey>, StoreError> {
+    const SQL: &str = "
+        select id, customer_id, wrapped, master_key_id, created_at
+        from data_keys where customer_id = $1 and retired_at is null";
+    let row = store.read().await?.row(SQL, &[customer.into()]).await?;
+    row.as_ref().map(data_key).transpose()
+}
+
+/// The key with this id, current or retired.
+pub async fn find(store: &Store, id: DataKeyId) -> Result<Option<DataKey>, StoreError> {
+    const SQL: &str = "
+        select id, customer_id, wrapped, master_key_id, created_at from data_keys where id = $1";
+    let row = store.read().await?.row(SQL, &[id.into()]).await?;
+    row.as_ref().map(data_key).transpose()
+}
+
+/// Stores `new` unless the customer has a current key; gives the current one, whoever made it.
+pub async fn create_first(store: &Store, new: &DataKey) -> Result<DataKey, StoreError> {
+    const INSERT: &str = "
+        insert into data_keys (id, customer_id, wrapped, master_key_id, created_at)
+        values ($1, $2, $3, $4, $5)
+        on conflict (customer_id) where retired_at is null do nothing";
+    let mut tx = store.write().await?;
+    tx.execute(
+        INSERT,
+        &[
+            new.id.into(),
+            new.customer.into(),
+            new.wrapped.as_slice().into(),
+            new.master_key.as_str().into(),
+            new.created_at.into(),
+        ],
+    )
+    .await?;
+    tx.commit().await?;
+    let stored = current(store, new.customer).await?;
+    stored.ok_or_else(|| StoreError::corrupt("data_keys", new.id))
+}
+
+/// Keys that are wrapped by another master key than `master_key`, at most `limit`.
+pub async fn list_under_others(
+    store: &Store,
+    master_key: &str,
+    limit: i64,
+) -> Result<Vec<DataKey>, StoreError> {
+    const SQL: &str = "
+        select id, customer_id, wrapped, master_key_id, created_at
+        from data_keys where master_key_id <> $1 order by id limit $2";
+    let rows = store.read().await?.rows(SQL, &[master_key.into(), limit.into()]).await?;
+    rows.iter().map(data_key).collect()
+}
+
+/// How many keys a master key wraps; it cannot be given up before that is zero.
+pub async fn count_under(store: &Store, master_key: &str) -> Result<i64, StoreError> {
+    const SQL: &str = "select count(*) from data_keys where master_key_id = $1";
+    let row = store.read().await?.row(SQL, &[master_key.into()]).await?;
+    row.map_or(Ok(0), |row| row.int(0))
+}
+
+/// Replaces the wrapping of a key that is still wrapped by `from_master_key`. False when it is not.
+pub async fn rewrap(
+    store: &Store,
+    from_master_key: &str,
+    rewrapped: &DataKey,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        update data_keys set wrapped = $3, master_key_id = $4 where id = $1 and master_key_id = $2";
+    let values = [
+        rewrapped.id.into(),
+        from_master_key.into(),
+        rewrapped.wrapped.as_slice().into(),
+        rewrapped.master_key.as_str().into(),
+    ];
+    let mut tx = store.write().await?;
+    let changed = tx.execute(SQL, &values).await?;
+    tx.commit().await?;
+    Ok(changed == 1)
+}
+
+/// The known text that a master key sealed; nothing when the key was never used here.
+pub async fn canary(store: &Store, master_key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    const SQL: &str = "select sealed from master_key_canaries where master_key_id = $1";
+    let row = store.read().await?.row(SQL, &[master_key.into()]).await?;
+    row.map(|row| row.bytes(0)).transpose()
+}
+
+/// Stores the known text sealed by a master key. False when there is one already, which stays.
+pub async fn create_canary(
+    store: &Store,
+    master_key: &str,
+    sealed: &[u8],
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        insert into master_key_canaries (master_key_id, sealed, created_at) values ($1, $2, $3)
+        on conflict (master_key_id) do nothing";
+    let mut tx = store.write().await?;
+    let inserted = tx.execute(SQL, &[master_key.into(), sealed.into(), now.into()]).await?;
+    tx.commit().await?;
+    Ok(inserted == 1)
+}
+
+fn data_key(row: &Row) -> Result<DataKey, StoreError> {
+    Ok(DataKey {
+        id: row.parse(0, "data_keys")?,
+        customer: row.parse(1, "data_keys")?,
+        wrapped: row.bytes(2)?,
+        master_key: row.text(3)?,
+        created_at: row.time(4)?,
+    })
+}

@@ -1,0 +1,106 @@
+//! Idempotency: the first answer to a request that carried an `Idempotency-Key`. The rows are written by
+//! the metering, in the transactions of the hold and of its end.
+
+use domain::id::{CallId, CustomerId};
+use domain::time::Timestamp;
+
+use crate::sql::{Row, hex};
+use crate::tx::Tx;
+use crate::{Store, StoreError};
+
+/// An answer, kept to be given again.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StoredAnswer {
+    /// The platform's status.
+    pub status: u16,
+    /// Headers and body, sealed.
+    pub sealed: Vec<u8>,
+}
+
+impl std::fmt::Debug for StoredAnswer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "StoredAnswer({}, {} bytes)", self.status, self.sealed.len())
+    }
+}
+
+/// What is known of an earlier request with the same key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Existing {
+    /// It was answered; the answer is to be given again.
+    Replay(StoredAnswer),
+    /// It is on its way.
+    Running,
+    /// The platform may have acted on it, but nobody knows its answer.
+    OutcomeUnknown {
+        /// The call in the log.
+        call: CallId,
+    },
+    /// It was answered, but the answer was too large to keep.
+    NotStored {
+        /// The call in the log.
+        call: CallId,
+    },
+    /// It was another request.
+    OtherRequest,
+}
+
+/// What is known of the key; nothing when it is free. `fingerprint` is that of the request at hand.
+pub async fn find(
+    store: &Store,
+    customer: CustomerId,
+    key_hash: &[u8; 32],
+    fingerprint: &[u8; 32],
+    now: Timestamp,
+) -> Result<Option<Existing>, StoreError> {
+    let mut tx = store.read().await?;
+    find_in(&mut tx, customer, &hex(key_hash), &hex(fingerprint), now).await
+}
+
+/// Forgets answers whose time is over, at most `limit` at once; gives how many.
+pub async fn delete_expired(store: &Store, now: Timestamp, limit: i64) -> Result<u64, StoreError> {
+    const SQL: &str = "
+        delete from idempotency where (customer_id, key_hash) in (
+            select customer_id, key_hash from idempotency
+            where expires_at <= $1 and answer_state <> 'running'
+            order by expires_at limit $2
+        )";
+    let mut tx = store.write().await?;
+    let deleted = tx.execute(SQL, &[now.into(), limit.into()]).await?;
+    tx.commit().await?;
+    Ok(deleted)
+}
+
+/// The same as `find`, within a transaction and with hashes as they are stored.
+pub(crate) async fn find_in(
+    tx: &mut Tx,
+    customer: CustomerId,
+    key_hash: &str,
+    fingerprint: &str,
+    now: Timestamp,
+) -> Result<Option<Existing>, StoreError> {
+    const SQL: &str = "
+        select fingerprint, call_id, answer_state, status, answer
+        from idempotency
+        where customer_id = $1 and key_hash = $2
+          and (expires_at > $3 or answer_state = 'running')";
+    let row = tx.row(SQL, &[customer.into(), key_hash.into(), now.into()]).await?;
+    row.map(|row| existing(&row, fingerprint)).transpose()
+}
+
+fn existing(row: &Row, fingerprint: &str) -> Result<Existing, StoreError> {
+    if row.text(0)? != fingerprint {
+        return Ok(Existing::OtherRequest);
+    }
+    let call: CallId = row.parse(1, "idempotency")?;
+    let corrupt = || StoreError::corrupt("idempotency", call);
+    match row.text(2)?.as_str() {
+        "running" => Ok(Existing::Running),
+        "not_stored" => Ok(Existing::NotStored { call }),
+        "outcome_unknown" => Ok(Existing::OutcomeUnknown { call }),
+        "stored" => Ok(Existing::Replay(StoredAnswer {
+            status: row.status(3)?.ok_or_else(corrupt)?,
+            sealed: row.optional_bytes(4)?.ok_or_else(corrupt)?,
+        })),
+        _ => Err(corrupt()),
+    }
+}

@@ -1,0 +1,198 @@
+//! The ledger: every grant and removal of credits, once for each source, never changed afterwards.
+
+use domain::credits::Credits;
+use domain::id::{CustomerId, EntryId};
+use domain::time::{Day, Timestamp};
+
+use crate::balance;
+use crate::sql::Row;
+use crate::tx::Tx;
+use crate::{Store, StoreError};
+
+/// Credits to be added, or taken away, once.
+#[derive(Debug, Clone, Copy)]
+pub struct Grant<'a> {
+    /// The id of the entry.
+    pub entry: EntryId,
+    /// Whose credits.
+    pub customer: CustomerId,
+    /// How many, more than zero, whichever way they go.
+    pub amount: Credits,
+    /// What it is called in the ledger, such as `trial` or `purchase`.
+    pub kind: &'a str,
+    /// Where it comes from, such as `pi`; unique together with `source_id`.
+    pub source: &'a str,
+    /// The object of the source: the same one is booked only once, however often it is seen.
+    pub source_id: &'a str,
+    /// What a person would look for, such as an order's number.
+    pub reference: Option<&'a str>,
+    /// Now.
+    pub at: Timestamp,
+}
+
+/// How a booking ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Granting {
+    /// Booked.
+    Granted {
+        /// What is available now.
+        balance: Credits,
+    },
+    /// This source was booked before; nothing changed.
+    Repeated,
+    /// There is no such customer.
+    NoCustomer,
+}
+
+/// An entry as customers see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The id of a booking; a day's `usage` has none.
+    pub id: Option<EntryId>,
+    /// When; for a day's `usage` the beginning of the day.
+    pub at: Timestamp,
+    /// What it is: a booking's kind, or `usage`.
+    pub kind: String,
+    /// Credits that came in (positive) or went out (negative).
+    pub amount: Credits,
+    /// What was available after a booking.
+    pub balance_after: Option<Credits>,
+    /// What a person would look for; the date of a day's `usage`.
+    pub reference: Option<String>,
+}
+
+/// Adds credits, paying a debt first. Once for each source.
+pub async fn grant(store: &Store, grant: &Grant<'_>) -> Result<Granting, StoreError> {
+    let mut tx = store.write().await?;
+    let granting = grant_in(&mut tx, grant).await?;
+    if matches!(granting, Granting::Granted { .. }) {
+        tx.commit().await?;
+    }
+    Ok(granting)
+}
+
+/// Takes credits away (a refund, a dispute). What is no longer there becomes debt, which the next credits
+/// pay. Once for each source.
+pub async fn remove(store: &Store, removal: &Grant<'_>) -> Result<Granting, StoreError> {
+    let mut tx = store.write().await?;
+    let granting = book(&mut tx, removal, Direction::Out).await?;
+    if matches!(granting, Granting::Granted { .. }) {
+        tx.commit().await?;
+    }
+    Ok(granting)
+}
+
+/// The newest entries: bookings, and one entry of kind `usage` for each UTC day on which calls were
+/// charged. Newest first, at most `limit`.
+pub async fn recent(
+    store: &Store,
+    customer: CustomerId,
+    limit: i64,
+) -> Result<Vec<Entry>, StoreError> {
+    const BOOKINGS: &str = "
+        select id, at, kind, amount, balance_after, reference
+        from ledger where customer_id = $1 order by at desc, id desc limit $2";
+    const USAGE: &str = "
+        select day, cast(sum(credits) as bigint)
+        from usage_daily where customer_id = $1
+        group by day having sum(credits) > 0 order by day desc limit $2";
+    let mut tx = store.read().await?;
+    let bookings = tx.rows(BOOKINGS, &[customer.into(), limit.into()]).await?;
+    let usage = tx.rows(USAGE, &[customer.into(), limit.into()]).await?;
+    let mut entries = bookings.iter().map(booking).collect::<Result<Vec<Entry>, StoreError>>()?;
+    for row in &usage {
+        entries.push(usage_of_day(row)?);
+    }
+    entries.sort_by_key(|entry| std::cmp::Reverse((entry.at, entry.id)));
+    entries.truncate(usize::try_from(limit).unwrap_or(0));
+    Ok(entries)
+}
+
+/// Adds credits within a transaction that has more to do.
+pub(crate) async fn grant_in(tx: &mut Tx, grant: &Grant<'_>) -> Result<Granting, StoreError> {
+    book(tx, grant, Direction::In).await
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    In,
+    Out,
+}
+
+async fn book(
+    tx: &mut Tx,
+    grant: &Grant<'_>,
+    direction: Direction,
+) -> Result<Granting, StoreError> {
+    const BOOKED: &str = "select 1 from ledger where source = $1 and source_id = $2";
+    const INSERT: &str = "
+        insert into ledger
+            (id, customer_id, at, kind, amount, balance_after, source, source_id, reference)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+        on conflict (source, source_id) do nothing";
+    let mut balances = balance::lock(tx, std::iter::once(grant.customer)).await?;
+    let Some(balance) = balances.get_mut(grant.customer) else {
+        return Ok(Granting::NoCustomer);
+    };
+    if tx.row(BOOKED, &[grant.source.into(), grant.source_id.into()]).await?.is_some() {
+        return Ok(Granting::Repeated);
+    }
+    let amount = grant.amount.whole().max(0);
+    let signed = match direction {
+        Direction::In => {
+            balance.granted.checked_add(amount).ok_or(StoreError::TooLarge)?;
+            balance.grant(amount);
+            amount
+        }
+        Direction::Out => {
+            balance.removed.checked_add(amount).ok_or(StoreError::TooLarge)?;
+            balance.remove(amount);
+            -amount
+        }
+    };
+    let available = balance.available;
+    let inserted = tx
+        .execute(
+            INSERT,
+            &[
+                grant.entry.into(),
+                grant.customer.into(),
+                grant.at.into(),
+                grant.kind.into(),
+                signed.into(),
+                available.into(),
+                grant.source.into(),
+                grant.source_id.into(),
+                grant.reference.into(),
+            ],
+        )
+        .await?;
+    if inserted == 0 {
+        return Ok(Granting::Repeated);
+    }
+    balance::save(tx, &balances).await?;
+    Ok(Granting::Granted { balance: Credits::from_whole(available) })
+}
+
+fn booking(row: &Row) -> Result<Entry, StoreError> {
+    Ok(Entry {
+        id: Some(row.parse(0, "ledger")?),
+        at: row.time(1)?,
+        kind: row.text(2)?,
+        amount: row.credits(3)?,
+        balance_after: Some(row.credits(4)?),
+        reference: row.optional_text(5)?,
+    })
+}
+
+fn usage_of_day(row: &Row) -> Result<Entry, StoreError> {
+    let day = Day::from_number(row.int(0)?);
+    Ok(Entry {
+        id: None,
+        at: day.start(),
+        kind: "usage".to_owned(),
+        amount: Credits::from_whole(-row.int(1)?),
+        balance_after: None,
+        reference: Some(day.to_string()),
+    })
+}

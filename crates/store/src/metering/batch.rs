@@ -1,0 +1,387 @@
+//! One transaction of the writer: what it reads, decides and writes, in this order on both databases.
+//!
+//! Calls are locked before balances, and balances in the order of their customers, by everybody: so no
+//! two transactions wait for each other.
+
+use std::collections::{HashMap, HashSet};
+
+use domain::account::CreatorId;
+use domain::credits::Credits;
+use domain::id::{CallId, CustomerId, KeyId};
+use domain::time::Timestamp;
+
+use super::end::{self, End, Ended};
+use super::queue::Batch;
+use super::{Hold, HoldOutcome, IdempotencyClaim, MeterOptions};
+use crate::balance::{self, Balances};
+use crate::idempotency::{self, Existing};
+use crate::sql::{Kind, hex};
+use crate::tx::{Table, Tx};
+use crate::{StoreError, store::DatabaseKind};
+
+/// What a transaction decided, to be told once it is committed.
+pub(crate) struct Written {
+    /// One for each hold of the batch, in its order.
+    pub(crate) holds: Vec<HoldOutcome>,
+    /// The calls that this transaction ended.
+    pub(crate) ended: HashSet<CallId>,
+    /// What the customers concerned have available.
+    pub(crate) balances: Vec<(CustomerId, Credits)>,
+    /// A call that shows whether the transaction was committed: inserted by it, or ended by it.
+    pub(crate) witness: Option<Witness>,
+}
+
+/// What to look for when nobody knows whether a commit succeeded.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Witness {
+    pub(crate) call_id: CallId,
+    pub(crate) customer: CustomerId,
+    pub(crate) change: Change,
+}
+
+/// What the transaction did to its witness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    Inserted,
+    Ended,
+}
+
+/// Runs the statements of a batch. The caller commits.
+pub(crate) async fn write(
+    tx: &mut Tx,
+    batch: &Batch,
+    options: &MeterOptions,
+) -> Result<Written, StoreError> {
+    let new: HashSet<CallId> = batch.holds.iter().map(|request| request.hold.call_id).collect();
+    // A call whose hold is in this batch too is written once, as it ended.
+    let (at_once, later): (Vec<End<'_>>, Vec<End<'_>>) = batch
+        .resolutions
+        .iter()
+        .map(|request| End::of(&request.resolution))
+        .partition(|end| new.contains(&end.call_id));
+    let mut ended = end::close(tx, &later).await?;
+    let holders = batch.holds.iter().map(|request| request.hold.customer);
+    let customers = holders.chain(ended.iter().map(|call| call.customer));
+    let mut balances = balance::lock(tx, customers).await?;
+    let holds = decide(tx, batch, &mut balances).await?;
+    let witness = witness(batch, &holds, &ended);
+    let ends: HashMap<CallId, End<'_>> =
+        at_once.into_iter().map(|end| (end.call_id, end)).collect();
+    ended.extend(insert(tx, batch, &holds, &ends, options).await?);
+    renew(tx, &batch.renewals).await?;
+    end::book(tx, &mut balances, &ended).await?;
+    balance::save(tx, &balances).await?;
+    Ok(Written {
+        holds,
+        ended: ended.iter().map(|call| call.end.call_id).collect(),
+        balances: balances
+            .available()
+            .map(|(customer, available)| (customer, Credits::from_whole(available)))
+            .collect(),
+        witness,
+    })
+}
+
+/// Whether a batch that ended with an unknown commit is in the database. The lock waits for the end of a
+/// transaction that the server may still be committing.
+pub(crate) async fn is_written(tx: &mut Tx, witness: Witness) -> Result<bool, StoreError> {
+    const SQL: &str = "select state from calls where id = $1";
+    balance::lock(tx, std::iter::once(witness.customer)).await?;
+    let row = tx.row(SQL, &[witness.call_id.into()]).await?;
+    let state = row.map(|row| row.text(0)).transpose()?;
+    Ok(match witness.change {
+        Change::Inserted => state.is_some(),
+        Change::Ended => state.is_some_and(|state| state != "held"),
+    })
+}
+
+fn witness(batch: &Batch, holds: &[HoldOutcome], ended: &[Ended<'_>]) -> Option<Witness> {
+    let inserted = batch
+        .holds
+        .iter()
+        .zip(holds)
+        .find(|(_, outcome)| matches!(outcome, HoldOutcome::Held { .. }))
+        .map(|(request, _)| Witness {
+            call_id: request.hold.call_id,
+            customer: request.hold.customer,
+            change: Change::Inserted,
+        });
+    inserted.or_else(|| {
+        ended.first().map(|call| Witness {
+            call_id: call.end.call_id,
+            customer: call.customer,
+            change: Change::Ended,
+        })
+    })
+}
+
+/// Decides every hold in the order it was asked for.
+async fn decide(
+    tx: &mut Tx,
+    batch: &Batch,
+    balances: &mut Balances,
+) -> Result<Vec<HoldOutcome>, StoreError> {
+    let secrets = secrets(tx, batch).await?;
+    let accounts = accounts(tx, batch).await?;
+    let mut outcomes = Vec::with_capacity(batch.holds.len());
+    for request in &batch.holds {
+        let hold = &request.hold;
+        let accepted =
+            secrets.get(&hold.key_hash.as_bytes()[..]).is_some_and(|secret| secret.opens(hold));
+        let version = accounts.get(&(hold.customer, hold.account.as_str().to_owned()));
+        // Nothing was reserved for a hold that only asks whether it is a repetition.
+        let may_take = request.reserved || tx.database() == DatabaseKind::Postgres;
+        let outcome = if !accepted {
+            HoldOutcome::KeyRefused
+        } else if version != Some(&hold.account_version) {
+            repeated(tx, hold).await?.unwrap_or(HoldOutcome::AccountChanged)
+        } else {
+            take(tx, hold, balances, may_take).await?
+        };
+        outcomes.push(outcome);
+    }
+    Ok(outcomes)
+}
+
+/// Takes the credits and the Idempotency-Key, or neither.
+async fn take(
+    tx: &mut Tx,
+    hold: &Hold,
+    balances: &mut Balances,
+    may_take: bool,
+) -> Result<HoldOutcome, StoreError> {
+    let Some(balance) = balances.get_mut(hold.customer) else {
+        return Ok(HoldOutcome::Insufficient { balance: Credits::ZERO });
+    };
+    let before = *balance;
+    if !may_take || !balance.hold(hold.cost.whole()) {
+        let earlier = repeated(tx, hold).await?;
+        return Ok(earlier.unwrap_or(HoldOutcome::Insufficient {
+            balance: Credits::from_whole(before.available),
+        }));
+    }
+    if let Some(claim) = &hold.idempotency
+        && !claim_key(tx, hold, claim).await?
+    {
+        *balance = before;
+        let earlier = repeated(tx, hold).await?;
+        return Ok(earlier.unwrap_or(HoldOutcome::Idempotency(Existing::Running)));
+    }
+    Ok(HoldOutcome::Held { balance: Credits::from_whole(balance.available) })
+}
+
+async fn repeated(tx: &mut Tx, hold: &Hold) -> Result<Option<HoldOutcome>, StoreError> {
+    let Some(claim) = &hold.idempotency else {
+        return Ok(None);
+    };
+    let (key_hash, fingerprint) = (hex(&claim.key_hash), hex(&claim.fingerprint));
+    let existing =
+        idempotency::find_in(tx, hold.customer, &key_hash, &fingerprint, hold.held_at).await?;
+    Ok(existing.map(HoldOutcome::Idempotency))
+}
+
+/// Writes the row of an Idempotency-Key, over one whose time is over. False when the key is in use.
+async fn claim_key(tx: &mut Tx, hold: &Hold, claim: &IdempotencyClaim) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        insert into idempotency
+            (customer_id, key_hash, fingerprint, call_id, answer_state, created_at, expires_at)
+        values ($1, $2, $3, $4, 'running', $5, $6)
+        on conflict (customer_id, key_hash) do update set
+            fingerprint = excluded.fingerprint, call_id = excluded.call_id, answer_state = 'running',
+            status = null, answer = null, created_at = excluded.created_at,
+            expires_at = excluded.expires_at
+        where idempotency.expires_at <= excluded.created_at and idempotency.answer_state <> 'running'";
+    let values = [
+        hold.customer.into(),
+        hex(&claim.key_hash).into(),
+        hex(&claim.fingerprint).into(),
+        hold.call_id.into(),
+        hold.held_at.into(),
+        claim.expires_at.into(),
+    ];
+    Ok(tx.execute(SQL, &values).await? == 1)
+}
+
+/// A secret as it is now.
+struct Secret {
+    key: KeyId,
+    customer: CustomerId,
+    ends_at: [Option<Timestamp>; 2],
+    is_refused: bool,
+}
+
+impl Secret {
+    fn opens(&self, hold: &Hold) -> bool {
+        self.key == hold.key
+            && self.customer == hold.customer
+            && !self.is_refused
+            && self.ends_at.iter().flatten().all(|end| hold.held_at < *end)
+    }
+}
+
+/// The secrets that the holds came with, by their hashes.
+async fn secrets(tx: &mut Tx, batch: &Batch) -> Result<HashMap<Vec<u8>, Secret>, StoreError> {
+    const SQL: &str = "
+        with v (hash) as ({rows})
+        select s.hash, s.key_id, k.customer_id, s.valid_until, k.expires_at, k.revoked_at, c.disabled_at
+        from key_secrets s
+        join keys k on k.id = s.key_id
+        join customers c on c.id = k.customer_id
+        where s.hash in (select hash from v)";
+    let mut wanted: HashMap<String, Vec<u8>> = HashMap::new();
+    for request in &batch.holds {
+        let hash = request.hold.key_hash.as_bytes();
+        wanted.insert(hex(hash), hash.to_vec());
+    }
+    let mut table = Table::new(&[Kind::Text]);
+    for hash in wanted.keys() {
+        table.push([hash.as_str().into()]);
+    }
+    let mut secrets = HashMap::new();
+    for row in &tx.rows_over(SQL, table).await? {
+        let refused = row.optional_time(5)?.is_some() || row.optional_time(6)?.is_some();
+        let secret = Secret {
+            key: row.parse(1, "keys")?,
+            customer: row.parse(2, "keys")?,
+            ends_at: [row.optional_time(3)?, row.optional_time(4)?],
+            is_refused: refused,
+        };
+        if let Some(hash) = wanted.get(&row.text(0)?) {
+            secrets.insert(hash.clone(), secret);
+        }
+    }
+    Ok(secrets)
+}
+
+/// The versions of the accounts that the holds are for.
+async fn accounts(
+    tx: &mut Tx,
+    batch: &Batch,
+) -> Result<HashMap<(CustomerId, String), i64>, StoreError> {
+    const SQL: &str = "
+        with v (customer_id, creator_id) as ({rows})
+        select a.customer_id, a.creator_id, a.version
+        from v join accounts a on a.customer_id = v.customer_id and a.creator_id = v.creator_id";
+    let wanted: HashSet<(CustomerId, &CreatorId)> =
+        batch.holds.iter().map(|request| (request.hold.customer, &request.hold.account)).collect();
+    let mut table = Table::new(&[Kind::Text, Kind::Text]);
+    for (customer, creator_id) in wanted {
+        table.push([customer.into(), creator_id.into()]);
+    }
+    let rows = tx.rows_over(SQL, table).await?;
+    rows.iter().map(|row| Ok(((row.parse(0, "accounts")?, row.text(1)?), row.int(2)?))).collect()
+}
+
+/// Inserts the calls that were granted; gives those that have ended already.
+async fn insert<'a>(
+    tx: &mut Tx,
+    batch: &Batch,
+    outcomes: &[HoldOutcome],
+    ends: &HashMap<CallId, End<'a>>,
+    options: &MeterOptions,
+) -> Result<Vec<Ended<'a>>, StoreError> {
+    const SQL: &str = "
+        with v (id, customer_id, key_id, creator_id, platform, method, path, route, cost, credits, state,
+                outcome, status, request_id, node_id, epoch, held_at, expires_at, resolved_at,
+                duration_ms, upstream_ms, idempotency_hash) as ({rows})
+        insert into calls (id, customer_id, key_id, creator_id, platform, method, path, route, cost,
+                credits, state, outcome, status, request_id, node_id, epoch, held_at, expires_at,
+                resolved_at, duration_ms, upstream_ms, idempotency_hash)
+        select * from v where v.id is not null";
+    let node = options.node.to_string();
+    let mut table = Table::new(CALL_COLUMNS);
+    let mut ended = Vec::new();
+    for (request, outcome) in batch.holds.iter().zip(outcomes) {
+        let hold = &request.hold;
+        if !matches!(outcome, HoldOutcome::Held { .. }) {
+            continue;
+        }
+        let end = ends.get(&hold.call_id);
+        let hash = hold.idempotency.map(|claim| hex(&claim.key_hash));
+        table.push([
+            hold.call_id.into(),
+            hold.customer.into(),
+            hold.key.into(),
+            (&hold.account).into(),
+            hold.platform.as_str().into(),
+            hold.method.as_str().into(),
+            hold.path.as_str().into(),
+            (&*hold.route).into(),
+            hold.cost.into(),
+            end.map(|end| end.credits(hold.cost.whole())).into(),
+            end.map_or("held", |end| end.outcome.state().as_str()).into(),
+            end.map(|end| end.outcome.as_str()).into(),
+            end.and_then(End::status_number).into(),
+            hold.request_id.into(),
+            node.as_str().into(),
+            options.epoch.into(),
+            hold.held_at.into(),
+            hold.expires_at.into(),
+            end.map(|end| end.resolved_at).into(),
+            end.and_then(|end| end.duration_ms).into(),
+            end.and_then(|end| end.upstream_ms).into(),
+            hash.clone().map_or_else(|| None::<&str>.into(), crate::sql::Value::from),
+        ]);
+        ended.extend(end.map(|end| ended_at_once(hold, *end, hash)));
+    }
+    tx.rows_over(SQL, table).await?;
+    Ok(ended)
+}
+
+const CALL_COLUMNS: &[Kind] = &[
+    Kind::Text,
+    Kind::Text,
+    Kind::Text,
+    Kind::Text,
+    Kind::Text,
+    Kind::Text,
+    Kind::Text,
+    Kind::Text,
+    Kind::Int,
+    Kind::Int,
+    Kind::Text,
+    Kind::Text,
+    Kind::Int,
+    Kind::Text,
+    Kind::Text,
+    Kind::Int,
+    Kind::Int,
+    Kind::Int,
+    Kind::Int,
+    Kind::Int,
+    Kind::Int,
+    Kind::Text,
+];
+
+fn ended_at_once<'a>(hold: &Hold, end: End<'a>, idempotency_hash: Option<String>) -> Ended<'a> {
+    Ended {
+        end,
+        customer: hold.customer,
+        key: hold.key,
+        creator_id: hold.account.as_str().to_owned(),
+        platform: hold.platform.as_str().to_owned(),
+        method: hold.method.as_str().to_owned(),
+        route: hold.route.as_ref().to_owned(),
+        cost: hold.cost.whole(),
+        held_at: hold.held_at,
+        idempotency_hash,
+    }
+}
+
+async fn renew(tx: &mut Tx, renewals: &[(CallId, Timestamp)]) -> Result<(), StoreError> {
+    const SQL: &str = "
+        with v (id, expires_at) as ({rows})
+        update calls set expires_at = v.expires_at
+        from v where calls.id = v.id and calls.state = 'held' and calls.expires_at < v.expires_at";
+    let mut latest: HashMap<CallId, Timestamp> = HashMap::new();
+    for (call_id, expires_at) in renewals {
+        let entry = latest.entry(*call_id).or_insert(*expires_at);
+        *entry = (*entry).max(*expires_at);
+    }
+    let mut table = Table::new(&[Kind::Text, Kind::Int]);
+    for (call_id, expires_at) in latest {
+        table.push([call_id.into(), expires_at.into()]);
+    }
+    tx.rows_over(SQL, table).await?;
+    Ok(())
+}

@@ -1,0 +1,212 @@
+//! Metering: credits are held before a call counts, and charged or given back exactly once when it ends.
+//!
+//! One writer gathers what is asked for while the last commit is flushed and writes it in one transaction;
+//! callers are told after the commit. On SQLite the process is the authority for every balance, so a
+//! reservation is taken in memory at once and made durable with the batch; on PostgreSQL only the
+//! committed hold counts. A call's row is its hold, its log entry and its receipt.
+
+mod batch;
+mod end;
+mod meter;
+mod queue;
+mod recovery;
+mod writer;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::account::CreatorId;
+use domain::charge::Outcome;
+use domain::credits::Credits;
+use domain::id::{CallId, CustomerId, KeyId, NodeId, RequestId};
+use domain::key::KeyHash;
+use domain::method::Method;
+use domain::platform::Platform;
+use domain::time::Timestamp;
+
+use crate::idempotency::{Existing, StoredAnswer};
+use crate::{Store, StoreError};
+
+pub use meter::{Meter, Reservation, Resolved};
+pub use recovery::{Recovery, recover, sweep};
+pub use writer::Writer;
+
+/// How the metering of a node works.
+#[derive(Clone)]
+pub struct MeterOptions {
+    /// The node, written into every hold.
+    pub node: NodeId,
+    /// Its epoch, as `recover` gave it.
+    pub epoch: i64,
+    /// The most holds, ends and renewals in one transaction.
+    pub batch_max: usize,
+    /// The most holds that may wait; more are refused as overloaded.
+    pub queue_max: usize,
+    /// Holds are refused as overloaded while the oldest entry of the queue is older than this.
+    pub queue_age_max: Duration,
+    /// Told about every transaction, after those who wait for it.
+    pub on_batch: Arc<dyn Fn(&BatchReport) + Send + Sync>,
+}
+
+impl MeterOptions {
+    /// 256 in a transaction, 4,096 waiting holds, none older than 250 ms, reports dropped.
+    pub fn new(node: NodeId, epoch: i64) -> Self {
+        Self {
+            node,
+            epoch,
+            batch_max: 256,
+            queue_max: 4096,
+            queue_age_max: Duration::from_millis(250),
+            on_batch: Arc::new(|_| {}),
+        }
+    }
+}
+
+impl std::fmt::Debug for MeterOptions {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "MeterOptions({}, epoch {})", self.node, self.epoch)
+    }
+}
+
+/// What one transaction of the writer did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BatchReport {
+    /// How many holds were asked for.
+    pub holds: usize,
+    /// How many of them were granted.
+    pub held: usize,
+    /// How many calls were to be ended.
+    pub resolutions: usize,
+    /// From the beginning of the transaction to the end of its commit.
+    pub duration: Duration,
+    /// What the customers concerned have available now.
+    pub balances: Vec<(CustomerId, Credits)>,
+    /// Whether it was committed; if not, its holds failed and its ends are tried again.
+    pub committed: bool,
+}
+
+/// How the metering is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MeterStats {
+    /// Holds that wait for the writer.
+    pub holds_waiting: usize,
+    /// Ends of calls that wait for the writer.
+    pub resolutions_waiting: usize,
+    /// How long the oldest of them has waited.
+    pub oldest: Duration,
+    /// Ends that came after somebody else had ended the call, since the start.
+    pub late_resolution_total: u64,
+    /// Transactions that failed, since the start.
+    pub failed_batch_total: u64,
+}
+
+/// Starts the metering of this node. The writer is a future to be spawned; it ends when every `Meter` is
+/// dropped and all that was asked for is written.
+pub fn start(store: &Store, options: MeterOptions) -> (Meter, Writer) {
+    meter::start(store, options)
+}
+
+/// Credits to be set aside for one call, and what its log entry says.
+#[derive(Debug, Clone)]
+pub struct Hold {
+    /// The call.
+    pub call_id: CallId,
+    /// Who pays.
+    pub customer: CustomerId,
+    /// The key it came with.
+    pub key: KeyId,
+    /// The secret it came with: refused when it was rotated away or revoked meanwhile.
+    pub key_hash: KeyHash,
+    /// The account it is for.
+    pub account: CreatorId,
+    /// The version of the account it was prepared with.
+    pub account_version: i64,
+    /// Where the account lives.
+    pub platform: Platform,
+    /// The method.
+    pub method: Method,
+    /// The catalogue's name of the endpoint, or `unlisted`.
+    pub route: Arc<str>,
+    /// The native path, without its query.
+    pub path: String,
+    /// What it costs; zero or more.
+    pub cost: Credits,
+    /// When the call began.
+    pub held_at: Timestamp,
+    /// When the hold is given back unless it is renewed.
+    pub expires_at: Timestamp,
+    /// The request it came in.
+    pub request_id: RequestId,
+    /// The Idempotency-Key it came with.
+    pub idempotency: Option<IdempotencyClaim>,
+}
+
+/// An `Idempotency-Key` and the request it stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IdempotencyClaim {
+    /// SHA-256 of the key as sent.
+    pub key_hash: [u8; 32],
+    /// SHA-256 of what makes the request the same one.
+    pub fingerprint: [u8; 32],
+    /// Until when its answer is kept.
+    pub expires_at: Timestamp,
+}
+
+/// Why a hold was not even queued.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// The balance does not cover the cost.
+    #[error("the balance is too low")]
+    Insufficient {
+        /// What is available.
+        balance: Credits,
+    },
+    /// The writer does not keep up; ask again in a moment.
+    #[error("too many calls wait to be metered")]
+    Overloaded,
+    /// The balance could not be read.
+    #[error("the balance could not be read")]
+    Store(#[source] StoreError),
+}
+
+/// What became of a hold.
+#[derive(Debug, Clone)]
+pub enum HoldOutcome {
+    /// The credits are set aside, durably.
+    Held {
+        /// What is available after it.
+        balance: Credits,
+    },
+    /// The balance does not cover the cost.
+    Insufficient {
+        /// What is available.
+        balance: Credits,
+    },
+    /// The key, its secret or its customer is no longer accepted.
+    KeyRefused,
+    /// The account is gone or has another version: prepare the call anew.
+    AccountChanged,
+    /// The Idempotency-Key was used before.
+    Idempotency(Existing),
+    /// Nothing is held; the database failed.
+    Failed(Arc<StoreError>),
+}
+
+/// The end of a call.
+#[derive(Debug, Clone)]
+pub struct Resolution {
+    /// The call.
+    pub call_id: CallId,
+    /// How it came out; decides whether it is charged.
+    pub outcome: Outcome,
+    /// The platform's status, where it answered.
+    pub status: Option<u16>,
+    /// Now.
+    pub resolved_at: Timestamp,
+    /// How long it took in all, in milliseconds.
+    pub duration_ms: i64,
+    /// How long the platform took, in milliseconds.
+    pub upstream_ms: Option<i64>,
+    /// The answer to keep for the Idempotency-Key the call came with; nothing when it is too large.
+    pub answer: Option<StoredAnswer>,
+}

@@ -1,0 +1,83 @@
+//! Calls that nobody will end: those of a server that stopped, and those whose time is over.
+
+use domain::charge::Outcome;
+use domain::id::{CustomerId, NodeId};
+use domain::time::Timestamp;
+
+use super::end::{self, End};
+use crate::balance;
+use crate::sql::Row;
+use crate::store::DatabaseKind;
+use crate::tx::Tx;
+use crate::{Store, StoreError, dialect, nodes};
+
+/// How many calls one transaction of the sweeper ends.
+const SWEEP_MAX: i64 = 500;
+/// How many calls one statement ends.
+const PART_MAX: usize = 512;
+
+/// What a start found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recovery {
+    /// The node's new epoch, for `MeterOptions`.
+    pub epoch: i64,
+    /// How many calls of earlier epochs were given back.
+    pub refunded: usize,
+}
+
+/// Begins the next epoch of this node and, in the same transaction, gives back every call that an earlier
+/// one left open (`outcome_unknown`): on SQLite those of any node, since only one process uses the file.
+/// To be called at start, before the first hold.
+pub async fn recover(store: &Store, node: NodeId, now: Timestamp) -> Result<Recovery, StoreError> {
+    const ALL: &str = "select id, customer_id from calls where state = 'held' order by id";
+    const OWN: &str = "
+        select id, customer_id from calls where state = 'held' and node_id = $1 and epoch < $2
+        order by id for update";
+    let mut tx = store.write().await?;
+    let epoch = nodes::begin_epoch(&mut tx, node, now).await?;
+    let open = match store.database() {
+        DatabaseKind::Sqlite => tx.rows(ALL, &[]).await?,
+        DatabaseKind::Postgres => tx.rows(OWN, &[node.into(), epoch.into()]).await?,
+    };
+    let refunded = end_all(&mut tx, &open, Outcome::OutcomeUnknown, now).await?;
+    tx.commit().await?;
+    Ok(Recovery { epoch, refunded })
+}
+
+/// Gives back the calls whose holds are over at `now` (`expired`), at most 500 at once; gives how many.
+/// Calls that another node is just ending are left to it.
+pub async fn sweep(store: &Store, now: Timestamp) -> Result<usize, StoreError> {
+    const EXPIRED: &str = "
+        select id, customer_id from calls where state = 'held' and expires_at < $1
+        order by expires_at limit $2";
+    let sql = format!("{EXPIRED}{}", dialect::for_update_skip_locked(store.database()));
+    let mut tx = store.write().await?;
+    let open = tx.rows(sqlx::AssertSqlSafe(sql), &[now.into(), SWEEP_MAX.into()]).await?;
+    let expired = end_all(&mut tx, &open, Outcome::Expired, now).await?;
+    tx.commit().await?;
+    Ok(expired)
+}
+
+async fn end_all(
+    tx: &mut Tx,
+    open: &[Row],
+    outcome: Outcome,
+    now: Timestamp,
+) -> Result<usize, StoreError> {
+    let mut ends = Vec::with_capacity(open.len());
+    let mut customers = Vec::with_capacity(open.len());
+    for row in open {
+        ends.push(End::unseen(row.parse(0, "calls")?, outcome, now));
+        customers.push(row.parse::<CustomerId>(1, "calls")?);
+    }
+    // All at once and in order, before the calls are ended a part at a time.
+    let mut balances = balance::lock(tx, customers.into_iter()).await?;
+    let mut count = 0;
+    for part in ends.chunks(PART_MAX) {
+        let ended = end::close(tx, part).await?;
+        end::book(tx, &mut balances, &ended).await?;
+        count += ended.len();
+    }
+    balance::save(tx, &balances).await?;
+    Ok(count)
+}

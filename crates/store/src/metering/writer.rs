@@ -1,0 +1,205 @@
+//! The writer: one transaction after the other, each with all that was asked for during the last.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::batch::{self, Witness, Written};
+use super::meter::Shared;
+use super::queue::{Batch, HoldRequest};
+use super::{BatchReport, HoldOutcome, MeterOptions};
+use crate::{Store, StoreError};
+
+/// How long the writer waits after a failure before it tries again.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// Writes what the meters of a store ask for. Only one for each store and process.
+pub struct Writer {
+    store: Store,
+    options: Arc<MeterOptions>,
+    shared: Arc<Shared>,
+}
+
+/// Why a batch is not known to be written.
+enum Failure {
+    /// Nothing was committed.
+    Failed(StoreError),
+    /// The commit was asked for, but nobody knows how it ended.
+    Unknown(Written, StoreError),
+}
+
+impl Writer {
+    pub(crate) fn new(store: Store, options: Arc<MeterOptions>, shared: Arc<Shared>) -> Self {
+        Self { store, options, shared }
+    }
+
+    /// Runs until every meter is dropped and all that was asked for is written.
+    pub async fn run(self) {
+        loop {
+            let next = self.shared.queue.next(self.options.batch_max);
+            if self.store.is_healthy() {
+                match next.await {
+                    Some(batch) => self.process(batch).await,
+                    None => return,
+                }
+            } else {
+                match tokio::time::timeout(RETRY_PAUSE, next).await {
+                    Ok(Some(batch)) => self.process(batch).await,
+                    Ok(None) => return,
+                    // Nobody asks for anything while the node is not ready: find out whether it could be.
+                    Err(_) => self.try_out().await,
+                }
+            }
+        }
+    }
+
+    async fn process(&self, batch: Batch) {
+        let begun = Instant::now();
+        let mut report = BatchReport {
+            holds: batch.holds.len(),
+            held: 0,
+            resolutions: batch.resolutions.len(),
+            duration: Duration::ZERO,
+            balances: Vec::new(),
+            committed: false,
+        };
+        let result = match self.write(&batch).await {
+            Ok(written) => Ok(written),
+            Err(Failure::Failed(error)) => Err(error),
+            Err(Failure::Unknown(written, error)) => {
+                self.fail(&error);
+                self.find_out(&batch, written, error).await
+            }
+        };
+        report.duration = begun.elapsed();
+        match result {
+            Ok(written) => {
+                self.store.set_healthy(true);
+                report.committed = true;
+                let held = |outcome: &&HoldOutcome| matches!(outcome, HoldOutcome::Held { .. });
+                report.held = written.holds.iter().filter(held).count();
+                report.balances.clone_from(&written.balances);
+                self.tell(batch, written);
+                (self.options.on_batch)(&report);
+            }
+            Err(error) => {
+                self.fail(&error);
+                (self.options.on_batch)(&report);
+                let is_pressing = self.give_up(batch, error);
+                if is_pressing {
+                    tokio::time::sleep(RETRY_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn write(&self, batch: &Batch) -> Result<Written, Failure> {
+        let mut tx = self.store.write_metering().await.map_err(Failure::Failed)?;
+        let written = batch::write(&mut tx, batch, &self.options).await.map_err(Failure::Failed)?;
+        // A reservation ends in the instant in which the committed balance shows its hold.
+        for request in batch.holds.iter().filter(|request| request.reserved) {
+            tx.note_release(request.hold.customer, request.hold.cost.whole());
+        }
+        match tx.commit().await {
+            Ok(()) => Ok(written),
+            Err(error) => Err(Failure::Unknown(written, error)),
+        }
+    }
+
+    /// Looks until it is known whether a commit took place. Until then nobody is answered.
+    async fn find_out(
+        &self,
+        batch: &Batch,
+        written: Written,
+        error: StoreError,
+    ) -> Result<Written, StoreError> {
+        let Some(witness) = written.witness else {
+            return Err(error);
+        };
+        loop {
+            match self.is_written(witness).await {
+                Ok(true) => {
+                    batch.holds.iter().for_each(|request| self.give_back(request));
+                    return Ok(written);
+                }
+                Ok(false) => return Err(error),
+                Err(again) => self.fail(&again),
+            }
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    async fn is_written(&self, witness: Witness) -> Result<bool, StoreError> {
+        let mut tx = self.store.write_metering().await?;
+        batch::is_written(&mut tx, witness).await
+    }
+
+    /// Ends a reservation whose hold did not end it by being committed.
+    fn give_back(&self, request: &HoldRequest) {
+        if let (true, Some(mirror)) = (request.reserved, self.store.mirror()) {
+            mirror.give_back(request.hold.customer, request.hold.cost.whole());
+        }
+    }
+
+    /// Tells everybody how it came out.
+    fn tell(&self, batch: Batch, mut written: Written) {
+        for (request, outcome) in batch.holds.into_iter().zip(written.holds) {
+            // Whoever asked may be gone: its task ends the call in any case.
+            drop(request.reply.send(outcome));
+        }
+        for request in batch.resolutions {
+            let first = written.ended.remove(&request.resolution.call_id);
+            if !first {
+                self.shared.late_resolutions.fetch_add(1, Ordering::Relaxed);
+            }
+            let _ = request.reply.send(first);
+        }
+    }
+
+    /// Fails the holds and keeps the rest for the next attempt. True when something is left to be written.
+    fn give_up(&self, mut batch: Batch, error: StoreError) -> bool {
+        let error = Arc::new(error);
+        for request in std::mem::take(&mut batch.holds) {
+            self.give_back(&request);
+            drop(request.reply.send(HoldOutcome::Failed(Arc::clone(&error))));
+        }
+        let is_pressing = !batch.resolutions.is_empty();
+        self.shared.queue.put_back(batch);
+        is_pressing
+    }
+
+    fn fail(&self, error: &StoreError) {
+        self.shared.failed_batches.fetch_add(1, Ordering::Relaxed);
+        self.store.set_healthy(false);
+        self.store.renew_connections();
+        tracing::error!(
+            error = error as &dyn std::error::Error,
+            "a metering batch was not written"
+        );
+    }
+
+    /// Writes something small, to learn whether the database takes writes again.
+    async fn try_out(&self) {
+        const SQL: &str = "
+            insert into settings (name, value) values ('write_test', '1')
+            on conflict (name) do update
+                set value = case settings.value when '1' then '2' else '1' end";
+        let attempt = async {
+            let mut tx = self.store.write_metering().await?;
+            tx.execute(SQL, &[]).await?;
+            tx.commit().await
+        };
+        match attempt.await {
+            Ok(()) => self.store.set_healthy(true),
+            Err(error) => self.fail(&error),
+        }
+    }
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Writer({:?})", self.options)
+    }
+}

@@ -1,0 +1,49 @@
+//! Routes that platforms have answered: a catalogue entry is verified by its first 200.
+
+use domain::platform::Platform;
+use domain::time::Timestamp;
+
+use crate::{Store, StoreError};
+
+/// A route that was answered with 200.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VerifiedRoute {
+    /// The platform.
+    pub platform: Platform,
+    /// The catalogue's name of the route.
+    pub route: String,
+    /// When it was first answered so.
+    pub verified_at: Timestamp,
+}
+
+/// Notes the first 200 of a route. False when it was noted before.
+pub async fn mark_verified(
+    store: &Store,
+    platform: Platform,
+    route: &str,
+    at: Timestamp,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        insert into verified_routes (platform, route, verified_at) values ($1, $2, $3)
+        on conflict (platform, route) do nothing";
+    let mut tx = store.write().await?;
+    let inserted = tx.execute(SQL, &[platform.as_str().into(), route.into(), at.into()]).await?;
+    tx.commit().await?;
+    Ok(inserted == 1)
+}
+
+/// All verified routes, by platform and name.
+pub async fn list_verified(store: &Store) -> Result<Vec<VerifiedRoute>, StoreError> {
+    const SQL: &str = "
+        select platform, route, verified_at from verified_routes order by platform, route";
+    let rows = store.read().await?.rows(SQL, &[]).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(VerifiedRoute {
+                platform: row.parse(0, "verified_routes")?,
+                route: row.text(1)?,
+                verified_at: row.time(2)?,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,199 @@
+//! Values that go into statements and rows that come back, the same for both databases.
+
+use std::borrow::Cow;
+
+use domain::account::CreatorId;
+use domain::credits::Credits;
+use domain::customer::Email;
+use domain::id::{CallId, CustomerId, DataKeyId, EntryId, KeyId, NodeId, RequestId};
+use domain::time::{Day, Timestamp};
+use sqlx::Row as _;
+use sqlx::postgres::PgRow;
+use sqlx::sqlite::SqliteRow;
+
+use crate::StoreError;
+
+/// A value for one placeholder. Nulls keep their type, which PostgreSQL wants to know.
+#[derive(Debug, Clone)]
+pub(crate) enum Value<'a> {
+    Text(Option<Cow<'a, str>>),
+    Int(Option<i64>),
+    Bytes(Option<&'a [u8]>),
+}
+
+/// The kind of a column in a statement over many rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Text,
+    Int,
+}
+
+macro_rules! written_values {
+    ($($name:ty),+) => {$(
+        impl From<$name> for Value<'_> {
+            fn from(value: $name) -> Self {
+                Self::Text(Some(Cow::Owned(value.to_string())))
+            }
+        }
+    )+};
+}
+
+written_values!(CallId, CustomerId, DataKeyId, EntryId, KeyId, NodeId, RequestId);
+
+impl<'a> From<&'a str> for Value<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Text(Some(Cow::Borrowed(text)))
+    }
+}
+
+impl<'a> From<Option<&'a str>> for Value<'a> {
+    fn from(text: Option<&'a str>) -> Self {
+        Self::Text(text.map(Cow::Borrowed))
+    }
+}
+
+impl From<String> for Value<'_> {
+    fn from(text: String) -> Self {
+        Self::Text(Some(Cow::Owned(text)))
+    }
+}
+
+impl<'a> From<&'a CreatorId> for Value<'a> {
+    fn from(id: &'a CreatorId) -> Self {
+        id.as_str().into()
+    }
+}
+
+impl<'a> From<&'a Email> for Value<'a> {
+    fn from(email: &'a Email) -> Self {
+        email.as_str().into()
+    }
+}
+
+impl<'a> From<&'a [u8]> for Value<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        Self::Bytes(Some(bytes))
+    }
+}
+
+impl From<i64> for Value<'_> {
+    fn from(number: i64) -> Self {
+        Self::Int(Some(number))
+    }
+}
+
+impl From<Option<i64>> for Value<'_> {
+    fn from(number: Option<i64>) -> Self {
+        Self::Int(number)
+    }
+}
+
+impl From<Timestamp> for Value<'_> {
+    fn from(time: Timestamp) -> Self {
+        Self::Int(Some(time.unix_micros()))
+    }
+}
+
+impl From<Option<Timestamp>> for Value<'_> {
+    fn from(time: Option<Timestamp>) -> Self {
+        Self::Int(time.map(Timestamp::unix_micros))
+    }
+}
+
+impl From<Credits> for Value<'_> {
+    fn from(credits: Credits) -> Self {
+        Self::Int(Some(credits.whole()))
+    }
+}
+
+impl From<Day> for Value<'_> {
+    fn from(day: Day) -> Self {
+        Self::Int(Some(day.number()))
+    }
+}
+
+/// A row of either database; columns are read by their place.
+pub(crate) enum Row {
+    Sqlite(SqliteRow),
+    Postgres(PgRow),
+}
+
+/// Reads one column of whichever row it is.
+macro_rules! column {
+    ($row:expr, $place:expr) => {
+        match $row {
+            Row::Sqlite(row) => row.try_get($place).map_err(StoreError::from),
+            Row::Postgres(row) => row.try_get($place).map_err(StoreError::from),
+        }
+    };
+}
+
+impl Row {
+    pub(crate) fn text(&self, place: usize) -> Result<String, StoreError> {
+        column!(self, place)
+    }
+
+    pub(crate) fn optional_text(&self, place: usize) -> Result<Option<String>, StoreError> {
+        column!(self, place)
+    }
+
+    pub(crate) fn int(&self, place: usize) -> Result<i64, StoreError> {
+        column!(self, place)
+    }
+
+    pub(crate) fn optional_int(&self, place: usize) -> Result<Option<i64>, StoreError> {
+        column!(self, place)
+    }
+
+    pub(crate) fn bytes(&self, place: usize) -> Result<Vec<u8>, StoreError> {
+        column!(self, place)
+    }
+
+    pub(crate) fn optional_bytes(&self, place: usize) -> Result<Option<Vec<u8>>, StoreError> {
+        column!(self, place)
+    }
+
+    pub(crate) fn credits(&self, place: usize) -> Result<Credits, StoreError> {
+        self.int(place).map(Credits::from_whole)
+    }
+
+    pub(crate) fn time(&self, place: usize) -> Result<Timestamp, StoreError> {
+        self.int(place).map(Timestamp::from_unix_micros)
+    }
+
+    pub(crate) fn optional_time(&self, place: usize) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.optional_int(place)?.map(Timestamp::from_unix_micros))
+    }
+
+    pub(crate) fn status(&self, place: usize) -> Result<Option<u16>, StoreError> {
+        Ok(self.optional_int(place)?.and_then(|status| u16::try_from(status).ok()))
+    }
+
+    /// Reads a word or an id of the domain; `table` is named when the text is none.
+    pub(crate) fn parse<T: std::str::FromStr>(
+        &self,
+        place: usize,
+        table: &'static str,
+    ) -> Result<T, StoreError> {
+        let text = self.text(place)?;
+        text.parse().map_err(|_| StoreError::corrupt(table, text))
+    }
+
+    /// The same where there may be nothing.
+    pub(crate) fn parse_optional<T: std::str::FromStr>(
+        &self,
+        place: usize,
+        table: &'static str,
+    ) -> Result<Option<T>, StoreError> {
+        self.optional_text(place)?
+            .map(|text| text.parse().map_err(|_| StoreError::corrupt(table, text)))
+            .transpose()
+    }
+}
+
+/// Hexadecimal digits, lower case: how hashes are stored.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |value: u8| DIGITS.get(usize::from(value)).copied().map_or('0', char::from);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}

@@ -1,0 +1,169 @@
+//! SQLite: one writer connection behind one fair queue, several readers, and a lock file.
+
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+};
+use sqlx::{ConnectOptions as _, Row as _};
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+use crate::mirror::Mirror;
+use crate::tx::{Turn, Tx};
+use crate::{Access, OpenOptions, StoreError};
+
+/// How long a statement waits for a lock that another process holds.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
+/// Statements kept prepared in a connection: every text of the metering in every size, and the rest.
+const STATEMENTS_MAX: usize = 512;
+
+pub(crate) struct Sqlite {
+    readers: SqlitePool,
+    writer: Option<Writer>,
+    mirror: Mirror,
+}
+
+struct Writer {
+    pool: SqlitePool,
+    queue: Arc<Mutex<()>>,
+    /// Set after a disk error: the connection is replaced when it is given back.
+    renew: Arc<AtomicBool>,
+    /// Held, so that no second server opens the same file.
+    _lock: File,
+}
+
+impl Sqlite {
+    pub(crate) async fn open(options: &OpenOptions) -> Result<Self, StoreError> {
+        let path = path_of(&options.url);
+        let writer = match options.access {
+            Access::ReadWrite => Some(Writer::open(&path).await?),
+            Access::ReadOnly => None,
+        };
+        let connect = connect_options(&path).read_only(true).pragma("query_only", "on");
+        let readers = SqlitePoolOptions::new()
+            .max_connections(options.connections_max.max(1))
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .test_before_acquire(false)
+            .connect_with(connect)
+            .await?;
+        Ok(Self { readers, writer, mirror: Mirror::default() })
+    }
+
+    pub(crate) fn mirror(&self) -> &Mirror {
+        &self.mirror
+    }
+
+    pub(crate) fn writer(&self) -> Result<&SqlitePool, StoreError> {
+        self.writer.as_ref().map(|writer| &writer.pool).ok_or(StoreError::ReadOnly)
+    }
+
+    /// Waits for the turn to write.
+    pub(crate) async fn turn(&self) -> Option<OwnedMutexGuard<()>> {
+        match &self.writer {
+            Some(writer) => Some(Arc::clone(&writer.queue).lock_owned().await),
+            None => None,
+        }
+    }
+
+    pub(crate) async fn begin_read(&self) -> Result<Tx, StoreError> {
+        Ok(Tx::sqlite(self.readers.begin().await?, None))
+    }
+
+    pub(crate) async fn begin_write(&self) -> Result<Tx, StoreError> {
+        let guard = self.turn().await.ok_or(StoreError::ReadOnly)?;
+        let transaction = self.writer()?.begin_with("begin immediate").await?;
+        Ok(Tx::sqlite(transaction, Some(Turn { mirror: self.mirror.clone(), guard })))
+    }
+
+    pub(crate) fn renew_connection(&self) {
+        if let Some(writer) = &self.writer {
+            writer.renew.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) async fn close(&self) {
+        self.readers.close().await;
+        if let Some(writer) = &self.writer {
+            writer.pool.close().await;
+        }
+    }
+}
+
+impl Writer {
+    async fn open(path: &Path) -> Result<Self, StoreError> {
+        let lock = lock(path)?;
+        let renew = Arc::new(AtomicBool::new(false));
+        let renewed = Arc::clone(&renew);
+        let connect = connect_options(path)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Full);
+        let pool = SqlitePoolOptions::new()
+            .max_connections(1)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .test_before_acquire(false)
+            .after_release(move |_, _| {
+                let keep = !renewed.swap(false, Ordering::Relaxed);
+                Box::pin(std::future::ready(Ok(keep)))
+            })
+            .connect_with(connect)
+            .await?;
+        check(&pool).await?;
+        Ok(Self { pool, queue: Arc::new(Mutex::new(())), renew, _lock: lock })
+    }
+}
+
+fn path_of(url: &str) -> PathBuf {
+    let path = url.strip_prefix("sqlite:").unwrap_or(url);
+    PathBuf::from(path.strip_prefix("//").unwrap_or(path))
+}
+
+fn connect_options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .busy_timeout(BUSY_TIMEOUT)
+        .foreign_keys(true)
+        .statement_cache_capacity(STATEMENTS_MAX)
+        .disable_statement_logging()
+}
+
+/// Takes the lock file beside the database. It stays where it is; only the lock on it counts.
+fn lock(path: &Path) -> Result<File, StoreError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let lock_path = PathBuf::from(name);
+    let failed = |source| StoreError::File { path: lock_path.display().to_string(), source };
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&lock_path)
+        .map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            Err(StoreError::InUse { path: path.display().to_string() })
+        }
+        Err(TryLockError::Error(source)) => Err(failed(source)),
+    }
+}
+
+/// Reads back what durability hangs on: SQLite ignores settings it cannot apply.
+async fn check(pool: &SqlitePool) -> Result<(), StoreError> {
+    let journal_mode: String =
+        sqlx::query("pragma journal_mode").fetch_one(pool).await?.try_get(0)?;
+    if journal_mode != "wal" {
+        return Err(StoreError::Unsafe { setting: "journal_mode", value: journal_mode });
+    }
+    let synchronous: i64 = sqlx::query("pragma synchronous").fetch_one(pool).await?.try_get(0)?;
+    if synchronous != 2 {
+        return Err(StoreError::Unsafe { setting: "synchronous", value: synchronous.to_string() });
+    }
+    Ok(())
+}

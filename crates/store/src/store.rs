@@ -1,0 +1,185 @@
+//! The store: which database it is, how it is opened, and how transactions begin.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use domain::time::Timestamp;
+
+use crate::StoreError;
+use crate::migrations;
+use crate::mirror::Mirror;
+use crate::tx::Tx;
+use crate::{postgres, sqlite};
+
+/// The database. Clones share one set of connections.
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    database: Database,
+    healthy: AtomicBool,
+}
+
+enum Database {
+    Sqlite(sqlite::Sqlite),
+    Postgres(postgres::Postgres),
+}
+
+/// Which of the two databases it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DatabaseKind {
+    /// One file, one process; that process is the authority for every balance.
+    Sqlite,
+    /// Shared by many nodes.
+    Postgres,
+}
+
+/// What a store is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// As the server: reading and writing. On SQLite only one at a time.
+    ReadWrite,
+    /// Reading only, also beside a running server.
+    ReadOnly,
+}
+
+/// How to open a database.
+#[derive(Debug, Clone)]
+pub struct OpenOptions {
+    /// `sqlite:PATH` (created when missing) or `postgres://…`.
+    pub url: String,
+    /// What for.
+    pub access: Access,
+    /// The most connections at once: readers of SQLite, all but the metering of PostgreSQL.
+    pub connections_max: u32,
+    /// Accepts a PostgreSQL that may lose what it confirmed (`fsync`, `full_page_writes` or
+    /// `synchronous_commit` off).
+    pub allow_unsafe: bool,
+}
+
+impl OpenOptions {
+    /// Reading and writing, eight connections, nothing unsafe.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self { url: url.into(), access: Access::ReadWrite, connections_max: 8, allow_unsafe: false }
+    }
+}
+
+impl Store {
+    /// Opens the database and checks that it keeps what it confirms. Does not touch the schema.
+    pub async fn open(options: &OpenOptions) -> Result<Self, StoreError> {
+        let database = if options.url.starts_with("sqlite:") {
+            Database::Sqlite(sqlite::Sqlite::open(options).await?)
+        } else if options.url.starts_with("postgres:") || options.url.starts_with("postgresql:") {
+            Database::Postgres(postgres::Postgres::open(options).await?)
+        } else {
+            return Err(StoreError::UnknownUrl);
+        };
+        Ok(Self { inner: Arc::new(Inner { database, healthy: AtomicBool::new(true) }) })
+    }
+
+    /// Brings the schema up to date. Safe to run again, and by several nodes at once.
+    pub async fn migrate(&self) -> Result<(), StoreError> {
+        let migrator = migrations::migrator(self.database());
+        match &self.inner.database {
+            Database::Sqlite(sqlite) => {
+                let turn = sqlite.turn().await;
+                migrator.run(sqlite.writer()?).await?;
+                drop(turn);
+            }
+            Database::Postgres(postgres) => migrator.run(postgres.pool()).await?,
+        }
+        Ok(())
+    }
+
+    /// Which database it is.
+    pub fn database(&self) -> DatabaseKind {
+        match self.inner.database {
+            Database::Sqlite(_) => DatabaseKind::Sqlite,
+            Database::Postgres(_) => DatabaseKind::Postgres,
+        }
+    }
+
+    /// The time by the database's clock, which several nodes share. SQLite has no clock of its own.
+    pub async fn database_time(&self) -> Result<Option<Timestamp>, StoreError> {
+        match &self.inner.database {
+            Database::Sqlite(_) => Ok(None),
+            Database::Postgres(postgres) => postgres.time().await.map(Some),
+        }
+    }
+
+    /// Whether the last metering batch could be written. Part of the server's readiness.
+    pub fn is_healthy(&self) -> bool {
+        self.inner.healthy.load(Ordering::Relaxed)
+    }
+
+    /// Closes all connections, after what is under way.
+    pub async fn close(&self) {
+        match &self.inner.database {
+            Database::Sqlite(sqlite) => sqlite.close().await,
+            Database::Postgres(postgres) => postgres.close().await,
+        }
+    }
+
+    pub(crate) fn set_healthy(&self, healthy: bool) {
+        self.inner.healthy.store(healthy, Ordering::Relaxed);
+    }
+
+    /// A transaction that only reads; it sees one state of the database on SQLite, each statement the
+    /// newest on PostgreSQL.
+    pub(crate) async fn read(&self) -> Result<Tx, StoreError> {
+        match &self.inner.database {
+            Database::Sqlite(sqlite) => sqlite.begin_read().await,
+            Database::Postgres(postgres) => postgres.begin("begin read only").await,
+        }
+    }
+
+    /// A transaction that only reads and sees one state of the database throughout.
+    pub(crate) async fn snapshot(&self) -> Result<Tx, StoreError> {
+        match &self.inner.database {
+            Database::Sqlite(sqlite) => sqlite.begin_read().await,
+            Database::Postgres(postgres) => {
+                postgres.begin("begin isolation level repeatable read read only").await
+            }
+        }
+    }
+
+    /// A transaction that writes; SQLite's writers take turns in the order they asked.
+    pub(crate) async fn write(&self) -> Result<Tx, StoreError> {
+        match &self.inner.database {
+            Database::Sqlite(sqlite) => sqlite.begin_write().await,
+            Database::Postgres(postgres) => postgres.begin("begin").await,
+        }
+    }
+
+    /// A transaction for the metering writer, whose connection nobody else can use up.
+    pub(crate) async fn write_metering(&self) -> Result<Tx, StoreError> {
+        match &self.inner.database {
+            Database::Sqlite(sqlite) => sqlite.begin_write().await,
+            Database::Postgres(postgres) => postgres.begin_metering().await,
+        }
+    }
+
+    /// Makes sure that the next transaction of the metering writer has a fresh connection.
+    pub(crate) fn renew_connections(&self) {
+        match &self.inner.database {
+            Database::Sqlite(sqlite) => sqlite.renew_connection(),
+            Database::Postgres(_) => {}
+        }
+    }
+
+    /// The balances in memory, on SQLite.
+    pub(crate) fn mirror(&self) -> Option<&Mirror> {
+        match &self.inner.database {
+            Database::Sqlite(sqlite) => Some(sqlite.mirror()),
+            Database::Postgres(_) => None,
+        }
+    }
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Store({:?})", self.database())
+    }
+}

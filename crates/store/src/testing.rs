@@ -1,0 +1,180 @@
+//! A fresh database for one test, of each kind that is available.
+//!
+//! SQLite always. PostgreSQL when `CREATOR_GATEWAY_TEST_POSTGRES` holds the url of a server and of a role
+//! that may create databases; with `CREATOR_GATEWAY_TEST_REQUIRE_POSTGRES=1` its absence is a failure, so
+//! that nothing is skipped silently. Databases on PostgreSQL are copies of a template that is migrated
+//! once for each state of the migrations, and are dropped at the end.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::missing_panics_doc,
+    reason = "a test that cannot prepare must fail"
+)]
+
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::ops::Deref;
+use std::str::FromStr as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _};
+use tempfile::TempDir;
+
+use crate::store::DatabaseKind;
+use crate::{OpenOptions, Store, migrations};
+
+/// The name of the variable with the url of a PostgreSQL server.
+pub const POSTGRES_URL: &str = "CREATOR_GATEWAY_TEST_POSTGRES";
+/// The name of the variable that makes PostgreSQL mandatory.
+pub const REQUIRE_POSTGRES: &str = "CREATOR_GATEWAY_TEST_REQUIRE_POSTGRES";
+
+/// Serializes those who make the template, in all processes. Any number nobody else uses.
+const TEMPLATE_LOCK: i64 = 7_201_461_982;
+
+/// A migrated, empty database that is removed when this is dropped.
+pub struct TestStore {
+    store: Option<Store>,
+    options: OpenOptions,
+    home: Home,
+}
+
+enum Home {
+    /// Removed with the store.
+    Folder { _folder: TempDir },
+    /// Dropped with the store.
+    Server { admin: Box<PgConnectOptions>, name: String },
+}
+
+/// A fresh store of each kind that is available.
+pub async fn stores() -> Vec<TestStore> {
+    let mut stores = vec![sqlite().await];
+    stores.extend(postgres().await);
+    stores
+}
+
+/// A fresh SQLite store.
+pub async fn sqlite() -> TestStore {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("store.db");
+    let options = OpenOptions::new(format!("sqlite:{}", path.display()));
+    let store = Store::open(&options).await.expect("SQLite opens");
+    store.migrate().await.expect("SQLite migrates");
+    TestStore { store: Some(store), options, home: Home::Folder { _folder: folder } }
+}
+
+/// A fresh PostgreSQL store, if there is a server to make it on.
+pub async fn postgres() -> Option<TestStore> {
+    let Ok(url) = std::env::var(POSTGRES_URL) else {
+        let required = std::env::var(REQUIRE_POSTGRES).is_ok_and(|value| value == "1");
+        assert!(!required, "{REQUIRE_POSTGRES} is set, but {POSTGRES_URL} is not");
+        return None;
+    };
+    let admin = PgConnectOptions::from_str(&url).expect("a PostgreSQL url");
+    let mut connection = admin.connect().await.expect("the PostgreSQL server answers");
+    let template = template(&admin, &mut connection).await;
+    let name = format!("cgw_test_{}", unique());
+    execute(&mut connection, format!("create database {name} template {template}")).await;
+    connection.close().await.expect("the connection closes");
+    let options = OpenOptions {
+        connections_max: 4,
+        ..OpenOptions::new(admin.clone().database(&name).to_url_lossy())
+    };
+    let store = Store::open(&options).await.expect("PostgreSQL opens");
+    Some(TestStore {
+        store: Some(store),
+        options,
+        home: Home::Server { admin: Box::new(admin), name },
+    })
+}
+
+impl TestStore {
+    /// How the store was opened, for tests that open it themselves.
+    pub fn options(&self) -> &OpenOptions {
+        &self.options
+    }
+
+    /// Forgets all that was in memory, as a crash does, and opens the database again. Every clone of the
+    /// store must be gone.
+    pub async fn reopen(&mut self) {
+        if let Some(store) = self.store.take() {
+            store.close().await;
+        }
+        self.store = Some(Store::open(&self.options).await.expect("the store opens again"));
+    }
+
+    /// Runs a statement that no function of the store would run, to damage what checks must find.
+    pub async fn damage(&self, sql: &'static str) {
+        let mut tx = self.write().await.expect("a transaction begins");
+        tx.execute(sql, &[]).await.expect("the statement runs");
+        tx.commit().await.expect("the damage is done");
+    }
+}
+
+impl Deref for TestStore {
+    type Target = Store;
+
+    fn deref(&self) -> &Store {
+        self.store.as_ref().expect("the store is open")
+    }
+}
+
+impl Drop for TestStore {
+    /// Removes a database from the server. In a thread of its own, since nothing can wait here.
+    fn drop(&mut self) {
+        let Home::Server { admin, name } = &self.home else {
+            return;
+        };
+        let (admin, name) = (admin.clone(), name.clone());
+        let cleaner = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(async {
+                let mut connection = admin.connect().await.expect("the server answers");
+                execute(&mut connection, format!("drop database if exists {name} with (force)"))
+                    .await;
+            });
+        });
+        let cleaned = cleaner.join().is_ok();
+        assert!(cleaned || std::thread::panicking(), "the database could not be removed");
+    }
+}
+
+/// The name of the migrated template, made by whoever needs it first.
+async fn template(admin: &PgConnectOptions, connection: &mut PgConnection) -> String {
+    let mut hasher = std::hash::DefaultHasher::new();
+    for migration in migrations::migrator(DatabaseKind::Postgres).iter() {
+        hasher.write(&migration.checksum);
+    }
+    let name = format!("cgw_template_{:016x}", hasher.finish());
+    execute(connection, format!("select pg_advisory_lock({TEMPLATE_LOCK})")).await;
+    let exists = sqlx::query("select count(*) from pg_database where datname = $1")
+        .bind(&name)
+        .fetch_one(&mut *connection)
+        .await
+        .and_then(|row| row.try_get::<i64, _>(0))
+        .expect("the databases are listed");
+    if exists == 0 {
+        let unfinished = format!("cgw_unfinished_{}", unique());
+        execute(connection, format!("create database {unfinished}")).await;
+        let url = admin.clone().database(&unfinished).to_url_lossy();
+        let store = Store::open(&OpenOptions::new(url)).await.expect("the template opens");
+        store.migrate().await.expect("PostgreSQL migrates");
+        store.close().await;
+        execute(connection, format!("alter database {unfinished} rename to {name}")).await;
+    }
+    execute(connection, format!("select pg_advisory_unlock({TEMPLATE_LOCK})")).await;
+    name
+}
+
+async fn execute(connection: &mut PgConnection, sql: String) {
+    let shown = sql.clone();
+    if let Err(error) = sqlx::query(AssertSqlSafe(sql)).execute(connection).await {
+        panic!("{shown}: {error}");
+    }
+}
+
+/// A word that no other test uses, in this process or another.
+fn unique() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let random = std::hash::RandomState::new().hash_one(0_u8);
+    format!("{}_{}_{random:x}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}

@@ -1,0 +1,247 @@
+//! An open transaction. It never leaves this crate, and waits for nothing but SQL.
+
+use domain::id::CustomerId;
+use sqlx::{AssertSqlSafe, Postgres, SqlSafeStr, Sqlite, Transaction};
+use tokio::sync::OwnedMutexGuard;
+
+use crate::StoreError;
+use crate::dialect;
+use crate::mirror::{Changes, Mirror};
+use crate::sql::{Kind, Row, Value};
+use crate::store::DatabaseKind;
+
+/// An open transaction. Dropping it undoes its work.
+pub(crate) struct Tx {
+    connection: Connection,
+    /// What the mirror of balances shows differently once this is committed.
+    changes: Changes,
+}
+
+enum Connection {
+    Sqlite {
+        transaction: Transaction<'static, Sqlite>,
+        /// Readers have none. Declared after the transaction, so that it is given on last.
+        turn: Option<Turn>,
+    },
+    Postgres(Transaction<'static, Postgres>),
+}
+
+/// The right to be the one who writes to SQLite, and the balances to bring up to date afterwards.
+pub(crate) struct Turn {
+    pub(crate) mirror: Mirror,
+    pub(crate) guard: OwnedMutexGuard<()>,
+}
+
+/// Runs one statement on whichever database the transaction belongs to.
+macro_rules! run {
+    ($tx:expr, $sql:expr, $bind:expr, |$query:ident, $connection:ident, $row:ident| $run:expr) => {
+        match &mut $tx.connection {
+            Connection::Sqlite { transaction, .. } => {
+                let mut $query = sqlx::query::<Sqlite>($sql);
+                bind!($query, $bind);
+                let $connection = &mut **transaction;
+                let $row = Row::Sqlite;
+                $run
+            }
+            Connection::Postgres(transaction) => {
+                let mut $query = sqlx::query::<Postgres>($sql);
+                bind!($query, $bind);
+                let $connection = &mut **transaction;
+                let $row = Row::Postgres;
+                $run
+            }
+        }
+    };
+}
+
+/// Gives a statement its values, in order.
+macro_rules! bind {
+    ($query:ident, $values:expr) => {
+        for value in $values {
+            $query = match value {
+                Value::Text(text) => $query.bind(text.as_deref()),
+                Value::Int(number) => $query.bind(*number),
+                Value::Bytes(bytes) => $query.bind(*bytes),
+            };
+        }
+    };
+}
+
+impl Tx {
+    pub(crate) fn sqlite(transaction: Transaction<'static, Sqlite>, turn: Option<Turn>) -> Self {
+        Self { connection: Connection::Sqlite { transaction, turn }, changes: Changes::default() }
+    }
+
+    pub(crate) fn postgres(transaction: Transaction<'static, Postgres>) -> Self {
+        Self { connection: Connection::Postgres(transaction), changes: Changes::default() }
+    }
+
+    pub(crate) fn database(&self) -> DatabaseKind {
+        match self.connection {
+            Connection::Sqlite { .. } => DatabaseKind::Sqlite,
+            Connection::Postgres(_) => DatabaseKind::Postgres,
+        }
+    }
+
+    /// Runs a statement; gives the number of rows it changed.
+    pub(crate) async fn execute(
+        &mut self,
+        sql: impl SqlSafeStr,
+        values: &[Value<'_>],
+    ) -> Result<u64, StoreError> {
+        Ok(run!(self, sql, values, |query, connection, _row| query
+            .execute(connection)
+            .await?
+            .rows_affected()))
+    }
+
+    /// Runs a statement; gives its first row.
+    pub(crate) async fn row(
+        &mut self,
+        sql: impl SqlSafeStr,
+        values: &[Value<'_>],
+    ) -> Result<Option<Row>, StoreError> {
+        Ok(run!(self, sql, values, |query, connection, row| query
+            .fetch_optional(connection)
+            .await?
+            .map(row)))
+    }
+
+    /// Runs a statement; gives all its rows.
+    pub(crate) async fn rows(
+        &mut self,
+        sql: impl SqlSafeStr,
+        values: &[Value<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        Ok(run!(self, sql, values, |query, connection, row| query
+            .fetch_all(connection)
+            .await?
+            .into_iter()
+            .map(row)
+            .collect()))
+    }
+
+    /// Runs a statement over the rows of `table`; in the text `{rows}` stands for them and `{lock}` for the
+    /// words that lock what is selected.
+    pub(crate) async fn rows_over(
+        &mut self,
+        sql: &'static str,
+        table: Table<'_>,
+    ) -> Result<Vec<Row>, StoreError> {
+        if table.is_empty() {
+            return Ok(Vec::new());
+        }
+        let database = self.database();
+        let room = dialect::padded(database, table.rows);
+        let text = sql
+            .replacen("{rows}", &dialect::rows_source(database, table.kinds, room), 1)
+            .replacen("{lock}", dialect::for_update(database), 1);
+        match &mut self.connection {
+            Connection::Sqlite { transaction, .. } => {
+                let query = table.bind_values(sqlx::query(AssertSqlSafe(text)), room);
+                let rows = query.fetch_all(&mut **transaction).await?;
+                Ok(rows.into_iter().map(Row::Sqlite).collect())
+            }
+            Connection::Postgres(transaction) => {
+                let query = table.bind_arrays(sqlx::query(AssertSqlSafe(text)));
+                let rows = query.fetch_all(&mut **transaction).await?;
+                Ok(rows.into_iter().map(Row::Postgres).collect())
+            }
+        }
+    }
+
+    /// Notes what a customer will have available once this transaction is committed.
+    pub(crate) fn note_balance(&mut self, customer: CustomerId, available: i64) {
+        self.changes.balances.push((customer, available));
+    }
+
+    /// Notes that a reservation of so much ends when this transaction is committed.
+    pub(crate) fn note_release(&mut self, customer: CustomerId, cost: i64) {
+        self.changes.releases.push((customer, cost));
+    }
+
+    /// Makes the work durable, then brings the mirror of balances up to date while the turn still lasts.
+    pub(crate) async fn commit(self) -> Result<(), StoreError> {
+        match self.connection {
+            Connection::Sqlite { transaction, turn } => {
+                let Some(turn) = turn else {
+                    return Ok(transaction.commit().await?);
+                };
+                let publication = turn.mirror.publication(self.changes);
+                transaction.commit().await?;
+                publication.publish();
+                drop(turn.guard);
+                Ok(())
+            }
+            Connection::Postgres(transaction) => Ok(transaction.commit().await?),
+        }
+    }
+}
+
+/// Rows for a statement over many rows, kept by column.
+pub(crate) struct Table<'a> {
+    kinds: &'static [Kind],
+    columns: Vec<Column<'a>>,
+    rows: usize,
+}
+
+enum Column<'a> {
+    Text(Vec<Option<std::borrow::Cow<'a, str>>>),
+    Int(Vec<Option<i64>>),
+}
+
+impl<'a> Table<'a> {
+    pub(crate) fn new(kinds: &'static [Kind]) -> Self {
+        let columns = kinds.iter().map(|kind| match kind {
+            Kind::Text => Column::Text(Vec::new()),
+            Kind::Int => Column::Int(Vec::new()),
+        });
+        Self { kinds, columns: columns.collect(), rows: 0 }
+    }
+
+    /// Adds a row. A value of another kind than its column's becomes null.
+    pub(crate) fn push<const N: usize>(&mut self, row: [Value<'a>; N]) {
+        debug_assert_eq!(N, self.kinds.len(), "a row has a value for each column");
+        for (column, value) in self.columns.iter_mut().zip(row) {
+            match (column, value) {
+                (Column::Text(texts), Value::Text(text)) => texts.push(text),
+                (Column::Int(numbers), Value::Int(number)) => numbers.push(number),
+                (Column::Text(texts), Value::Int(_) | Value::Bytes(_)) => texts.push(None),
+                (Column::Int(numbers), Value::Text(_) | Value::Bytes(_)) => numbers.push(None),
+            }
+        }
+        self.rows += 1;
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    fn bind_values<'q>(&self, mut query: SqliteQuery<'q>, room: usize) -> SqliteQuery<'q> {
+        for row in 0..room {
+            for column in &self.columns {
+                query = match column {
+                    Column::Text(texts) => query.bind(texts.get(row).and_then(Option::as_deref)),
+                    Column::Int(numbers) => query.bind(numbers.get(row).copied().flatten()),
+                };
+            }
+        }
+        query
+    }
+
+    fn bind_arrays<'q>(&self, mut query: PostgresQuery<'q>) -> PostgresQuery<'q> {
+        for column in &self.columns {
+            query = match column {
+                Column::Text(texts) => {
+                    let texts: Vec<Option<&str>> = texts.iter().map(Option::as_deref).collect();
+                    query.bind(texts)
+                }
+                Column::Int(numbers) => query.bind(numbers.as_slice()),
+            };
+        }
+        query
+    }
+}
+
+type SqliteQuery<'q> = sqlx::query::Query<'q, Sqlite, sqlx::sqlite::SqliteArguments>;
+type PostgresQuery<'q> = sqlx::query::Query<'q, Postgres, sqlx::postgres::PgArguments>;

@@ -1,0 +1,217 @@
+//! Usage: what customers have, spent, and keep failing at. Read from sums that the metering keeps.
+
+use domain::account::CreatorId;
+use domain::credits::Credits;
+use domain::id::{CustomerId, KeyId};
+use domain::method::Method;
+use domain::platform::Platform;
+use domain::time::{Day, Timestamp};
+
+use crate::sql::Row;
+use crate::{Store, StoreError};
+
+/// A customer's credits. `granted + debt = available + held + spent + removed`, always.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Balance {
+    /// All that ever came in.
+    pub granted: Credits,
+    /// All that was taken away again.
+    pub removed: Credits,
+    /// All that was charged.
+    pub spent: Credits,
+    /// Set aside for what is on its way.
+    pub held: Credits,
+    /// What may still be spent.
+    pub available: Credits,
+    /// What was taken away although it was spent already.
+    pub debt: Credits,
+}
+
+/// Charged credits, by UTC days.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spend {
+    /// Today.
+    pub today: Credits,
+    /// Today and the six days before.
+    pub last_7_days: Credits,
+    /// Today and the 29 days before.
+    pub last_30_days: Credits,
+}
+
+/// Whose usage: all of a customer's, or that of one key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UsageOf {
+    /// The customer.
+    pub customer: CustomerId,
+    /// One of its keys; nothing for all.
+    pub key: Option<KeyId>,
+}
+
+/// The ended calls that began on one UTC day. `calls = ok + errors`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DayUsage {
+    /// The day.
+    pub day: Day,
+    /// How many calls.
+    pub calls: i64,
+    /// What they cost.
+    pub credits: Credits,
+    /// Charged, with a status below 400.
+    pub ok: i64,
+    /// All others.
+    pub errors: i64,
+}
+
+/// The endpoint with most errors in the last seven days.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HotFailure {
+    /// The account it was called for.
+    pub account: CreatorId,
+    /// Where that account lives.
+    pub platform: Platform,
+    /// The method.
+    pub method: Method,
+    /// The catalogue's name of the endpoint.
+    pub route: String,
+    /// How often it was called.
+    pub calls: i64,
+    /// How often it failed.
+    pub errors: i64,
+    /// The newest status, where there was an answer.
+    pub last_status: Option<u16>,
+    /// When the newest of these calls began.
+    pub last_at: Timestamp,
+}
+
+/// A customer's credits; nothing when there is no such customer.
+pub async fn balance(store: &Store, customer: CustomerId) -> Result<Option<Balance>, StoreError> {
+    const SQL: &str = "
+        select granted, removed, spent, held, available, debt
+        from customer_credits where customer_id = $1";
+    let row = store.read().await?.row(SQL, &[customer.into()]).await?;
+    row.map(|row| {
+        Ok(Balance {
+            granted: row.credits(0)?,
+            removed: row.credits(1)?,
+            spent: row.credits(2)?,
+            held: row.credits(3)?,
+            available: row.credits(4)?,
+            debt: row.credits(5)?,
+        })
+    })
+    .transpose()
+}
+
+/// What a customer spent until the end of `today`.
+pub async fn spend(store: &Store, customer: CustomerId, today: Day) -> Result<Spend, StoreError> {
+    const SQL: &str = "
+        select cast(coalesce(sum(case when day = $2 then credits else 0 end), 0) as bigint),
+               cast(coalesce(sum(case when day > $2 - 7 then credits else 0 end), 0) as bigint),
+               cast(coalesce(sum(credits), 0) as bigint)
+        from usage_daily where customer_id = $1 and day > $2 - 30 and day <= $2";
+    let row = store.read().await?.row(SQL, &[customer.into(), today.into()]).await?;
+    let row = row.ok_or_else(|| StoreError::corrupt("usage_daily", customer))?;
+    Ok(Spend {
+        today: row.credits(0)?,
+        last_7_days: row.credits(1)?,
+        last_30_days: row.credits(2)?,
+    })
+}
+
+/// The `days` UTC days up to and including `today`, oldest first; days without calls are zero.
+pub async fn daily(
+    store: &Store,
+    of: UsageOf,
+    today: Day,
+    days: i64,
+) -> Result<Vec<DayUsage>, StoreError> {
+    const SQL: &str = "
+        select day, cast(sum(calls) as bigint), cast(sum(credits) as bigint),
+               cast(sum(ok) as bigint), cast(sum(errors) as bigint)
+        from usage_daily
+        where customer_id = $1 and (cast($2 as text) is null or key_id = $2)
+          and day >= $3 and day <= $4
+        group by day";
+    let first = today.plus_days(1 - days.max(1));
+    let key = of.key.map(|key| key.to_string());
+    let values = [of.customer.into(), key.as_deref().into(), first.into(), today.into()];
+    let rows = store.read().await?.rows(SQL, &values).await?;
+    let counted = rows.iter().map(day_usage).collect::<Result<Vec<DayUsage>, StoreError>>()?;
+    Ok((first.number()..=today.number())
+        .map(|number| {
+            let day = Day::from_number(number);
+            counted.iter().find(|usage| usage.day == day).copied().unwrap_or(DayUsage {
+                day,
+                calls: 0,
+                credits: Credits::ZERO,
+                ok: 0,
+                errors: 0,
+            })
+        })
+        .collect())
+}
+
+/// The endpoint (method, route and account) with most errors in the seven days up to `today`, if it was
+/// called at least five times and at least 80 % of the calls failed.
+pub async fn hot_failure(
+    store: &Store,
+    of: UsageOf,
+    today: Day,
+) -> Result<Option<HotFailure>, StoreError> {
+    const WORST: &str = "
+        select creator_id, platform, method, route, cast(sum(calls) as bigint),
+               cast(sum(errors) as bigint), max(last_at)
+        from usage_routes
+        where customer_id = $1 and (cast($2 as text) is null or key_id = $2)
+          and day > $3 - 7 and day <= $3
+        group by creator_id, platform, method, route
+        having sum(calls) >= 5 and sum(errors) * 10 >= sum(calls) * 8
+        order by sum(errors) desc, max(last_at) desc limit 1";
+    const LAST_STATUS: &str = "
+        select last_status from usage_routes
+        where customer_id = $1 and (cast($2 as text) is null or key_id = $2)
+          and day > $3 - 7 and day <= $3
+          and creator_id = $4 and platform = $5 and method = $6 and route = $7
+        order by last_at desc limit 1";
+    let key = of.key.map(|key| key.to_string());
+    let values = [of.customer.into(), key.as_deref().into(), today.into()];
+    let mut tx = store.read().await?;
+    let Some(row) = tx.row(WORST, &values).await? else {
+        return Ok(None);
+    };
+    let failure = HotFailure {
+        account: row.parse(0, "usage_routes")?,
+        platform: row.parse(1, "usage_routes")?,
+        method: row.parse(2, "usage_routes")?,
+        route: row.text(3)?,
+        calls: row.int(4)?,
+        errors: row.int(5)?,
+        last_status: None,
+        last_at: row.time(6)?,
+    };
+    let [owner, owner_key, last_day] = values;
+    let endpoint = [
+        owner,
+        owner_key,
+        last_day,
+        (&failure.account).into(),
+        failure.platform.as_str().into(),
+        failure.method.as_str().into(),
+        failure.route.as_str().into(),
+    ];
+    let last_status = match tx.row(LAST_STATUS, &endpoint).await? {
+        Some(last) => last.status(0)?,
+        None => None,
+    };
+    Ok(Some(HotFailure { last_status, ..failure }))
+}
+
+fn day_usage(row: &Row) -> Result<DayUsage, StoreError> {
+    Ok(DayUsage {
+        day: Day::from_number(row.int(0)?),
+        calls: row.int(1)?,
+        credits: row.credits(2)?,
+        ok: row.int(3)?,
+        errors: row.int(4)?,
+    })
+}
