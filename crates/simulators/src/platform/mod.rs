@@ -2,6 +2,7 @@
 //! and refusals look; everything else (log, journal, state, finding the route) is the same for all
 //! and lives in [`crate::mount`].
 
+mod alpha;
 pub(crate) mod answer;
 pub(crate) mod call;
 pub(crate) mod routes;
@@ -99,5 +100,5 @@ pub(crate) trait Platform: Send + Sync {
 
 /// All platforms.
 pub(crate) fn all(_settings: &Settings) -> Vec<Box<dyn Platform>> {
-    vec![]
+    vec![Box::new(alpha::Alpha)]
 }

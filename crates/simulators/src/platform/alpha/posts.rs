@@ -1,0 +1,166 @@
+//! Posts: their comments, what they earn, pins, and scheduled ones.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::shapes::{dollars, id, index, page_of, user_ref};
+use crate::platform::answer::{Answer, Outcome, Refusal};
+use crate::platform::call::{Call, object};
+use crate::platform::routes::Routes;
+use crate::shelf::Shelf;
+use crate::world::content::post_and_place;
+use crate::world::ids::Kind;
+use crate::world::series::Series;
+use crate::world::time::rfc3339_offset;
+use crate::world::{DAY_MS, EPOCH_MS, signed};
+
+const POSTS: &str = "posts";
+const COMMENTS: &str = "comments";
+/// Posts that wait to be published.
+const SCHEDULES: &str = "schedules";
+const SCHEDULED: u64 = 4;
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    routes
+        .get("posts", posts)
+        .get("posts/{post_id}/comments", comments)
+        .get("posts/{post_id}/stats", stats)
+        .get("posts/bookmarks/categories", bookmark_categories)
+        .post("posts/{post_id}/pin", pin_post)
+        .post("comments/{comment_id}/pin", pin_comment)
+        .get("schedules", schedules)
+        .write(Method::PUT, "schedules/{schedule_id}/publish", publish)
+}
+
+fn posts(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    let collection = (POSTS, call.world.posts());
+    page_of(call, shelf, collection, |post| post_json(call, shelf, post))
+}
+
+fn post_json(call: &Call<'_>, shelf: &Shelf, index: u64) -> Value {
+    let post = call.world.post(index);
+    let media: Vec<Value> = post.media.iter().map(|it| super::shapes::medium(call, *it)).collect();
+    let generated = json!({
+        "id": id(call, Kind::Post, index),
+        "responseType": "post",
+        "text": post.text,
+        "postedAt": rfc3339_offset(post.posted_at_ms),
+        "price": dollars(post.price_cents),
+        "favoritesCount": post.likes,
+        "commentsCount": post.comments,
+        "tipsAmount": dollars(post.tips_cents),
+        "isPinned": false,
+        "media": media,
+    });
+    shelf.over(POSTS, index, generated)
+}
+
+fn post_param(call: &Call<'_>) -> Result<u64, Refusal> {
+    let post = index(call, Kind::Post, "post_id", "Post")?;
+    let exists = call.world.posts().place_of(post).is_some();
+    if exists { Ok(post) } else { Err(Refusal::not_found("Post")) }
+}
+
+fn comments(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    let post = post_param(call)?;
+    page_of(call, shelf, (&format!("comments/{post}"), call.world.comments(post)), |place| {
+        comment_json(call, shelf, post, place)
+    })
+}
+
+fn comment_json(call: &Call<'_>, shelf: &Shelf, post: u64, place: u64) -> Value {
+    let comment = call.world.comment(post, place);
+    let generated = json!({
+        "id": id(call, Kind::Comment, comment.index),
+        "postId": id(call, Kind::Post, post),
+        "text": comment.text,
+        "postedAt": rfc3339_offset(comment.written_at_ms),
+        "likesCount": comment.likes,
+        "isPinned": false,
+        "author": user_ref(call, comment.fan),
+    });
+    shelf.over(COMMENTS, comment.index, generated)
+}
+
+fn stats(call: &Call<'_>, _: &Shelf) -> Outcome {
+    let index = post_param(call)?;
+    let post = call.world.post(index);
+    let bought = if post.price_cents > 0 { post.likes / 8 } else { 0 };
+    Ok(Answer::ok(json!({
+        "id": id(call, Kind::Post, index),
+        "views": post.likes * 6 + 40,
+        "uniqueViews": post.likes * 4 + 30,
+        "likes": post.likes,
+        "comments": post.comments,
+        "tips": dollars(post.tips_cents),
+        "purchased": bought,
+        "purchasedSumm": dollars(signed(bought) * post.price_cents),
+    })))
+}
+
+fn bookmark_categories(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    page_of(call, shelf, ("bookmark-categories", call.world.folders()), |index| {
+        json!({
+            "id": id(call, Kind::Folder, index),
+            "name": call.world.folder_name(index),
+            "count": call.world.posts().count() / (index + 2),
+        })
+    })
+}
+
+/// `{"isPinned": false}` takes the pin away; without a body the post is pinned.
+fn pin_post(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let post = post_param(call)?;
+    shelf.set(POSTS, post, object(json!({"isPinned": wants_pin(call)})));
+    Ok(Answer::ok(post_json(call, shelf, post)))
+}
+
+fn pin_comment(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let comment = index(call, Kind::Comment, "comment_id", "Comment")?;
+    let (post, place) = post_and_place(comment);
+    let exists = call.world.posts().place_of(post).is_some()
+        && call.world.comments(post).place_of(place).is_some();
+    if !exists {
+        return Err(Refusal::not_found("Comment"));
+    }
+    shelf.set(COMMENTS, comment, object(json!({"isPinned": wants_pin(call)})));
+    Ok(Answer::ok(comment_json(call, shelf, post, place)))
+}
+
+fn wants_pin(call: &Call<'_>) -> bool {
+    call.field("isPinned").as_bool() != Some(false)
+}
+
+fn scheduled(call: &Call<'_>) -> Series {
+    Series::all(if call.world.is_empty() { 0 } else { SCHEDULED })
+}
+
+fn schedules(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    let collection = (SCHEDULES, scheduled(call));
+    page_of(call, shelf, collection, |schedule| schedule_json(call, shelf, schedule))
+}
+
+fn schedule_json(call: &Call<'_>, shelf: &Shelf, index: u64) -> Value {
+    let generated = json!({
+        "id": id(call, Kind::Event, index),
+        "type": "post",
+        "text": call.world.template(index),
+        "scheduledAt": rfc3339_offset(EPOCH_MS + (signed(index) + 1) * DAY_MS),
+        "publishedAt": null,
+    });
+    shelf.over(SCHEDULES, index, generated)
+}
+
+/// Publishes at once what was to be published later; what is published already is a conflict.
+fn publish(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let schedule = index(call, Kind::Event, "schedule_id", "Schedule")?;
+    if !shelf.holds(SCHEDULES, scheduled(call), schedule) {
+        return Err(Refusal::not_found("Schedule"));
+    }
+    if shelf.field(SCHEDULES, schedule, "publishedAt").is_some() {
+        return Err(Refusal::conflict("It is published already"));
+    }
+    let fields = json!({"publishedAt": rfc3339_offset(call.now_ms)});
+    shelf.set(SCHEDULES, schedule, object(fields));
+    Ok(Answer::ok(schedule_json(call, shelf, schedule)))
+}

@@ -1,0 +1,89 @@
+//! Vault lists: the folders that media are kept in.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::shapes::{id, index, medium, page_of};
+use crate::platform::answer::{Answer, Outcome, Refusal};
+use crate::platform::call::{Call, object};
+use crate::platform::routes::Routes;
+use crate::shelf::Shelf;
+use crate::world::ids::{self, Kind};
+use crate::world::series::Series;
+
+const FOLDERS: &str = "vault-lists";
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    routes
+        .get("vault/lists", folders)
+        .get("vault/lists/{list_id}", folder)
+        .write(Method::PATCH, "vault/lists/{list_id}", rename)
+        .write(Method::DELETE, "vault/lists/{list_id}/media", remove_media)
+}
+
+fn folders(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    let collection = (FOLDERS, call.world.folders());
+    page_of(call, shelf, collection, |folder| folder_json(call, shelf, folder))
+}
+
+/// The media of a folder: every fourth of all.
+fn media_of(call: &Call<'_>, folder: u64) -> (String, Series) {
+    let keep: &'static [u64] = match folder {
+        0 => &[0],
+        1 => &[1],
+        2 => &[2],
+        _ => &[3],
+    };
+    (format!("vault-list/{folder}"), Series::of(call.world.media().count(), 4, keep))
+}
+
+fn folder_param(call: &Call<'_>) -> Result<u64, Refusal> {
+    let folder = index(call, Kind::Folder, "list_id", "List")?;
+    let exists = call.world.folders().place_of(folder).is_some();
+    if exists { Ok(folder) } else { Err(Refusal::not_found("List")) }
+}
+
+fn folder_json(call: &Call<'_>, shelf: &Shelf, folder: u64) -> Value {
+    let (table, series) = media_of(call, folder);
+    let page = shelf.page(&table, series, 0, u64::MAX);
+    let media: Vec<Value> = page.indexes.into_iter().map(|it| medium(call, it)).collect();
+    let generated = json!({
+        "id": id(call, Kind::Folder, folder),
+        "name": call.world.folder_name(folder),
+        "mediaCount": media.len(),
+        "medias": media,
+    });
+    shelf.over(FOLDERS, folder, generated)
+}
+
+fn folder(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    Ok(Answer::ok(folder_json(call, shelf, folder_param(call)?)))
+}
+
+fn rename(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let folder = folder_param(call)?;
+    let name = call.text("name")?.to_owned();
+    shelf.set(FOLDERS, folder, object(json!({"name": name})));
+    Ok(Answer::ok(folder_json(call, shelf, folder)))
+}
+
+/// Takes the media in `mediaIds` (body or query) out of the folder; the media stay in the vault.
+fn remove_media(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let folder = folder_param(call)?;
+    let in_body = call.field("mediaIds").as_array().into_iter().flatten();
+    let mut wanted: Vec<String> = in_body.map(super::shapes::id_text).collect();
+    wanted.extend(call.query_all("mediaIds").flat_map(|ids| ids.split(',')).map(str::to_owned));
+    if wanted.is_empty() {
+        return Err(Refusal::bad_request("mediaIds is required"));
+    }
+    let (table, series) = media_of(call, folder);
+    let found: Option<Vec<u64>> = wanted
+        .iter()
+        .map(|wanted| ids::index_of_digits(Kind::Media, call.world.creator, wanted))
+        .collect();
+    let found = found.filter(|found| found.iter().all(|it| shelf.holds(&table, series, *it)));
+    for media in found.ok_or_else(|| Refusal::not_found("Media in the list"))? {
+        shelf.take(&table, media);
+    }
+    Ok(Answer::ok(folder_json(call, shelf, folder)))
+}
