@@ -1,0 +1,210 @@
+//! A client that calls the simulators in process, as one of the demo accounts.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use axum::Router;
+use axum::body::Body;
+use http::{Method, Request, StatusCode};
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use simulators::{Clock, DemoAccount, Settings};
+use tower::ServiceExt;
+
+/// The time that tests start at: 2026-02-01T00:00:00Z.
+pub(crate) const NOW_MS: i64 = 1_769_904_000_000;
+
+pub(crate) struct Kit {
+    pub(crate) clock: Clock,
+    router: Router,
+    accounts: Vec<DemoAccount>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) body: Value,
+}
+
+impl Kit {
+    /// Simulators that keep nothing.
+    pub(crate) fn new() -> Self {
+        Self::with(Settings::default())
+    }
+
+    /// Simulators that keep their data in this folder.
+    pub(crate) fn on(folder: &Path) -> Self {
+        Self::with(Settings { data: Some(folder.to_owned()), ..Settings::default() })
+    }
+
+    /// Simulators with these settings, but a clock that stands still.
+    pub(crate) fn with(settings: Settings) -> Self {
+        let clock = Clock::manual(NOW_MS);
+        let settings = Settings { clock: clock.clone(), ..settings };
+        let accounts = simulators::demo_accounts(&settings);
+        Self { clock, router: simulators::router(&settings).unwrap(), accounts }
+    }
+
+    pub(crate) fn auth(&self, creator_id: &str) -> &Value {
+        &self.account(creator_id).auth
+    }
+
+    fn account(&self, creator_id: &str) -> &DemoAccount {
+        self.accounts.iter().find(|account| account.creator_id == creator_id).unwrap()
+    }
+
+    /// Sends a request with the credentials of the creator, to a path of its platform.
+    pub(crate) async fn send(
+        &self,
+        creator_id: &str,
+        method: Method,
+        path: &str,
+        body: Value,
+    ) -> Reply {
+        let account = self.account(creator_id);
+        let text = |name: &str| account.auth[name].as_str().unwrap_or_default().to_owned();
+        let headers: Vec<(&str, String)> = match account.platform {
+            "platform_alpha" => vec![
+                ("authorization", format!("Session {}", text("session_token"))),
+                ("x-user-id", text("user_id")),
+                ("user-agent", text("user_agent")),
+            ],
+            "platform_gamma" => vec![
+                ("authorization", format!("Bearer {}", text("token"))),
+                ("x-resource", text("resource")),
+            ],
+            other => panic!("no credentials are known for {other}"),
+        };
+        let target = format!("/{}/{path}", account.platform);
+        self.raw(method, &target, &headers, body).await
+    }
+
+    pub(crate) async fn get(&self, creator_id: &str, path: &str) -> Value {
+        let reply = self.send(creator_id, Method::GET, path, Value::Null).await;
+        assert_eq!(reply.status, StatusCode::OK, "GET {path}: {}", reply.body);
+        reply.body
+    }
+
+    pub(crate) async fn post(&self, creator_id: &str, path: &str, body: Value) -> Value {
+        let reply = self.send(creator_id, Method::POST, path, body).await;
+        assert!(reply.status.is_success(), "POST {path}: {} {}", reply.status, reply.body);
+        reply.body
+    }
+
+    /// Sends a request with exactly these headers; a body of `null` is left out.
+    pub(crate) async fn raw(
+        &self,
+        method: Method,
+        target: &str,
+        headers: &[(&str, String)],
+        body: Value,
+    ) -> Reply {
+        let mut request = Request::builder().method(method).uri(target);
+        for (name, value) in headers {
+            request = request.header(*name, value);
+        }
+        let body = match body {
+            Value::Null => Body::empty(),
+            body => {
+                request = request.header("content-type", "application/json");
+                Body::from(body.to_string())
+            }
+        };
+        self.answer(request.body(body).unwrap()).await
+    }
+
+    /// Posts this text as if it were JSON.
+    pub(crate) async fn raw_text(
+        &self,
+        target: &str,
+        headers: &[(&str, String)],
+        body: &'static str,
+    ) -> Reply {
+        let mut request = Request::post(target).header("content-type", "application/json");
+        for (name, value) in headers {
+            request = request.header(*name, value);
+        }
+        self.answer(request.body(Body::from(body)).unwrap()).await
+    }
+
+    async fn answer(&self, request: Request<Body>) -> Reply {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let status = response.status();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        let body =
+            if bytes.is_empty() { Value::Null } else { serde_json::from_slice(&bytes).unwrap() };
+        Reply { status, body }
+    }
+
+    pub(crate) async fn control(&self, target: &str) -> Value {
+        self.raw(Method::GET, &format!("/control{target}"), &[], Value::Null).await.body
+    }
+
+    /// The routes that a platform has, as `METHOD path`.
+    pub(crate) async fn routes(&self, platform: &str) -> BTreeSet<String> {
+        let routes = self.control("/routes").await;
+        let of_platform =
+            routes["routes"].as_array().unwrap().iter().filter(|it| it["platform"] == platform);
+        of_platform
+            .map(|it| {
+                format!("{} {}", it["method"].as_str().unwrap(), it["path"].as_str().unwrap())
+            })
+            .collect()
+    }
+}
+
+/// One route of a platform's table: how it is written in the specification, the body that is sent,
+/// and the status that is right.
+pub(crate) struct Row {
+    pub(crate) method: &'static str,
+    pub(crate) template: &'static str,
+    pub(crate) query: &'static str,
+    pub(crate) body: Value,
+    pub(crate) status: u16,
+}
+
+impl Row {
+    pub(crate) fn get(template: &'static str) -> Self {
+        Self { method: "GET", template, query: "", body: Value::Null, status: 200 }
+    }
+
+    pub(crate) fn new(method: &'static str, template: &'static str, body: Value) -> Self {
+        Self { method, template, query: "", body, status: 200 }
+    }
+
+    pub(crate) fn query(self, query: &'static str) -> Self {
+        Self { query, ..self }
+    }
+
+    pub(crate) fn answers(self, status: u16) -> Self {
+        Self { status, ..self }
+    }
+
+    /// The path with the ids put in.
+    pub(crate) fn path(&self, ids: &[(&str, String)]) -> String {
+        let mut path = format!("{}{}", self.template, self.query);
+        for (name, id) in ids {
+            path = path.replace(&format!("{{{name}}}"), id);
+        }
+        assert!(!path.contains('{'), "an id is missing in {path}");
+        path
+    }
+
+    pub(crate) fn name(&self) -> String {
+        format!("{} {}", self.method, self.template)
+    }
+
+    pub(crate) fn method(&self) -> Method {
+        self.method.parse().unwrap()
+    }
+}
+
+/// An id in JSON as it stands in paths.
+pub(crate) fn id_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Nothing, for routes without a body.
+pub(crate) fn none() -> Value {
+    json!(null)
+}
