@@ -86,6 +86,7 @@ create table accounts (
     data_key_id text not null,
     scopes text,
     token_expires_at bigint,
+    refresh_claimed_until bigint,
     connected_at bigint not null,
     verified_at bigint,
     primary key (customer_id, creator_id)

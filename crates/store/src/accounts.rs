@@ -84,7 +84,7 @@ pub enum Connection {
         version: i64,
     },
     /// The customer has this id on another platform; nothing changed.
-    OtherPlatform,
+    OtherPlatform(Platform),
     /// There is no such customer.
     NoCustomer,
 }
@@ -116,8 +116,9 @@ pub async fn connect(store: &Store, new: &NewAccount) -> Result<Connection, Stor
     let (created, keeps_place, version) = match &existing {
         None => (true, false, new.at.unix_micros()),
         Some(row) => {
-            if row.parse::<Platform>(0, "accounts")? != new.platform {
-                return Ok(Connection::OtherPlatform);
+            let platform = row.parse::<Platform>(0, "accounts")?;
+            if platform != new.platform {
+                return Ok(Connection::OtherPlatform(platform));
             }
             let inactive = row.parse::<AccountState>(1, "accounts")? == AccountState::Inactive;
             (false, !inactive, row.int(2)?.saturating_add(1).max(new.at.unix_micros()))
@@ -199,7 +200,7 @@ pub async fn replace_credentials(
 ) -> Result<Option<i64>, StoreError> {
     const SQL: &str = "
         update accounts set credentials = $4, data_key_id = $5, scopes = $6, token_expires_at = $7,
-               version = version + 1
+               refresh_claimed_until = null, version = version + 1
         where customer_id = $1 and creator_id = $2 and version = $3
         returning version";
     let scopes = credentials.scopes.as_ref().map(|scopes| scopes.join(" "));
@@ -221,6 +222,25 @@ pub async fn replace_credentials(
     let changed = row.map(|row| row.int(0)).transpose()?;
     tx.commit().await?;
     Ok(changed)
+}
+
+/// Claims the refresh of a token for one node until `until`. False when another node has claimed it and its
+/// time is not over, or the account changed meanwhile.
+pub async fn claim_refresh(
+    store: &Store,
+    (customer, creator_id, version): (CustomerId, &CreatorId, i64),
+    now: Timestamp,
+    until: Timestamp,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        update accounts set refresh_claimed_until = $5
+        where customer_id = $1 and creator_id = $2 and version = $3
+          and (refresh_claimed_until is null or refresh_claimed_until <= $4)";
+    let values = [customer.into(), creator_id.into(), version.into(), now.into(), until.into()];
+    let mut tx = store.write().await?;
+    let claimed = tx.execute(SQL, &values).await?;
+    tx.commit().await?;
+    Ok(claimed == 1)
 }
 
 /// How many accounts of this platform the customer has.
@@ -265,7 +285,8 @@ async fn upsert(
             platform_account_id = excluded.platform_account_id, state = excluded.state,
             version = excluded.version, credentials = excluded.credentials,
             data_key_id = excluded.data_key_id, scopes = excluded.scopes,
-            token_expires_at = excluded.token_expires_at, connected_at = excluded.connected_at,
+            token_expires_at = excluded.token_expires_at, refresh_claimed_until = null,
+            connected_at = excluded.connected_at,
             verified_at = excluded.verified_at";
     let scopes = new.credentials.scopes.as_ref().map(|scopes| scopes.join(" "));
     tx.execute(

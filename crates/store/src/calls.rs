@@ -3,7 +3,7 @@
 use domain::account::CreatorId;
 use domain::charge::{CallState, Outcome};
 use domain::credits::Credits;
-use domain::id::{CallId, CustomerId, KeyId, RequestId};
+use domain::id::{CallId, CustomerId, KeyId};
 use domain::method::Method;
 use domain::platform::Platform;
 use domain::time::Timestamp;
@@ -41,8 +41,8 @@ pub struct Call {
     pub outcome: Option<Outcome>,
     /// The platform's status, where it answered.
     pub status: Option<u16>,
-    /// The request it came in.
-    pub request: RequestId,
+    /// The request it came in, as the caller was told.
+    pub request: String,
     /// When it began.
     pub at: Timestamp,
     /// When it ended.
@@ -175,7 +175,7 @@ fn call(row: &Row) -> Result<Call, StoreError> {
         state: row.parse(10, "calls")?,
         outcome: row.parse_optional(11, "calls")?,
         status: row.status(12)?,
-        request: row.parse(13, "calls")?,
+        request: row.text(13)?,
         at: row.time(14)?,
         resolved_at: row.optional_time(15)?,
         duration_ms: row.optional_int(16)?,

@@ -15,6 +15,13 @@ use crate::{Store, StoreError};
 #[derive(Clone, PartialEq, Eq)]
 pub struct PasswordHash(pub String);
 
+impl PasswordHash {
+    /// No password: nothing opens it, until one is set.
+    pub const fn none() -> Self {
+        Self(String::new())
+    }
+}
+
 impl std::fmt::Debug for PasswordHash {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("PasswordHash(..)")

@@ -88,6 +88,14 @@ pub async fn count_under(store: &Store, master_key: &str) -> Result<i64, StoreEr
     row.map_or(Ok(0), |row| row.int(0))
 }
 
+/// The master keys that wrap data keys, and how many each wraps.
+pub async fn count_by_master_key(store: &Store) -> Result<Vec<(String, i64)>, StoreError> {
+    const SQL: &str = "
+        select master_key_id, count(*) from data_keys group by master_key_id order by master_key_id";
+    let rows = store.read().await?.rows(SQL, &[]).await?;
+    rows.iter().map(|row| Ok((row.text(0)?, row.int(1)?))).collect()
+}
+
 /// Replaces the wrapping of a key that is still wrapped by `from_master_key`. False when it is not.
 pub async fn rewrap(
     store: &Store,

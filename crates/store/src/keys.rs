@@ -160,6 +160,14 @@ pub async fn find(
     find_in(&mut store.read().await?, customer, id).await
 }
 
+/// The key with this id, whoever owns it: for staff.
+pub async fn find_by_id(store: &Store, id: KeyId) -> Result<Option<Key>, StoreError> {
+    const SQL: &str = "select customer_id from keys where id = $1";
+    let mut tx = store.read().await?;
+    let Some(row) = tx.row(SQL, &[id.into()]).await? else { return Ok(None) };
+    find_in(&mut tx, row.parse(0, "keys")?, id).await
+}
+
 /// What a secret opens; `Presented::is_usable` says whether it still does.
 pub async fn find_by_hash(store: &Store, hash: &KeyHash) -> Result<Option<Presented>, StoreError> {
     const SQL: &str = "

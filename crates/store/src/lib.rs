@@ -28,6 +28,7 @@ mod store;
 pub mod testing;
 mod tx;
 pub mod usage;
+pub mod verify;
 
 pub use error::StoreError;
 pub use store::{Access, DatabaseKind, OpenOptions, Store};

@@ -4,7 +4,7 @@ use std::str::FromStr as _;
 use std::time::Duration;
 
 use domain::time::Timestamp;
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions as _, Row as _};
 
 use crate::tx::Tx;
@@ -46,8 +46,10 @@ impl Postgres {
         Ok(Self { pool, metering, access: options.access })
     }
 
-    pub(crate) fn pool(&self) -> &PgPool {
-        &self.pool
+    /// A connection of its own whose statements may take their time.
+    pub(crate) async fn connection_without_limits(&self) -> Result<PgConnection, StoreError> {
+        let options = self.pool.connect_options().as_ref().clone();
+        Ok(options.options([("statement_timeout", "0"), ("lock_timeout", "0")]).connect().await?)
     }
 
     pub(crate) async fn begin(&self, statement: &'static str) -> Result<Tx, StoreError> {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use domain::account::CreatorId;
 use domain::credits::Credits;
 use domain::customer::Email;
-use domain::id::{CallId, CustomerId, DataKeyId, EntryId, KeyId, NodeId, RequestId};
+use domain::id::{CallId, CustomerId, DataKeyId, EntryId, KeyId, NodeId};
 use domain::time::{Day, Timestamp};
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
@@ -38,7 +38,7 @@ macro_rules! written_values {
     )+};
 }
 
-written_values!(CallId, CustomerId, DataKeyId, EntryId, KeyId, NodeId, RequestId);
+written_values!(CallId, CustomerId, DataKeyId, EntryId, KeyId, NodeId);
 
 impl<'a> From<&'a str> for Value<'a> {
     fn from(text: &'a str) -> Self {

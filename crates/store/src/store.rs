@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use domain::time::Timestamp;
+use sqlx::Connection as _;
 
 use crate::StoreError;
 use crate::migrations;
@@ -88,7 +89,11 @@ impl Store {
                 migrator.run(sqlite.writer()?).await?;
                 drop(turn);
             }
-            Database::Postgres(postgres) => migrator.run(postgres.pool()).await?,
+            Database::Postgres(postgres) => {
+                let mut connection = postgres.connection_without_limits().await?;
+                migrator.run(&mut connection).await?;
+                connection.close().await?;
+            }
         }
         Ok(())
     }
@@ -143,6 +148,19 @@ impl Store {
                 postgres.begin("begin isolation level repeatable read read only").await
             }
         }
+    }
+
+    /// The same without a limit on the time of its statements, for those that read whole tables.
+    pub(crate) async fn inspect(&self) -> Result<Tx, StoreError> {
+        const UNLIMITED: &str = "set local statement_timeout = 0";
+        let mut tx = self.snapshot().await?;
+        match self.database() {
+            DatabaseKind::Sqlite => {}
+            DatabaseKind::Postgres => {
+                tx.execute(UNLIMITED, &[]).await?;
+            }
+        }
+        Ok(tx)
     }
 
     /// A transaction that writes; SQLite's writers take turns in the order they asked.

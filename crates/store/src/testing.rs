@@ -133,8 +133,8 @@ impl Drop for TestStore {
                     .await;
             });
         });
-        let cleaned = cleaner.join().is_ok();
-        assert!(cleaned || std::thread::panicking(), "the database could not be removed");
+        let removed = cleaner.join().is_ok();
+        assert!(removed || std::thread::panicking(), "the database could not be removed");
     }
 }
 

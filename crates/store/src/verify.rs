@@ -1,1 +1,203 @@
-//! placeholder
+//! Every invariant of the books as a query. Reads one state of the database, also beside a running server.
+
+use domain::time::Timestamp;
+
+use crate::sql::{Row, Value};
+use crate::tx::Tx;
+use crate::{Store, StoreError};
+
+/// A rule that does not hold for a subject.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The rule.
+    pub rule: &'static str,
+    /// The customer, call or row concerned.
+    pub subject: String,
+    /// What was found, for people.
+    pub details: String,
+}
+
+/// How long after its expiry a call may still be held: the sweeper comes every ten seconds.
+const SWEEP_GRACE_SECONDS: i64 = 30;
+
+/// A rule: its name, and a query that gives the subject and two figures that should be equal, for each
+/// subject where they are not.
+struct Rule {
+    name: &'static str,
+    sql: &'static str,
+    figures: [&'static str; 2],
+}
+
+const RULES: &[Rule] = &[
+    Rule {
+        name: "granted + debt = available + held + spent + removed, none of them negative",
+        figures: ["granted + debt", "available + held + spent + removed"],
+        sql: "
+            select customer_id, granted + debt, available + held + spent + removed
+            from customer_credits
+            where granted + debt <> available + held + spent + removed
+               or granted < 0 or debt < 0 or available < 0 or held < 0 or spent < 0 or removed < 0",
+    },
+    Rule {
+        name: "what a customer has held is the cost of the calls that are open",
+        figures: ["held", "open calls"],
+        sql: "
+            select c.customer_id, c.held, coalesce(o.cost, 0)
+            from customer_credits c
+            left join (
+                select customer_id, cast(sum(cost) as bigint) as cost
+                from calls where state = 'held' group by customer_id
+            ) o on o.customer_id = c.customer_id
+            where c.held <> coalesce(o.cost, 0)",
+    },
+    Rule {
+        name: "what a customer spent is what settled calls were charged",
+        figures: ["spent", "settled calls"],
+        sql: "
+            select c.customer_id, c.spent, coalesce(s.credits, 0)
+            from customer_credits c
+            left join (
+                select customer_id, cast(sum(credits) as bigint) as credits
+                from calls where state = 'settled' group by customer_id
+            ) s on s.customer_id = c.customer_id
+            where c.spent <> coalesce(s.credits, 0)",
+    },
+    Rule {
+        name: "what a customer was granted and lost is the sum of its ledger",
+        figures: ["granted - removed", "ledger"],
+        sql: "
+            select c.customer_id, c.granted - c.removed, coalesce(l.amount, 0)
+            from customer_credits c
+            left join (
+                select customer_id, cast(sum(amount) as bigint) as amount
+                from ledger group by customer_id
+            ) l on l.customer_id = c.customer_id
+            where c.granted - c.removed <> coalesce(l.amount, 0)",
+    },
+    Rule {
+        name: "every call belongs to a customer with a balance",
+        figures: ["calls", "balances"],
+        sql: "
+            select c.customer_id, count(*), 0 from calls c
+            left join customer_credits b on b.customer_id = c.customer_id
+            where b.customer_id is null group by c.customer_id",
+    },
+    Rule {
+        name: "a call is charged exactly when the platform answered it",
+        figures: ["credits", "expected"],
+        sql: "
+            select id, coalesce(credits, -1), case when outcome = 'answered' then cost else 0 end
+            from calls
+            where state <> 'held' and (
+                resolved_at is null or outcome is null or credits is null
+                or credits <> case when outcome = 'answered' then cost else 0 end
+                or state <> case when outcome = 'answered' then 'settled' else 'refunded' end)",
+    },
+    Rule {
+        name: "an Idempotency-Key is running exactly while its call is open",
+        figures: ["running", "held"],
+        sql: "
+            select i.call_id, case when i.answer_state = 'running' then 1 else 0 end,
+                   case when c.id is null then -1 when c.state = 'held' then 1 else 0 end
+            from idempotency i left join calls c on c.id = i.call_id
+            where case when i.answer_state = 'running' then 1 else 0 end
+               <> case when c.id is null then -1 when c.state = 'held' then 1 else 0 end",
+    },
+    Rule {
+        name: "an answer is kept exactly when it is said to be",
+        figures: ["stored", "answers"],
+        sql: "
+            select call_id, case when answer_state = 'stored' then 1 else 0 end,
+                   case when answer is null then 0 else 1 end
+            from idempotency
+            where case when answer_state = 'stored' then 1 else 0 end
+               <> case when answer is null then 0 else 1 end",
+    },
+];
+
+/// The sums of ended calls that the metering keeps, less the same sums made from the calls themselves.
+const DAILY: &str = "
+    select customer_id || ' ' || key_id || ' day ' || cast(day as text),
+           cast(sum(calls) as bigint), cast(sum(credits) as bigint),
+           cast(sum(ok) as bigint), cast(sum(errors) as bigint)
+    from (
+        select customer_id, key_id, day, calls, credits, ok, errors from usage_daily
+        union all
+        select customer_id, key_id, held_at / 86400000000, -1, -credits,
+               case when state = 'settled' and status < 400 then -1 else 0 end,
+               case when state = 'settled' and status < 400 then 0 else -1 end
+        from calls where state <> 'held'
+    ) as difference
+    group by customer_id, key_id, day
+    having sum(calls) <> 0 or sum(credits) <> 0 or sum(ok) <> 0 or sum(errors) <> 0";
+
+/// The same for the sums by endpoint.
+const ROUTES: &str = "
+    select key_id || ' ' || creator_id || ' ' || method || ' ' || route || ' day ' || cast(day as text),
+           cast(sum(calls) as bigint), cast(sum(errors) as bigint)
+    from (
+        select customer_id, key_id, day, creator_id, platform, method, route, calls, errors
+        from usage_routes
+        union all
+        select customer_id, key_id, held_at / 86400000000, creator_id, platform, method, route, -1,
+               case when state = 'settled' and status < 400 then 0 else -1 end
+        from calls where state <> 'held'
+    ) as difference
+    group by customer_id, key_id, day, creator_id, platform, method, route
+    having sum(calls) <> 0 or sum(errors) <> 0";
+
+/// Checks every rule; gives what breaks one. `now` decides which holds are overdue.
+pub async fn check(store: &Store, now: Timestamp) -> Result<Vec<Violation>, StoreError> {
+    let mut tx = store.inspect().await?;
+    let mut violations = Vec::new();
+    for rule in RULES {
+        let [one, other] = rule.figures;
+        for row in tx.rows(rule.sql, &[]).await? {
+            violations.push(Violation {
+                rule: rule.name,
+                subject: row.text(0)?,
+                details: format!("{one} {}, {other} {}", row.int(1)?, row.int(2)?),
+            });
+        }
+    }
+    violations.extend(overdue(&mut tx, now).await?);
+    for row in tx.rows(DAILY, &[]).await? {
+        violations.push(difference(
+            "usage by day counts every ended call once",
+            &row,
+            &["calls", "credits", "ok", "errors"],
+        )?);
+    }
+    for row in tx.rows(ROUTES, &[]).await? {
+        violations.push(difference(
+            "usage by endpoint counts every ended call once",
+            &row,
+            &["calls", "errors"],
+        )?);
+    }
+    Ok(violations)
+}
+
+async fn overdue(tx: &mut Tx, now: Timestamp) -> Result<Vec<Violation>, StoreError> {
+    const SQL: &str = "
+        select id, expires_at from calls where state = 'held' and expires_at < $1 order by expires_at";
+    let limit: Value<'_> = now.plus_seconds(-SWEEP_GRACE_SECONDS).into();
+    let rows = tx.rows(SQL, &[limit]).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Violation {
+                rule: "no call is held long after its expiry",
+                subject: row.text(0)?,
+                details: format!("expired at {}", row.time(1)?),
+            })
+        })
+        .collect()
+}
+
+fn difference(rule: &'static str, row: &Row, names: &[&str]) -> Result<Violation, StoreError> {
+    let mut parts = Vec::new();
+    for (place, name) in names.iter().enumerate() {
+        parts.push(format!("{name} {:+}", row.int(place + 1)?));
+    }
+    Ok(Violation { rule, subject: row.text(0)?, details: parts.join(", ") })
+}

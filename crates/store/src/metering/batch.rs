@@ -65,8 +65,9 @@ pub(crate) async fn write(
     let mut balances = balance::lock(tx, customers).await?;
     let holds = decide(tx, batch, &mut balances).await?;
     let witness = witness(batch, &holds, &ended);
+    // From the last to the first: asked for twice, the first end counts.
     let ends: HashMap<CallId, End<'_>> =
-        at_once.into_iter().map(|end| (end.call_id, end)).collect();
+        at_once.into_iter().rev().map(|end| (end.call_id, end)).collect();
     ended.extend(insert(tx, batch, &holds, &ends, options).await?);
     renew(tx, &batch.renewals).await?;
     end::book(tx, &mut balances, &ended).await?;
@@ -312,7 +313,7 @@ async fn insert<'a>(
             end.map_or("held", |end| end.outcome.state().as_str()).into(),
             end.map(|end| end.outcome.as_str()).into(),
             end.and_then(End::status_number).into(),
-            hold.request_id.into(),
+            hold.request_id.as_str().into(),
             node.as_str().into(),
             options.epoch.into(),
             hold.held_at.into(),

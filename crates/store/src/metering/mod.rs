@@ -18,7 +18,7 @@ use std::time::Duration;
 use domain::account::CreatorId;
 use domain::charge::Outcome;
 use domain::credits::Credits;
-use domain::id::{CallId, CustomerId, KeyId, NodeId, RequestId};
+use domain::id::{CallId, CustomerId, KeyId, NodeId};
 use domain::key::KeyHash;
 use domain::method::Method;
 use domain::platform::Platform;
@@ -135,8 +135,8 @@ pub struct Hold {
     pub held_at: Timestamp,
     /// When the hold is given back unless it is renewed.
     pub expires_at: Timestamp,
-    /// The request it came in.
-    pub request_id: RequestId,
+    /// The request it came in, as the caller was told.
+    pub request_id: String,
     /// The Idempotency-Key it came with.
     pub idempotency: Option<IdempotencyClaim>,
 }
