@@ -1,2 +1,98 @@
-//! Placeholder.
-fn main() {}
+//! How it is started: one binary with a command for each way to use it.
+//!
+//! Commands talk to the terminal; everything else is in the other crates.
+
+mod commands;
+mod logs;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{Parser, Subcommand};
+use server::config::Config;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// A gateway to four creator platforms, metered in credits.
+#[derive(Parser)]
+#[command(name = "creator-gateway", version, about)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs everything on this machine: the gateway and four simulated platforms, with a demo customer.
+    Sandbox(commands::sandbox::Options),
+    /// Runs the service.
+    Serve(ConfigFile),
+    /// Applies the database's migrations and ends.
+    Migrate(ConfigFile),
+    /// Runs only the simulated platforms.
+    Simulators(commands::simulators::Options),
+    /// Checks every invariant of the books, also beside a running server.
+    Verify(commands::verify::Options),
+    /// Shows, exports and imports the route catalogue.
+    #[command(subcommand)]
+    Catalog(commands::catalog::Command),
+    /// Staff work: customers, credits, keys, the master key.
+    Admin(commands::admin::Options),
+    /// Prints the service's OpenAPI 3.1 document.
+    Openapi,
+    /// Prints the configuration in force, secrets hidden, and everything that is wrong with it.
+    CheckConfig(ConfigFile),
+}
+
+/// Which configuration to use.
+#[derive(clap::Args)]
+pub(crate) struct ConfigFile {
+    /// A TOML file over the built-in defaults; environment variables go over both.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl ConfigFile {
+    /// Loads the configuration.
+    pub(crate) fn load(&self) -> anyhow::Result<Config> {
+        match &self.config {
+            Some(path) => Config::load(Some(path)).with_context(|| {
+                format!("the configuration file {} is not usable", path.display())
+            }),
+            None => Ok(Config::load(None)?),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let done = match runtime {
+        Ok(runtime) => runtime.block_on(run(arguments.command)),
+        Err(error) => Err(error.into()),
+    };
+    match done {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Sandbox(options) => commands::sandbox::run(options).await,
+        Command::Serve(file) => commands::serve::run(&file).await,
+        Command::Migrate(file) => commands::migrate::run(&file).await,
+        Command::Simulators(options) => commands::simulators::run(&options).await,
+        Command::Verify(options) => commands::verify::run(&options).await,
+        Command::Catalog(command) => commands::catalog::run(command),
+        Command::Admin(options) => commands::admin::run(options).await,
+        Command::Openapi => commands::openapi::run(),
+        Command::CheckConfig(file) => commands::check_config::run(&file),
+    }
+}

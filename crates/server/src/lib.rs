@@ -1,1 +1,35 @@
-//! Placeholder.
+//! Who calls us: the HTTP service, its background work, and the flows between store and clients.
+//!
+//! `start::start` puts everything together. The data plane is in `gateway`, the control plane in `api`; they
+//! share the app, the errors and the extractors, and never import each other.
+
+mod admin;
+mod api;
+mod app;
+mod auth;
+pub mod clock;
+pub mod config;
+mod connect;
+pub mod demo;
+mod error;
+mod extract;
+mod gateway;
+pub mod keyfile;
+mod listener;
+mod metrics;
+mod middleware;
+pub mod openapi;
+mod passwords;
+mod pipeline;
+mod router;
+mod sealing;
+pub mod staff;
+pub mod start;
+mod targets;
+mod tasks;
+pub mod vault;
+
+/// The reference of every error code, as Markdown: what `docs/errors.md` holds.
+pub fn error_reference() -> String {
+    error::reference::markdown()
+}

@@ -132,7 +132,7 @@ where
         let running = activity.begin_request(!request.body().is_end_stream());
         request.extensions_mut().insert(peer);
         let answer = http.service.clone().oneshot(request.map(Body::new));
-        async move { answer.await.map(|answer| answer.map(|body| Relayed { body, running })) }
+        async move { answer.await.map(|answer| answer.map(|body| Relayed::new(body, running))) }
     });
     let connection = http.builder.serve_connection(TokioIo::new(stream), service);
     drive(connection, activity, &http.stop).await
@@ -190,6 +190,16 @@ fn part<C: GracefulConnection>(mut connection: Pin<&mut C>, context: &mut Contex
 struct Relayed {
     body: Body,
     running: RunningRequest,
+}
+
+impl Relayed {
+    /// hyper may not ask for the first part before the peer makes room for it, so the peer has the turn.
+    fn new(body: Body, mut running: RunningRequest) -> Self {
+        if !body.is_end_stream() {
+            running.handed_out();
+        }
+        Self { body, running }
+    }
 }
 
 impl HttpBody for Relayed {

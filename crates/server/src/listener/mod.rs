@@ -14,6 +14,9 @@ pub(crate) mod shutdown;
 pub(crate) mod tls;
 pub(crate) mod watched;
 
+#[cfg(test)]
+pub(crate) mod tests;
+
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};

@@ -19,7 +19,7 @@ pub(crate) struct InFlightLimits {
 
 /// Which limit is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum InFlightRefusal {
+pub(crate) enum TooMany {
     /// The process takes no more: 503.
     Process,
     /// The customer has too many: 429.
@@ -39,7 +39,7 @@ pub(crate) struct InFlight<C, A> {
 
 /// One call's places; dropping it frees them.
 #[derive(Debug)]
-pub(crate) struct InFlightPermit<C: Eq + Hash, A: Eq + Hash> {
+pub(crate) struct Permit<C: Eq + Hash, A: Eq + Hash> {
     _process: ProcessPlace,
     _customer: Counted<C>,
     _account: Counted<A>,
@@ -59,26 +59,18 @@ impl<C: Eq + Hash + Clone, A: Eq + Hash + Clone> InFlight<C, A> {
     }
 
     /// Takes a call in, or says which limit is reached; then nothing is counted.
-    pub(crate) fn enter(
-        &self,
-        customer: C,
-        account: A,
-    ) -> Result<InFlightPermit<C, A>, InFlightRefusal> {
+    pub(crate) fn take(&self, customer: C, account: A) -> Result<Permit<C, A>, TooMany> {
         let before = self.process.fetch_add(1, Ordering::Relaxed);
         // From here on dropping the place takes the call out again.
         let process = ProcessPlace(Arc::clone(&self.process));
         if before >= self.limits.process_max {
-            return Err(InFlightRefusal::Process);
+            return Err(TooMany::Process);
         }
-        let customer = self
-            .customers
-            .enter(customer, self.limits.customer_max)
-            .ok_or(InFlightRefusal::Customer)?;
-        let account = self
-            .accounts
-            .enter(account, self.limits.account_max)
-            .ok_or(InFlightRefusal::Account)?;
-        Ok(InFlightPermit { _process: process, _customer: customer, _account: account })
+        let customer =
+            self.customers.enter(customer, self.limits.customer_max).ok_or(TooMany::Customer)?;
+        let account =
+            self.accounts.enter(account, self.limits.account_max).ok_or(TooMany::Account)?;
+        Ok(Permit { _process: process, _customer: customer, _account: account })
     }
 
     /// Calls that are going on in this process; for metrics.
@@ -104,36 +96,36 @@ mod tests {
     #[test]
     fn the_refusal_says_which_limit_is_reached() {
         let cases = [
-            (in_flight(1, 9, 9), InFlightRefusal::Process),
-            (in_flight(9, 1, 9), InFlightRefusal::Customer),
-            (in_flight(9, 9, 1), InFlightRefusal::Account),
+            (in_flight(1, 9, 9), TooMany::Process),
+            (in_flight(9, 1, 9), TooMany::Customer),
+            (in_flight(9, 9, 1), TooMany::Account),
         ];
         for (calls, expected) in cases {
-            let _first = calls.enter(1, 1).unwrap();
+            let _first = calls.take(1, 1).unwrap();
 
-            assert_eq!(calls.enter(1, 1).unwrap_err(), expected);
+            assert_eq!(calls.take(1, 1).unwrap_err(), expected);
         }
     }
 
     #[test]
     fn one_customers_limit_leaves_room_for_another() {
         let calls = in_flight(9, 1, 1);
-        let _first = calls.enter(1, 1).unwrap();
+        let _first = calls.take(1, 1).unwrap();
 
-        assert!(calls.enter(2, 2).is_ok());
+        assert!(calls.take(2, 2).is_ok());
     }
 
     #[test]
     fn a_refused_or_finished_call_counts_nowhere() {
         let calls = in_flight(2, 2, 1);
-        let first = calls.enter(1, 1).unwrap();
-        let refusals: Vec<_> = (0..10).map(|_| calls.enter(1, 1).unwrap_err()).collect();
+        let first = calls.take(1, 1).unwrap();
+        let refusals: Vec<_> = (0..10).map(|_| calls.take(1, 1).unwrap_err()).collect();
 
-        assert_eq!(refusals, [InFlightRefusal::Account; 10]);
+        assert_eq!(refusals, [TooMany::Account; 10]);
         assert_eq!(calls.running(), 1);
         drop(first);
 
         assert_eq!(calls.running(), 0);
-        assert!(calls.enter(1, 1).is_ok());
+        assert!(calls.take(1, 1).is_ok());
     }
 }

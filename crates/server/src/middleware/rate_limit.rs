@@ -75,20 +75,23 @@ struct Shard<K> {
 /// Whether something may be done, and what to tell the caller about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Decision {
-    /// Whether it may; if not, nothing was taken.
-    pub(crate) allowed: bool,
     /// Units at once.
     pub(crate) limit: u32,
     /// Units that are left.
     pub(crate) remaining: u32,
     /// Seconds until all units are back.
     pub(crate) reset_s: i64,
-    /// Milliseconds until the refused attempt would be allowed; 0 if it was allowed.
-    pub(crate) retry_after_ms: i64,
+    /// Milliseconds until the refused attempt would be allowed; none if it was allowed.
+    pub(crate) retry_after_ms: Option<i64>,
     policy: HeaderValue,
 }
 
 impl Decision {
+    /// Whether it may be done; if not, nothing was taken.
+    pub(crate) const fn is_allowed(&self) -> bool {
+        self.retry_after_ms.is_none()
+    }
+
     /// Writes `RateLimit-Policy` and `RateLimit` as the IETF draft has them: relative times only.
     pub(crate) fn put_headers(&self, headers: &mut HeaderMap) {
         headers.insert(RATE_LIMIT_POLICY, self.policy.clone());
@@ -151,11 +154,10 @@ impl<K: Eq + Hash> RateLimiter<K> {
         let new = if allowed { after } else { owed_until };
         let free_micros = window.saturating_sub(new.saturating_sub(now));
         let decision = Decision {
-            allowed,
             limit: burst,
             remaining: u32::try_from(free_micros / unit_micros).unwrap_or(0),
             reset_s: ceil_div(new.saturating_sub(now), MICROS_PER_SECOND),
-            retry_after_ms: ceil_div(wait_micros, 1_000),
+            retry_after_ms: (!allowed).then(|| ceil_div(wait_micros, 1_000)),
             policy: self.policy.clone(),
         };
         (decision, new)
@@ -215,7 +217,7 @@ mod tests {
 
         let decisions: Vec<_> = (0..7).map(|_| limiter.check(1, 1, at_ms(0))).collect();
 
-        let allowed: Vec<_> = decisions.iter().map(|decision| decision.allowed).collect();
+        let allowed: Vec<_> = decisions.iter().map(|decision| decision.is_allowed()).collect();
         assert_eq!(allowed, [true, true, true, true, true, false, false]);
         let remaining: Vec<_> = decisions.iter().map(|decision| decision.remaining).collect();
         assert_eq!(remaining, [4, 3, 2, 1, 0, 0, 0]);
@@ -224,13 +226,13 @@ mod tests {
     #[test]
     fn a_refused_attempt_is_allowed_exactly_when_it_was_told_to_come_back() {
         let limiter = ten_per_second_five_at_once();
-        (0..5).for_each(|_| assert!(limiter.check(1, 1, at_ms(0)).allowed));
+        (0..5).for_each(|_| assert!(limiter.check(1, 1, at_ms(0)).is_allowed()));
 
         let refused = limiter.check(1, 1, at_ms(30));
 
-        assert_eq!((refused.allowed, refused.retry_after_ms), (false, 70));
-        assert!(!limiter.check(1, 1, at_ms(99)).allowed);
-        assert!(limiter.check(1, 1, at_ms(100)).allowed);
+        assert_eq!((refused.is_allowed(), refused.retry_after_ms), (false, Some(70)));
+        assert!(!limiter.check(1, 1, at_ms(99)).is_allowed());
+        assert!(limiter.check(1, 1, at_ms(100)).is_allowed());
     }
 
     #[test]
@@ -247,7 +249,7 @@ mod tests {
 
         let decision = limiter.check(1, 1_000, at_ms(0));
 
-        assert_eq!((decision.allowed, decision.remaining), (true, 0));
+        assert_eq!((decision.is_allowed(), decision.remaining), (true, 0));
     }
 
     #[test]
@@ -265,11 +267,11 @@ mod tests {
     fn an_hourly_quota_comes_back_over_the_hour() {
         const MINUTE_MS: i64 = 60_000;
         let limiter = RateLimiter::new(Quota::per_hour(5), 10);
-        (0..5).for_each(|_| assert!(limiter.check(1, 1, at_ms(0)).allowed));
+        (0..5).for_each(|_| assert!(limiter.check(1, 1, at_ms(0)).is_allowed()));
 
-        assert!(!limiter.check(1, 1, at_ms(12 * MINUTE_MS - 1)).allowed);
+        assert!(!limiter.check(1, 1, at_ms(12 * MINUTE_MS - 1)).is_allowed());
 
-        assert!(limiter.check(1, 1, at_ms(12 * MINUTE_MS)).allowed);
+        assert!(limiter.check(1, 1, at_ms(12 * MINUTE_MS)).is_allowed());
     }
 
     #[test]
@@ -280,7 +282,7 @@ mod tests {
 
         let refused = limiter.check(1, 1, at_ms(0));
 
-        assert_eq!((refused.allowed, refused.retry_after_ms), (false, 100));
+        assert_eq!((refused.is_allowed(), refused.retry_after_ms), (false, Some(100)));
     }
 
     #[test]
@@ -300,7 +302,8 @@ mod tests {
         const KEYS_MAX: usize = 64;
         let limiter = RateLimiter::new(Quota::per_second(10, 5), KEYS_MAX);
 
-        let allowed = (0..10_000).filter(|key| limiter.check(*key, 1, at_ms(0)).allowed).count();
+        let allowed =
+            (0..10_000).filter(|key| limiter.check(*key, 1, at_ms(0)).is_allowed()).count();
 
         assert_eq!(limiter.keys(), KEYS_MAX);
         assert_eq!(allowed, KEYS_MAX + 5 * SHARDS);
@@ -317,7 +320,7 @@ mod tests {
             let (mut now, mut taken) = (0, 0);
             for (pause, cost) in steps {
                 now += pause;
-                if limiter.check(1, cost, at_ms(now)).allowed {
+                if limiter.check(1, cost, at_ms(now)).is_allowed() {
                     taken += i64::from(cost);
                 }
                 prop_assert!(taken <= 5 + now / 100, "{taken} after {now} ms");

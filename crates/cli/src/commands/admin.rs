@@ -1,0 +1,130 @@
+//! `admin`: staff work. It opens the database itself, or asks the server that holds it.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, anyhow};
+use domain::customer::Email;
+use domain::id::{CustomerId, KeyId};
+use server::staff::{self, Done};
+
+use crate::ConfigFile;
+
+/// What to do, and where.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    work: Work,
+    #[command(flatten)]
+    file: ConfigFile,
+    /// The data folder of a sandbox, instead of a configuration.
+    #[arg(long, global = true, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Prints one JSON object on one line.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(clap::Subcommand)]
+enum Work {
+    /// Creates a customer with a confirmed address; prints its key once.
+    CreateCustomer {
+        #[arg(long)]
+        email: Email,
+        #[arg(long, default_value = "")]
+        name: String,
+        /// Credits to begin with.
+        #[arg(long, default_value_t = 0)]
+        credits: i64,
+    },
+    /// Gives credits to a customer; a negative amount takes them back.
+    GrantCredits {
+        #[arg(long)]
+        customer: CustomerId,
+        #[arg(long, allow_negative_numbers = true)]
+        credits: i64,
+        /// A ticket or a sentence; the same reference is applied once.
+        #[arg(long)]
+        reference: String,
+    },
+    /// Closes a key for good, on every node.
+    DisableKey {
+        #[arg(long)]
+        key: KeyId,
+    },
+    /// Wraps every customer's data key under the newest master key.
+    RotateMasterKey,
+}
+
+impl From<Work> for staff::Command {
+    fn from(work: Work) -> Self {
+        match work {
+            Work::CreateCustomer { email, name, credits } => {
+                Self::CreateCustomer { email, name, credits }
+            }
+            Work::GrantCredits { customer, credits, reference } => {
+                Self::GrantCredits { customer, credits, reference }
+            }
+            Work::DisableKey { key } => Self::DisableKey { key },
+            Work::RotateMasterKey => Self::RotateMasterKey,
+        }
+    }
+}
+
+/// Carries the work out and prints what was done.
+pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
+    let config = match &options.data {
+        Some(folder) => super::verify::sandbox_config(folder)?,
+        None => options.file.load()?,
+    };
+    let command = staff::Command::from(options.work);
+    let done = match server::start::run_staff_command(&config, command.clone()).await {
+        Ok(done) => done,
+        Err(failure) if failure.is_held_by_a_server() => {
+            let database = server::start::embedded_path(&config);
+            let path = database.ok_or_else(|| anyhow!("the database is held by a server"))?;
+            ask_server(&server::start::admin_file(&path), &command).await?
+        }
+        Err(failure) => return Err(failure.into()),
+    };
+    if options.json {
+        println!("{}", serde_json::to_string(&done)?);
+    } else {
+        print(&done);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(done: &Done) {
+    match done {
+        Done::CustomerCreated { customer_id, email, key_id, api_key, credits } => {
+            println!("customer {customer_id} ({email}) with {credits} credits");
+            println!("key {key_id}: {api_key}");
+            println!("The key is shown this once.");
+        }
+        Done::CreditsGranted { customer_id, credits, applied, balance } => {
+            let word = if *applied { "booked" } else { "had been booked before: nothing changed" };
+            println!("{credits} credits for {customer_id} {word}; the balance is {balance}");
+        }
+        Done::KeyDisabled { key_id } => println!("key {key_id} is closed"),
+        Done::MasterKeyRotated { master_key_id, rewrapped } => {
+            println!("{rewrapped} data key(s) are now wrapped by the master key {master_key_id}");
+        }
+    }
+}
+
+/// Sends the command to the admin listener of the server that holds the database.
+async fn ask_server(file: &Path, command: &staff::Command) -> anyhow::Result<Done> {
+    let text = std::fs::read_to_string(file).with_context(|| {
+        format!("a server holds the database, but {} cannot be read", file.display())
+    })?;
+    let (address, token) = text.trim().split_once('\n').context("the admin file is malformed")?;
+    let answer =
+        super::request::post(address, "/commands", token, &serde_json::to_vec(command)?).await?;
+    if answer.status == 200 {
+        return Ok(serde_json::from_slice(&answer.body)?);
+    }
+    let refused: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let error = refused.get("error").and_then(serde_json::Value::as_str);
+    Err(anyhow!("{}", error.unwrap_or("the server refused the command")))
+}

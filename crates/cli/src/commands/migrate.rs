@@ -1,0 +1,15 @@
+//! `migrate`: brings the database's schema up to date.
+
+use std::process::ExitCode;
+
+use crate::ConfigFile;
+
+/// Applies the migrations and says so.
+pub(crate) async fn run(file: &ConfigFile) -> anyhow::Result<ExitCode> {
+    let config = file.load()?;
+    let store = server::start::open_store(&config).await?;
+    store.migrate().await?;
+    store.close().await;
+    println!("the database is up to date");
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,269 @@
+//! `sandbox`: a whole world on one machine, in one command.
+//!
+//! The gateway on SQLite, four simulated platforms, and a demo customer with keys and connected accounts.
+//! With `--data` a later start keeps everything, the simulated platforms' state too.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use domain::platform::Platform;
+use server::clock::{Clock, Random};
+use server::config::Config;
+use server::demo::{self, Wanted, WantedAccount};
+
+use crate::logs;
+
+/// The database's file in the data folder.
+pub(crate) const DATABASE: &str = "creator-gateway.db";
+const SIMULATORS: &str = "simulators";
+const REMEMBERED: &str = "sandbox.json";
+const EMAIL: &str = "demo@example.com";
+const CREDITS: i64 = 10_000;
+
+/// Where, and how large.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Address and port of the gateway; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+    /// Keeps everything in this folder; otherwise in a fresh temporary one that is removed at the end.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Subscribers of each demo account; they are generated page by page, not stored.
+    #[arg(long, value_name = "N")]
+    subscribers: Option<u64>,
+    /// Prints one JSON object on one line instead.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a later start on the same folder must know again: secrets that are stored nowhere else.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Remembered {
+    api_key: String,
+    read_only_key: String,
+    password: String,
+    accounts: BTreeMap<Platform, String>,
+}
+
+/// What is printed with `--json`.
+#[derive(serde::Serialize)]
+struct Description<'a> {
+    base_url: String,
+    /// None until the console exists.
+    console_url: Option<String>,
+    simulators_url: String,
+    admin_url: String,
+    data: String,
+    api_key: &'a str,
+    read_only_key: &'a str,
+    customer: Customer<'a>,
+    accounts: &'a BTreeMap<Platform, String>,
+}
+
+#[derive(serde::Serialize)]
+struct Customer<'a> {
+    email: &'a str,
+    password: &'a str,
+}
+
+/// Runs the sandbox until told to stop.
+pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
+    let temporary = if options.data.is_none() { Some(tempfile::tempdir()?) } else { None };
+    let folder = match (&options.data, &temporary) {
+        (Some(folder), _) => folder.clone(),
+        (None, Some(temporary)) => temporary.path().to_path_buf(),
+        (None, None) => anyhow::bail!("there is no data folder"),
+    };
+    std::fs::create_dir_all(&folder)
+        .with_context(|| format!("the data folder {} cannot be made", folder.display()))?;
+    let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
+    let state = Some(folder.join(SIMULATORS));
+    let settings = super::simulators::settings(any_port, state, options.subscribers);
+    let demo_accounts = simulators::demo_accounts(&settings);
+    let world =
+        simulators::start(settings.clone()).await.context("the simulators did not start")?;
+    let config = config(&options, &folder, &settings, &world)?;
+    logs::start(&config.log);
+    let gateway = server::start::start(config, Clock::system(), Random::System).await?;
+    let remembered = match remembered(&folder)? {
+        Some(remembered) => remembered,
+        None => make_demo(&gateway, &folder, demo_accounts).await?,
+    };
+    print(&options, &description(&gateway, &world, &folder, &remembered))?;
+    super::stop_signal().await?;
+    if !options.json {
+        println!("\nstopping");
+    }
+    gateway.stop().await;
+    world.stop().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The defaults, pointed at the simulated platforms.
+fn config(
+    options: &Options,
+    folder: &Path,
+    settings: &simulators::Settings,
+    world: &simulators::Running,
+) -> anyhow::Result<Config> {
+    let text = |value: &str| toml_string(value);
+    let mut toml = format!(
+        "[http]\nlisten = {}\npublic_base_url = {}\n\
+         [admin]\nlisten = \"127.0.0.1:0\"\n\
+         [database]\nurl = {}\n\
+         [log]\nfilter = {}\n",
+        text(&options.listen.to_string()),
+        text(&format!("http://{}", options.listen)),
+        text(&format!("sqlite:{}", folder.join(DATABASE).display())),
+        text(&std::env::var("RUST_LOG").unwrap_or_else(|_| "warn".to_owned())),
+    );
+    for platform in Platform::ALL {
+        let url = world.platform_url(platform.as_str());
+        toml.push_str(&format!("[platforms.{platform}]\nbase_url = {}\n", text(&url)));
+        match platform {
+            Platform::Beta => toml.push_str(&format!(
+                "signing = {{ scheme = \"hmac-sha256-v1\", key = {}, client_id = {}, client_version = {} }}\n",
+                text(&settings.beta_signing_key),
+                text(&settings.beta_client_id),
+                text(&settings.beta_client_version),
+            )),
+            Platform::Delta => toml.push_str(&format!(
+                "oauth = {{ token_url = {}, client_id = {}, client_secret = {} }}\n",
+                text(&format!("{url}/oauth/token")),
+                text(&settings.delta_client_id),
+                text(&settings.delta_client_secret),
+            )),
+            Platform::Alpha | Platform::Gamma => {}
+        }
+    }
+    let mut config = Config::from_toml(&toml)?;
+    // The simulated platforms log the id of each call, so that anybody can compare their log with the books.
+    config.platforms.add_header_everywhere("X-Call-Id", "{call_id}");
+    Ok(config)
+}
+
+/// A TOML basic string is written like a JSON string.
+fn toml_string(value: &str) -> String {
+    serde_json::Value::from(value).to_string()
+}
+
+async fn make_demo(
+    gateway: &server::start::Running,
+    folder: &Path,
+    demo_accounts: Vec<simulators::DemoAccount>,
+) -> anyhow::Result<Remembered> {
+    let password = "sandbox-password".to_owned();
+    let mut accounts = BTreeMap::new();
+    let mut wanted = Vec::new();
+    for account in demo_accounts {
+        let platform: Platform = account.platform.parse()?;
+        if accounts.contains_key(&platform) {
+            continue;
+        }
+        accounts.insert(platform, account.creator_id.to_owned());
+        let auth = account.auth.as_object().cloned().unwrap_or_default();
+        wanted.push(WantedAccount { platform, creator_id: account.creator_id.parse()?, auth });
+    }
+    let email = EMAIL.parse()?;
+    let made = demo::make(
+        gateway,
+        Wanted { email, password: password.clone(), credits: CREDITS, accounts: wanted },
+    )
+    .await?;
+    let remembered =
+        Remembered { api_key: made.api_key, read_only_key: made.read_only_key, password, accounts };
+    remember(folder, &remembered)?;
+    Ok(remembered)
+}
+
+fn remembered(folder: &Path) -> anyhow::Result<Option<Remembered>> {
+    let path = folder.join(REMEMBERED);
+    match std::fs::read(&path) {
+        Ok(text) => Ok(Some(
+            serde_json::from_slice(&text)
+                .with_context(|| format!("{} is not what a sandbox wrote", path.display()))?,
+        )),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("{} cannot be read", path.display())),
+    }
+}
+
+/// Written whole or not at all: a start that is killed in between makes the keys anew.
+fn remember(folder: &Path, remembered: &Remembered) -> anyhow::Result<()> {
+    let temporary = folder.join("sandbox.json.tmp");
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&temporary)?;
+    file.write_all(&serde_json::to_vec_pretty(remembered)?)?;
+    file.sync_all()?;
+    std::fs::rename(&temporary, folder.join(REMEMBERED))?;
+    Ok(())
+}
+
+fn description<'a>(
+    gateway: &server::start::Running,
+    world: &simulators::Running,
+    folder: &Path,
+    remembered: &'a Remembered,
+) -> Description<'a> {
+    Description {
+        base_url: format!("http://{}", gateway.address()),
+        console_url: None,
+        simulators_url: format!("http://{}", world.address()),
+        admin_url: format!("http://{}", gateway.admin_address()),
+        data: folder.display().to_string(),
+        api_key: &remembered.api_key,
+        read_only_key: &remembered.read_only_key,
+        customer: Customer { email: EMAIL, password: &remembered.password },
+        accounts: &remembered.accounts,
+    }
+}
+
+fn print(options: &Options, description: &Description<'_>) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    if options.json {
+        writeln!(out, "{}", serde_json::to_string(description)?)?;
+        out.flush()?;
+        return Ok(());
+    }
+    let base = &description.base_url;
+    let account = |platform: Platform| {
+        description.accounts.get(&platform).map(String::as_str).unwrap_or_default()
+    };
+    writeln!(out, "creator-gateway sandbox is ready\n")?;
+    writeln!(out, "  gateway     {base}")?;
+    writeln!(out, "  platforms   {} (simulated)", description.simulators_url)?;
+    writeln!(out, "  metrics     {}/metrics", description.admin_url)?;
+    writeln!(out, "  data        {}", description.data)?;
+    writeln!(out, "  key         {}", description.api_key)?;
+    writeln!(out, "  read-only   {}\n", description.read_only_key)?;
+    writeln!(out, "Try a call on each platform; the headers say what it cost and what is left:\n")?;
+    for (platform, path) in [
+        (Platform::Alpha, "users/me"),
+        (Platform::Beta, "account/me"),
+        (Platform::Gamma, "subscribers"),
+        (Platform::Delta, "chats"),
+    ] {
+        let key = description.api_key;
+        writeln!(
+            out,
+            "  curl -i -H 'X-API-Key: {key}' {base}/v1/{}/native/{path}",
+            account(platform)
+        )?;
+    }
+    writeln!(out, "\nWhat was spent, and on what:\n")?;
+    writeln!(out, "  curl -H 'X-API-Key: {}' {base}/v1/billing", description.read_only_key)?;
+    writeln!(out, "  curl -H 'X-API-Key: {}' {base}/v1/platforms\n", description.read_only_key)?;
+    writeln!(out, "Ctrl-C stops it.")?;
+    out.flush()?;
+    Ok(())
+}

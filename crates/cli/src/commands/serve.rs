@@ -1,0 +1,24 @@
+//! `serve`: the service, until it is told to stop.
+
+use std::process::ExitCode;
+
+use server::clock::{Clock, Random};
+
+use crate::{ConfigFile, logs};
+
+/// Runs the service.
+pub(crate) async fn run(file: &ConfigFile) -> anyhow::Result<ExitCode> {
+    let config = file.load()?;
+    logs::start(&config.log);
+    let running = server::start::start(config, Clock::system(), Random::System).await?;
+    tracing::info!(
+        address = %running.address(),
+        admin_address = %running.admin_address(),
+        "the service listens"
+    );
+    super::stop_signal().await?;
+    tracing::info!("stopping: running calls may end, new ones are refused");
+    running.stop().await;
+    tracing::info!("stopped");
+    Ok(ExitCode::SUCCESS)
+}

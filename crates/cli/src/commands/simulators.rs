@@ -1,0 +1,58 @@
+//! `simulators`: only the simulated platforms.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+
+/// Where, and with what.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Address and port; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:8090")]
+    listen: SocketAddr,
+    /// Keeps the simulated platforms' state and request logs in this folder; otherwise in memory.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Subscribers of each demo account; they are generated page by page, not stored.
+    #[arg(long, value_name = "N")]
+    subscribers: Option<u64>,
+    /// Prints one JSON object on one line instead.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the simulated platforms until told to stop.
+pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
+    let settings = settings(options.listen, options.data.clone(), options.subscribers);
+    let running = simulators::start(settings).await.context("the simulators did not start")?;
+    let address = running.address();
+    if options.json {
+        println!("{}", serde_json::json!({ "simulators_url": format!("http://{address}") }));
+    } else {
+        println!("simulated platforms at http://{address}");
+        for platform in domain::platform::Platform::ALL {
+            println!("  {}", running.platform_url(platform.as_str()));
+        }
+        println!("Ctrl-C stops them.");
+    }
+    super::stop_signal().await?;
+    running.stop().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The simulators' settings, with their own defaults for what is not given.
+pub(crate) fn settings(
+    listen: SocketAddr,
+    data: Option<PathBuf>,
+    subscribers: Option<u64>,
+) -> simulators::Settings {
+    let defaults = simulators::Settings::default();
+    simulators::Settings {
+        listen,
+        data,
+        subscribers: subscribers.unwrap_or(defaults.subscribers),
+        ..defaults
+    }
+}

@@ -1,0 +1,46 @@
+//! `verify`: every invariant of the books, as queries; also beside a running server.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use server::clock::Clock;
+use server::config::Config;
+
+use crate::ConfigFile;
+
+/// Which database.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// The data folder of a sandbox.
+    #[arg(long, value_name = "DIR", conflicts_with = "config")]
+    data: Option<PathBuf>,
+    #[command(flatten)]
+    file: ConfigFile,
+}
+
+/// Prints what breaks an invariant; fails when anything does.
+pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
+    let config = match &options.data {
+        Some(folder) => sandbox_config(folder)?,
+        None => options.file.load()?,
+    };
+    let store = server::start::open_store_for_reading(&config).await?;
+    let violations = store::verify::check(&store, Clock::system().now()).await?;
+    store.close().await;
+    if violations.is_empty() {
+        println!("the books are right: no invariant is broken");
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("{} row(s) break an invariant:", violations.len());
+    for violation in violations {
+        println!("  {}  {}  {}", violation.rule, violation.subject, violation.details);
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+pub(crate) fn sandbox_config(folder: &std::path::Path) -> anyhow::Result<Config> {
+    let database = folder.join(super::sandbox::DATABASE);
+    anyhow::ensure!(database.exists(), "there is no database in {}", folder.display());
+    let url = format!("sqlite:{}", database.display());
+    Ok(Config::from_toml(&format!("[database]\nurl = {}", serde_json::to_string(&url)?))?)
+}

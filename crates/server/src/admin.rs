@@ -1,0 +1,122 @@
+//! The admin listener: readiness, metrics, and staff commands beside a running server.
+//!
+//! It is private (loopback by default). Readiness and metrics are open to whoever reaches it; staff commands
+//! need the admin token.
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use metrics_exporter_prometheus::PrometheusHandle;
+use secrecy::ExposeSecret;
+use sha2::{Digest, Sha256};
+
+use crate::app::App;
+use crate::staff::{self, Command, Desk, StaffError};
+
+/// What the admin listener shows.
+#[derive(Clone)]
+pub(crate) struct Admin {
+    pub(crate) app: App,
+    pub(crate) metrics: Option<PrometheusHandle>,
+}
+
+/// Its routes.
+pub(crate) fn router(admin: Admin) -> Router {
+    Router::new()
+        .route("/ready", get(get_readiness))
+        .route("/metrics", get(get_metrics))
+        .route("/commands", post(run_command))
+        .with_state(admin)
+}
+
+#[derive(serde::Serialize)]
+struct Readiness {
+    ready: bool,
+    database: bool,
+    stopping: bool,
+    holds_waiting: usize,
+    resolutions_waiting: usize,
+}
+
+/// Whether this node should get requests: the database takes holds, and the node is not stopping.
+async fn get_readiness(State(admin): State<Admin>) -> Response {
+    let app = &admin.app;
+    let stats = app.meter.stats();
+    let database =
+        app.store.is_healthy() && store::nodes::setting(&app.store, "ready").await.is_ok();
+    let stopping = app.is_stopping();
+    let ready = database && !stopping;
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let body = Readiness {
+        ready,
+        database,
+        stopping,
+        holds_waiting: stats.holds_waiting,
+        resolutions_waiting: stats.resolutions_waiting,
+    };
+    (status, axum::Json(body)).into_response()
+}
+
+async fn get_metrics(State(admin): State<Admin>) -> Response {
+    crate::metrics::sample(&admin.app);
+    match &admin.metrics {
+        Some(handle) => handle.render().into_response(),
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+#[derive(serde::Serialize)]
+struct Refused {
+    error: String,
+}
+
+async fn run_command(
+    State(admin): State<Admin>,
+    headers: HeaderMap,
+    axum::Json(command): axum::Json<Command>,
+) -> Response {
+    if !is_staff(&admin.app, &headers) {
+        let error = "the admin token is missing or wrong".to_owned();
+        return (StatusCode::UNAUTHORIZED, axum::Json(Refused { error })).into_response();
+    }
+    let app = admin.app.clone();
+    let work = async move {
+        let desk = Desk {
+            store: &app.store,
+            vault: &app.vault,
+            clock: &app.clock,
+            random: &app.random,
+            key_file: app.key_file.as_deref(),
+        };
+        let done = staff::run(&desk, command).await;
+        app.cache.forget_keys();
+        done
+    };
+    match admin.app.tasks.on_control(work).await {
+        Ok(Ok(done)) => axum::Json(done).into_response(),
+        Ok(Err(error)) => refused(&error),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+fn refused(error: &StaffError) -> Response {
+    let status = match error {
+        StaffError::EmailTaken => StatusCode::CONFLICT,
+        StaffError::NoCustomer(_) | StaffError::NoKey(_) => StatusCode::NOT_FOUND,
+        StaffError::Amount(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        StaffError::Store(_) | StaffError::Vault(_) | StaffError::KeyFile(_) => {
+            tracing::error!(%error, "a staff command failed");
+            StatusCode::INTERNAL_SERVER_ERROR
+        }
+    };
+    (status, axum::Json(Refused { error: error.to_string() })).into_response()
+}
+
+/// Compares hashes, so that the time taken tells nothing about the token.
+fn is_staff(app: &App, headers: &HeaderMap) -> bool {
+    let sent = headers.get(http::header::AUTHORIZATION).map(http::HeaderValue::as_bytes);
+    let Some(token) = sent.and_then(|value| value.strip_prefix(b"Bearer ")) else { return false };
+    Sha256::digest(token) == Sha256::digest(app.admin_token.expose_secret().as_bytes())
+}

@@ -1,0 +1,154 @@
+//! Accounts: creator accounts that a customer connects, after the platform has confirmed them.
+
+use axum::extract::State;
+use domain::account::{AccountState, CreatorId};
+use domain::platform::Platform;
+use domain::time::Timestamp;
+use http::StatusCode;
+use store::accounts::Account;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::auth::{Caller, FullCaller};
+use crate::connect::{self, Import};
+use crate::error::ApiError;
+use crate::extract::{Json, Path};
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(import_account))
+        .routes(routes!(list_accounts))
+        .routes(routes!(get_account, delete_account))
+}
+
+/// A connected account. Its credentials are never shown.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct AccountOut {
+    /// The id that the customer chose; `{account}` in paths.
+    #[schema(value_type = String)]
+    creator_id: CreatorId,
+    #[schema(value_type = String, example = "platform_alpha")]
+    platform: Platform,
+    /// The platform's own id, where the platform tells it.
+    platform_account_id: Option<String>,
+    /// `active`, `inactive` (over the plan's limit) or `reconnect_needed`.
+    #[schema(value_type = String, example = "active")]
+    state: AccountState,
+    #[schema(value_type = String, format = DateTime)]
+    connected_at: Timestamp,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    verified_at: Option<Timestamp>,
+}
+
+impl From<Account> for AccountOut {
+    fn from(account: Account) -> Self {
+        Self {
+            creator_id: account.creator_id,
+            platform: account.platform,
+            platform_account_id: Some(account.platform_account_id).filter(|id| !id.is_empty()),
+            state: account.state,
+            connected_at: account.connected_at,
+            verified_at: account.verified_at,
+        }
+    }
+}
+
+/// An account to be connected.
+#[derive(serde::Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ImportIn {
+    /// 1 to 64 letters, digits, `_`, `.` or `-`; unique for the customer.
+    #[schema(value_type = String)]
+    creator_id: CreatorId,
+    #[schema(value_type = String, example = "platform_alpha")]
+    platform: Platform,
+    /// The fields that `GET /v1/platforms` names for the platform.
+    #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>)]
+    auth: serde_json::Map<String, serde_json::Value>,
+}
+
+/// Verifies an account at its platform and attaches it to the customer.
+#[utoipa::path(
+    post, path = "/v1/connect/import", tag = "accounts", request_body = ImportIn,
+    responses(
+        (status = 201, description = "connected", body = AccountOut),
+        (status = 200, description = "connected again, credentials replaced", body = AccountOut),
+    )
+)]
+async fn import_account(
+    State(app): State<App>,
+    FullCaller(caller): FullCaller,
+    Json(import): Json<ImportIn>,
+) -> Result<(StatusCode, axum::Json<AccountOut>), ApiError> {
+    let import = Import {
+        customer: caller.customer,
+        key: caller.key,
+        creator: import.creator_id,
+        platform: import.platform,
+        auth: import.auth,
+    };
+    let connected = connect::connect(&app, import).await?;
+    let status = if connected.is_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, axum::Json(connected.account.into())))
+}
+
+/// The accounts of a customer.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct Accounts {
+    accounts: Vec<AccountOut>,
+}
+
+/// Lists the accounts that the calling key may use.
+#[utoipa::path(get, path = "/v1/accounts", tag = "accounts", responses((status = 200, body = Accounts)))]
+async fn list_accounts(
+    State(app): State<App>,
+    caller: Caller,
+) -> Result<axum::Json<Accounts>, ApiError> {
+    let accounts = store::accounts::list(&app.store, caller.customer).await?;
+    let may_use = accounts.into_iter().filter(|account| caller.may_use(&account.creator_id));
+    Ok(axum::Json(Accounts { accounts: may_use.map(AccountOut::from).collect() }))
+}
+
+/// Shows one account.
+#[utoipa::path(
+    get, path = "/v1/accounts/{account}", tag = "accounts",
+    params(("account" = String, Path, description = "its creator_id")),
+    responses((status = 200, body = AccountOut))
+)]
+async fn get_account(
+    State(app): State<App>,
+    caller: Caller,
+    Path(account): Path<String>,
+) -> Result<axum::Json<AccountOut>, ApiError> {
+    let creator: CreatorId = account.parse().map_err(|_| ApiError::AccountNotFound)?;
+    find(&app, &caller, &creator).await.map(axum::Json)
+}
+
+async fn find(app: &App, caller: &Caller, creator: &CreatorId) -> Result<AccountOut, ApiError> {
+    if !caller.may_use(creator) {
+        return Err(ApiError::AccountNotFound);
+    }
+    let account = store::accounts::find(&app.store, caller.customer, creator).await?;
+    account.map(AccountOut::from).ok_or(ApiError::AccountNotFound)
+}
+
+/// Disconnects an account and forgets its credentials. Its calls stay in the log.
+#[utoipa::path(
+    delete, path = "/v1/accounts/{account}", tag = "accounts",
+    params(("account" = String, Path, description = "its creator_id")),
+    responses((status = 204, description = "disconnected"))
+)]
+async fn delete_account(
+    State(app): State<App>,
+    FullCaller(caller): FullCaller,
+    Path(account): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    let creator: CreatorId = account.parse().map_err(|_| ApiError::AccountNotFound)?;
+    if !caller.may_use(&creator) {
+        return Err(ApiError::AccountNotFound);
+    }
+    let deleted = store::accounts::delete(&app.store, caller.customer, &creator).await?;
+    app.cache.forget_account(caller.customer, &creator);
+    if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::AccountNotFound) }
+}

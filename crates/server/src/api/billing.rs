@@ -1,0 +1,116 @@
+//! Billing, as far as calls go: the balance, what was spent, and the ledger.
+
+use axum::Json;
+use axum::extract::State;
+use domain::customer::TrialState;
+use domain::id::EntryId;
+use domain::time::Timestamp;
+use store::ledger::Entry;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::error::ApiError;
+
+/// Entries that the overview shows.
+const ENTRIES: i64 = 50;
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(get_billing))
+}
+
+/// A customer's credits at a glance.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct Billing {
+    /// What may still be spent.
+    balance: i64,
+    /// What running calls have set aside.
+    held: i64,
+    spend: SpendOut,
+    /// The latest changes, newest first; `usage` entries sum up one UTC day.
+    ledger: Vec<EntryOut>,
+    trial: Trial,
+    /// The subscription; none without a plan.
+    subscription: Option<SubscriptionOut>,
+}
+
+/// Credits spent.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct SpendOut {
+    /// Since midnight UTC.
+    today: i64,
+    last_7_days: i64,
+    last_30_days: i64,
+}
+
+/// One change of the balance.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct EntryOut {
+    /// Absent for `usage`, which is a sum and not an entry of its own.
+    #[schema(value_type = Option<String>)]
+    entry_id: Option<EntryId>,
+    #[schema(value_type = String, format = DateTime)]
+    at: Timestamp,
+    /// `trial`, `pack`, `plan`, `usage`, `export`, `refund`, `dispute` or `adjustment`.
+    kind: String,
+    /// Added when positive, taken when negative.
+    amount: i64,
+    /// The balance after it; absent for `usage`.
+    balance_after: Option<i64>,
+    reference: Option<String>,
+}
+
+/// The free trial.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct Trial {
+    /// `none`, `pending` or `granted`.
+    #[schema(value_type = String, example = "pending")]
+    state: TrialState,
+    /// Credits of the trial.
+    credits: i64,
+}
+
+/// The subscription in force.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct SubscriptionOut {
+    /// The plan's id.
+    plan_id: String,
+}
+
+impl From<Entry> for EntryOut {
+    fn from(entry: Entry) -> Self {
+        Self {
+            entry_id: entry.id,
+            at: entry.at,
+            kind: entry.kind,
+            amount: entry.amount.whole(),
+            balance_after: entry.balance_after.map(domain::credits::Credits::whole),
+            reference: entry.reference,
+        }
+    }
+}
+
+/// Shows the balance, what was spent, and the latest changes.
+#[utoipa::path(get, path = "/v1/billing", tag = "billing", responses((status = 200, body = Billing)))]
+async fn get_billing(State(app): State<App>, caller: Caller) -> Result<Json<Billing>, ApiError> {
+    let customer = caller.customer;
+    let found = store::customers::find_by_id(&app.store, customer).await?;
+    let trial = found.ok_or(ApiError::InvalidKey)?.trial;
+    let balance = store::usage::balance(&app.store, customer).await?.ok_or(ApiError::InvalidKey)?;
+    let today = app.clock.now().day();
+    let spend = store::usage::spend(&app.store, customer, today).await?;
+    let entries = store::ledger::recent(&app.store, customer, ENTRIES).await?;
+    Ok(Json(Billing {
+        balance: balance.available.whole(),
+        held: balance.held.whole(),
+        spend: SpendOut {
+            today: spend.today.whole(),
+            last_7_days: spend.last_7_days.whole(),
+            last_30_days: spend.last_30_days.whole(),
+        },
+        ledger: entries.into_iter().map(EntryOut::from).collect(),
+        trial: Trial { state: trial, credits: app.config.credits.trial },
+        subscription: None,
+    }))
+}

@@ -1,0 +1,206 @@
+//! Keys: what a program signs its calls with. A secret is shown once, when it is made.
+
+use axum::extract::State;
+use domain::account::CreatorId;
+use domain::id::KeyId;
+use domain::key::{KeyScope, KeySecret};
+use domain::time::Timestamp;
+use http::StatusCode;
+use store::keys::{Key, NewKey, NewSecret, Rotation};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::auth::{Caller, FullCaller};
+use crate::error::{ApiError, FieldProblem};
+use crate::extract::{Json, Path};
+
+const NAME_CHARS_MAX: usize = 100;
+/// The longest time that a rotated-away secret may still be taken: a week.
+const GRACE_S_MAX: i64 = 604_800;
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list_keys, create_key))
+        .routes(routes!(delete_key))
+        .routes(routes!(rotate_key))
+}
+
+/// A key, without its secret.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct KeyOut {
+    #[schema(value_type = String)]
+    key_id: KeyId,
+    name: String,
+    /// The first characters of the secret.
+    prefix: String,
+    /// The last four characters of the secret.
+    last_four: String,
+    #[schema(value_type = String, example = "full")]
+    scope: KeyScope,
+    /// The accounts it is limited to; empty: all.
+    #[schema(value_type = Vec<String>)]
+    accounts: Vec<CreatorId>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    rotated_at: Option<Timestamp>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<Timestamp>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    revoked_at: Option<Timestamp>,
+}
+
+impl From<Key> for KeyOut {
+    fn from(key: Key) -> Self {
+        Self {
+            key_id: key.id,
+            name: key.name,
+            prefix: key.shown_prefix,
+            last_four: key.shown_suffix,
+            scope: key.scope,
+            accounts: key.accounts,
+            created_at: key.created_at,
+            rotated_at: key.rotated_at,
+            expires_at: key.expires_at,
+            revoked_at: key.revoked_at,
+        }
+    }
+}
+
+/// The keys of a customer.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct Keys {
+    keys: Vec<KeyOut>,
+}
+
+/// Lists the customer's keys, revoked ones included.
+#[utoipa::path(get, path = "/v1/auth/keys", tag = "auth", responses((status = 200, body = Keys)))]
+async fn list_keys(State(app): State<App>, caller: Caller) -> Result<axum::Json<Keys>, ApiError> {
+    let keys = store::keys::list(&app.store, caller.customer).await?;
+    Ok(axum::Json(Keys { keys: keys.into_iter().map(KeyOut::from).collect() }))
+}
+
+/// A key to be made.
+#[derive(serde::Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeyIn {
+    /// What the customer calls it; 1 to 100 characters.
+    #[schema(min_length = 1, max_length = 100)]
+    name: String,
+    /// `full` or `read_only`.
+    #[schema(value_type = String, example = "read_only")]
+    scope: KeyScope,
+}
+
+/// A key with its secret.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct CreatedKey {
+    #[serde(flatten)]
+    key: KeyOut,
+    /// The secret. It is shown once, here.
+    api_key: String,
+}
+
+/// Makes a further key. The secret is shown once, here.
+#[utoipa::path(
+    post, path = "/v1/auth/keys", tag = "auth", request_body = KeyIn,
+    responses((status = 201, body = CreatedKey))
+)]
+async fn create_key(
+    State(app): State<App>,
+    FullCaller(caller): FullCaller,
+    Json(new): Json<KeyIn>,
+) -> Result<(StatusCode, axum::Json<CreatedKey>), ApiError> {
+    check_name(&new.name)?;
+    let secret = KeySecret::generate(|bound| app.random.below(bound));
+    let now = app.clock.now();
+    let key = NewKey {
+        id: KeyId::new(now, app.random.bytes()),
+        name: new.name,
+        secret: NewSecret::of(&secret),
+        scope: new.scope,
+        accounts: caller.allowed_accounts.clone(),
+        expires_at: None,
+    };
+    store::keys::create(&app.store, caller.customer, &key, now).await?;
+    let stored = store::keys::find(&app.store, caller.customer, key.id).await?;
+    let key = stored.ok_or(ApiError::NotFound("there is no key of that id"))?.into();
+    let created = CreatedKey { key, api_key: secret.expose().to_owned() };
+    Ok((StatusCode::CREATED, axum::Json(created)))
+}
+
+fn check_name(name: &str) -> Result<(), ApiError> {
+    let length = name.chars().count();
+    if (1..=NAME_CHARS_MAX).contains(&length) && !name.chars().any(char::is_control) {
+        return Ok(());
+    }
+    let message = "must have 1 to 100 characters, none of them a control character";
+    Err(FieldProblem::new("body", "name", "length", message).into())
+}
+
+/// Revokes a key for good. It is refused on every node when this answers.
+#[utoipa::path(
+    delete, path = "/v1/auth/keys/{key_id}", tag = "auth",
+    params(("key_id" = String, Path, description = "the key")),
+    responses((status = 204, description = "revoked"))
+)]
+async fn delete_key(
+    State(app): State<App>,
+    FullCaller(caller): FullCaller,
+    Path(key): Path<KeyId>,
+) -> Result<StatusCode, ApiError> {
+    let revoked = store::keys::revoke(&app.store, caller.customer, key, app.clock.now()).await?;
+    app.cache.forget_keys();
+    if revoked {
+        Ok(StatusCode::NO_CONTENT)
+    } else {
+        Err(ApiError::NotFound("there is no key of that id"))
+    }
+}
+
+/// A rotation: which key, and how long its old secret is still taken.
+#[derive(serde::Deserialize, utoipa::ToSchema, Default)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RotationIn {
+    /// The key; the calling key when absent.
+    #[schema(value_type = Option<String>)]
+    key_id: Option<KeyId>,
+    /// Another scope; the same when absent.
+    #[schema(value_type = Option<String>)]
+    scope: Option<KeyScope>,
+    /// Seconds that the old secret is still taken: 0 (the default) to 604800.
+    #[schema(minimum = 0, maximum = 604_800)]
+    expires_old_in_s: i64,
+}
+
+/// Gives a key a fresh secret, shown once. At 0 seconds the old one is dead when this answers.
+#[utoipa::path(
+    post, path = "/v1/auth/keys/rotate", tag = "auth", request_body = RotationIn,
+    responses((status = 200, body = CreatedKey))
+)]
+async fn rotate_key(
+    State(app): State<App>,
+    FullCaller(caller): FullCaller,
+    Json(rotation): Json<RotationIn>,
+) -> Result<axum::Json<CreatedKey>, ApiError> {
+    if !(0..=GRACE_S_MAX).contains(&rotation.expires_old_in_s) {
+        let message = "must be 0 to 604800";
+        return Err(FieldProblem::new("body", "expires_old_in_s", "range", message).into());
+    }
+    let secret = KeySecret::generate(|bound| app.random.below(bound));
+    let now = app.clock.now();
+    let grace = rotation.expires_old_in_s;
+    let change = Rotation {
+        key: rotation.key_id.unwrap_or(caller.key),
+        customer: caller.customer,
+        secret: NewSecret::of(&secret),
+        scope: rotation.scope,
+        at: now,
+        old_valid_until: (grace > 0).then(|| now.plus_seconds(grace)),
+    };
+    let rotated = store::keys::rotate(&app.store, &change).await?;
+    app.cache.forget_keys();
+    let key = rotated.ok_or(ApiError::NotFound("there is no key of that id"))?.into();
+    Ok(axum::Json(CreatedKey { key, api_key: secret.expose().to_owned() }))
+}

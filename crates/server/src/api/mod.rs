@@ -1,0 +1,29 @@
+//! The control plane: one file per resource, with its router, its types and its handlers.
+//!
+//! A handler unpacks, calls one thing and answers. It never touches the data plane's modules.
+
+pub(crate) mod accounts;
+pub(crate) mod billing;
+pub(crate) mod health;
+pub(crate) mod keys;
+pub(crate) mod platforms;
+pub(crate) mod register;
+pub(crate) mod usage;
+pub(crate) mod whoami;
+
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::app::App;
+
+/// Every route of the service's own, with its description.
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .merge(health::router())
+        .merge(platforms::router())
+        .merge(register::router())
+        .merge(keys::router())
+        .merge(whoami::router())
+        .merge(accounts::router())
+        .merge(billing::router())
+        .merge(usage::router())
+}

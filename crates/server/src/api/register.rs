@@ -1,0 +1,152 @@
+//! Registration: a customer, its first key and its trial, together or not at all.
+
+use std::net::IpAddr;
+
+use axum::extract::{Extension, State};
+use domain::customer::{Email, TrialState, password_length_fits};
+use domain::id::{CustomerId, KeyId};
+use domain::key::{KeyScope, KeySecret};
+use http::StatusCode;
+use store::customers::{Creation, NewCustomer};
+use store::keys::{NewKey, NewSecret};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::error::{ApiError, FieldProblem};
+use crate::extract::Json;
+use crate::listener::limits::network_of;
+use crate::middleware::real_ip::Client;
+use crate::passwords;
+
+const NAME_CHARS_MAX: usize = 200;
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(register_customer))
+}
+
+/// Who wants to be a customer.
+#[derive(serde::Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Registration {
+    /// The mail address; letter case does not matter.
+    #[schema(value_type = String, format = Email, example = "ada@example.com")]
+    email: Email,
+    /// 8 to 128 characters, taken as they are.
+    #[schema(min_length = 8, max_length = 128, format = Password)]
+    password: String,
+    /// How the customer wants to be called; up to 200 characters.
+    #[serde(default)]
+    #[schema(max_length = 200)]
+    name: Option<String>,
+}
+
+/// A new customer with its first key.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct Registered {
+    customer: CustomerOut,
+    /// The secret of the first key, of full scope. It is shown once, here.
+    api_key: String,
+    #[schema(value_type = String)]
+    key_id: KeyId,
+    trial: TrialOut,
+}
+
+/// A customer.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct CustomerOut {
+    #[schema(value_type = String)]
+    customer_id: CustomerId,
+    email: String,
+    name: String,
+    email_verified: bool,
+}
+
+/// The free trial.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct TrialOut {
+    /// `pending` until the mail address is confirmed.
+    #[schema(value_type = String, example = "pending")]
+    state: TrialState,
+    /// Credits that the confirmation grants, once.
+    credits: i64,
+}
+
+/// Registers a customer: account, first key and a pending trial.
+#[utoipa::path(
+    post, path = "/v1/auth/register", tag = "auth", request_body = Registration,
+    responses((status = 201, body = Registered))
+)]
+async fn register_customer(
+    State(app): State<App>,
+    Extension(client): Extension<Client>,
+    Json(form): Json<Registration>,
+) -> Result<(StatusCode, axum::Json<Registered>), ApiError> {
+    check(&form)?;
+    limit(&app, client.ip)?;
+    let password_hash = passwords::hash(&app, form.password).await?;
+    let secret = KeySecret::generate(|bound| app.random.below(bound));
+    let now = app.clock.now();
+    let key_id = KeyId::new(now, app.random.bytes());
+    let new = NewCustomer {
+        id: CustomerId::new(now, app.random.bytes()),
+        email: form.email,
+        name: form.name.unwrap_or_default(),
+        password_hash,
+        email_verified_at: None,
+        trial: TrialState::Pending,
+        created_at: now,
+        first_key: NewKey {
+            id: key_id,
+            name: "first key".to_owned(),
+            secret: NewSecret::of(&secret),
+            scope: KeyScope::Full,
+            accounts: Vec::new(),
+            expires_at: None,
+        },
+    };
+    match store::customers::create(&app.store, &new).await? {
+        Creation::EmailTaken => Err(ApiError::EmailTaken),
+        Creation::Created => Ok((StatusCode::CREATED, axum::Json(registered(&app, new, &secret)))),
+    }
+}
+
+fn registered(app: &App, new: NewCustomer, secret: &KeySecret) -> Registered {
+    Registered {
+        customer: CustomerOut {
+            customer_id: new.id,
+            email: new.email.as_str().to_owned(),
+            name: new.name,
+            email_verified: false,
+        },
+        api_key: secret.expose().to_owned(),
+        key_id: new.first_key.id,
+        trial: TrialOut { state: new.trial, credits: app.config.credits.trial },
+    }
+}
+
+fn check(form: &Registration) -> Result<(), ApiError> {
+    let mut problems = Vec::new();
+    if !password_length_fits(&form.password) {
+        let message = "must have 8 to 128 characters";
+        problems.push(FieldProblem::new("body", "password", "length", message));
+    }
+    let name = form.name.as_deref().unwrap_or_default();
+    if name.chars().count() > NAME_CHARS_MAX || name.chars().any(char::is_control) {
+        let message = "must have at most 200 characters, none of them a control character";
+        problems.push(FieldProblem::new("body", "name", "length", message));
+    }
+    if problems.is_empty() { Ok(()) } else { Err(ApiError::Invalid(problems)) }
+}
+
+/// An address may register so often in an hour; the machine itself as often as it likes.
+fn limit(app: &App, ip: IpAddr) -> Result<(), ApiError> {
+    if ip.is_loopback() {
+        return Ok(());
+    }
+    let decision = app.registrations.check(network_of(ip), 1, app.clock.now());
+    match decision.retry_after_ms {
+        None => Ok(()),
+        Some(retry_after_ms) => Err(ApiError::TooManyRegistrations { retry_after_ms }),
+    }
+}

@@ -1,0 +1,289 @@
+//! Usage: calls by day, and the call log.
+
+use axum::Json;
+use axum::extract::State;
+use domain::account::CreatorId;
+use domain::id::{CallId, KeyId};
+use domain::method::Method;
+use domain::platform::Platform;
+use domain::time::{Day, MICROS_PER_SECOND, Timestamp};
+use store::calls::{Call, RecentCalls, StatusClass};
+use store::usage::{HotFailure, UsageOf};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::error::{ApiError, FieldProblem};
+use crate::extract::Query;
+
+const DAYS_DEFAULT: i64 = 14;
+const DAYS_MAX: i64 = 366;
+const LIMIT_DEFAULT: i64 = 100;
+const LIMIT_MAX: i64 = 1_000;
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(get_daily_usage)).routes(routes!(list_recent_calls))
+}
+
+/// How many days to show.
+#[derive(serde::Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct DailyQuery {
+    /// UTC days up to today: 1 to 366.
+    #[param(minimum = 1, maximum = 366, default = 14)]
+    days: Option<i64>,
+}
+
+/// Usage of the calling key by UTC day.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct DailyUsage {
+    /// One bucket a day, oldest first, without gaps.
+    days: Vec<DayOut>,
+    /// The endpoint with most failures of the last seven days, if one keeps failing.
+    hot_failure: Option<HotFailureOut>,
+}
+
+/// One UTC day.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct DayOut {
+    #[schema(value_type = String, format = Date)]
+    day: Day,
+    calls: i64,
+    credits: i64,
+    ok: i64,
+    errors: i64,
+}
+
+/// An endpoint that keeps failing: at least 5 calls in seven days, 80 % of them failed.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct HotFailureOut {
+    #[schema(value_type = String)]
+    method: Method,
+    route: String,
+    #[schema(value_type = String)]
+    account: CreatorId,
+    calls: i64,
+    errors: i64,
+    last_status: Option<u16>,
+    #[schema(value_type = String, format = DateTime)]
+    last_at: Timestamp,
+}
+
+impl From<HotFailure> for HotFailureOut {
+    fn from(failure: HotFailure) -> Self {
+        Self {
+            method: failure.method,
+            route: failure.route,
+            account: failure.account,
+            calls: failure.calls,
+            errors: failure.errors,
+            last_status: failure.last_status,
+            last_at: failure.last_at,
+        }
+    }
+}
+
+/// Shows calls, credits, successes and errors of the calling key, day by day.
+#[utoipa::path(
+    get, path = "/v1/billing/usage/daily", tag = "usage", params(DailyQuery),
+    responses((status = 200, body = DailyUsage))
+)]
+async fn get_daily_usage(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<DailyQuery>,
+) -> Result<Json<DailyUsage>, ApiError> {
+    let days = in_range("days", query.days.unwrap_or(DAYS_DEFAULT), DAYS_MAX)?;
+    let of = UsageOf { customer: caller.customer, key: Some(caller.key) };
+    let today = app.clock.now().day();
+    let daily = store::usage::daily(&app.store, of, today, days).await?;
+    let hot_failure = store::usage::hot_failure(&app.store, of, today).await?;
+    let days = daily.into_iter().map(|day| DayOut {
+        day: day.day,
+        calls: day.calls,
+        credits: day.credits.whole(),
+        ok: day.ok,
+        errors: day.errors,
+    });
+    Ok(Json(DailyUsage { days: days.collect(), hot_failure: hot_failure.map(HotFailureOut::from) }))
+}
+
+fn in_range(field: &str, value: i64, max: i64) -> Result<i64, ApiError> {
+    if (1..=max).contains(&value) {
+        return Ok(value);
+    }
+    Err(FieldProblem::new("query", field, "range", format!("must be 1 to {max}")).into())
+}
+
+/// Which calls to list.
+#[derive(serde::Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct RecentQuery {
+    /// Entries of a page: 1 to 1000. A page ends only between two instants, so it may hold a few more.
+    #[param(minimum = 1, maximum = 1000, default = 100)]
+    limit: Option<i64>,
+    /// `2xx`, `3xx`, `4xx`, `5xx`, `ok` or `error`.
+    status_class: Option<String>,
+    /// A creator_id.
+    account: Option<String>,
+    /// Epoch seconds with fraction: only calls before it. `next_before` of a page gives the next one.
+    #[param(value_type = Option<f64>)]
+    before: Option<String>,
+}
+
+/// A page of the call log, newest first.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct RecentCallsOut {
+    calls: Vec<CallOut>,
+    /// What to pass as `before` for the next page; absent on the last one.
+    #[schema(value_type = Option<f64>)]
+    next_before: Option<serde_json::Number>,
+}
+
+/// One call.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct CallOut {
+    #[schema(value_type = String)]
+    call_id: CallId,
+    #[schema(value_type = String)]
+    key_id: KeyId,
+    #[schema(value_type = String, format = DateTime)]
+    at: Timestamp,
+    #[schema(value_type = String)]
+    account: CreatorId,
+    #[schema(value_type = String)]
+    platform: Platform,
+    #[schema(value_type = String)]
+    method: Method,
+    /// The native path as it was sent.
+    path: String,
+    /// The route of the catalogue, or `unlisted`.
+    route: String,
+    /// The status that was answered; absent while the call runs, and when its end is unknown.
+    status: Option<u16>,
+    /// `held` while the call runs, then how it ended (`answered`, `upstream_timeout`, …).
+    outcome: &'static str,
+    /// What it cost; for a running call what is set aside.
+    credits: i64,
+    duration_ms: Option<i64>,
+    upstream_ms: Option<i64>,
+    request_id: String,
+}
+
+impl From<Call> for CallOut {
+    fn from(call: Call) -> Self {
+        let outcome = call.outcome.map_or(call.state.as_str(), domain::charge::Outcome::as_str);
+        Self {
+            call_id: call.id,
+            key_id: call.key,
+            at: call.at,
+            account: call.account,
+            platform: call.platform,
+            method: call.method,
+            path: call.path,
+            route: call.route,
+            status: call.status,
+            outcome,
+            credits: call.credits.unwrap_or(call.cost).whole(),
+            duration_ms: call.duration_ms,
+            upstream_ms: call.upstream_ms,
+            request_id: call.request,
+        }
+    }
+}
+
+/// Lists the calls of the calling key, newest first.
+#[utoipa::path(
+    get, path = "/v1/billing/usage/recent", tag = "usage", params(RecentQuery),
+    responses((status = 200, body = RecentCallsOut))
+)]
+async fn list_recent_calls(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<RecentQuery>,
+) -> Result<Json<RecentCallsOut>, ApiError> {
+    let wanted = RecentCalls {
+        customer: caller.customer,
+        key: Some(caller.key),
+        account: query.account.as_deref().map(read_account).transpose()?,
+        status_class: query.status_class.as_deref().map(read_status_class).transpose()?,
+        before: query.before.as_deref().map(read_instant).transpose()?,
+        limit: in_range("limit", query.limit.unwrap_or(LIMIT_DEFAULT), LIMIT_MAX)?,
+    };
+    let page = store::calls::recent(&app.store, &wanted).await?;
+    let calls = page.calls.into_iter().map(CallOut::from).collect();
+    Ok(Json(RecentCallsOut { calls, next_before: page.next_before.and_then(written_instant) }))
+}
+
+fn read_account(text: &str) -> Result<CreatorId, ApiError> {
+    let problem = |error| FieldProblem::new("query", "account", "value_error", format!("{error}"));
+    text.parse().map_err(|error: domain::account::InvalidCreatorId| problem(error).into())
+}
+
+fn read_status_class(text: &str) -> Result<StatusClass, ApiError> {
+    Ok(match text {
+        "2xx" => StatusClass::Success,
+        "3xx" => StatusClass::Redirection,
+        "4xx" => StatusClass::ClientError,
+        "5xx" => StatusClass::ServerError,
+        "ok" => StatusClass::Ok,
+        "error" => StatusClass::Error,
+        _ => {
+            let message = "must be one of 2xx, 3xx, 4xx, 5xx, ok, error";
+            return Err(FieldProblem::new("query", "status_class", "value_error", message).into());
+        }
+    })
+}
+
+/// Reads epoch seconds with up to six decimals, without the rounding of a float.
+fn read_instant(text: &str) -> Result<Timestamp, ApiError> {
+    let problem = || {
+        let message = "must be epoch seconds such as 1790000000.123456";
+        ApiError::from(FieldProblem::new("query", "before", "value_error", message))
+    };
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty()
+        || whole.len() > 12
+        || fraction.len() > 6
+        || !digits(whole)
+        || !digits(fraction)
+    {
+        return Err(problem());
+    }
+    let seconds: i64 = whole.parse().map_err(|_| problem())?;
+    let micros: i64 = format!("{fraction:0<6}").parse().map_err(|_| problem())?;
+    Ok(Timestamp::from_unix_micros(seconds * MICROS_PER_SECOND + micros))
+}
+
+/// Writes an instant as a JSON number of seconds with six decimals.
+fn written_instant(instant: Timestamp) -> Option<serde_json::Number> {
+    let micros = instant.unix_micros().rem_euclid(MICROS_PER_SECOND);
+    format!("{}.{micros:06}", instant.unix_seconds()).parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instant_is_read_to_the_microsecond_and_written_back() {
+        let instant = read_instant("1790000000.000001").unwrap();
+
+        assert_eq!(instant.unix_micros(), 1_790_000_000_000_001);
+        assert_eq!(read_instant("1790000000.5").unwrap().unix_micros(), 1_790_000_000_500_000);
+        assert_eq!(read_instant("7").unwrap().unix_micros(), 7_000_000);
+        assert_eq!(written_instant(instant).unwrap().to_string(), "1790000000.000001");
+    }
+
+    #[test]
+    fn what_is_no_instant_is_refused() {
+        for text in ["", "NaN", "-1", "1e9", "1.0000001", "9999999999999", ".5", "1.", "1,5"] {
+            let accepted = read_instant(text).is_ok();
+            assert_eq!(accepted, text == "1.", "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Who am I: what the calling key is and may do.
+
+use axum::Json;
+use axum::extract::State;
+use domain::id::{CustomerId, KeyId};
+use domain::key::KeyScope;
+use domain::platform::Platform;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::error::ApiError;
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(get_whoami))
+}
+
+/// The calling key and its customer.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct WhoAmI {
+    #[schema(value_type = String)]
+    key_id: KeyId,
+    /// The first characters of the key.
+    prefix: String,
+    #[schema(value_type = String, example = "full")]
+    scope: KeyScope,
+    #[schema(value_type = String)]
+    customer_id: CustomerId,
+    email_verified: bool,
+    /// The ids of the accounts that this key may use.
+    accounts: Vec<String>,
+    limits: LimitsOut,
+}
+
+/// What the key may use.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct LimitsOut {
+    /// Requests a second on average, and at once.
+    requests_per_second: u32,
+    burst: u32,
+    /// Accounts that may be active, for each platform.
+    #[schema(value_type = std::collections::BTreeMap<String, i64>)]
+    accounts: std::collections::BTreeMap<Platform, i64>,
+}
+
+/// Tells what the calling key is and may do.
+#[utoipa::path(get, path = "/v1/whoami", tag = "auth", responses((status = 200, body = WhoAmI)))]
+async fn get_whoami(State(app): State<App>, caller: Caller) -> Result<Json<WhoAmI>, ApiError> {
+    let accounts = store::accounts::list(&app.store, caller.customer).await?;
+    let may_use = accounts.into_iter().filter(|account| caller.may_use(&account.creator_id));
+    let included = |platform: &Platform| (*platform, app.config.slots.included_on(*platform));
+    Ok(Json(WhoAmI {
+        key_id: caller.key,
+        prefix: caller.shown_prefix.clone(),
+        scope: caller.scope,
+        customer_id: caller.customer,
+        email_verified: caller.is_email_verified,
+        accounts: may_use.map(|account| account.creator_id.as_str().to_owned()).collect(),
+        limits: LimitsOut {
+            requests_per_second: app.config.rate_limits.per_key_per_second,
+            burst: app.config.rate_limits.per_key_burst,
+            accounts: Platform::ALL.iter().map(included).collect(),
+        },
+    }))
+}

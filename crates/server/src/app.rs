@@ -1,0 +1,241 @@
+//! Everything the service stands on, in one place: what a handler or a phase may use.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use catalog::{Catalog, Route};
+use clients::platform::breaker::RetryBudget;
+use clients::platform::{Target, Upstream};
+use domain::account::CreatorId;
+use domain::id::{CustomerId, KeyId};
+use domain::platform::Platform;
+use store::Store;
+use store::metering::Meter;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::clock::{Clock, Random};
+use crate::config::Config;
+use crate::error::ApiError;
+use crate::gateway::accounts::HealthBook;
+use crate::gateway::cache::Cache;
+use crate::middleware::body::Budget;
+use crate::middleware::framing::FrameRules;
+use crate::middleware::in_flight::{InFlight, InFlightLimits};
+use crate::middleware::rate_limit::{Quota, RateLimiter};
+use crate::middleware::real_ip::Network;
+use crate::start;
+use crate::tasks::Tasks;
+use crate::vault::Vault;
+
+/// Keys and networks whose rate is remembered; beyond it new ones share one.
+const LIMITED_KEYS_MAX: usize = 100_000;
+
+/// The service as one core sees it: what all share, and the core's own upstream connections.
+#[derive(Clone)]
+pub struct App(Arc<Core>);
+
+struct Core {
+    shared: Arc<Shared>,
+    upstream: Upstream,
+}
+
+/// What all cores share.
+pub struct Shared {
+    /// What is remembered.
+    pub(crate) store: Store,
+    /// The books of calls.
+    pub(crate) meter: Meter,
+    /// Which routes exist.
+    pub(crate) catalog: Catalog,
+    /// The configuration in force.
+    pub(crate) config: Config,
+    /// The time.
+    pub(crate) clock: Clock,
+    /// Chance.
+    pub(crate) random: Random,
+    /// Master keys and data keys.
+    pub(crate) vault: Vault,
+    /// Where the embedded default keeps its master keys.
+    pub(crate) key_file: Option<PathBuf>,
+    /// The platforms that are offered.
+    pub(crate) targets: HashMap<Platform, Target>,
+    /// Keys and accounts used lately.
+    pub(crate) cache: Cache,
+    /// What was learnt about reaching accounts.
+    pub(crate) health: HealthBook,
+    /// Calls in flight.
+    pub(crate) in_flight: InFlight<CustomerId, (CustomerId, CreatorId)>,
+    /// Requests of each key.
+    pub(crate) rate_limiter: RateLimiter<KeyId>,
+    /// Registrations of each network.
+    pub(crate) registrations: RateLimiter<std::net::IpAddr>,
+    /// Rules for the head of every request.
+    pub(crate) frame_rules: FrameRules,
+    /// Proxies that are believed.
+    pub(crate) trusted_proxies: Vec<Network>,
+    /// Second tries of reads.
+    pub(crate) retry_budget: RetryBudget,
+    /// Bytes of buffered request bodies.
+    pub(crate) bodies: Budget,
+    /// Bytes of answers buffered for their envelope.
+    envelopes: Arc<Semaphore>,
+    /// Every task.
+    pub(crate) tasks: Tasks,
+    /// The admin listener's token, as in force.
+    pub(crate) admin_token: secrecy::SecretString,
+    /// Passwords are hashed two at a time: it is slow on purpose.
+    pub(crate) password_permits: Semaphore,
+    /// The name of a route that the catalogue does not list.
+    pub(crate) unlisted: Arc<str>,
+    stopping: AtomicBool,
+    names: HashMap<(Platform, String), Arc<str>>,
+    verified: parking_lot::RwLock<HashSet<(Platform, String)>>,
+}
+
+impl Deref for App {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0.shared
+    }
+}
+
+/// What only the start knows.
+pub(crate) struct Parts {
+    pub(crate) store: Store,
+    pub(crate) meter: Meter,
+    pub(crate) catalog: Catalog,
+    pub(crate) config: Config,
+    pub(crate) clock: Clock,
+    pub(crate) random: Random,
+    pub(crate) vault: Vault,
+    pub(crate) key_file: Option<PathBuf>,
+    pub(crate) targets: HashMap<Platform, Target>,
+    pub(crate) tasks: Tasks,
+    pub(crate) admin_token: secrecy::SecretString,
+    pub(crate) verified: HashSet<(Platform, String)>,
+}
+
+impl Shared {
+    /// Puts the parts together.
+    pub(crate) fn new(parts: Parts) -> Self {
+        let limits = &parts.config.http.limits;
+        let rates = &parts.config.rate_limits;
+        let names = route_names(&parts.catalog);
+        Self {
+            cache: Cache::new(),
+            health: HealthBook::new(),
+            in_flight: InFlight::new(InFlightLimits {
+                process_max: limits.calls_in_flight_max,
+                customer_max: limits.calls_per_customer_max,
+                account_max: limits.calls_per_account_max,
+            }),
+            rate_limiter: RateLimiter::new(
+                Quota::per_second(rates.per_key_per_second, rates.per_key_burst),
+                LIMITED_KEYS_MAX,
+            ),
+            registrations: RateLimiter::new(
+                Quota::per_hour(rates.registrations_per_hour),
+                LIMITED_KEYS_MAX,
+            ),
+            frame_rules: FrameRules::new(&parts.config.http.allowed_hosts)
+                .with_head(limits.head_bytes_max, limits.headers_max),
+            trusted_proxies: start::trusted_proxies(&parts.config),
+            stopping: AtomicBool::new(false),
+            retry_budget: RetryBudget::default(),
+            bodies: Budget::new(limits.native_bodies_bytes_max),
+            envelopes: Arc::new(Semaphore::new(limits.envelopes_bytes_max)),
+            password_permits: Semaphore::new(2),
+            unlisted: Arc::from("unlisted"),
+            names,
+            verified: parking_lot::RwLock::new(parts.verified),
+            store: parts.store,
+            meter: parts.meter,
+            catalog: parts.catalog,
+            config: parts.config,
+            clock: parts.clock,
+            random: parts.random,
+            vault: parts.vault,
+            key_file: parts.key_file,
+            targets: parts.targets,
+            tasks: parts.tasks,
+            admin_token: parts.admin_token,
+        }
+    }
+
+    /// Says that the service takes no more calls.
+    pub(crate) fn begin_stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the service is stopping.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+
+    /// How to reach a platform, or that it is not offered.
+    pub(crate) fn target(&self, platform: Platform) -> Result<&Target, ApiError> {
+        self.targets.get(&platform).ok_or(ApiError::PlatformNotOffered(platform))
+    }
+
+    /// How long a request's body may take.
+    pub(crate) const fn body_timeout(&self) -> Duration {
+        Duration::from_millis(self.config.http.timeouts.body_ms)
+    }
+
+    /// The shared name of a route, without copying it for each call.
+    pub(crate) fn route_name(&self, platform: Platform, route: &Route) -> Arc<str> {
+        let known = self.names.get(&(platform, route.name.clone()));
+        known.map_or_else(|| Arc::from(route.name.as_str()), Arc::clone)
+    }
+
+    /// Takes room for an answer that must be buffered, if there is any.
+    pub(crate) fn take_envelope_budget(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let bytes = u32::try_from(bytes).ok()?;
+        Arc::clone(&self.envelopes).try_acquire_many_owned(bytes).ok()
+    }
+
+    /// Whether a call to the route has succeeded before, or the specification says that one did.
+    pub(crate) fn is_verified(&self, platform: Platform, route: &str) -> bool {
+        self.verified.read().contains(&(platform, route.to_owned()))
+    }
+
+    /// Remembers the first success of a route.
+    pub(crate) fn mark_verified(&self, platform: Platform, route: &str) {
+        if !self.verified.write().insert((platform, route.to_owned())) {
+            return;
+        }
+        let (store, now, route) = (self.store.clone(), self.clock.now(), route.to_owned());
+        self.tasks.spawn_control(async move {
+            if let Err(error) = store::routes::mark_verified(&store, platform, &route, now).await {
+                tracing::warn!(%error, "a verified route could not be remembered");
+            }
+        });
+    }
+}
+
+fn route_names(catalog: &Catalog) -> HashMap<(Platform, String), Arc<str>> {
+    let mut names = HashMap::new();
+    for platform in Platform::ALL {
+        for route in catalog.platform(*platform).routes() {
+            names.insert((*platform, route.name.clone()), Arc::from(route.name.as_str()));
+        }
+    }
+    names
+}
+
+impl App {
+    /// The service as a core with these upstream connections sees it.
+    pub(crate) fn new(shared: Arc<Shared>, upstream: Upstream) -> Self {
+        Self(Arc::new(Core { shared, upstream }))
+    }
+
+    /// This core's connections to the platforms.
+    pub(crate) fn upstream(&self) -> &Upstream {
+        &self.0.upstream
+    }
+}

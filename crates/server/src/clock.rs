@@ -1,0 +1,135 @@
+//! Time and chance: the only places that read either.
+//!
+//! Everything else takes both from `App`, so that a test can stop the clock and fix the dice.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use domain::time::{MICROS_PER_SECOND, Timestamp};
+use rand::{Rng, RngExt, SeedableRng};
+
+/// The time: the system's, corrected to the database's, or one that a test moves.
+#[derive(Debug, Clone)]
+pub enum Clock {
+    /// The system's clock plus an offset in microseconds, measured against the database's clock.
+    System {
+        /// What to add to the system's clock.
+        offset_micros: Arc<AtomicI64>,
+    },
+    /// A clock that only moves when told to.
+    Manual(Arc<AtomicI64>),
+}
+
+impl Clock {
+    /// The system's clock, not yet corrected.
+    pub fn system() -> Self {
+        Self::System { offset_micros: Arc::new(AtomicI64::new(0)) }
+    }
+
+    /// A clock that stands at `start`.
+    pub fn manual(start: Timestamp) -> Self {
+        Self::Manual(Arc::new(AtomicI64::new(start.unix_micros())))
+    }
+
+    /// The time.
+    pub fn now(&self) -> Timestamp {
+        match self {
+            Self::System { offset_micros } => {
+                let offset = offset_micros.load(Ordering::Relaxed);
+                Timestamp::from_unix_micros(system_micros().saturating_add(offset))
+            }
+            Self::Manual(micros) => Timestamp::from_unix_micros(micros.load(Ordering::SeqCst)),
+        }
+    }
+
+    /// Moves a manual clock forward; the system's clock is left alone.
+    pub fn advance_seconds(&self, seconds: i64) {
+        if let Self::Manual(micros) = self {
+            micros.fetch_add(seconds.saturating_mul(MICROS_PER_SECOND), Ordering::SeqCst);
+        }
+    }
+
+    /// Corrects the system's clock to what the database's clock said just now.
+    pub fn follow(&self, database: Timestamp) {
+        if let Self::System { offset_micros } = self {
+            let offset = database.unix_micros().saturating_sub(system_micros());
+            offset_micros.store(offset, Ordering::Relaxed);
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the clock that everything else reads")]
+fn system_micros() -> i64 {
+    let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since_epoch.map_or(0, |time| i64::try_from(time.as_micros()).unwrap_or(i64::MAX))
+}
+
+/// Chance: the operating system's, or a seeded sequence.
+#[derive(Clone)]
+pub enum Random {
+    /// A cryptographic generator for each thread, seeded by the operating system.
+    System,
+    /// The same sequence for the same seed.
+    Seeded(Arc<parking_lot::Mutex<rand::rngs::StdRng>>),
+}
+
+impl Random {
+    /// A sequence that the seed decides.
+    pub fn seeded(seed: u64) -> Self {
+        Self::Seeded(Arc::new(parking_lot::Mutex::new(rand::rngs::StdRng::seed_from_u64(seed))))
+    }
+
+    /// So many random bytes.
+    pub fn bytes<const N: usize>(&self) -> [u8; N] {
+        let mut bytes = [0; N];
+        match self {
+            Self::System => rand::rng().fill_bytes(&mut bytes),
+            Self::Seeded(generator) => generator.lock().fill_bytes(&mut bytes),
+        }
+        bytes
+    }
+
+    /// A number below `bound`, each equally likely.
+    pub fn below(&self, bound: u8) -> u8 {
+        match self {
+            Self::System => rand::rng().random_range(0..bound.max(1)),
+            Self::Seeded(generator) => generator.lock().random_range(0..bound.max(1)),
+        }
+    }
+}
+
+impl std::fmt::Debug for Random {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Random")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manual_clock_stands_until_it_is_moved() {
+        let clock = Clock::manual(Timestamp::from_unix_micros(5));
+
+        assert_eq!(clock.now().unix_micros(), 5);
+        clock.advance_seconds(2);
+        assert_eq!(clock.now().unix_micros(), 2_000_005);
+    }
+
+    #[test]
+    fn the_system_clock_follows_the_database() {
+        let clock = Clock::system();
+        let ahead = clock.now().plus_seconds(3_600);
+
+        clock.follow(ahead);
+
+        assert!(clock.now() >= ahead);
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_bytes() {
+        assert_eq!(Random::seeded(1).bytes::<16>(), Random::seeded(1).bytes::<16>());
+        assert_ne!(Random::seeded(1).bytes::<16>(), Random::seeded(2).bytes::<16>());
+    }
+}

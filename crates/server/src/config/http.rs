@@ -1,0 +1,193 @@
+//! `[http]`: the public listener, its limits and its timeouts.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::Problem;
+use crate::listener::tls::TlsFiles;
+
+/// The public listener.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HttpSection {
+    /// Address and port.
+    pub listen: SocketAddr,
+    /// How customers reach the service.
+    pub public_base_url: String,
+    /// Host names that requests may be addressed to; empty: any.
+    pub allowed_hosts: Vec<String>,
+    /// Addresses or networks of proxies that are believed.
+    pub trusted_proxies: Vec<String>,
+    /// Cores that serve requests; 0: all.
+    pub cores: usize,
+    /// What happens to a path that the catalogue does not list.
+    pub unlisted_routes: UnlistedRoutes,
+    /// Certificate and key of the public listener.
+    pub tls: TlsSection,
+    /// Sizes and counts.
+    pub limits: LimitsSection,
+    /// Times.
+    pub timeouts: TimeoutsSection,
+}
+
+/// PEM files; both empty: plain HTTP.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsSection {
+    /// The certificate and its chain.
+    pub certificate_file: std::path::PathBuf,
+    /// Its private key.
+    pub key_file: std::path::PathBuf,
+}
+
+/// What happens to a native path that the catalogue does not list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UnlistedRoutes {
+    /// It is forwarded and logged as `unlisted`.
+    Forward,
+    /// It is refused with 404.
+    Refuse,
+}
+
+/// Sizes in bytes, and counts.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LimitsSection {
+    /// Bytes of a request's head.
+    pub head_bytes_max: usize,
+    /// Headers of a request.
+    pub headers_max: usize,
+    /// Bytes of a JSON body of the service's own routes.
+    pub json_body_bytes_max: usize,
+    /// Bytes of a native request body.
+    pub native_body_bytes_max: usize,
+    /// Bytes of all buffered native request bodies together.
+    pub native_bodies_bytes_max: usize,
+    /// Bytes of one answer that is buffered for its envelope.
+    pub envelope_bytes_max: usize,
+    /// Bytes of all such answers together.
+    pub envelopes_bytes_max: usize,
+    /// Bytes of an answer that is read whole before its head is sent.
+    pub answer_buffer_bytes_max: usize,
+    /// Bytes of any answer; 0: no limit.
+    pub answer_bytes_max: u64,
+    /// Bytes of an answer kept for an `Idempotency-Key`.
+    pub stored_answer_bytes_max: usize,
+    /// Open connections.
+    pub connections_max: usize,
+    /// Open connections of one address.
+    pub connections_per_ip_max: usize,
+    /// Native calls in flight in this process.
+    pub calls_in_flight_max: usize,
+    /// Native calls in flight for one customer.
+    pub calls_per_customer_max: usize,
+    /// Native calls in flight for one connected account.
+    pub calls_per_account_max: usize,
+}
+
+/// Times in milliseconds.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TimeoutsSection {
+    /// For a request's head; also how long an idle connection is kept.
+    pub head_ms: u64,
+    /// Without progress of a connection that does not read.
+    pub write_stall_ms: u64,
+    /// For a whole request body.
+    pub body_ms: u64,
+    /// For running calls when the server stops.
+    pub drain_ms: u64,
+}
+
+impl HttpSection {
+    /// The number of cores to serve with.
+    pub fn cores_in_force(&self) -> usize {
+        if self.cores > 0 {
+            return self.cores;
+        }
+        std::thread::available_parallelism().map_or(1, usize::from)
+    }
+
+    /// Whether customers reach the service by https.
+    pub fn is_public_https(&self) -> bool {
+        self.public_base_url.starts_with("https://")
+    }
+
+    /// The certificate and key of the public listener, if it has them.
+    pub(crate) fn tls_files(&self) -> Option<TlsFiles> {
+        (!self.tls.certificate_file.as_os_str().is_empty()).then(|| TlsFiles {
+            certificate_file: self.tls.certificate_file.clone(),
+            key_file: self.tls.key_file.clone(),
+        })
+    }
+
+    /// How long a stopping server waits.
+    pub const fn drain_timeout(&self) -> Duration {
+        Duration::from_millis(self.timeouts.drain_ms)
+    }
+
+    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+        let base = self.public_base_url.as_str();
+        let parsed = base.parse::<http::Uri>().ok();
+        let usable = parsed.as_ref().is_some_and(|uri| {
+            matches!(uri.scheme_str(), Some("http" | "https"))
+                && uri.host().is_some()
+                && !base.ends_with('/')
+                && uri.query().is_none()
+        });
+        if !usable {
+            problems.push(Problem::new(
+                "http.public_base_url",
+                "must be such as https://api.example.com, without a slash at its end",
+            ));
+        }
+        for (index, proxy) in self.trusted_proxies.iter().enumerate() {
+            let address = proxy.split_once('/').map_or(proxy.as_str(), |(address, _)| address);
+            if address.parse::<std::net::IpAddr>().is_err() {
+                problems.push(Problem::new(
+                    format!("http.trusted_proxies[{index}]"),
+                    "must be an address or a network such as 10.0.0.0/8",
+                ));
+            }
+        }
+        let (certificate, key) = (&self.tls.certificate_file, &self.tls.key_file);
+        if certificate.as_os_str().is_empty() != key.as_os_str().is_empty() {
+            problems.push(Problem::new("http.tls", "needs both certificate_file and key_file"));
+        }
+        self.limits.check(problems);
+    }
+}
+
+impl LimitsSection {
+    fn check(&self, problems: &mut Vec<Problem>) {
+        let positive = [
+            ("head_bytes_max", self.head_bytes_max),
+            ("headers_max", self.headers_max),
+            ("json_body_bytes_max", self.json_body_bytes_max),
+            ("native_body_bytes_max", self.native_body_bytes_max),
+            ("connections_max", self.connections_max),
+            ("connections_per_ip_max", self.connections_per_ip_max),
+            ("calls_in_flight_max", self.calls_in_flight_max),
+            ("calls_per_customer_max", self.calls_per_customer_max),
+            ("calls_per_account_max", self.calls_per_account_max),
+        ];
+        for (key, value) in positive {
+            if value == 0 {
+                problems.push(Problem::new(format!("http.limits.{key}"), "must be above zero"));
+            }
+        }
+        if self.native_bodies_bytes_max < self.native_body_bytes_max {
+            problems.push(Problem::new(
+                "http.limits.native_bodies_bytes_max",
+                "must be at least native_body_bytes_max",
+            ));
+        }
+        if self.envelopes_bytes_max < self.envelope_bytes_max {
+            problems.push(Problem::new(
+                "http.limits.envelopes_bytes_max",
+                "must be at least envelope_bytes_max",
+            ));
+        }
+    }
+}

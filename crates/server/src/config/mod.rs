@@ -1,0 +1,151 @@
+//! The configuration: one commented default file built in, a file over it, the environment over both.
+//!
+//! Structs refuse unknown keys. `Config::problems` looks at everything, across sections too, so that an
+//! operator learns of all mistakes at once.
+
+pub mod http;
+pub mod platforms;
+pub mod secrets;
+mod sections;
+
+pub use sections::{AdminSection, CreditsSection, DatabaseSection, LogFormat, LogSection};
+pub use sections::{MeteringSection, RateLimitsSection, SlotsSection};
+
+use std::path::Path;
+
+/// The reference: every key, its default and its meaning.
+pub const DEFAULT_TOML: &str = include_str!("../../../../config/default.toml");
+/// What the names of environment variables start with, such as `CREATOR_GATEWAY__HTTP__LISTEN`.
+pub const ENVIRONMENT_PREFIX: &str = "CREATOR_GATEWAY";
+
+/// The whole configuration as it is in force.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The public listener.
+    pub http: http::HttpSection,
+    /// The second, private listener.
+    pub admin: AdminSection,
+    /// Where everything is remembered.
+    pub database: DatabaseSection,
+    /// Master keys.
+    pub secrets: secrets::SecretsSection,
+    /// What calls cost.
+    pub credits: CreditsSection,
+    /// How many accounts a customer may have active.
+    pub slots: SlotsSection,
+    /// How often a key or an address may call.
+    pub rate_limits: RateLimitsSection,
+    /// How calls are put on the books.
+    pub metering: MeteringSection,
+    /// What is logged, and how.
+    pub log: LogSection,
+    /// The four platforms.
+    pub platforms: platforms::PlatformsSection,
+}
+
+/// A configuration that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("the configuration cannot be read: {0}")]
+pub struct Unreadable(#[from] config::ConfigError);
+
+/// One thing that is wrong with a configuration that could be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The dotted name of the key, such as `http.public_base_url`.
+    pub key: String,
+    /// What is wrong, and what to do.
+    pub message: String,
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}: {}", self.key, self.message)
+    }
+}
+
+impl Problem {
+    /// A problem with the key of that dotted name.
+    pub fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { key: key.into(), message: message.into() }
+    }
+}
+
+impl Config {
+    /// Reads the defaults, then the file if one is named, then the environment.
+    pub fn load(file: Option<&Path>) -> Result<Self, Unreadable> {
+        let environment = config::Environment::with_prefix(ENVIRONMENT_PREFIX)
+            .prefix_separator("__")
+            .separator("__")
+            .ignore_empty(true)
+            .try_parsing(true)
+            .list_separator(",")
+            .with_list_parse_key("http.allowed_hosts")
+            .with_list_parse_key("http.trusted_proxies")
+            .with_list_parse_key("secrets.master_keys");
+        let mut layers = layer(DEFAULT_TOML);
+        if let Some(path) = file {
+            layers = layers.add_source(config::File::from(path).format(config::FileFormat::Toml));
+        }
+        Ok(layers.add_source(environment).build()?.try_deserialize()?)
+    }
+
+    /// Reads the defaults with `overrides`, a TOML text, over them; the environment is not looked at.
+    pub fn from_toml(overrides: &str) -> Result<Self, Unreadable> {
+        let text = config::File::from_str(overrides, config::FileFormat::Toml);
+        Ok(layer(DEFAULT_TOML).add_source(text).build()?.try_deserialize()?)
+    }
+
+    /// Everything that is wrong, across all sections; empty when the service can start.
+    pub fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        self.http.check(&mut problems);
+        self.secrets.check(&self.database, &mut problems);
+        self.database.check(&mut problems);
+        self.credits.check(&mut problems);
+        self.slots.check(&mut problems);
+        self.rate_limits.check(&mut problems);
+        self.metering.check(&mut problems);
+        self.platforms.check(&mut problems);
+        problems
+    }
+}
+
+fn layer(text: &str) -> config::ConfigBuilder<config::builder::DefaultState> {
+    config::Config::builder().add_source(config::File::from_str(text, config::FileFormat::Toml))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_file_loads_and_has_no_problem() {
+        let config = Config::from_toml("").unwrap();
+
+        assert_eq!(config.problems(), Vec::new());
+        assert_eq!(config.credits.costs().write.whole(), 2);
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_and_named() {
+        let refused = Config::from_toml("[http]\nlisten_on = \"127.0.0.1:1\"").unwrap_err();
+
+        assert!(refused.to_string().contains("listen_on"), "{refused}");
+    }
+
+    #[test]
+    fn every_problem_is_told_at_once() {
+        let config = Config::from_toml(
+            "[http]\npublic_base_url = \"ftp://x\"\n[credits]\nread = -1\n[platforms.platform_beta]\nbase_url = \"http://127.0.0.1:1\"",
+        )
+        .unwrap();
+
+        let keys: Vec<String> = config.problems().into_iter().map(|problem| problem.key).collect();
+
+        assert_eq!(
+            keys,
+            ["http.public_base_url", "credits.read", "platforms.platform_beta.signing.key"]
+        );
+    }
+}

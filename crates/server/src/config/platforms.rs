@@ -1,0 +1,177 @@
+//! `[platforms.*]`: where each platform is, and how it is spoken to.
+
+use std::path::PathBuf;
+
+use domain::platform::Platform;
+use secrecy::{ExposeSecret, SecretString};
+
+use super::Problem;
+
+/// The four platforms.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlatformsSection {
+    /// `platform_alpha`.
+    pub platform_alpha: PlatformSection,
+    /// `platform_beta`.
+    pub platform_beta: PlatformSection,
+    /// `platform_gamma`.
+    pub platform_gamma: PlatformSection,
+    /// `platform_delta`.
+    pub platform_delta: PlatformSection,
+}
+
+/// One platform.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlatformSection {
+    /// Scheme, host and optional base path; empty: not offered.
+    pub base_url: String,
+    /// Stands before every native path.
+    pub path_prefix: String,
+    /// Headers, fixed or from the account's credentials.
+    pub headers: Vec<NamedValue>,
+    /// The version header; empty name: none.
+    pub version_header: NamedValue,
+    /// How requests are signed.
+    pub signing: SigningSection,
+    /// Whether answers come in an envelope.
+    pub envelope: bool,
+    /// Sent when no header of the account says otherwise.
+    pub user_agent: String,
+    /// The request that proves credentials.
+    pub verify_route: VerifySection,
+    /// The token endpoint.
+    pub oauth: OauthSection,
+    /// An extra catalogue file; empty: none.
+    pub catalog: PathBuf,
+    /// A PEM file with further certificate authorities; empty: none.
+    pub ca_file: PathBuf,
+    /// Times.
+    pub timeouts: UpstreamTimeouts,
+}
+
+/// A header and its value, or the template of one.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NamedValue {
+    /// The header's name.
+    pub name: String,
+    /// Its value; `{field}` stands for a credential.
+    pub value: String,
+}
+
+/// How requests are signed.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SigningSection {
+    /// `none`, or the name of a scheme.
+    pub scheme: String,
+    /// The signing key.
+    pub key: SecretString,
+    /// What the platform knows this client as.
+    pub client_id: String,
+    /// The client's version.
+    pub client_version: String,
+}
+
+/// The request that proves credentials.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VerifySection {
+    /// The native path; `{field}` stands for a credential.
+    pub path: String,
+    /// Where the platform's account id is in the answer; empty: nowhere.
+    pub id_pointer: String,
+    /// The credential that the id must equal; empty: none.
+    pub equals_field: String,
+    /// Statuses that count as proof although they are refusals.
+    pub accepted_statuses: Vec<u16>,
+}
+
+/// The token endpoint of accounts with a refresh token (RFC 6749, section 6).
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OauthSection {
+    /// Empty: none.
+    pub token_url: String,
+    /// Who we are.
+    pub client_id: String,
+    /// And how we prove it.
+    pub client_secret: SecretString,
+}
+
+/// Times in milliseconds.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UpstreamTimeouts {
+    /// To connect.
+    pub connect_ms: u64,
+    /// For the TLS handshake.
+    pub tls_ms: u64,
+    /// Until the answer begins.
+    pub first_byte_ms: u64,
+    /// Between two bytes that we want.
+    pub between_bytes_ms: u64,
+}
+
+impl PlatformsSection {
+    /// The section of `platform`.
+    pub const fn of(&self, platform: Platform) -> &PlatformSection {
+        match platform {
+            Platform::Alpha => &self.platform_alpha,
+            Platform::Beta => &self.platform_beta,
+            Platform::Gamma => &self.platform_gamma,
+            Platform::Delta => &self.platform_delta,
+        }
+    }
+
+    /// Adds a header to what is sent to every platform.
+    pub fn add_header_everywhere(&mut self, name: &str, value: &str) {
+        let sections = [
+            &mut self.platform_alpha,
+            &mut self.platform_beta,
+            &mut self.platform_gamma,
+            &mut self.platform_delta,
+        ];
+        for section in sections {
+            section.headers.push(NamedValue { name: name.to_owned(), value: value.to_owned() });
+        }
+    }
+
+    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+        for platform in Platform::ALL {
+            let section = self.of(*platform);
+            if section.is_offered() {
+                section.check(&format!("platforms.{platform}"), problems);
+            }
+        }
+    }
+}
+
+impl PlatformSection {
+    /// Whether customers can connect accounts of this platform.
+    pub const fn is_offered(&self) -> bool {
+        !self.base_url.is_empty()
+    }
+
+    fn check(&self, key: &str, problems: &mut Vec<Problem>) {
+        if self.signing.scheme != "none" && self.signing.key.expose_secret().is_empty() {
+            problems.push(Problem::new(
+                format!("{key}.signing.key"),
+                "is required: the platform refuses unsigned requests",
+            ));
+        }
+        let times = [
+            ("connect_ms", self.timeouts.connect_ms),
+            ("tls_ms", self.timeouts.tls_ms),
+            ("first_byte_ms", self.timeouts.first_byte_ms),
+            ("between_bytes_ms", self.timeouts.between_bytes_ms),
+        ];
+        for (name, value) in times {
+            if value == 0 {
+                problems.push(Problem::new(format!("{key}.timeouts.{name}"), "must be above zero"));
+            }
+        }
+    }
+}

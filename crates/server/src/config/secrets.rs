@@ -1,0 +1,34 @@
+//! `[secrets]`: the master keys that wrap every customer's data key.
+
+use std::path::PathBuf;
+
+use secrecy::{ExposeSecret, SecretString};
+
+use super::{DatabaseSection, Problem};
+
+/// Master keys, and where the embedded default keeps its own.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SecretsSection {
+    /// `ID:BASE64`, the current one first.
+    pub master_keys: Vec<SecretString>,
+    /// The file of the embedded default.
+    pub key_file: PathBuf,
+}
+
+impl SecretsSection {
+    pub(super) fn check(&self, database: &DatabaseSection, problems: &mut Vec<Problem>) {
+        if self.master_keys.is_empty() && !database.is_embedded() {
+            problems.push(Problem::new(
+                "secrets.master_keys",
+                "is required with PostgreSQL: every node needs the same keys; \
+                 make one with `openssl rand -base64 32` and write it as 1:BASE64",
+            ));
+        }
+        for (index, key) in self.master_keys.iter().enumerate() {
+            if let Err(message) = crate::sealing::MasterKey::parse(key.expose_secret()) {
+                problems.push(Problem::new(format!("secrets.master_keys[{index}]"), message));
+            }
+        }
+    }
+}

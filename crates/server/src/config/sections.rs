@@ -1,0 +1,219 @@
+//! The smaller sections of the configuration.
+
+use std::net::SocketAddr;
+
+use domain::credits::{Costs, Credits};
+use domain::platform::Platform;
+use secrecy::SecretString;
+
+use super::Problem;
+
+/// `[admin]`: the second, private listener.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AdminSection {
+    /// Address and port.
+    pub listen: SocketAddr,
+    /// What callers of staff commands must send; empty: generated.
+    pub token: SecretString,
+}
+
+/// `[database]`: where everything is remembered.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DatabaseSection {
+    /// `sqlite:PATH` or `postgres://…`; it may hold a password.
+    pub url: SecretString,
+    /// Connections of the pool.
+    pub connections_max: u32,
+    /// Whether `serve` applies migrations.
+    pub migrate_at_start: bool,
+    /// Whether settings that lose committed work are accepted.
+    pub allow_unsafe_durability: bool,
+}
+
+/// `[credits]`: what metered work costs, and the trial.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreditsSection {
+    /// A native GET.
+    pub read: i64,
+    /// Any other native method.
+    pub write: i64,
+    /// The creation of an export.
+    pub export: i64,
+    /// Granted once, at the confirmation of the mail address.
+    pub trial: i64,
+}
+
+/// `[slots]`: how many accounts may be active.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SlotsSection {
+    /// What every customer has, for each platform.
+    pub included: IncludedSlots,
+}
+
+/// Accounts that every customer may have active.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IncludedSlots {
+    /// On `platform_alpha`.
+    pub platform_alpha: i64,
+    /// On `platform_beta`.
+    pub platform_beta: i64,
+    /// On `platform_gamma`.
+    pub platform_gamma: i64,
+    /// On `platform_delta`.
+    pub platform_delta: i64,
+}
+
+/// `[rate_limits]`: how often a key or an address may call; each node counts for itself.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RateLimitsSection {
+    /// Requests of one key for each second, on average.
+    pub per_key_per_second: u32,
+    /// Requests of one key at once.
+    pub per_key_burst: u32,
+    /// Registrations from one address for each hour.
+    pub registrations_per_hour: u32,
+}
+
+/// `[metering]`: how calls are put on the books.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeteringSection {
+    /// Operations of one commit.
+    pub batch_max: usize,
+    /// Operations that wait for a commit.
+    pub queue_max: usize,
+    /// Seconds that a hold stands without a sign of life.
+    pub hold_ttl_s: i64,
+    /// This node's id; empty: a new one at each start.
+    pub node: String,
+}
+
+/// `[log]`: what is logged, and how.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogSection {
+    /// A filter such as `info`.
+    pub filter: String,
+    /// Text or JSON.
+    pub format: LogFormat,
+}
+
+/// How log lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// Text on a terminal, JSON otherwise.
+    Auto,
+    /// For people.
+    Text,
+    /// For machines.
+    Json,
+}
+
+impl DatabaseSection {
+    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+        use secrecy::ExposeSecret as _;
+        let url = self.url.expose_secret();
+        let known = ["sqlite:", "postgres://", "postgresql://"];
+        if !known.iter().any(|scheme| url.starts_with(scheme)) {
+            problems.push(Problem::new("database.url", "must start with sqlite: or postgres://"));
+        }
+        if self.connections_max < 2 {
+            problems.push(Problem::new("database.connections_max", "must be at least 2"));
+        }
+    }
+
+    /// Whether the database is the embedded one.
+    pub fn is_embedded(&self) -> bool {
+        use secrecy::ExposeSecret as _;
+        self.url.expose_secret().starts_with("sqlite:")
+    }
+}
+
+impl CreditsSection {
+    /// What metered work costs.
+    pub const fn costs(&self) -> Costs {
+        Costs {
+            read: Credits::from_whole(self.read),
+            write: Credits::from_whole(self.write),
+            export: Credits::from_whole(self.export),
+        }
+    }
+
+    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+        let costs = [("read", self.read), ("write", self.write), ("export", self.export)];
+        for (key, value) in costs {
+            if !(1..=1_000_000).contains(&value) {
+                problems.push(Problem::new(format!("credits.{key}"), "must be 1 to 1,000,000"));
+            }
+        }
+        if !(0..=1_000_000_000).contains(&self.trial) {
+            problems.push(Problem::new("credits.trial", "must be 0 to 1,000,000,000"));
+        }
+    }
+}
+
+impl SlotsSection {
+    /// How many accounts of `platform` every customer may have active.
+    pub const fn included_on(&self, platform: Platform) -> i64 {
+        match platform {
+            Platform::Alpha => self.included.platform_alpha,
+            Platform::Beta => self.included.platform_beta,
+            Platform::Gamma => self.included.platform_gamma,
+            Platform::Delta => self.included.platform_delta,
+        }
+    }
+
+    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+        for platform in Platform::ALL {
+            if !(0..=100_000).contains(&self.included_on(*platform)) {
+                problems.push(Problem::new(
+                    format!("slots.included.{platform}"),
+                    "must be 0 to 100,000",
+                ));
+            }
+        }
+    }
+}
+
+impl RateLimitsSection {
+    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+        let positive = [
+            ("per_key_per_second", self.per_key_per_second),
+            ("per_key_burst", self.per_key_burst),
+            ("registrations_per_hour", self.registrations_per_hour),
+        ];
+        for (key, value) in positive {
+            if value == 0 {
+                problems.push(Problem::new(format!("rate_limits.{key}"), "must be above zero"));
+            }
+        }
+    }
+}
+
+impl MeteringSection {
+    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+        if !(1..=1_024).contains(&self.batch_max) {
+            problems.push(Problem::new("metering.batch_max", "must be 1 to 1,024"));
+        }
+        if self.queue_max < self.batch_max {
+            problems.push(Problem::new("metering.queue_max", "must be at least batch_max"));
+        }
+        if !(130..=86_400).contains(&self.hold_ttl_s) {
+            problems.push(Problem::new(
+                "metering.hold_ttl_s",
+                "must be 130 to 86,400: calls renew their holds every 60 seconds",
+            ));
+        }
+        if !self.node.is_empty() && self.node.parse::<domain::id::NodeId>().is_err() {
+            let message = "must be empty, or node_ and 32 hexadecimal digits";
+            problems.push(Problem::new("metering.node", message));
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! A demo customer for the sandbox: a full key, a read-only key and one connected account for each platform.
+//!
+//! Made by the same steps as the API takes, so that what the sandbox shows is what a customer gets.
+
+use domain::account::CreatorId;
+use domain::credits::Credits;
+use domain::customer::{Email, TrialState};
+use domain::id::{CustomerId, EntryId, KeyId};
+use domain::key::{KeyScope, KeySecret};
+use domain::platform::Platform;
+use serde_json::{Map, Value};
+use store::customers::{Creation, NewCustomer};
+use store::keys::{NewKey, NewSecret};
+use store::ledger::Grant;
+
+use crate::app::App;
+use crate::connect::{self, Import};
+use crate::error::ApiError;
+use crate::passwords;
+use crate::start::Running;
+
+/// Who the demo customer is.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// The mail address.
+    pub email: Email,
+    /// The password.
+    pub password: String,
+    /// Credits to begin with.
+    pub credits: i64,
+    /// The accounts to connect.
+    pub accounts: Vec<WantedAccount>,
+}
+
+/// An account to connect.
+#[derive(Debug, Clone)]
+pub struct WantedAccount {
+    /// Where it lives.
+    pub platform: Platform,
+    /// Its id for the customer.
+    pub creator_id: CreatorId,
+    /// The platform's `auth` fields.
+    pub auth: Map<String, Value>,
+}
+
+/// The secrets of the demo customer, to be shown.
+#[derive(Debug, Clone)]
+pub struct Made {
+    /// A key of full scope.
+    pub api_key: String,
+    /// A key that may only read.
+    pub read_only_key: String,
+}
+
+/// Why the demo customer could not be made.
+#[derive(Debug, thiserror::Error)]
+#[error("the demo customer could not be made: {0}")]
+pub struct DemoError(String);
+
+impl From<ApiError> for DemoError {
+    fn from(error: ApiError) -> Self {
+        Self(format!("{}: {error}", error.row().code))
+    }
+}
+
+impl From<store::StoreError> for DemoError {
+    fn from(error: store::StoreError) -> Self {
+        Self::from(ApiError::from(error))
+    }
+}
+
+/// Makes the demo customer, or gives an existing one fresh keys, and connects its accounts.
+pub async fn make(running: &Running, wanted: Wanted) -> Result<Made, DemoError> {
+    let app = running.app();
+    let (customer, key, api_key) = customer(app, &wanted).await?;
+    let read_only = KeySecret::generate(|bound| app.random.below(bound));
+    let new = new_key(app, "read-only key", &read_only, KeyScope::ReadOnly);
+    store::keys::create(&app.store, customer, &new, app.clock.now()).await?;
+    for account in wanted.accounts {
+        let WantedAccount { platform, creator_id, auth } = account;
+        connect::connect(app, Import { customer, key, creator: creator_id, platform, auth })
+            .await?;
+    }
+    Ok(Made { api_key: api_key.expose().to_owned(), read_only_key: read_only.expose().to_owned() })
+}
+
+async fn customer(app: &App, wanted: &Wanted) -> Result<(CustomerId, KeyId, KeySecret), DemoError> {
+    let now = app.clock.now();
+    let secret = KeySecret::generate(|bound| app.random.below(bound));
+    let first_key = new_key(app, "full key", &secret, KeyScope::Full);
+    if let Some(known) = store::customers::find_by_email(&app.store, &wanted.email).await? {
+        store::keys::create(&app.store, known.id, &first_key, now).await?;
+        return Ok((known.id, first_key.id, secret));
+    }
+    let new = NewCustomer {
+        id: CustomerId::new(now, app.random.bytes()),
+        email: wanted.email.clone(),
+        name: "Demo".to_owned(),
+        password_hash: passwords::hash(app, wanted.password.clone()).await?,
+        email_verified_at: Some(now),
+        trial: TrialState::None,
+        created_at: now,
+        first_key,
+    };
+    if store::customers::create(&app.store, &new).await? == Creation::EmailTaken {
+        return Err(ApiError::EmailTaken.into());
+    }
+    let grant = Grant {
+        entry: EntryId::new(now, app.random.bytes()),
+        customer: new.id,
+        amount: Credits::from_whole(wanted.credits),
+        kind: "adjustment",
+        source: "adjustment",
+        source_id: &format!("{}:demo", new.id),
+        reference: Some("credits to try the sandbox with"),
+        at: now,
+    };
+    store::ledger::grant(&app.store, &grant).await?;
+    Ok((new.id, new.first_key.id, secret))
+}
+
+fn new_key(app: &App, name: &str, secret: &KeySecret, scope: KeyScope) -> NewKey {
+    NewKey {
+        id: KeyId::new(app.clock.now(), app.random.bytes()),
+        name: name.to_owned(),
+        secret: NewSecret::of(secret),
+        scope,
+        accounts: Vec::new(),
+        expires_at: None,
+    }
+}

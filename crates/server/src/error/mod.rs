@@ -1,0 +1,291 @@
+//! Every way a request can fail, and the only place that turns a failure into HTTP (RFC 9457).
+//!
+//! A handler returns an `ApiError`; its row in the table gives the stable code, the status and the title.
+//! The body is written by `render`, called by the outermost layer, which knows the request's id.
+
+pub(crate) mod reference;
+pub(crate) mod render;
+mod table;
+
+use axum::response::{IntoResponse, Response};
+use domain::credits::Credits;
+use domain::id::CallId;
+
+use crate::middleware::body::BodyProblem;
+use crate::middleware::framing::FrameProblem;
+use table::Row;
+
+/// Every way a request can fail. `Display` is the `detail` that the caller reads.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ApiError {
+    /// The head of the request breaks a rule of HTTP or of ours.
+    #[error("{0}")]
+    Frame(#[from] FrameProblem),
+    /// No key was sent.
+    #[error("send your key as `X-API-Key: …` or `Authorization: Bearer …`")]
+    MissingKey,
+    /// The key is malformed, unknown, revoked or expired; which one is not told.
+    #[error("the key is not valid; check that it is complete and has not been rotated")]
+    InvalidKey,
+    /// Two headers carry two different keys.
+    #[error("`X-API-Key` and `Authorization` carry different keys; send one")]
+    AmbiguousKey,
+    /// A key that may only read was used for a write.
+    #[error("this key is read-only; a full-scope key is needed for this request")]
+    ReadOnlyKey,
+    /// The account's token lacks scopes that the route needs.
+    #[error("the account's access token lacks these scopes: {}", .0.join(", "))]
+    MissingScope(Vec<String>),
+    /// The plan has no place for this account.
+    #[error("the account `{0}` is inactive: the plan has no free slot for it")]
+    AccountInactive(String),
+    /// Not an account of this customer.
+    #[error("there is no account of that id; `GET /v1/accounts` lists yours")]
+    AccountNotFound,
+    /// Nothing is there.
+    #[error("{0}")]
+    NotFound(&'static str),
+    /// The path is not in the catalogue, and unlisted ones are refused here.
+    #[error("the catalogue of {0} does not list this route")]
+    RouteNotListed(domain::platform::Platform),
+    /// The path exists, the method does not.
+    #[error("this path does not offer that method; see the `Allow` header")]
+    MethodNotAllowed,
+    /// The balance does not cover the call.
+    #[error("the balance is {balance}, this request costs {cost}")]
+    InsufficientCredits {
+        /// What is left.
+        balance: Credits,
+        /// What was asked for.
+        cost: Credits,
+    },
+    /// Fields of the request are wrong.
+    #[error("the request has invalid fields")]
+    Invalid(Vec<FieldProblem>),
+    /// The address has a customer already.
+    #[error("a customer with this address exists already; log in or reset the password")]
+    EmailTaken,
+    /// The creator is connected on another platform.
+    #[error("this creator_id is connected on {0}; delete that account first or choose another id")]
+    CreatorExists(domain::platform::Platform),
+    /// The platform did not accept the credentials.
+    #[error("the platform did not confirm these credentials{}", .status.map_or(String::new(), |status| format!(" (it answered {status})")))]
+    VerificationFailed {
+        /// What the platform answered, if it answered.
+        status: Option<u16>,
+    },
+    /// The operator has not configured the platform.
+    #[error("{0} is not offered by this deployment")]
+    PlatformNotOffered(domain::platform::Platform),
+    /// The stored credentials do not open; a new import mends it.
+    #[error("the stored credentials of this account cannot be opened; connect it again")]
+    CredentialError,
+    /// The platform could not be reached, or broke off before an answer.
+    #[error("the platform could not be reached; nothing was charged")]
+    PlatformUnreachable,
+    /// The platform's answer broke the rules of HTTP or was cut.
+    #[error("the platform's answer was broken ({0}); nothing was charged")]
+    BadPlatformAnswer(&'static str),
+    /// The platform did not answer in time.
+    #[error("the platform did not answer in time; nothing was charged")]
+    PlatformTimeout,
+    /// Recent calls to this account failed; none is tried for a moment.
+    #[error("recent calls of this account to the platform failed; the next try is allowed shortly")]
+    PlatformUnavailable {
+        /// When to try again.
+        retry_after_ms: i64,
+    },
+    /// The platform asked for a pause for this account.
+    #[error("the platform asked this account to slow down; nothing was sent")]
+    AccountPaused {
+        /// When to try again.
+        retry_after_ms: i64,
+    },
+    /// The key called too often.
+    #[error("this key sends more requests than its limit allows")]
+    RateLimited {
+        /// When to try again.
+        retry_after_ms: i64,
+    },
+    /// Too many registrations from one network.
+    #[error("too many registrations from this address; try again later")]
+    TooManyRegistrations {
+        /// When to try again.
+        retry_after_ms: i64,
+    },
+    /// Too many calls of this customer or account are running.
+    #[error("too many calls are running for this {0}; wait for some to end")]
+    TooManyInFlight(&'static str),
+    /// We cannot take more work.
+    #[error("the service is busy; nothing was sent or charged")]
+    Overloaded,
+    /// The first request with this Idempotency-Key is still running.
+    #[error("the first request with this Idempotency-Key is still running")]
+    IdempotencyInProgress,
+    /// The Idempotency-Key was used for another request.
+    #[error("this Idempotency-Key was used for another request; use a new one")]
+    IdempotencyMismatch,
+    /// The Idempotency-Key header has no usable form.
+    #[error("`Idempotency-Key` must be given once, with 1 to 255 visible ASCII characters")]
+    InvalidIdempotencyKey,
+    /// The first answer was too large to keep.
+    #[error("the first answer was too large to be stored; its call is {0}")]
+    AnswerNotStored(CallId),
+    /// Nobody knows whether the first request took effect.
+    #[error(
+        "the outcome of the first request is unknown; check at the platform before you repeat it; its call is {0}"
+    )]
+    OutcomeUnknown(CallId),
+    /// The body is larger than allowed.
+    #[error("the body is larger than {0} bytes")]
+    BodyTooLarge(usize),
+    /// The body came too slowly.
+    #[error("the body did not arrive in time")]
+    BodyTimeout,
+    /// The body's framing is broken or the caller hung up.
+    #[error("the body could not be read to its end")]
+    BrokenBody,
+    /// The path or the query has a form that is never forwarded.
+    #[error("the path or query is refused: {0}")]
+    InvalidPath(String),
+    /// The body is not what the route takes.
+    #[error("send the body as `Content-Type: application/json`")]
+    UnsupportedMediaType,
+    /// The database does not answer.
+    #[error("something went wrong on our side; nothing was charged")]
+    Store(#[from] store::StoreError),
+    /// Anything else of ours.
+    #[error("something went wrong on our side; nothing was charged")]
+    Internal(String),
+}
+
+/// One wrong field, in the shape that API tools know.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
+#[schema(as = ValidationError)]
+pub(crate) struct FieldProblem {
+    /// Where it is: `body`, `query`, `path` or `header`, then the way down to the field.
+    pub(crate) loc: Vec<String>,
+    /// What is wrong, and what to send instead.
+    pub(crate) msg: String,
+    /// A stable word for the kind of mistake.
+    #[serde(rename = "type")]
+    pub(crate) kind: &'static str,
+}
+
+impl FieldProblem {
+    /// A problem with one field of the place (`body`, `query`, `path`, `header`).
+    pub(crate) fn new(
+        place: &str,
+        field: &str,
+        kind: &'static str,
+        msg: impl Into<String>,
+    ) -> Self {
+        Self { loc: vec![place.to_owned(), field.to_owned()], msg: msg.into(), kind }
+    }
+}
+
+impl From<catalog::FieldProblem> for FieldProblem {
+    fn from(problem: catalog::FieldProblem) -> Self {
+        Self { loc: problem.location, msg: problem.message, kind: problem.kind }
+    }
+}
+
+impl From<FieldProblem> for ApiError {
+    fn from(problem: FieldProblem) -> Self {
+        Self::Invalid(vec![problem])
+    }
+}
+
+impl ApiError {
+    /// The row of the table that this failure has.
+    pub(crate) fn row(&self) -> Row {
+        match self {
+            Self::Frame(problem) => frame_row(*problem),
+            Self::MissingKey => table::MISSING_KEY,
+            Self::InvalidKey => table::INVALID_KEY,
+            Self::AmbiguousKey => table::AMBIGUOUS_KEY,
+            Self::ReadOnlyKey => table::READ_ONLY_KEY,
+            Self::MissingScope(_) => table::MISSING_SCOPE,
+            Self::AccountInactive(_) => table::ACCOUNT_INACTIVE,
+            Self::AccountNotFound => table::ACCOUNT_NOT_FOUND,
+            Self::NotFound(_) => table::NOT_FOUND,
+            Self::RouteNotListed(_) => table::ROUTE_NOT_LISTED,
+            Self::MethodNotAllowed => table::METHOD_NOT_ALLOWED,
+            Self::InsufficientCredits { .. } => table::INSUFFICIENT_CREDITS,
+            Self::Invalid(_) => table::INVALID,
+            Self::EmailTaken => table::EMAIL_TAKEN,
+            Self::CreatorExists(_) => table::CREATOR_EXISTS,
+            Self::VerificationFailed { .. } => table::VERIFICATION_FAILED,
+            Self::PlatformNotOffered(_) => table::PLATFORM_NOT_OFFERED,
+            Self::CredentialError => table::CREDENTIAL_ERROR,
+            Self::PlatformUnreachable => table::PLATFORM_UNREACHABLE,
+            Self::BadPlatformAnswer(_) => table::BAD_PLATFORM_ANSWER,
+            Self::PlatformTimeout => table::PLATFORM_TIMEOUT,
+            Self::PlatformUnavailable { .. } => table::PLATFORM_UNAVAILABLE,
+            Self::AccountPaused { .. } => table::ACCOUNT_PAUSED,
+            Self::RateLimited { .. } => table::RATE_LIMITED,
+            Self::TooManyRegistrations { .. } => table::TOO_MANY_REGISTRATIONS,
+            Self::TooManyInFlight(_) => table::TOO_MANY_IN_FLIGHT,
+            Self::Overloaded => table::OVERLOADED,
+            Self::IdempotencyInProgress => table::IDEMPOTENCY_IN_PROGRESS,
+            Self::IdempotencyMismatch => table::IDEMPOTENCY_MISMATCH,
+            Self::InvalidIdempotencyKey => table::INVALID_IDEMPOTENCY_KEY,
+            Self::AnswerNotStored(_) => table::ANSWER_NOT_STORED,
+            Self::OutcomeUnknown(_) => table::OUTCOME_UNKNOWN,
+            Self::BodyTooLarge(_) => table::BODY_TOO_LARGE,
+            Self::BodyTimeout => table::BODY_TIMEOUT,
+            Self::BrokenBody => table::BROKEN_BODY,
+            Self::InvalidPath(_) => table::INVALID_PATH,
+            Self::UnsupportedMediaType => table::UNSUPPORTED_MEDIA_TYPE,
+            Self::Store(_) | Self::Internal(_) => table::INTERNAL,
+        }
+    }
+
+    /// Milliseconds after which the same request may succeed, where that is known.
+    const fn retry_after_ms(&self) -> Option<i64> {
+        match self {
+            Self::PlatformUnavailable { retry_after_ms }
+            | Self::AccountPaused { retry_after_ms }
+            | Self::RateLimited { retry_after_ms }
+            | Self::TooManyRegistrations { retry_after_ms } => Some(*retry_after_ms),
+            Self::TooManyInFlight(_) | Self::Overloaded | Self::IdempotencyInProgress => {
+                Some(1_000)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The rules of a request's head keep their own codes.
+fn frame_row(problem: FrameProblem) -> Row {
+    Row {
+        code: problem.code(),
+        status: problem.status(),
+        title: problem.title(),
+        retryable: false,
+        meaning: "",
+    }
+}
+
+impl From<BodyProblem> for ApiError {
+    fn from(problem: BodyProblem) -> Self {
+        match problem {
+            BodyProblem::TooLarge(bytes_max) => Self::BodyTooLarge(bytes_max),
+            BodyProblem::TooSlow => Self::BodyTimeout,
+            BodyProblem::Broken => Self::BrokenBody,
+            BodyProblem::NoRoom => Self::Overloaded,
+        }
+    }
+}
+
+/// A failure on its way out: rendered into the body by the outermost layer.
+#[derive(Clone)]
+pub(crate) struct Pending(pub(crate) std::sync::Arc<ApiError>);
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = self.row().status.into_response();
+        response.extensions_mut().insert(Pending(std::sync::Arc::new(self)));
+        response
+    }
+}

@@ -1,0 +1,49 @@
+//! The reference of every error code, written from the table: `docs/errors.md` and `GET /docs/errors`.
+
+use std::fmt::Write as _;
+
+use super::table;
+use crate::middleware::framing::FrameProblem;
+
+/// One of each, for their codes.
+const HEAD_PROBLEMS: &[FrameProblem] = &[
+    FrameProblem::TransferEncoding,
+    FrameProblem::ContentLength,
+    FrameProblem::Host,
+    FrameProblem::MisdirectedHost,
+    FrameProblem::Target,
+    FrameProblem::Method,
+    FrameProblem::Expectation,
+    FrameProblem::UnexpectedBody,
+    FrameProblem::HeaderName,
+    FrameProblem::RepeatedHeader("X-API-Key"),
+    FrameProblem::ContentEncoding,
+    FrameProblem::UriTooLong(8_192),
+    FrameProblem::HeadTooLarge(16_384),
+    FrameProblem::TooManyHeaders(64),
+    FrameProblem::Te,
+];
+
+/// The whole reference, as Markdown.
+pub(crate) fn markdown() -> String {
+    let mut text = String::from(
+        "# Errors\n\n\
+         Every failure of this service has a stable `code`; match it, and show `detail` to people. Failures are\n\
+         `application/problem+json` (RFC 9457) with `type`, `title`, `status`, `code`, `detail`, `request_id` and\n\
+         `retryable`; wrong fields alone answer 422 with `{\"detail\": [{\"loc\", \"msg\", \"type\"}]}`. Errors of a platform\n\
+         are passed through as the platform gives them, with `X-Error-Source: platform`.\n\n\
+         None of the failures below is charged.\n",
+    );
+    for row in table::ALL {
+        let again = if row.retryable { "; the same request may succeed later" } else { "" };
+        let status = row.status.as_u16();
+        let (code, title, meaning) = (row.code, row.title, row.meaning);
+        let _written = write!(text, "\n## {code}\n\n{status}, {title}{again}. {meaning}\n");
+    }
+    text.push_str("\n# Heads that are refused\n\nBefore a request is looked at, its head must keep these rules.\n");
+    for problem in HEAD_PROBLEMS {
+        let (code, status, title) = (problem.code(), problem.status().as_u16(), problem.title());
+        let _written = write!(text, "\n## {code}\n\n{status}, {title}: {problem}.\n");
+    }
+    text
+}

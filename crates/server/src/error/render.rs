@@ -1,0 +1,93 @@
+//! Writes a failure as the answer: RFC 9457, or the well-known 422 shape for wrong fields.
+//!
+//! Failures of our own are logged here, once, with their whole chain, and answered with a fixed sentence.
+
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+
+use super::{ApiError, FieldProblem};
+
+#[derive(serde::Serialize)]
+struct ProblemBody<'a> {
+    r#type: String,
+    title: &'a str,
+    status: u16,
+    code: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", rename = "detail")]
+    fields: Option<&'a [FieldProblem]>,
+    #[serde(flatten)]
+    members: serde_json::Map<String, serde_json::Value>,
+    request_id: &'a str,
+    retryable: bool,
+}
+
+/// Writes the failure as the answer of the request `request_id`. Server errors are logged here, once.
+pub(crate) fn render(error: &ApiError, request_id: &str) -> Response {
+    let row = error.row();
+    if row.status == StatusCode::INTERNAL_SERVER_ERROR {
+        tracing::error!(request.id = request_id, error = %chain(error), "request failed on our side");
+    }
+    let fields = if let ApiError::Invalid(fields) = error { Some(fields.as_slice()) } else { None };
+    let body = ProblemBody {
+        r#type: format!("/docs/errors#{}", row.code),
+        title: row.title,
+        status: row.status.as_u16(),
+        code: row.code,
+        detail: if fields.is_some() { None } else { Some(error.to_string()) },
+        fields,
+        members: members(error),
+        request_id,
+        retryable: row.retryable,
+    };
+    let media_type = if fields.is_some() { "application/json" } else { "application/problem+json" };
+    let text = serde_json::to_vec(&body).unwrap_or_default();
+    let mut response = (row.status, [(header::CONTENT_TYPE, media_type)], text).into_response();
+    let headers = response.headers_mut();
+    headers.insert("x-error-source", HeaderValue::from_static("gateway"));
+    if row.status == StatusCode::UNAUTHORIZED {
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if let Some(retry_after_ms) = error.retry_after_ms() {
+        let seconds = retry_after_ms.max(0).saturating_add(999) / 1_000;
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
+    }
+    response
+}
+
+/// What a program may want to read besides the code.
+fn members(error: &ApiError) -> serde_json::Map<String, serde_json::Value> {
+    let mut members = serde_json::Map::new();
+    match error {
+        ApiError::InsufficientCredits { balance, cost } => {
+            members.insert("balance".to_owned(), balance.whole().into());
+            members.insert("cost".to_owned(), cost.whole().into());
+        }
+        ApiError::MissingScope(scopes) => {
+            members.insert("missing_scopes".to_owned(), scopes.clone().into());
+        }
+        ApiError::VerificationFailed { status: Some(status) } => {
+            members.insert("platform_status".to_owned(), (*status).into());
+        }
+        ApiError::AnswerNotStored(call) | ApiError::OutcomeUnknown(call) => {
+            members.insert("call_id".to_owned(), call.to_string().into());
+        }
+        _ => {}
+    }
+    members
+}
+
+fn chain(error: &ApiError) -> String {
+    let mut text = match error {
+        ApiError::Internal(cause) => cause.clone(),
+        other => other.to_string(),
+    };
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,139 @@
+//! A connected account as the data plane keeps it between calls.
+//!
+//! The credentials stay sealed here; they are opened in the task of the call that needs them.
+
+use std::sync::Arc;
+
+use clients::platform::Credentials;
+use clients::platform::breaker::Breaker;
+use domain::account::{AccountState, CreatorId};
+use domain::id::{CustomerId, DataKeyId};
+use domain::platform::Platform;
+use domain::time::Timestamp;
+
+use crate::app::App;
+use crate::clock::Random;
+use crate::error::ApiError;
+use crate::sealing::DataKey;
+use crate::vault;
+
+/// One account, ready for calls.
+pub(crate) struct AccountEntry {
+    /// Who connected it.
+    pub(crate) customer: CustomerId,
+    /// The id the customer chose.
+    pub(crate) creator: CreatorId,
+    /// Where it lives.
+    pub(crate) platform: Platform,
+    /// The platform's own id of it; empty where the verification does not tell it.
+    pub(crate) platform_account_id: String,
+    /// Whether calls go through.
+    pub(crate) state: AccountState,
+    /// Changes with every change of the account; the hold checks it.
+    pub(crate) version: i64,
+    /// The scopes of its token, where they are known.
+    pub(crate) scopes: Option<Vec<String>>,
+    /// When its token ends.
+    pub(crate) token_expires_at: Option<Timestamp>,
+    sealed: Vec<u8>,
+    data_key_id: DataKeyId,
+    data_key: DataKey,
+    /// What the gateway learnt about reaching it; shared by all versions of the entry.
+    pub(crate) health: Arc<AccountHealth>,
+}
+
+/// What is learnt from calls of one account, beyond a single call.
+#[derive(Default)]
+pub(crate) struct AccountHealth {
+    /// Opens after failures in a row.
+    pub(crate) breaker: Breaker,
+    paused_until_micros: std::sync::atomic::AtomicI64,
+    /// Set while its credentials are being checked again or refreshed.
+    pub(crate) mending: tokio::sync::Mutex<()>,
+}
+
+impl AccountHealth {
+    /// How long calls still have to wait because the platform asked for it, in milliseconds.
+    pub(crate) fn pause_ms(&self, now: Timestamp) -> Option<i64> {
+        let until = self.paused_until_micros.load(std::sync::atomic::Ordering::Relaxed);
+        let left = until.saturating_sub(now.unix_micros()) / domain::time::MICROS_PER_MILLI;
+        (left > 0).then_some(left)
+    }
+
+    /// Holds calls back until then.
+    pub(crate) fn pause_until(&self, until: Timestamp) {
+        self.paused_until_micros
+            .fetch_max(until.unix_micros(), std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+impl AccountEntry {
+    /// Takes a stored account; its data key is unwrapped, its credentials stay sealed.
+    pub(super) async fn open(
+        app: &App,
+        account: store::accounts::Account,
+    ) -> Result<Self, ApiError> {
+        let id = account.credentials.data_key;
+        let shared = app.clone();
+        let data_key = app.tasks.on_control(async move { shared.vault.find(id).await }).await??;
+        Ok(Self {
+            health: app.health.of(account.customer, &account.creator_id),
+            customer: account.customer,
+            creator: account.creator_id,
+            platform: account.platform,
+            platform_account_id: account.platform_account_id,
+            state: account.state,
+            version: account.version,
+            scopes: account.credentials.scopes,
+            token_expires_at: account.credentials.token_expires_at,
+            sealed: account.credentials.sealed,
+            data_key_id: id,
+            data_key,
+        })
+    }
+
+    /// Opens the credentials, for one request.
+    pub(crate) fn credentials(&self) -> Result<Credentials, ApiError> {
+        let place = vault::credentials_place(self.customer, self.platform, &self.creator);
+        let plain =
+            self.data_key.open(&self.sealed, &place).map_err(|_| ApiError::CredentialError)?;
+        Credentials::from_json(&plain).map_err(|_| ApiError::CredentialError)
+    }
+
+    /// The customer's data key, for answers that are kept.
+    pub(crate) const fn data_key(&self) -> &DataKey {
+        &self.data_key
+    }
+
+    /// Seals changed credentials in place of the old ones.
+    pub(crate) fn reseal(
+        &self,
+        random: &Random,
+        credentials: &Credentials,
+    ) -> Option<(Vec<u8>, DataKeyId)> {
+        let place = vault::credentials_place(self.customer, self.platform, &self.creator);
+        let sealed = self.data_key.seal(&credentials.to_json(), &place, random)?;
+        Some((sealed, self.data_key_id))
+    }
+}
+
+/// The health of all accounts that were used lately.
+pub(crate) struct HealthBook(quick_cache::sync::Cache<(CustomerId, CreatorId), Arc<AccountHealth>>);
+
+impl HealthBook {
+    /// An empty book.
+    pub(crate) fn new() -> Self {
+        Self(quick_cache::sync::Cache::new(100_000))
+    }
+
+    /// The health of one account; new ones are healthy.
+    pub(crate) fn of(&self, customer: CustomerId, creator: &CreatorId) -> Arc<AccountHealth> {
+        let place = (customer, creator.clone());
+        if let Some(health) = self.0.get(&place) {
+            return health;
+        }
+        let health = Arc::new(AccountHealth::default());
+        self.0.insert(place, Arc::clone(&health));
+        health
+    }
+}

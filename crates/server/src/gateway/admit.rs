@@ -1,0 +1,179 @@
+//! Phase 1, admit: who calls which account, by which route, and whether anything local speaks against it.
+//!
+//! Everything here costs nothing and sends nothing.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use catalog::{Match, Route};
+use clients::platform::path;
+use domain::account::{AccountState, CreatorId};
+use domain::credits::Credits;
+use domain::key::KeyScope;
+use domain::method::Method;
+use http::request::Parts;
+
+use super::accounts::AccountEntry;
+use super::cache::{self, KeyEntry};
+use super::idempotency::{self, IdempotencyKey};
+use crate::app::App;
+use crate::auth;
+use crate::config::http::UnlistedRoutes;
+use crate::error::ApiError;
+use crate::extract;
+use crate::middleware::body::{self, BodyLimits, Buffered};
+
+/// The name in logs and receipts of a route that the catalogue does not list.
+pub(super) const UNLISTED: &str = "unlisted";
+
+/// A native request whose head was understood: who asks for which account.
+pub(super) struct Arrival {
+    pub(super) key: Arc<KeyEntry>,
+    pub(super) creator: CreatorId,
+    pub(super) method: Method,
+    pub(super) parts: Parts,
+    /// Where the native path begins in the request's path.
+    path_at: usize,
+    pub(super) idempotency: Option<IdempotencyKey>,
+}
+
+/// A request with its body read, as often tried as its account changes under it.
+pub(super) struct Whole {
+    pub(super) arrival: Arrival,
+    pub(super) body: Buffered,
+}
+
+/// What the call will be, if its credits can be held.
+pub(super) struct Plan {
+    pub(super) route: RouteName,
+    pub(super) shorthand: Option<catalog::Shorthand>,
+    pub(super) default_query: Vec<(String, String)>,
+    pub(super) unverified: bool,
+    pub(super) cost: Credits,
+}
+
+/// A route as receipts, logs and metrics name it.
+pub(super) type RouteName = Arc<str>;
+
+impl Arrival {
+    /// The native path as the caller sent it.
+    pub(super) fn native_path(&self) -> &str {
+        self.parts.uri.path().get(self.path_at..).unwrap_or_default()
+    }
+
+    /// The query as the caller sent it; empty when there is none.
+    pub(super) fn query(&self) -> &str {
+        self.parts.uri.query().unwrap_or_default()
+    }
+}
+
+/// Reads the head: method, path, key, scope. Nothing is looked up before the key's form is right.
+pub(super) async fn identify(app: &App, parts: Parts) -> Result<Arrival, ApiError> {
+    let method: Method = parts.method.as_str().parse().map_err(|_| ApiError::MethodNotAllowed)?;
+    let (creator, path_at) = split_path(parts.uri.path())?;
+    path::check_path(parts.uri.path().get(path_at..).unwrap_or_default())
+        .map_err(|problem| ApiError::InvalidPath(problem.to_string()))?;
+    path::check_query(parts.uri.query().unwrap_or_default())
+        .map_err(|problem| ApiError::InvalidPath(problem.to_string()))?;
+    let secret = auth::presented_key(&parts.headers)?;
+    let key = cache::key(app, secret.hash()).await?;
+    if !method.is_read() && key.scope != KeyScope::Full {
+        return Err(ApiError::ReadOnlyKey);
+    }
+    let creator: CreatorId = creator.parse().map_err(|_| ApiError::AccountNotFound)?;
+    if !key.accounts.is_empty() && !key.accounts.contains(&creator) {
+        return Err(ApiError::AccountNotFound);
+    }
+    let idempotency =
+        if method.is_read() { None } else { idempotency::from_headers(&parts.headers)? };
+    Ok(Arrival { key, creator, method, parts, path_at, idempotency })
+}
+
+/// Splits `/v1/{account}/native/{path}`: the account, and where the path begins.
+fn split_path(path: &str) -> Result<(String, usize), ApiError> {
+    let nothing = ApiError::NotFound("nothing is at this path");
+    let rest = path.strip_prefix("/v1/").ok_or(ApiError::NotFound("nothing is at this path"))?;
+    let (account, native) = rest.split_once("/native/").ok_or(nothing)?;
+    Ok((account.to_owned(), path.len() - native.len()))
+}
+
+/// Reads the body whole, so that body rules, signing and idempotency see it.
+pub(super) async fn read_body(
+    app: &App,
+    arrival: Arrival,
+    incoming: axum::body::Body,
+) -> Result<Whole, ApiError> {
+    let limits = BodyLimits::new(app.config.http.limits.native_body_bytes_max, app.body_timeout());
+    let body = body::read_body(incoming, &limits, &app.bodies).await?;
+    Ok(Whole { arrival, body })
+}
+
+/// Matches the route and makes the local checks.
+pub(super) fn plan(app: &App, whole: &Whole, account: &AccountEntry) -> Result<Plan, ApiError> {
+    if account.state == AccountState::Inactive {
+        return Err(ApiError::AccountInactive(account.creator.as_str().to_owned()));
+    }
+    let arrival = &whole.arrival;
+    let platform = account.platform;
+    let found = app.catalog.platform(platform).find(arrival.method, arrival.native_path());
+    let cost = app.config.credits.costs().of(arrival.method);
+    let Some(Match { route, .. }) = found else {
+        if app.config.http.unlisted_routes == UnlistedRoutes::Refuse {
+            return Err(ApiError::RouteNotListed(platform));
+        }
+        return Ok(Plan {
+            route: Arc::clone(&app.unlisted),
+            shorthand: None,
+            default_query: Vec::new(),
+            unverified: false,
+            cost,
+        });
+    };
+    check_scopes(route, account)?;
+    check_body(route, arrival, &whole.body.bytes)?;
+    Ok(Plan {
+        route: app.route_name(platform, route),
+        shorthand: route.shorthand().cloned(),
+        default_query: route.default_query.clone(),
+        unverified: !app.is_verified(platform, &route.name),
+        cost,
+    })
+}
+
+fn check_scopes(route: &Route, account: &AccountEntry) -> Result<(), ApiError> {
+    let Some(granted) = &account.scopes else { return Ok(()) };
+    let granted: Vec<&str> = granted.iter().map(String::as_str).collect();
+    let missing = route.missing_scopes(&granted);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(ApiError::MissingScope(missing.into_iter().map(str::to_owned).collect()))
+}
+
+/// Looks at a JSON body only where the route has rules for it. A body that is not JSON goes to the platform.
+fn check_body(route: &Route, arrival: &Arrival, body: &Bytes) -> Result<(), ApiError> {
+    if !route.has_body_rules() || !extract::is_json(&arrival.parts.headers) {
+        return Ok(());
+    }
+    match serde_json::from_slice(body) {
+        Ok(value) => {
+            route.check_body(&value).map_err(|problem| ApiError::Invalid(vec![problem.into()]))
+        }
+        Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_account_and_the_native_path_are_taken_from_the_raw_path() {
+        let path = "/v1/ada/native/chats/7/messages/";
+
+        let (account, at) = split_path(path).unwrap();
+
+        assert_eq!((account.as_str(), &path[at..]), ("ada", "chats/7/messages/"));
+        assert!(split_path("/v1/ada/exports").is_err());
+    }
+}

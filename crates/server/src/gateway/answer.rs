@@ -1,0 +1,127 @@
+//! What the caller gets: the platform's answer or our refusal, with an honest receipt.
+//!
+//! The call's task sends one head, and for a long answer its bytes after it. A task whose caller has left
+//! finds its sender closed and goes on without it.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use domain::credits::Credits;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http_body::{Frame, SizeHint};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::error::ApiError;
+use crate::middleware::rate_limit::Decision;
+
+/// The task's end: takes the head of the answer, once.
+pub(super) struct AnswerSender(Option<oneshot::Sender<Response>>);
+
+/// What a call cost, as known when its head is sent.
+pub(super) struct Receipt {
+    /// Credits taken for this call.
+    pub(super) cost: Credits,
+    /// What the customer may still spend.
+    pub(super) balance: Credits,
+}
+
+/// A new answer: the end for the task and the end for the handler.
+pub(super) fn channel() -> (AnswerSender, oneshot::Receiver<Response>) {
+    let (sender, receiver) = oneshot::channel();
+    (AnswerSender(Some(sender)), receiver)
+}
+
+impl AnswerSender {
+    /// Whether the caller has hung up.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.0.as_ref().is_none_or(oneshot::Sender::is_closed)
+    }
+
+    /// Sends a refusal without a receipt: nothing was held.
+    pub(super) fn refuse(&mut self, error: ApiError) {
+        self.send(error.into_response());
+    }
+
+    /// Sends the head, with whatever body it has. A caller that has left misses it.
+    pub(super) fn send(&mut self, response: Response) {
+        if let Some(sender) = self.0.take() {
+            drop(sender.send(response));
+        }
+    }
+}
+
+/// Writes the receipt into the head of an answer.
+pub(super) fn put_receipt(
+    headers: &mut HeaderMap,
+    receipt: &Receipt,
+    route: &str,
+    rate: &Decision,
+) {
+    headers.insert(name("x-credits-cost"), HeaderValue::from(receipt.cost.whole()));
+    headers.insert(name("x-credits-balance"), HeaderValue::from(receipt.balance.whole()));
+    if let Ok(value) = HeaderValue::from_str(route) {
+        headers.insert(name("x-route"), value);
+    }
+    rate.put_headers(headers);
+}
+
+/// Writes how long the platform and we took, in milliseconds (Server Timing, W3C).
+pub(super) fn put_timing(headers: &mut HeaderMap, upstream_ms: f64, gateway_ms: f64) {
+    let text = format!("upstream;dur={upstream_ms:.1}, gateway;dur={gateway_ms:.1}");
+    if let Ok(value) = HeaderValue::from_str(&text) {
+        headers.insert(name("server-timing"), value);
+    }
+}
+
+/// Builds the head of a platform's answer: its status and its allowed headers.
+pub(super) fn platform_head(status: StatusCode, headers: HeaderMap, body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    if status.as_u16() >= 400 {
+        response.headers_mut().insert(name("x-error-source"), HeaderValue::from_static("platform"));
+    }
+    response
+}
+
+const fn name(text: &'static str) -> HeaderName {
+    HeaderName::from_static(text)
+}
+
+/// A body that is fed by the call's task. An error ends it as a cut, never as a clean end.
+pub(super) struct RelayedBody {
+    chunks: mpsc::Receiver<Result<Bytes, Cut>>,
+    length: Option<u64>,
+}
+
+/// The platform's answer broke off after its head was passed on.
+#[derive(Debug, thiserror::Error)]
+#[error("the platform's answer broke off")]
+pub(super) struct Cut;
+
+impl RelayedBody {
+    /// A body and the end that feeds it, one chunk ahead of the caller at most.
+    pub(super) fn new(length: Option<u64>) -> (mpsc::Sender<Result<Bytes, Cut>>, Self) {
+        let (sender, chunks) = mpsc::channel(1);
+        (sender, Self { chunks, length })
+    }
+}
+
+impl http_body::Body for RelayedBody {
+    type Data = Bytes;
+    type Error = Cut;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        self.chunks.poll_recv(context).map(|next| next.map(|chunk| chunk.map(Frame::data)))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.length.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}

@@ -1,0 +1,151 @@
+//! What the data plane remembers between calls: keys and accounts, for a minute at most.
+//!
+//! A stale entry can do no harm: every hold checks the key and the account's version again in its own
+//! transaction, and no answer is released before that. An entry that turns out stale is dropped.
+
+use std::hash::Hash;
+use std::sync::Arc;
+
+use domain::account::CreatorId;
+use domain::id::{CustomerId, KeyId};
+use domain::key::{KeyHash, KeyScope};
+use domain::time::Timestamp;
+
+use super::accounts::AccountEntry;
+use crate::app::App;
+use crate::error::ApiError;
+
+const ENTRIES_MAX: usize = 100_000;
+const AGE_MAX_S: i64 = 60;
+
+/// A key as the data plane needs it.
+#[derive(Debug)]
+pub(crate) struct KeyEntry {
+    /// The secret that was presented; the hold checks it again.
+    pub(crate) hash: KeyHash,
+    /// The accounts it is limited to; empty: all.
+    pub(crate) accounts: Vec<CreatorId>,
+    /// The key.
+    pub(crate) key: KeyId,
+    /// Who pays.
+    pub(crate) customer: CustomerId,
+    /// What it may do.
+    pub(crate) scope: KeyScope,
+}
+
+/// Keys and accounts that were used lately.
+pub(crate) struct Cache {
+    keys: Shelf<KeyHash, Arc<KeyEntry>>,
+    accounts: Shelf<(CustomerId, CreatorId), Arc<AccountEntry>>,
+}
+
+impl Cache {
+    /// An empty cache.
+    pub(crate) fn new() -> Self {
+        Self { keys: Shelf::new(), accounts: Shelf::new() }
+    }
+
+    /// Forgets every key: after one was rotated or closed.
+    pub(crate) fn forget_keys(&self) {
+        self.keys.forget_all();
+    }
+
+    /// Forgets an account, so that the next call reads it again.
+    pub(crate) fn forget_account(&self, customer: CustomerId, creator: &CreatorId) {
+        self.accounts.forget(&(customer, creator.clone()));
+    }
+}
+
+/// Finds the key with this secret, or 401.
+pub(super) async fn key(app: &App, hash: KeyHash) -> Result<Arc<KeyEntry>, ApiError> {
+    let now = app.clock.now();
+    if let Some(entry) = app.cache.keys.get(&hash, now) {
+        return Ok(entry);
+    }
+    let store = app.store.clone();
+    let lookup = async move { store::keys::find_by_hash(&store, &hash).await };
+    let presented = app.tasks.on_control(lookup).await??;
+    let usable = presented.filter(|presented| presented.is_usable(now));
+    let key = usable.ok_or(ApiError::InvalidKey)?.key;
+    let entry = KeyEntry {
+        hash,
+        accounts: key.accounts,
+        key: key.id,
+        customer: key.customer,
+        scope: key.scope,
+    };
+    Ok(app.cache.keys.put(hash, Arc::new(entry), now))
+}
+
+/// Finds an account of this customer, or 404: the same answer for unknown and for somebody else's.
+pub(super) async fn account(
+    app: &App,
+    customer: CustomerId,
+    creator: &CreatorId,
+) -> Result<Arc<AccountEntry>, ApiError> {
+    let now = app.clock.now();
+    let place = (customer, creator.clone());
+    if let Some(entry) = app.cache.accounts.get(&place, now) {
+        return Ok(entry);
+    }
+    let store = app.store.clone();
+    let wanted = creator.clone();
+    let lookup = async move { store::accounts::find(&store, customer, &wanted).await };
+    let account = app.tasks.on_control(lookup).await??.ok_or(ApiError::AccountNotFound)?;
+    let entry = AccountEntry::open(app, account).await?;
+    Ok(app.cache.accounts.put(place, Arc::new(entry), now))
+}
+
+/// A bounded map whose entries are read again after a minute.
+struct Shelf<K, V>(quick_cache::sync::Cache<K, (Timestamp, V)>);
+
+impl<K: Hash + Eq, V: Clone> Shelf<K, V> {
+    fn new() -> Self {
+        Self(quick_cache::sync::Cache::new(ENTRIES_MAX))
+    }
+
+    fn get(&self, key: &K, now: Timestamp) -> Option<V> {
+        let (loaded_at, value) = self.0.get(key)?;
+        let fresh = now.micros_since(loaded_at) < AGE_MAX_S * domain::time::MICROS_PER_SECOND;
+        fresh.then_some(value)
+    }
+
+    fn put(&self, key: K, value: V, now: Timestamp) -> V {
+        self.0.insert(key, (now, value.clone()));
+        value
+    }
+
+    fn forget(&self, key: &K) {
+        self.0.remove(key);
+    }
+
+    fn forget_all(&self) {
+        self.0.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_read_again_after_a_minute() {
+        let shelf = Shelf::new();
+        let start = Timestamp::from_unix_micros(0);
+        shelf.put(1, "value", start);
+
+        assert_eq!(shelf.get(&1, start.plus_seconds(59)), Some("value"));
+        assert_eq!(shelf.get(&1, start.plus_seconds(60)), None);
+    }
+
+    #[test]
+    fn a_forgotten_entry_is_gone() {
+        let shelf = Shelf::new();
+        let start = Timestamp::from_unix_micros(0);
+        shelf.put(1, "value", start);
+
+        shelf.forget(&1);
+
+        assert_eq!(shelf.get(&1, start), None);
+    }
+}

@@ -1,0 +1,306 @@
+//! One call from its arrival to its end: the phases in their order, and nothing else.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::Request;
+use bytes::Bytes;
+use clients::platform::Target;
+use domain::charge::Outcome;
+use domain::credits::Credits;
+use domain::platform::Platform;
+use http::{HeaderMap, StatusCode};
+
+use super::accounts::AccountEntry;
+use super::admit::{self, Plan, Whole};
+use super::answer::{self, AnswerSender, Receipt};
+use super::forward::{self, Failure};
+use super::hold::{self, Held, NotHeld};
+use super::limits::{self, Passed};
+use super::prepare::{self, Destination};
+use super::receive::{self, Content, Copy, Received};
+use super::settle::{self, Ending};
+use super::{cache, idempotency, reconnect, refresh};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::middleware::request_id::RequestLabel;
+
+/// Everything that is settled about a call once it is admitted.
+pub(super) struct Setting<'a> {
+    pub(super) app: &'a App,
+    pub(super) target: &'a Target,
+    pub(super) whole: &'a Whole,
+    pub(super) account: &'a Arc<AccountEntry>,
+    pub(super) plan: &'a Plan,
+    pub(super) passed: &'a Passed,
+    pub(super) request_id: &'a str,
+    pub(super) started: tokio::time::Instant,
+}
+
+/// Carries one call to the platform and charges what it used. Runs to its end whatever the caller does.
+pub(super) async fn run(app: App, request: Request, mut answer: AnswerSender) {
+    let started = tokio::time::Instant::now();
+    let (parts, body) = request.into_parts();
+    let label = parts.extensions.get::<RequestLabel>().cloned();
+    let request_id = label.as_ref().map_or("", RequestLabel::as_str);
+    let whole = match arrive(&app, parts, body).await {
+        Ok(whole) => whole,
+        Err(refusal) => return answer.refuse(refusal),
+    };
+    // An account that changes between its reading and the hold is read again, once.
+    for _ in 0..2 {
+        match attempt(&app, &whole, request_id, started, &mut answer).await {
+            Ok(()) => return,
+            Err(NotHeld::Refused(refusal)) => return answer.refuse(refusal),
+            Err(NotHeld::Replay(stored)) => {
+                return replay(&app, &whole, &stored, &mut answer).await;
+            }
+            Err(NotHeld::Stale) => {
+                app.cache.forget_account(whole.arrival.key.customer, &whole.arrival.creator);
+            }
+        }
+    }
+    answer.refuse(ApiError::Overloaded);
+}
+
+async fn arrive(app: &App, parts: http::request::Parts, body: Body) -> Result<Whole, ApiError> {
+    let arrival = admit::identify(app, parts).await?;
+    cache::account(app, arrival.key.customer, &arrival.creator).await?;
+    admit::read_body(app, arrival, body).await
+}
+
+async fn replay(
+    app: &App,
+    whole: &Whole,
+    stored: &store::idempotency::StoredAnswer,
+    answer: &mut AnswerSender,
+) {
+    let arrival = &whole.arrival;
+    let replayed = match cache::account(app, arrival.key.customer, &arrival.creator).await {
+        Ok(account) => idempotency::replay(&account, stored),
+        Err(error) => Err(error),
+    };
+    match replayed {
+        Ok(response) => answer.send(response),
+        Err(error) => answer.refuse(error),
+    }
+}
+
+impl From<ApiError> for NotHeld {
+    fn from(error: ApiError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+/// One try: admits the call, holds its credits, and carries it to its end.
+async fn attempt(
+    app: &App,
+    whole: &Whole,
+    request_id: &str,
+    started: tokio::time::Instant,
+    answer: &mut AnswerSender,
+) -> Result<(), NotHeld> {
+    let arrival = &whole.arrival;
+    let account = cache::account(app, arrival.key.customer, &arrival.creator).await?;
+    let target = app.target(account.platform)?;
+    let account = refresh::with_fresh_token(app, target, account).await?;
+    let plan = admit::plan(app, whole, &account)?;
+    let destination = prepare::destination(whole, &account, &plan)?;
+    let passed = &limits::check(app, &arrival.key, &account, plan.cost).await?;
+    let account = &account;
+    let setting = Setting { app, target, whole, account, plan: &plan, passed, request_id, started };
+    let held = hold::take(&setting).await?;
+    if answer.is_abandoned() {
+        let ending = Ending::of(Outcome::ClientGoneBeforeDispatch, None);
+        drop(settle::settle(&setting, &held, ending));
+        return Ok(());
+    }
+    carry(&setting, held, &destination, answer).await
+}
+
+/// Sends the call, passes its answer on and puts its end on the books.
+async fn carry(
+    setting: &Setting<'_>,
+    mut held: Held,
+    destination: &Destination,
+    answer: &mut AnswerSender,
+) -> Result<(), NotHeld> {
+    let sent_at = tokio::time::Instant::now();
+    let received = match forward::forward(setting, &held, destination).await {
+        Ok(platform_answer) => receive::receive(setting.app, setting.target, platform_answer).await,
+        Err(failure) => Err(failure),
+    };
+    let upstream_ms = milliseconds(sent_at);
+    match received {
+        Ok(received) => {
+            learn(setting, &received);
+            match received.content {
+                Content::Whole(bytes) => {
+                    let head =
+                        Head { status: received.status, headers: received.headers, upstream_ms };
+                    deliver(setting, &mut held, head, bytes, answer).await
+                }
+                Content::Stream { first, rest } => {
+                    let head =
+                        Head { status: received.status, headers: received.headers, upstream_ms };
+                    stream(setting, &mut held, head, (first, rest), answer).await
+                }
+            }
+        }
+        Err(failure) => fail(setting, &mut held, failure, upstream_ms, answer).await,
+    }
+}
+
+/// The head of an answer, and how long it took to come.
+struct Head {
+    status: StatusCode,
+    headers: HeaderMap,
+    upstream_ms: f64,
+}
+
+/// Ends a call whose whole answer is here: the books first, then the caller.
+async fn deliver(
+    setting: &Setting<'_>,
+    held: &mut Held,
+    head: Head,
+    bytes: Bytes,
+    answer: &mut AnswerSender,
+) -> Result<(), NotHeld> {
+    let outcome = Outcome::of_status(head.status.as_u16());
+    let stored = stored_answer(setting, &head, Some(&bytes));
+    let is_repeatable = setting.whole.arrival.idempotency.is_some();
+    let ending = Ending {
+        outcome,
+        status: Some(head.status.as_u16()),
+        upstream_ms: Some(head.upstream_ms),
+        stored,
+    };
+    let resolved = settle::settle(setting, held, ending);
+    let balance = held.durable().await?;
+    if is_repeatable {
+        // A repeat that follows this answer must find it.
+        resolved.await;
+    }
+    let Head { status, headers, upstream_ms } = head;
+    let mut response = receive::whole_response(status, headers, bytes);
+    put_receipt(setting, response.headers_mut(), &receipt(held.cost, balance, outcome));
+    put_timing(setting, response.headers_mut(), upstream_ms);
+    answer.send(response);
+    Ok(())
+}
+
+/// Passes a long answer on while it arrives; its end decides what it cost.
+async fn stream(
+    setting: &Setting<'_>,
+    held: &mut Held,
+    head: Head,
+    content: (Bytes, clients::platform::AnswerBody),
+    answer: &mut AnswerSender,
+) -> Result<(), NotHeld> {
+    let outcome = Outcome::of_status(head.status.as_u16());
+    let balance = held.durable().await?;
+    let (sender, body) = receive::relayed(&content.1);
+    let mut response = answer::platform_head(head.status, head.headers.clone(), body);
+    put_receipt(setting, response.headers_mut(), &receipt(held.cost, balance, outcome));
+    put_timing(setting, response.headers_mut(), head.upstream_ms);
+    answer.send(response);
+    let is_repeatable = setting.whole.arrival.idempotency.is_some();
+    let stored_bytes_max = setting.app.config.http.limits.stored_answer_bytes_max;
+    let mut copy = Copy::new(if is_repeatable { stored_bytes_max } else { 0 });
+    let relay = receive::Relay { status: head.status, sender, copy: &mut copy };
+    let outcome = relay.run(setting, held, content).await;
+    let stored = stored_answer(setting, &head, copy.whole().as_ref());
+    let ending = Ending {
+        outcome,
+        status: Some(head.status.as_u16()),
+        upstream_ms: Some(head.upstream_ms),
+        stored: stored.filter(|_| !outcome.may_have_happened()),
+    };
+    drop(settle::settle(setting, held, ending));
+    Ok(())
+}
+
+/// Ends a call that got no usable answer: its credits go back.
+async fn fail(
+    setting: &Setting<'_>,
+    held: &mut Held,
+    failure: Failure,
+    upstream_ms: f64,
+    answer: &mut AnswerSender,
+) -> Result<(), NotHeld> {
+    let status = failure.error.row().status.as_u16();
+    let ending = Ending {
+        outcome: failure.outcome,
+        status: Some(status),
+        upstream_ms: Some(upstream_ms),
+        stored: None,
+    };
+    drop(settle::settle(setting, held, ending));
+    let balance = held.durable().await?;
+    let mut response = axum::response::IntoResponse::into_response(failure.error);
+    put_receipt(setting, response.headers_mut(), &receipt(held.cost, balance, failure.outcome));
+    put_timing(setting, response.headers_mut(), upstream_ms);
+    answer.send(response);
+    Ok(())
+}
+
+/// What an answer says beyond itself: a pause, credentials that may be dead, a route that works.
+fn learn(setting: &Setting<'_>, received: &Received) {
+    let Setting { app, account, plan, .. } = setting;
+    match received.status.as_u16() {
+        200 if plan.unverified => app.mark_verified(account.platform, &plan.route),
+        401 => reconnect::confirm_in_background(app, account),
+        429 => {
+            let wait = received.headers.get(http::header::RETRY_AFTER);
+            let seconds = wait.and_then(|value| value.to_str().ok()?.trim().parse::<i64>().ok());
+            if let Some(seconds) = seconds.filter(|seconds| *seconds > 0) {
+                account.health.pause_until(app.clock.now().plus_seconds(seconds.min(PAUSE_S_MAX)));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A platform can hold an account's calls back for so long at most.
+const PAUSE_S_MAX: i64 = 300;
+
+fn stored_answer(
+    setting: &Setting<'_>,
+    head: &Head,
+    body: Option<&Bytes>,
+) -> Option<store::idempotency::StoredAnswer> {
+    setting.whole.arrival.idempotency?;
+    let bytes_max = setting.app.config.http.limits.stored_answer_bytes_max;
+    let body = body.filter(|body| body.len() <= bytes_max)?;
+    idempotency::seal(setting, head.status, &head.headers, body)
+}
+
+/// What the call cost, given the balance after its hold.
+fn receipt(held: Credits, balance: Credits, outcome: Outcome) -> Receipt {
+    if outcome.is_charged() {
+        Receipt { cost: held, balance }
+    } else {
+        Receipt { cost: Credits::ZERO, balance: balance.checked_add(held).unwrap_or(balance) }
+    }
+}
+
+fn put_receipt(setting: &Setting<'_>, headers: &mut HeaderMap, receipt: &Receipt) {
+    answer::put_receipt(headers, receipt, &setting.plan.route, &setting.passed.rate);
+}
+
+fn put_timing(setting: &Setting<'_>, headers: &mut HeaderMap, upstream_ms: f64) {
+    let gateway_ms = (milliseconds(setting.started) - upstream_ms).max(0.0);
+    answer::put_timing(headers, upstream_ms, gateway_ms);
+}
+
+/// Milliseconds since `start`, with fractions.
+pub(super) fn milliseconds(start: tokio::time::Instant) -> f64 {
+    start.elapsed().as_secs_f64() * 1_000.0
+}
+
+impl Setting<'_> {
+    /// The platform of the account.
+    pub(super) fn platform(&self) -> Platform {
+        self.account.platform
+    }
+}

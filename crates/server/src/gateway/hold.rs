@@ -1,0 +1,106 @@
+//! Phase 2, hold: the credits are set aside before anything leaves.
+//!
+//! A write waits until its hold is durable. A read waits only where this process is not the authority for the
+//! balance; otherwise its credits are reserved at once, and its *answer* waits for the durable hold.
+
+use domain::credits::Credits;
+use domain::id::CallId;
+use domain::time::Timestamp;
+use store::idempotency::{Existing, StoredAnswer};
+use store::metering::{Hold, HoldOutcome, Refusal, Reservation};
+
+use super::call::Setting;
+use super::idempotency;
+use crate::error::ApiError;
+
+/// A hold on its way to the books, or on them.
+pub(super) struct Held {
+    pub(super) call: CallId,
+    pub(super) cost: Credits,
+    pub(super) held_at: Timestamp,
+    /// When the hold was asked for, on a clock that cannot be set.
+    pub(super) since: tokio::time::Instant,
+    reservation: Reservation,
+}
+
+/// Why a call did not get its credits.
+pub(super) enum NotHeld {
+    /// It is refused.
+    Refused(ApiError),
+    /// The same request was made before: its answer is given again.
+    Replay(StoredAnswer),
+    /// The account changed since it was read; reading it again may help.
+    Stale,
+}
+
+/// Reserves the credits; for a write, or where the database decides, waits until they are held.
+pub(super) async fn take(setting: &Setting<'_>) -> Result<Held, NotHeld> {
+    let Setting { app, whole, account, plan, request_id, .. } = *setting;
+    let arrival = &whole.arrival;
+    let held_at = app.clock.now();
+    let call = CallId::new(held_at, app.random.bytes());
+    let hold = Hold {
+        call_id: call,
+        customer: arrival.key.customer,
+        key: arrival.key.key,
+        key_hash: arrival.key.hash,
+        account: account.creator.clone(),
+        account_version: account.version,
+        platform: account.platform,
+        method: arrival.method,
+        route: plan.route.clone(),
+        path: arrival.native_path().to_owned(),
+        cost: plan.cost,
+        held_at,
+        expires_at: held_at.plus_seconds(app.config.metering.hold_ttl_s),
+        request_id: request_id.to_owned(),
+        idempotency: idempotency::claim(whole, held_at),
+    };
+    let reservation = app.meter.reserve(hold).await.map_err(|refusal| {
+        NotHeld::Refused(match refusal {
+            Refusal::Insufficient { balance } => {
+                ApiError::InsufficientCredits { balance, cost: plan.cost }
+            }
+            Refusal::Overloaded => ApiError::Overloaded,
+            Refusal::Store(error) => ApiError::Store(error),
+        })
+    })?;
+    let since = tokio::time::Instant::now();
+    let mut held = Held { call, cost: plan.cost, held_at, since, reservation };
+    if !(arrival.method.is_read() && app.meter.is_authority()) {
+        held.durable().await?;
+    }
+    Ok(held)
+}
+
+impl Held {
+    /// Waits until the hold is on the books: the balance after it, or why it is not there.
+    pub(super) async fn durable(&mut self) -> Result<Credits, NotHeld> {
+        let refused = match self.reservation.durable().await {
+            HoldOutcome::Held { balance } => return Ok(balance),
+            HoldOutcome::Insufficient { balance } => {
+                ApiError::InsufficientCredits { balance, cost: self.cost }
+            }
+            HoldOutcome::KeyRefused => ApiError::InvalidKey,
+            HoldOutcome::AccountChanged => return Err(NotHeld::Stale),
+            HoldOutcome::Idempotency(existing) => match existing {
+                Existing::Replay(answer) => return Err(NotHeld::Replay(answer)),
+                Existing::Running => ApiError::IdempotencyInProgress,
+                Existing::OutcomeUnknown { call } => ApiError::OutcomeUnknown(call),
+                Existing::NotStored { call } => ApiError::AnswerNotStored(call),
+                Existing::OtherRequest => ApiError::IdempotencyMismatch,
+            },
+            HoldOutcome::Failed(error) => {
+                tracing::warn!(call.id = %self.call, %error, "a hold could not be put on the books");
+                ApiError::Overloaded
+            }
+        };
+        Err(NotHeld::Refused(refused))
+    }
+
+    /// Says that the call is alive, so that its hold does not expire under it.
+    pub(super) fn renew(&self, app: &crate::app::App) {
+        let expires_at = app.clock.now().plus_seconds(app.config.metering.hold_ttl_s);
+        app.meter.renew(self.call, expires_at);
+    }
+}

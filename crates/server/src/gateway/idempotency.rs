@@ -1,0 +1,138 @@
+//! `Idempotency-Key`: the same write is sent once, and its first answer is given again.
+//!
+//! The claim is part of the hold's transaction, the sealed answer part of the settlement's, so neither can
+//! be lost without the other. The fingerprint covers method, path, query, content type and body.
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use domain::time::Timestamp;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use sha2::{Digest, Sha256};
+use store::idempotency::StoredAnswer;
+use store::metering::IdempotencyClaim;
+
+use super::accounts::AccountEntry;
+use super::admit::Whole;
+use super::answer;
+use super::call::Setting;
+use crate::error::ApiError;
+
+const KEPT_FOR_S: i64 = 24 * 3_600;
+
+/// The hash of a key that a caller chose.
+#[derive(Clone, Copy)]
+pub(super) struct IdempotencyKey([u8; 32]);
+
+/// Reads the header: absent, or one value of 1 to 255 visible characters.
+pub(super) fn from_headers(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, ApiError> {
+    let mut values = headers.get_all("idempotency-key").iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let bytes = value.as_bytes();
+    let usable = (1..=255).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic);
+    if !usable || values.next().is_some() {
+        return Err(ApiError::InvalidIdempotencyKey);
+    }
+    Ok(Some(IdempotencyKey(Sha256::digest(bytes).into())))
+}
+
+/// What the hold's transaction claims, if the caller asked for it.
+pub(super) fn claim(whole: &Whole, now: Timestamp) -> Option<IdempotencyClaim> {
+    let key = whole.arrival.idempotency?;
+    Some(IdempotencyClaim {
+        key_hash: key.0,
+        fingerprint: fingerprint(whole),
+        expires_at: now.plus_seconds(KEPT_FOR_S),
+    })
+}
+
+fn fingerprint(whole: &Whole) -> [u8; 32] {
+    let parts = &whole.arrival.parts;
+    let content_type = parts.headers.get(http::header::CONTENT_TYPE);
+    let body = Sha256::digest(&whole.body.bytes);
+    let mut hash = Sha256::new();
+    for part in [
+        parts.method.as_str().as_bytes(),
+        parts.uri.path().as_bytes(),
+        parts.uri.query().unwrap_or_default().as_bytes(),
+        content_type.map_or(&[][..], HeaderValue::as_bytes),
+        &body,
+    ] {
+        hash.update(part.len().to_be_bytes());
+        hash.update(part);
+    }
+    hash.finalize().into()
+}
+
+fn place(account: &AccountEntry) -> String {
+    format!("v1|{}|idempotency|answer", account.customer)
+}
+
+/// Seals an answer so that it can be given again.
+pub(super) fn seal(
+    setting: &Setting<'_>,
+    status: StatusCode,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Option<StoredAnswer> {
+    let head: Vec<(&str, &[u8])> =
+        headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+    let head = serde_json::to_vec(&head).ok()?;
+    let mut plain = u32::try_from(head.len()).ok()?.to_be_bytes().to_vec();
+    plain.extend_from_slice(&head);
+    plain.extend_from_slice(body);
+    let account = setting.account;
+    let sealed = account.data_key().seal(&plain, &place(account), &setting.app.random)?;
+    Some(StoredAnswer { status: status.as_u16(), sealed })
+}
+
+/// Gives a stored answer again: nothing is sent, nothing is charged.
+pub(super) fn replay(account: &AccountEntry, stored: &StoredAnswer) -> Result<Response, ApiError> {
+    let unreadable = || ApiError::Internal("a stored answer does not open".to_owned());
+    let opened = account.data_key().open(&stored.sealed, &place(account));
+    let plain = opened.map_err(|_| unreadable())?;
+    let (length, rest) = plain.split_first_chunk::<4>().ok_or_else(unreadable)?;
+    let length = usize::try_from(u32::from_be_bytes(*length)).map_err(|_| unreadable())?;
+    let (head, body) = rest.split_at_checked(length).ok_or_else(unreadable)?;
+    let pairs: Vec<(String, Vec<u8>)> = serde_json::from_slice(head).map_err(|_| unreadable())?;
+    let mut headers = HeaderMap::new();
+    for (name, value) in pairs {
+        if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::from_bytes(&value))
+        {
+            headers.append(name, value);
+        }
+    }
+    let status = StatusCode::from_u16(stored.status).map_err(|_| unreadable())?;
+    let body = Body::from(Bytes::copy_from_slice(body));
+    let mut response = answer::platform_head(status, headers, body);
+    let own = response.headers_mut();
+    own.insert("idempotent-replayed", HeaderValue::from_static("true"));
+    own.insert("x-credits-cost", HeaderValue::from_static("0"));
+    Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(values: &[&'static str]) -> Result<bool, ApiError> {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append("idempotency-key", HeaderValue::from_static(value));
+        }
+        from_headers(&headers).map(|key| key.is_some())
+    }
+
+    #[test]
+    fn one_visible_key_is_taken_and_none_is_fine() {
+        assert!(matches!(read(&[]), Ok(false)));
+        assert!(matches!(read(&["order-1"]), Ok(true)));
+    }
+
+    #[test]
+    fn two_keys_or_an_unusable_one_are_refused() {
+        for values in [&["a", "b"][..], &[""], &["with space"]] {
+            assert!(matches!(read(values), Err(ApiError::InvalidIdempotencyKey)), "{values:?}");
+        }
+    }
+}

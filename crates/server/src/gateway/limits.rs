@@ -1,0 +1,59 @@
+//! Limits of the data plane, checked after everything local and before any credits are held.
+//!
+//! All of them are this process's own; what they refuse costs nothing.
+
+use domain::account::CreatorId;
+use domain::credits::Credits;
+use domain::id::CustomerId;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::middleware::in_flight::{Permit, TooMany};
+use crate::middleware::rate_limit::Decision;
+
+use super::accounts::AccountEntry;
+use super::cache::KeyEntry;
+
+/// What a call that passed the limits carries to its end.
+pub(super) struct Passed {
+    pub(super) rate: Decision,
+    /// The call's places among those in flight; freed with it.
+    pub(super) _permit: Permit<CustomerId, (CustomerId, CreatorId)>,
+}
+
+/// Checks the key's rate, the platform's pause, the breaker, and how much is in flight.
+pub(super) async fn check(
+    app: &App,
+    key: &KeyEntry,
+    account: &AccountEntry,
+    cost: Credits,
+) -> Result<Passed, ApiError> {
+    let now = app.clock.now();
+    let rate = app.rate_limiter.check(key.key, 1, now);
+    if let Some(retry_after_ms) = rate.retry_after_ms {
+        return Err(ApiError::RateLimited { retry_after_ms });
+    }
+    if let Some(retry_after_ms) = account.health.pause_ms(now) {
+        return Err(ApiError::AccountPaused { retry_after_ms });
+    }
+    if let Some(retry_after_ms) = account.health.breaker.refuses(now) {
+        return Err(ApiError::PlatformUnavailable { retry_after_ms });
+    }
+    let place = (key.customer, account.creator.clone());
+    let refusal = match app.in_flight.take(key.customer, place) {
+        Ok(permit) => return Ok(Passed { rate, _permit: permit }),
+        Err(TooMany::Process) => ApiError::Overloaded,
+        Err(TooMany::Customer) => ApiError::TooManyInFlight("customer"),
+        Err(TooMany::Account) => ApiError::TooManyInFlight("account"),
+    };
+    Err(poorer(app, key, cost).await.unwrap_or(refusal))
+}
+
+/// A caller who could not pay anyway is told that, not that the service is busy.
+async fn poorer(app: &App, key: &KeyEntry, cost: Credits) -> Option<ApiError> {
+    let store = app.store.clone();
+    let customer = key.customer;
+    let lookup = async move { store::usage::balance(&store, customer).await };
+    let balance = app.tasks.on_control(lookup).await.ok()?.ok()??.available;
+    (balance < cost).then_some(ApiError::InsufficientCredits { balance, cost })
+}

@@ -1,0 +1,61 @@
+//! Phase 3, prepare: the request as the platform expects it.
+//!
+//! Shorthands become full paths with the creator's own id, default query parameters are added (an explicit one
+//! always wins), and the platform's headers, credentials, version and signature are put on.
+
+use catalog::shorthand;
+use clients::platform::{NativeCall, RequestBody, SigningInput};
+
+use super::accounts::AccountEntry;
+use super::admit::{Plan, Whole};
+use super::call::Setting;
+use crate::error::{ApiError, FieldProblem};
+
+/// Where the request goes below the platform's prefix.
+pub(super) struct Destination {
+    pub(super) path: String,
+    pub(super) query: String,
+}
+
+/// Rewrites the path and the query. A parameter of ours that the caller gave twice is refused.
+pub(super) fn destination(
+    whole: &Whole,
+    account: &AccountEntry,
+    plan: &Plan,
+) -> Result<Destination, ApiError> {
+    let arrival = &whole.arrival;
+    let refused = |problem: catalog::FieldProblem| ApiError::from(FieldProblem::from(problem));
+    let (path, query) = match &plan.shorthand {
+        None => (arrival.native_path().to_owned(), arrival.query().to_owned()),
+        Some(target) => {
+            let id = &account.platform_account_id;
+            shorthand::rewrite(target, id, arrival.parts.uri.query()).map_err(refused)?
+        }
+    };
+    let query = shorthand::with_defaults(&query, &plan.default_query).map_err(refused)?;
+    Ok(Destination { path, query })
+}
+
+/// Builds the request. The credentials are opened here and live as long as it takes.
+pub(super) fn request(
+    setting: &Setting<'_>,
+    destination: &Destination,
+    call_id: &str,
+) -> Result<http::Request<RequestBody>, ApiError> {
+    let Setting { app, target, whole, account, .. } = *setting;
+    let credentials = account.credentials()?;
+    let call = NativeCall {
+        call_id,
+        method: whole.arrival.method,
+        path: &destination.path,
+        query: &destination.query,
+        caller_headers: &whole.arrival.parts.headers,
+        body: whole.body.bytes.clone(),
+        credentials: &credentials,
+        signing: SigningInput { now: app.clock.now(), nonce: app.random.bytes() },
+    };
+    target.request(&call).map_err(|error| {
+        tracing::error!(call.id = call_id, %error, "a request to a platform could not be built");
+        ApiError::Internal("a request to a platform could not be built".to_owned())
+    })
+}

@@ -1,0 +1,255 @@
+//! Phase 5, receive: the platform's answer, as it is, with an envelope taken off where there is one.
+//!
+//! Small answers are read whole before their head is passed on, so that their receipt is final and a cut one is
+//! a clean 502. Larger ones stream; bytes are never changed.
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::{Bytes, BytesMut};
+use clients::platform::{Answer, AnswerBody, ReadUpTo, Target, envelope, headers};
+use domain::charge::Outcome;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use tokio::sync::mpsc;
+
+use super::answer::{Cut, RelayedBody};
+use super::call::Setting;
+use super::forward::{self, Failure};
+use super::hold::Held;
+use crate::app::App;
+
+/// After the caller left, so much of an answer is still read to keep the connection; then it is dropped.
+const READ_ON_BYTES_MAX: u64 = 1_048_576;
+
+/// An answer whose head is known.
+pub(super) struct Received {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) content: Content,
+}
+
+/// The bytes of an answer.
+pub(super) enum Content {
+    /// All of them.
+    Whole(Bytes),
+    /// The first ones; the rest is on its way.
+    Stream {
+        /// What was read already.
+        first: Bytes,
+        /// Where the rest comes from.
+        rest: AnswerBody,
+    },
+}
+
+/// Reads as much of the answer as must be known before its head is passed on.
+pub(super) async fn receive(
+    app: &App,
+    target: &Target,
+    answer: Answer,
+) -> Result<Received, Failure> {
+    let limits = &app.config.http.limits;
+    let mut body = answer.body;
+    let mut kept = headers::for_caller(&answer.headers);
+    let read = body.read_up_to(limits.answer_buffer_bytes_max).await;
+    let content = match read.map_err(|error| forward::failure(&error))? {
+        ReadUpTo::Whole(bytes) => Content::Whole(bytes),
+        ReadUpTo::Larger(first) => Content::Stream { first, rest: body },
+    };
+    let content = if target.has_envelope() && is_json(&answer.headers) {
+        unwrap(app, &mut kept, content).await?
+    } else {
+        content
+    };
+    Ok(Received { status: answer.status, headers: kept, content })
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let value = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    value.is_some_and(|value| {
+        value.trim_start().to_ascii_lowercase().starts_with("application/json")
+    })
+}
+
+/// Takes the envelope off, if the answer fits the buffers and has one; otherwise says that it was kept.
+async fn unwrap(app: &App, headers: &mut HeaderMap, content: Content) -> Result<Content, Failure> {
+    let (whole, _permit) = match content {
+        Content::Whole(bytes) => (bytes, None),
+        Content::Stream { first, rest } => match buffer(app, first, rest).await? {
+            Buffered::Whole(bytes, permit) => (bytes, Some(permit)),
+            Buffered::TooLarge(content) => {
+                headers.insert("x-envelope", HeaderValue::from_static("kept"));
+                return Ok(content);
+            }
+        },
+    };
+    let is_gzip = headers.get(http::header::CONTENT_ENCODING).is_some_and(|value| value == "gzip");
+    let plain = if is_gzip { decoded(app, &whole)? } else { Some(whole.clone()) };
+    match plain.as_deref().map(|bytes| envelope::unwrap(bytes)) {
+        Some(envelope::Envelope::Inner(inner)) => {
+            headers.remove(http::header::CONTENT_ENCODING);
+            Ok(Content::Whole(inner))
+        }
+        Some(envelope::Envelope::Kept) | None => {
+            headers.insert("x-envelope", HeaderValue::from_static("kept"));
+            Ok(Content::Whole(whole))
+        }
+    }
+}
+
+/// The decoded bytes, or nothing where they would be too many.
+fn decoded(app: &App, bytes: &Bytes) -> Result<Option<Bytes>, Failure> {
+    let decoded = envelope::decode_gzip(bytes, app.config.http.limits.envelope_bytes_max);
+    match decoded.map_err(|error| forward::failure(&error))? {
+        envelope::Gzip::Decoded(plain) => Ok(Some(plain)),
+        envelope::Gzip::TooLarge => Ok(None),
+    }
+}
+
+enum Buffered {
+    Whole(Bytes, tokio::sync::OwnedSemaphorePermit),
+    TooLarge(Content),
+}
+
+/// Reads an answer on into memory, within the limit for one and the budget for all.
+async fn buffer(app: &App, first: Bytes, mut rest: AnswerBody) -> Result<Buffered, Failure> {
+    let bytes_max = app.config.http.limits.envelope_bytes_max;
+    let expected =
+        rest.length().and_then(|length| usize::try_from(length).ok()).unwrap_or(bytes_max);
+    let permit = if expected <= bytes_max { app.take_envelope_budget(expected) } else { None };
+    let Some(permit) = permit else {
+        return Ok(Buffered::TooLarge(Content::Stream { first, rest }));
+    };
+    let mut whole = BytesMut::from(first);
+    while let Some(chunk) = rest.next().await.map_err(|error| forward::failure(&error))? {
+        whole.extend_from_slice(&chunk);
+        if whole.len() > bytes_max {
+            let first = whole.freeze();
+            return Ok(Buffered::TooLarge(Content::Stream { first, rest }));
+        }
+    }
+    Ok(Buffered::Whole(whole.freeze(), permit))
+}
+
+/// The body for the caller and the end that feeds it, for an answer that streams.
+pub(super) fn relayed(rest: &AnswerBody) -> (mpsc::Sender<Result<Bytes, Cut>>, Body) {
+    let (sender, body) = RelayedBody::new(rest.length());
+    (sender, Body::new(body))
+}
+
+/// What is kept of a streamed answer for an `Idempotency-Key`, up to a limit.
+pub(super) struct Copy {
+    bytes: Option<BytesMut>,
+    bytes_max: usize,
+}
+
+impl Copy {
+    /// Keeps up to `bytes_max`; 0 keeps nothing.
+    pub(super) fn new(bytes_max: usize) -> Self {
+        Self { bytes: (bytes_max > 0).then(BytesMut::new), bytes_max }
+    }
+
+    fn add(&mut self, chunk: &Bytes) {
+        if let Some(bytes) = &mut self.bytes {
+            if bytes.len() + chunk.len() > self.bytes_max {
+                self.bytes = None;
+            } else {
+                bytes.extend_from_slice(chunk);
+            }
+        }
+    }
+
+    /// The whole answer, if it fitted.
+    pub(super) fn whole(self) -> Option<Bytes> {
+        self.bytes.map(BytesMut::freeze)
+    }
+}
+
+/// A long answer on its way to the caller.
+pub(super) struct Relay<'a> {
+    pub(super) status: StatusCode,
+    pub(super) sender: mpsc::Sender<Result<Bytes, Cut>>,
+    pub(super) copy: &'a mut Copy,
+}
+
+impl Relay<'_> {
+    /// Passes an answer on to its end, and says how it ended. The hold is renewed every minute.
+    pub(super) async fn run(
+        self,
+        setting: &Setting<'_>,
+        held: &Held,
+        content: (Bytes, AnswerBody),
+    ) -> Outcome {
+        let mut minute = tokio::time::interval(std::time::Duration::from_secs(60));
+        minute.tick().await;
+        let renewals = async {
+            loop {
+                minute.tick().await;
+                held.renew(setting.app);
+            }
+        };
+        tokio::select! {
+            outcome = self.pass_on(setting, content) => outcome,
+            () = renewals => Outcome::OutcomeUnknown,
+        }
+    }
+
+    async fn pass_on(self, setting: &Setting<'_>, content: (Bytes, AnswerBody)) -> Outcome {
+        let (first, mut rest) = content;
+        let bytes_max = setting.app.config.http.limits.answer_bytes_max;
+        let charged = Outcome::of_status(self.status.as_u16());
+        let mut sizes = Sizes { total: 0, unread: 0 };
+        let mut next = first;
+        let mut caller = Some(self.sender);
+        loop {
+            self.copy.add(&next);
+            sizes.add(next.len(), caller.is_none());
+            if bytes_max > 0 && sizes.total > bytes_max {
+                cut(caller).await;
+                return Outcome::BadResponse;
+            }
+            if sizes.unread > READ_ON_BYTES_MAX {
+                return charged;
+            }
+            if let Some(sender) = &caller
+                && sender.send(Ok(next)).await.is_err()
+            {
+                caller = None;
+            }
+            next = match rest.next().await {
+                Ok(Some(chunk)) => chunk,
+                Ok(None) => return charged,
+                Err(error) => {
+                    cut(caller).await;
+                    return forward::failure(&error).outcome;
+                }
+            };
+        }
+    }
+}
+
+/// Bytes of an answer: all of them, and those that nobody reads any more.
+struct Sizes {
+    total: u64,
+    unread: u64,
+}
+
+impl Sizes {
+    fn add(&mut self, bytes: usize, is_unread: bool) {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        self.total = self.total.saturating_add(bytes);
+        if is_unread {
+            self.unread = self.unread.saturating_add(bytes);
+        }
+    }
+}
+
+/// Ends the caller's body as a cut.
+async fn cut(caller: Option<mpsc::Sender<Result<Bytes, Cut>>>) {
+    if let Some(sender) = caller {
+        drop(sender.send(Err(Cut)).await);
+    }
+}
+
+/// A whole answer as the caller gets it.
+pub(super) fn whole_response(status: StatusCode, headers: HeaderMap, bytes: Bytes) -> Response {
+    super::answer::platform_head(status, headers, Body::from(bytes))
+}

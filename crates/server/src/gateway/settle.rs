@@ -1,0 +1,64 @@
+//! Phase 6, settle: the end of the call goes on the books, exactly once.
+//!
+//! The writer keeps trying until it is there; the call does not wait unless a repeat must find its answer.
+
+use domain::charge::Outcome;
+use store::idempotency::StoredAnswer;
+use store::metering::{Resolution, Resolved};
+
+use super::call::{Setting, milliseconds};
+use super::hold::Held;
+use crate::metrics;
+
+/// How a call ended.
+pub(super) struct Ending {
+    pub(super) outcome: Outcome,
+    /// The status that the caller sees.
+    pub(super) status: Option<u16>,
+    pub(super) upstream_ms: Option<f64>,
+    /// The answer to give again, for calls with an `Idempotency-Key`.
+    pub(super) stored: Option<StoredAnswer>,
+}
+
+impl Ending {
+    /// An end without an answer of the platform.
+    pub(super) const fn of(outcome: Outcome, status: Option<u16>) -> Self {
+        Self { outcome, status, upstream_ms: None, stored: None }
+    }
+}
+
+/// Hands the end of the call to the writer, and tells the log and the metrics.
+pub(super) fn settle(setting: &Setting<'_>, held: &Held, ending: Ending) -> Resolved {
+    let duration_ms = milliseconds(setting.started);
+    let resolution = Resolution {
+        call_id: held.call,
+        outcome: ending.outcome,
+        status: ending.status,
+        resolved_at: setting.app.clock.now(),
+        duration_ms: whole(duration_ms),
+        upstream_ms: ending.upstream_ms.map(whole),
+        answer: ending.stored,
+    };
+    let credits = if ending.outcome.is_charged() { held.cost.whole() } else { 0 };
+    tracing::info!(
+        call.id = %held.call,
+        request.id = setting.request_id,
+        customer.id = %setting.account.customer,
+        account = setting.account.creator.as_str(),
+        platform = setting.platform().as_str(),
+        route = &*setting.plan.route,
+        status = ending.status,
+        outcome = ending.outcome.as_str(),
+        credits,
+        duration_ms,
+        upstream_ms = ending.upstream_ms,
+        "call ended"
+    );
+    metrics::call_ended(setting.platform(), ending.outcome, duration_ms, ending.upstream_ms);
+    setting.app.meter.resolve(resolution)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a duration in milliseconds fits")]
+fn whole(milliseconds: f64) -> i64 {
+    milliseconds.round() as i64
+}

@@ -1,0 +1,123 @@
+//! Every metric, in one list. They are read on the admin listener in Prometheus' text form.
+
+use domain::charge::Outcome;
+use domain::platform::Platform;
+use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use store::metering::BatchReport;
+
+use crate::app::App;
+
+const CALLS: &str = "calls_total";
+const CALL_DURATION: &str = "call_duration_seconds";
+const UPSTREAM_DURATION: &str = "upstream_duration_seconds";
+const COMMIT_DURATION: &str = "metering_commit_duration_seconds";
+const BATCH_SIZE: &str = "metering_batch_operations";
+const QUEUE_DEPTH: &str = "metering_queue_operations";
+const LATE_RESOLUTIONS: &str = "late_resolution_total";
+const EXPIRED_HOLDS: &str = "holds_expired_total";
+const LEDGER_FAILURES: &str = "ledger_invariant_failures";
+const FAILED_BATCHES: &str = "metering_failed_batches_total";
+const CALLS_IN_FLIGHT: &str = "calls_in_flight";
+const BODY_BYTES: &str = "request_body_buffer_bytes";
+const REQUESTS: &str = "http_requests_total";
+
+const SECONDS: &[f64] =
+    &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
+const OPERATIONS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
+
+/// Makes the recorder that `install` puts in place, with the meaning of each metric.
+pub fn recorder() -> Result<metrics_exporter_prometheus::PrometheusRecorder, BuildError> {
+    let builder = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("seconds".to_owned()), SECONDS)?
+        .set_buckets_for_metric(Matcher::Full(BATCH_SIZE.to_owned()), OPERATIONS)?;
+    Ok(builder.build_recorder())
+}
+
+/// Puts the process's recorder in place and gives the handle that renders it; `None` if there is one already.
+pub fn install() -> Option<PrometheusHandle> {
+    let recorder = recorder().ok()?;
+    let handle = recorder.handle();
+    metrics::set_global_recorder(recorder).ok()?;
+    describe();
+    Some(handle)
+}
+
+fn describe() {
+    describe_counter!(CALLS, "native calls that ended, by platform and outcome");
+    describe_histogram!(CALL_DURATION, "time from a call's arrival to its end, by platform");
+    describe_histogram!(UPSTREAM_DURATION, "time the platform took to answer, by platform");
+    describe_histogram!(COMMIT_DURATION, "time of one commit of holds and settlements");
+    describe_histogram!(BATCH_SIZE, "operations that one commit carried");
+    describe_gauge!(QUEUE_DEPTH, "operations waiting for a commit");
+    describe_counter!(LATE_RESOLUTIONS, "ends of calls that somebody else had ended before");
+    describe_counter!(EXPIRED_HOLDS, "holds that nobody ended in time and that were given back");
+    describe_gauge!(
+        LEDGER_FAILURES,
+        "rows that break an invariant of the books; anything but 0 is an alarm"
+    );
+    describe_counter!(FAILED_BATCHES, "commits that failed and were tried again");
+    describe_gauge!(CALLS_IN_FLIGHT, "native calls between arrival and end");
+    describe_gauge!(BODY_BYTES, "bytes of request bodies in memory");
+    describe_counter!(REQUESTS, "requests to the public listener, by status class");
+}
+
+/// A native call ended.
+pub(crate) fn call_ended(
+    platform: Platform,
+    outcome: Outcome,
+    duration_ms: f64,
+    upstream_ms: Option<f64>,
+) {
+    counter!(CALLS, "platform" => platform.as_str(), "outcome" => outcome.as_str()).increment(1);
+    histogram!(CALL_DURATION, "platform" => platform.as_str()).record(duration_ms / 1_000.0);
+    if let Some(upstream_ms) = upstream_ms {
+        histogram!(UPSTREAM_DURATION, "platform" => platform.as_str())
+            .record(upstream_ms / 1_000.0);
+    }
+}
+
+/// A batch of holds and settlements was committed.
+pub(crate) fn batch_committed(report: &BatchReport) {
+    histogram!(COMMIT_DURATION).record(report.duration.as_secs_f64());
+    histogram!(BATCH_SIZE).record(float(report.holds + report.resolutions));
+    if !report.committed {
+        counter!(FAILED_BATCHES).increment(1);
+    }
+}
+
+/// Holds were given back because nobody ended their calls.
+pub(crate) fn holds_expired(count: usize) {
+    counter!(EXPIRED_HOLDS).increment(u64::try_from(count).unwrap_or(u64::MAX));
+}
+
+/// The books were checked.
+pub(crate) fn ledger_checked(violations: usize) {
+    gauge!(LEDGER_FAILURES).set(float(violations));
+}
+
+/// Reads what is known at any moment; called when the metrics are read.
+pub(crate) fn sample(app: &App) {
+    let stats = app.meter.stats();
+    gauge!(QUEUE_DEPTH).set(float(stats.holds_waiting + stats.resolutions_waiting));
+    counter!(LATE_RESOLUTIONS).absolute(stats.late_resolution_total);
+    gauge!(CALLS_IN_FLIGHT).set(float(app.in_flight.running()));
+    gauge!(BODY_BYTES).set(float(app.bodies.bytes_used()));
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a gauge is a float; counts of this size are exact")]
+const fn float(count: usize) -> f64 {
+    count as f64
+}
+
+/// A request to the public listener was answered.
+pub(crate) fn request_answered(status: http::StatusCode) {
+    let class = match status.as_u16() / 100 {
+        1 => "1xx",
+        2 => "2xx",
+        3 => "3xx",
+        4 => "4xx",
+        _ => "5xx",
+    };
+    counter!(REQUESTS, "class" => class).increment(1);
+}

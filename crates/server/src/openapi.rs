@@ -1,0 +1,222 @@
+//! The contract: the OpenAPI 3.1 document of every route, made from the handlers and the catalogue.
+//!
+//! `openapi.json` at the root of the repository is this document; a test keeps them equal.
+
+use catalog::{Catalog, Route};
+use domain::credits::Costs;
+use domain::platform::Platform;
+use serde_json::{Map, Value, json};
+
+use crate::api;
+use crate::auth::OPEN_ROUTES;
+
+const NATIVE_PATH: &str = "/v1/{account}/native/{native_path}";
+const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
+
+/// The whole document, as JSON with its keys in a fixed order.
+pub fn document(catalog: &Catalog, costs: &Costs) -> Value {
+    let (_, described) = api::router().split_for_parts();
+    let mut document = serde_json::to_value(described).unwrap_or_default();
+    document["openapi"] = json!("3.1.0");
+    document["info"] = info();
+    document["servers"] = json!([{ "url": "/" }]);
+    document["security"] = json!([{ "key": [] }, { "bearer": [] }]);
+    document["components"]["securitySchemes"] = json!({
+        "key": { "type": "apiKey", "in": "header", "name": "X-API-Key" },
+        "bearer": { "type": "http", "scheme": "bearer" },
+    });
+    document["paths"][NATIVE_PATH] = native_path(catalog, costs);
+    add_problems(&mut document);
+    document
+}
+
+fn info() -> Value {
+    json!({
+        "title": "creator-gateway",
+        "version": "1.0",
+        "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+        "description": "One key and one path pattern for four creator platforms, metered in credits. \
+            Each metered answer carries a receipt: what it cost and what is left. \
+            Errors have a stable `code` (RFC 9457); wrong fields answer 422 with the way down to each.",
+    })
+}
+
+/// The native route: one path for all platforms, with each platform's own routes listed beside it.
+fn native_path(catalog: &Catalog, costs: &Costs) -> Value {
+    let mut item = Map::new();
+    item.insert("parameters".to_owned(), json!([
+        { "name": "account", "in": "path", "required": true, "schema": { "type": "string" },
+          "description": "the creator_id of a connected account" },
+        { "name": "native_path", "in": "path", "required": true, "schema": { "type": "string" },
+          "description": "the platform's own path, without its prefix; it may hold slashes and takes the \
+              platform's own query parameters" },
+    ]));
+    for method in METHODS {
+        item.insert(method.to_owned(), native_operation(method, costs));
+    }
+    let routes = Platform::ALL.iter().map(|platform| {
+        let routes = catalog.platform(*platform).routes().iter().map(|route| listed(route, costs));
+        (platform.as_str().to_owned(), Value::Array(routes.collect()))
+    });
+    item.insert("x-native-routes".to_owned(), Value::Object(routes.collect()));
+    Value::Object(item)
+}
+
+fn native_operation(method: &str, costs: &Costs) -> Value {
+    let is_read = method == "get";
+    let cost = if is_read { costs.read } else { costs.write }.whole();
+    let mut operation = json!({
+        "tags": ["native"],
+        "operationId": format!("{method}_native"),
+        "summary": format!("Calls a platform ({} credit{})", cost, if cost == 1 { "" } else { "s" }),
+        "description": native_description(is_read),
+        "responses": {
+            "default": {
+                "description": "The platform's own status and body, as the platform gives them \
+                    (platform_beta: the inner object of its envelope).",
+                "headers": receipt_headers(),
+                "content": { "*/*": {} },
+            },
+            "402": problem("The balance does not cover the call; nothing was sent."),
+        },
+    });
+    if !is_read {
+        operation["requestBody"] = json!({ "content": { "*/*": {} }, "required": false });
+        operation["parameters"] = json!([{
+            "name": "Idempotency-Key", "in": "header", "required": false,
+            "schema": { "type": "string", "minLength": 1, "maxLength": 255 },
+            "description": "The same key with the same request is sent and charged once within 24 hours; \
+                repeats get the first answer with `Idempotent-Replayed: true`.",
+        }]);
+    }
+    operation
+}
+
+fn native_description(is_read: bool) -> String {
+    let kind = if is_read {
+        "A read. It may use a read-only key."
+    } else {
+        "A write. It needs a key of full scope and is never sent twice."
+    };
+    format!(
+        "{kind} Only what the platform answered is charged: 429, 5xx, timeouts and broken answers are free. \
+         `platform_alpha`: paths such as `users/me`. `platform_beta`: paths without `/api/v1`; requests are \
+         signed and answers unwrapped. `platform_gamma`: full paths under `user/{{id}}/…`, or the shorthands \
+         (`me`, `subscribers`, `chats`, …), which fill in the creator's id and the paging the platform demands. \
+         `platform_delta`: the official interface; the version header is added, the token's scopes are checked. \
+         `x-native-routes` lists the catalogue; other paths of a platform are forwarded as well."
+    )
+}
+
+fn receipt_headers() -> Value {
+    let header = |description: &str, kind: &str| json!({ "description": description, "schema": { "type": kind } });
+    json!({
+        "X-Request-Id": header("the id of this request, also in the call log", "string"),
+        "X-Credits-Cost": header("credits taken for this call", "integer"),
+        "X-Credits-Balance": header("credits left after it", "integer"),
+        "X-Route": header("the route of the catalogue, or `unlisted`", "string"),
+        "X-Error-Source": header("`platform` or `gateway`, on errors", "string"),
+        "X-Envelope": header("`kept` when a platform_beta answer is passed with its envelope", "string"),
+        "Server-Timing": header("milliseconds at the platform and in the gateway", "string"),
+        "RateLimit": header("what is left of the key's rate, and for how long", "string"),
+        "RateLimit-Policy": header("the key's rate", "string"),
+    })
+}
+
+fn listed(route: &Route, costs: &Costs) -> Value {
+    let mut listed = json!({
+        "method": route.method.as_str(),
+        "path": route.template,
+        "group": route.group,
+        "cost": route.cost(costs).whole(),
+    });
+    if !route.scopes.is_empty() {
+        listed["scopes"] = json!(route.scopes);
+    }
+    if !route.description.is_empty() {
+        listed["description"] = json!(route.description);
+    }
+    if let Some(shorthand) = route.shorthand() {
+        listed["rewrites_to"] = json!(format!("/{}", shorthand.target));
+    }
+    listed
+}
+
+fn problem(description: &str) -> Value {
+    json!({
+        "description": description,
+        "content": { "application/problem+json": { "schema": { "$ref": "#/components/schemas/Problem" } } },
+    })
+}
+
+/// Adds what every operation can answer, and opens the routes that need no key.
+fn add_problems(document: &mut Value) {
+    document["components"]["schemas"]["Problem"] = problem_schema();
+    document["components"]["schemas"]["HTTPValidationError"] = validation_schema();
+    document["components"]["schemas"]["ValidationError"] = field_schema();
+    let Some(paths) = document["paths"].as_object_mut() else { return };
+    for (path, item) in paths {
+        for method in METHODS {
+            let Some(operation) = item.get_mut(method) else { continue };
+            let is_open = OPEN_ROUTES.iter().any(|(open, at, _)| *open == method && at == path);
+            let responses = &mut operation["responses"];
+            if !is_open {
+                responses["401"] = problem("No key, or not a valid one.");
+                responses["403"] = problem("The key may not do this.");
+            }
+            if path != "/health" {
+                responses["422"] = json!({
+                    "description": "Fields of the request are wrong.",
+                    "content": { "application/json": {
+                        "schema": { "$ref": "#/components/schemas/HTTPValidationError" } } },
+                });
+                responses["429"] = problem("Too many requests; see `Retry-After`.");
+            }
+            if is_open {
+                operation["security"] = json!([]);
+            }
+        }
+    }
+}
+
+fn problem_schema() -> Value {
+    json!({
+        "type": "object",
+        "description": "A failure (RFC 9457). Match `code`; words may change.",
+        "required": ["type", "title", "status", "code", "detail", "request_id", "retryable"],
+        "properties": {
+            "type": { "type": "string", "description": "where the code is explained" },
+            "title": { "type": "string" },
+            "status": { "type": "integer" },
+            "code": { "type": "string", "example": "insufficient_credits" },
+            "detail": { "type": "string" },
+            "request_id": { "type": "string" },
+            "retryable": { "type": "boolean", "description": "whether the same request may succeed later" },
+        },
+    })
+}
+
+fn validation_schema() -> Value {
+    json!({
+        "type": "object",
+        "required": ["detail"],
+        "properties": {
+            "detail": { "type": "array", "items": { "$ref": "#/components/schemas/ValidationError" } },
+            "code": { "type": "string", "example": "invalid_request" },
+            "request_id": { "type": "string" },
+        },
+    })
+}
+
+fn field_schema() -> Value {
+    json!({
+        "type": "object",
+        "required": ["loc", "msg", "type"],
+        "properties": {
+            "loc": { "type": "array", "items": { "type": "string" },
+                     "description": "`body`, `query`, `path` or `header`, then the way down to the field" },
+            "msg": { "type": "string" },
+            "type": { "type": "string" },
+        },
+    })
+}

@@ -1,0 +1,62 @@
+//! What every request of the public listener passes: its id, the rules of its head, and the last touch of its
+//! answer.
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use domain::id::RequestId;
+
+use crate::app::App;
+use crate::error::render::render;
+use crate::error::{ApiError, Pending};
+use crate::listener::Peer;
+use crate::metrics;
+use crate::middleware::request_id::RequestLabel;
+use crate::middleware::{framing, real_ip, security_headers};
+
+/// Serves one request: names it, checks its head, answers it, and renders what failed.
+pub(crate) async fn serve(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let label =
+        RequestLabel::of(request.headers(), || RequestId::new(app.clock.now(), app.random.bytes()));
+    let (peer, tls) = peer_of(&request);
+    let client = real_ip::client(peer, tls, request.headers(), &app.trusted_proxies);
+    request.extensions_mut().insert(client);
+    request.extensions_mut().insert(label.clone());
+    let response = match framing::admit(&request, &app.frame_rules) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => refused(problem),
+    };
+    let mut response = rendered(response, label.as_str());
+    label.put(response.headers_mut());
+    security_headers::put(response.headers_mut(), app.config.http.is_public_https());
+    metrics::request_answered(response.status());
+    response
+}
+
+fn peer_of(request: &Request) -> (std::net::IpAddr, bool) {
+    let peer = request.extensions().get::<Peer>();
+    peer.map_or((std::net::Ipv4Addr::UNSPECIFIED.into(), false), |peer| (peer.ip, peer.tls))
+}
+
+/// After a head that could be read in two ways nothing else on the connection is trusted.
+fn refused(problem: framing::FrameProblem) -> Response {
+    let mut response = ApiError::from(problem).into_response();
+    let close = http::HeaderValue::from_static("close");
+    response.headers_mut().insert(http::header::CONNECTION, close);
+    response
+}
+
+/// Writes the body of a failure; what the failed answer carried besides, such as a receipt, stays.
+fn rendered(mut response: Response, id: &str) -> Response {
+    let Some(Pending(failure)) = response.extensions_mut().remove::<Pending>() else {
+        return response;
+    };
+    let mut rendered = render(&failure, id);
+    response.headers_mut().remove(http::header::CONTENT_LENGTH);
+    for (name, value) in response.headers() {
+        if !rendered.headers().contains_key(name) {
+            rendered.headers_mut().insert(name.clone(), value.clone());
+        }
+    }
+    rendered
+}

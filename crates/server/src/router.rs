@@ -1,0 +1,52 @@
+//! Every route and every layer, in order: what a connection of the public listener is served with.
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::{api, gateway, openapi, pipeline};
+
+/// The whole public service as one core serves it.
+pub(crate) fn router(app: App) -> Router {
+    let (api, _) = api::router().split_for_parts();
+    let control = api
+        .route("/openapi.json", get(openapi_document))
+        .route("/docs/errors", get(error_reference))
+        .layer(from_fn_with_state(app.clone(), on_control));
+    gateway::router()
+        .merge(control)
+        .fallback(nothing_here)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(from_fn_with_state(app.clone(), pipeline::serve))
+        .with_state(app)
+}
+
+/// Runs the control plane's work where the store lives, to its end even if the caller hangs up.
+async fn on_control(State(app): State<App>, request: Request, next: Next) -> Response {
+    match app.tasks.on_control(async move { next.run(request).await }).await {
+        Ok(response) => response,
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn nothing_here() -> ApiError {
+    ApiError::NotFound("nothing is at this path; `GET /openapi.json` lists what there is")
+}
+
+async fn method_not_allowed() -> ApiError {
+    ApiError::MethodNotAllowed
+}
+
+/// The contract, for tools.
+async fn openapi_document(State(app): State<App>) -> axum::Json<serde_json::Value> {
+    axum::Json(openapi::document(&app.catalog, &app.config.credits.costs()))
+}
+
+/// What each error code means, for people who follow an error's `type`.
+async fn error_reference() -> impl IntoResponse {
+    ([(http::header::CONTENT_TYPE, "text/markdown; charset=utf-8")], crate::error_reference())
+}

@@ -1,0 +1,249 @@
+//! Sealing: customers' secrets at rest (envelope encryption).
+//!
+//! A master key, from the operator, wraps one data key for each customer; the data key seals fields with
+//! XChaCha20-Poly1305 under a random 192-bit nonce. The associated data names customer, row and field, so a
+//! blob copied into another row does not open. Opened secrets live only as long as the task that needs them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use zeroize::Zeroizing;
+
+use crate::clock::Random;
+
+const NONCE_BYTES: usize = 24;
+const VERSION: u8 = 1;
+
+/// A key of 32 bytes that wraps data keys; it has no `Debug`.
+#[derive(Clone)]
+pub(crate) struct MasterKey {
+    id: String,
+    key: Zeroizing<[u8; 32]>,
+}
+
+/// The master keys in force: the first one wraps, all of them unwrap.
+#[derive(Clone)]
+pub(crate) struct Keyring(Vec<MasterKey>);
+
+/// A customer's data key, unwrapped.
+#[derive(Clone)]
+pub(crate) struct DataKey(Zeroizing<[u8; 32]>);
+
+/// What cannot be opened: another key, another row, or changed bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unsealable {
+    /// The blob is shorter than any seal, or of an unknown version.
+    #[error("the sealed bytes have no known form")]
+    Malformed,
+    /// The key, the row or the bytes are not those it was sealed with.
+    #[error("the sealed bytes do not open with this key in this place")]
+    Refused,
+    /// No master key of that id is configured.
+    #[error("the master key that wrapped this data key is not configured")]
+    UnknownMasterKey,
+}
+
+impl MasterKey {
+    /// Reads `ID:BASE64-OF-32-BYTES`.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let form = "must be ID:BASE64-OF-32-BYTES, such as the output of `openssl rand -base64 32` after `1:`";
+        let (id, encoded) = text.trim().split_once(':').ok_or(form)?;
+        let named =
+            !id.is_empty() && id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_graphic());
+        let decoded = Zeroizing::new(STANDARD.decode(encoded).map_err(|_| form)?);
+        let key: [u8; 32] = decoded.as_slice().try_into().map_err(|_| form)?;
+        if named {
+            Ok(Self { id: id.to_owned(), key: Zeroizing::new(key) })
+        } else {
+            Err(form.to_owned())
+        }
+    }
+
+    /// Makes a new key of that id.
+    pub(crate) fn generate(id: &str, random: &Random) -> Self {
+        Self { id: id.to_owned(), key: Zeroizing::new(random.bytes()) }
+    }
+
+    /// The written form, to be kept in a file of mode 0600.
+    pub(crate) fn expose(&self) -> Zeroizing<String> {
+        Zeroizing::new(format!("{}:{}", self.id, STANDARD.encode(self.key.as_slice())))
+    }
+
+    /// What data keys name it by.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Seals a text for one place with the master key itself.
+    pub(crate) fn seal(&self, plain: &[u8], place: &str, random: &Random) -> Option<Vec<u8>> {
+        seal_with(&self.key, plain, place.as_bytes(), random)
+    }
+
+    /// Opens what the master key itself sealed for that place.
+    pub(crate) fn open(&self, sealed: &[u8], place: &str) -> Option<Zeroizing<Vec<u8>>> {
+        open_with(&self.key, sealed, place.as_bytes()).ok()
+    }
+}
+
+impl Keyring {
+    /// The keys in their order; at least one.
+    pub(crate) fn new(keys: Vec<MasterKey>) -> Option<Self> {
+        if keys.is_empty() { None } else { Some(Self(keys)) }
+    }
+
+    /// All keys, the current one first.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &MasterKey> {
+        self.0.iter()
+    }
+
+    /// The key that wraps now.
+    pub(crate) fn current(&self) -> Option<&MasterKey> {
+        self.0.first()
+    }
+
+    /// Makes a data key and wraps it for `customer`: (key, wrapped bytes, id of the master key).
+    pub(crate) fn new_data_key(
+        &self,
+        customer: &str,
+        random: &Random,
+    ) -> Option<(DataKey, Vec<u8>, String)> {
+        let key = DataKey(Zeroizing::new(random.bytes()));
+        let (wrapped, master) = self.wrap(&key, customer, random)?;
+        Some((key, wrapped, master))
+    }
+
+    /// Wraps a data key under the current master key.
+    pub(crate) fn wrap(
+        &self,
+        key: &DataKey,
+        customer: &str,
+        random: &Random,
+    ) -> Option<(Vec<u8>, String)> {
+        let master = self.current()?;
+        let place = format!("v1|data_key|{customer}");
+        let wrapped = seal_with(&master.key, key.0.as_slice(), place.as_bytes(), random)?;
+        Some((wrapped, master.id.clone()))
+    }
+
+    /// Unwraps the data key of `customer`.
+    pub(crate) fn unwrap(
+        &self,
+        wrapped: &[u8],
+        master: &str,
+        customer: &str,
+    ) -> Result<DataKey, Unsealable> {
+        let key = self.0.iter().find(|key| key.id == master).ok_or(Unsealable::UnknownMasterKey)?;
+        let place = format!("v1|data_key|{customer}");
+        let opened = open_with(&key.key, wrapped, place.as_bytes())?;
+        let bytes: [u8; 32] = opened.as_slice().try_into().map_err(|_| Unsealable::Malformed)?;
+        Ok(DataKey(Zeroizing::new(bytes)))
+    }
+}
+
+impl DataKey {
+    /// Seals `plain` for one place; only the same place opens it again.
+    pub(crate) fn seal(&self, plain: &[u8], place: &str, random: &Random) -> Option<Vec<u8>> {
+        seal_with(&self.0, plain, place.as_bytes(), random)
+    }
+
+    /// Opens what was sealed for that place.
+    pub(crate) fn open(
+        &self,
+        sealed: &[u8],
+        place: &str,
+    ) -> Result<Zeroizing<Vec<u8>>, Unsealable> {
+        open_with(&self.0, sealed, place.as_bytes())
+    }
+}
+
+fn seal_with(key: &[u8; 32], plain: &[u8], place: &[u8], random: &Random) -> Option<Vec<u8>> {
+    let cipher = XChaCha20Poly1305::new(key.into());
+    let nonce: [u8; NONCE_BYTES] = random.bytes();
+    let sealed = cipher.encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: place }).ok()?;
+    let mut blob = Vec::with_capacity(1 + NONCE_BYTES + sealed.len());
+    blob.push(VERSION);
+    blob.extend_from_slice(&nonce);
+    blob.extend_from_slice(&sealed);
+    Some(blob)
+}
+
+fn open_with(key: &[u8; 32], blob: &[u8], place: &[u8]) -> Result<Zeroizing<Vec<u8>>, Unsealable> {
+    let (version, rest) = blob.split_first().ok_or(Unsealable::Malformed)?;
+    let (nonce, sealed) = rest.split_first_chunk::<NONCE_BYTES>().ok_or(Unsealable::Malformed)?;
+    if *version != VERSION {
+        return Err(Unsealable::Malformed);
+    }
+    XChaCha20Poly1305::new(key.into())
+        .decrypt(&XNonce::from(*nonce), Payload { msg: sealed, aad: place })
+        .map(Zeroizing::new)
+        .map_err(|_| Unsealable::Refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keyring(ids: &[&str]) -> Keyring {
+        let random = Random::seeded(9);
+        Keyring::new(ids.iter().map(|id| MasterKey::generate(id, &random)).collect()).unwrap()
+    }
+
+    #[test]
+    fn a_seal_opens_in_its_own_place_only() {
+        let random = Random::seeded(1);
+        let (key, ..) = keyring(&["1"]).new_data_key("cus_a", &random).unwrap();
+        let sealed = key.seal(b"secret", "v1|cus_a|ada", &random).unwrap();
+
+        assert_eq!(key.open(&sealed, "v1|cus_a|ada").unwrap().as_slice(), b"secret");
+        assert_eq!(key.open(&sealed, "v1|cus_a|bob"), Err(Unsealable::Refused));
+    }
+
+    #[test]
+    fn a_changed_or_cut_seal_does_not_open() {
+        let random = Random::seeded(2);
+        let (key, ..) = keyring(&["1"]).new_data_key("cus_a", &random).unwrap();
+        let sealed = key.seal(b"secret", "place", &random).unwrap();
+
+        for index in 0..sealed.len() {
+            let mut changed = sealed.clone();
+            changed[index] ^= 1;
+            assert!(key.open(&changed, "place").is_err(), "byte {index}");
+            assert!(key.open(&sealed[..index], "place").is_err(), "cut at {index}");
+        }
+    }
+
+    #[test]
+    fn an_older_master_key_still_unwraps_after_a_newer_one_took_over() {
+        let random = Random::seeded(3);
+        let old = MasterKey::generate("1", &random);
+        let new = MasterKey::generate("2", &random);
+        let before = Keyring::new(vec![old.clone()]).unwrap();
+        let after = Keyring::new(vec![new, old]).unwrap();
+        let (key, wrapped, master) = before.new_data_key("cus_a", &random).unwrap();
+        let sealed = key.seal(b"secret", "place", &random).unwrap();
+
+        let unwrapped = after.unwrap(&wrapped, &master, "cus_a").unwrap();
+        let (rewrapped, now) = after.wrap(&unwrapped, "cus_a", &random).unwrap();
+
+        assert_eq!(unwrapped.open(&sealed, "place").unwrap().as_slice(), b"secret");
+        assert_eq!(now, "2");
+        assert!(matches!(
+            before.unwrap(&rewrapped, &now, "cus_a"),
+            Err(Unsealable::UnknownMasterKey)
+        ));
+        assert!(matches!(after.unwrap(&rewrapped, &now, "cus_b"), Err(Unsealable::Refused)));
+    }
+
+    #[test]
+    fn the_written_form_of_a_master_key_reads_back() {
+        let key = MasterKey::generate("2026-11", &Random::seeded(4));
+
+        let read = MasterKey::parse(&key.expose()).map(|read| (read.id.clone(), read.key.to_vec()));
+
+        assert_eq!(read, Ok(("2026-11".to_owned(), key.key.to_vec())));
+        for text in ["", "1", "1:", ":AAAA", "1:AAAA", "1:not base64"] {
+            assert!(MasterKey::parse(text).is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! What staff do: create customers, give credits, close keys, rotate the master key.
+//!
+//! The same commands run on the opened database, or, while a server holds it, in that server through its admin
+//! listener; so balances in memory and caches are always right.
+
+use domain::credits::Credits;
+use domain::customer::{Email, TrialState};
+use domain::id::{CustomerId, EntryId, KeyId};
+use domain::key::{KeyScope, KeySecret};
+use store::audit::AuditEntry;
+use store::customers::{Creation, NewCustomer, PasswordHash};
+use store::keys::{NewKey, NewSecret};
+use store::ledger::{Grant, Granting};
+use store::{Store, StoreError};
+
+use crate::clock::{Clock, Random};
+use crate::keyfile;
+use crate::vault::{Vault, VaultError};
+
+/// One piece of staff work, as it is sent to a running server.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Command {
+    /// Creates a customer with a confirmed address and a key of full scope, without a trial.
+    CreateCustomer {
+        /// The mail address.
+        email: Email,
+        /// How the customer is called.
+        name: String,
+        /// Credits to begin with.
+        credits: i64,
+    },
+    /// Gives credits to a customer (a negative amount takes them back).
+    GrantCredits {
+        /// To whom.
+        customer: CustomerId,
+        /// How many.
+        credits: i64,
+        /// Why: a ticket or a sentence. The same reference is applied once.
+        reference: String,
+    },
+    /// Closes a key for good.
+    DisableKey {
+        /// The key.
+        key: KeyId,
+    },
+    /// Wraps every data key under the newest master key.
+    RotateMasterKey,
+}
+
+/// What was done.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+#[serde(tag = "done", rename_all = "snake_case")]
+pub enum Done {
+    /// The customer exists.
+    CustomerCreated {
+        /// The customer.
+        customer_id: CustomerId,
+        /// The address.
+        email: String,
+        /// The key.
+        key_id: KeyId,
+        /// Its secret, shown once.
+        api_key: String,
+        /// Credits given.
+        credits: i64,
+    },
+    /// The credits are on the books.
+    CreditsGranted {
+        /// To whom.
+        customer_id: CustomerId,
+        /// How many.
+        credits: i64,
+        /// False when this reference had been applied before; nothing changed then.
+        applied: bool,
+        /// What the customer has now.
+        balance: i64,
+    },
+    /// The key is closed.
+    KeyDisabled {
+        /// The key.
+        key_id: KeyId,
+    },
+    /// Every data key is wrapped by the newest master key.
+    MasterKeyRotated {
+        /// The newest master key.
+        master_key_id: String,
+        /// Data keys that were wrapped again.
+        rewrapped: u64,
+    },
+}
+
+/// Why a command was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum StaffError {
+    /// The address belongs to a customer.
+    #[error("a customer with this address exists already")]
+    EmailTaken,
+    /// There is no such customer.
+    #[error("there is no customer {0}")]
+    NoCustomer(CustomerId),
+    /// There is no such key, or it is closed already.
+    #[error("there is no open key {0}")]
+    NoKey(KeyId),
+    /// An amount that makes no sense.
+    #[error("{0}")]
+    Amount(&'static str),
+    /// The database failed.
+    #[error("the database failed")]
+    Store(#[from] StoreError),
+    /// The vault failed.
+    #[error("the master key could not be rotated")]
+    Vault(#[from] VaultError),
+    /// The key file could not be written.
+    #[error("the key file could not be written")]
+    KeyFile(#[from] keyfile::KeyFileError),
+}
+
+/// What staff work needs.
+pub(crate) struct Desk<'a> {
+    pub(crate) store: &'a Store,
+    pub(crate) vault: &'a Vault,
+    pub(crate) clock: &'a Clock,
+    pub(crate) random: &'a Random,
+    /// Where the embedded default keeps its master keys; none when they are configured.
+    pub(crate) key_file: Option<&'a std::path::Path>,
+}
+
+/// Carries a command out.
+pub(crate) async fn run(desk: &Desk<'_>, command: Command) -> Result<Done, StaffError> {
+    match command {
+        Command::CreateCustomer { email, name, credits } => {
+            create_customer(desk, email, name, credits).await
+        }
+        Command::GrantCredits { customer, credits, reference } => {
+            grant_credits(desk, customer, credits, &reference).await
+        }
+        Command::DisableKey { key } => disable_key(desk, key).await,
+        Command::RotateMasterKey => rotate_master_key(desk).await,
+    }
+}
+
+async fn create_customer(
+    desk: &Desk<'_>,
+    email: Email,
+    name: String,
+    credits: i64,
+) -> Result<Done, StaffError> {
+    if credits < 0 {
+        return Err(StaffError::Amount("--credits must be 0 or more"));
+    }
+    let now = desk.clock.now();
+    let secret = KeySecret::generate(|bound| desk.random.below(bound));
+    let new = NewCustomer {
+        id: CustomerId::new(now, desk.random.bytes()),
+        email,
+        name,
+        password_hash: PasswordHash::none(),
+        email_verified_at: Some(now),
+        trial: TrialState::None,
+        created_at: now,
+        first_key: NewKey {
+            id: KeyId::new(now, desk.random.bytes()),
+            name: "first key".to_owned(),
+            secret: NewSecret::of(&secret),
+            scope: KeyScope::Full,
+            accounts: Vec::new(),
+            expires_at: None,
+        },
+    };
+    if store::customers::create(desk.store, &new).await? == Creation::EmailTaken {
+        return Err(StaffError::EmailTaken);
+    }
+    if credits > 0 {
+        grant_credits(desk, new.id, credits, &format!("created with {credits} credits")).await?;
+    }
+    Ok(Done::CustomerCreated {
+        customer_id: new.id,
+        email: new.email.as_str().to_owned(),
+        key_id: new.first_key.id,
+        api_key: secret.expose().to_owned(),
+        credits,
+    })
+}
+
+async fn grant_credits(
+    desk: &Desk<'_>,
+    customer: CustomerId,
+    credits: i64,
+    reference: &str,
+) -> Result<Done, StaffError> {
+    if credits == 0 || credits == i64::MIN {
+        return Err(StaffError::Amount("the amount must not be 0"));
+    }
+    let now = desk.clock.now();
+    let entry = Grant {
+        entry: EntryId::new(now, desk.random.bytes()),
+        customer,
+        amount: Credits::from_whole(credits.saturating_abs()),
+        kind: "adjustment",
+        source: "adjustment",
+        source_id: &format!("{customer}:{reference}"),
+        reference: Some(reference),
+        at: now,
+    };
+    let granting = if credits > 0 {
+        store::ledger::grant(desk.store, &entry).await?
+    } else {
+        store::ledger::remove(desk.store, &entry).await?
+    };
+    let applied = match granting {
+        Granting::Granted { .. } => true,
+        Granting::Repeated => false,
+        Granting::NoCustomer => return Err(StaffError::NoCustomer(customer)),
+    };
+    if applied {
+        audit(desk, customer, "credits.adjusted", format!("{credits} credits: {reference}"))
+            .await?;
+    }
+    let balance = store::usage::balance(desk.store, customer).await?;
+    let balance = balance.ok_or(StaffError::NoCustomer(customer))?.available.whole();
+    Ok(Done::CreditsGranted { customer_id: customer, credits, applied, balance })
+}
+
+async fn disable_key(desk: &Desk<'_>, key: KeyId) -> Result<Done, StaffError> {
+    let owner = store::keys::find_by_id(desk.store, key).await?.ok_or(StaffError::NoKey(key))?;
+    let now = desk.clock.now();
+    if !store::keys::revoke(desk.store, owner.customer, key, now).await? {
+        return Err(StaffError::NoKey(key));
+    }
+    audit(desk, owner.customer, "key.disabled", key.to_string()).await?;
+    Ok(Done::KeyDisabled { key_id: key })
+}
+
+/// With a key file a new key is made and put in front of it; configured keys are the operator's to change.
+async fn rotate_master_key(desk: &Desk<'_>) -> Result<Done, StaffError> {
+    if let Some(path) = desk.key_file {
+        let keyring = keyfile::add_key(path, &desk.vault.keyring(), desk.random, desk.clock.now())?;
+        desk.vault.prefer(keyring);
+    }
+    let rewrapped = desk.vault.rewrap_all().await?;
+    let keyring = desk.vault.keyring();
+    let master_key_id = keyring.current().map(|key| key.id().to_owned()).unwrap_or_default();
+    Ok(Done::MasterKeyRotated { master_key_id, rewrapped })
+}
+
+async fn audit(
+    desk: &Desk<'_>,
+    customer: CustomerId,
+    action: &str,
+    details: String,
+) -> Result<(), StoreError> {
+    let now = desk.clock.now();
+    let entry = AuditEntry {
+        id: EntryId::new(now, desk.random.bytes()),
+        customer,
+        at: now,
+        actor: "operator".to_owned(),
+        action: action.to_owned(),
+        details,
+    };
+    store::audit::record(desk.store, &entry).await
+}

@@ -1,0 +1,82 @@
+//! Work that goes on beside requests: each on its own timer, idempotent, and stopped with the service.
+
+use std::future::Future;
+use std::time::Duration;
+
+use store::metering;
+use tokio_util::sync::CancellationToken;
+
+use super::open::Opened;
+use crate::app::App;
+use crate::metrics;
+
+const EVERY_TEN_SECONDS: Duration = Duration::from_secs(10);
+const EVERY_MINUTE: Duration = Duration::from_secs(60);
+/// Stored answers that one round forgets.
+const FORGET_MAX: i64 = 1_000;
+
+/// Starts all of it.
+pub(super) fn start(app: &App, opened: &Opened, stop: &CancellationToken) {
+    let node = opened.node;
+    every(app, stop, EVERY_TEN_SECONDS, |app| async move { sweep(&app).await });
+    every(app, stop, EVERY_TEN_SECONDS, |app| async move { follow_clock(&app).await });
+    every(app, stop, EVERY_TEN_SECONDS, move |app| async move { heartbeat(&app, node).await });
+    every(app, stop, EVERY_MINUTE, |app| async move { keep_house(&app).await });
+}
+
+/// Runs `work` again and again until the service stops. A round that fails is tried again at the next.
+fn every<W, F>(app: &App, stop: &CancellationToken, pause: Duration, work: W)
+where
+    W: Fn(App) -> F + Send + 'static,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let (app_of_rounds, stop) = (app.clone(), stop.clone());
+    app.tasks.spawn_control(async move {
+        let mut timer = tokio::time::interval(pause);
+        timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        timer.tick().await;
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = timer.tick() => work(app_of_rounds.clone()).await,
+            }
+        }
+    });
+}
+
+/// Gives back the holds that nobody ended or renewed in time.
+async fn sweep(app: &App) {
+    match metering::sweep(&app.store, app.clock.now()).await {
+        Ok(0) => {}
+        Ok(expired) => {
+            tracing::warn!(holds = expired, "holds that nobody ended were given back");
+            metrics::holds_expired(expired);
+        }
+        Err(error) => tracing::error!(%error, "expired holds could not be given back"),
+    }
+}
+
+/// Nodes that share a database share its clock.
+async fn follow_clock(app: &App) {
+    match app.store.database_time().await {
+        Ok(Some(time)) => app.clock.follow(time),
+        Ok(None) => {}
+        Err(error) => tracing::warn!(%error, "the database's clock could not be read"),
+    }
+}
+
+async fn heartbeat(app: &App, node: domain::id::NodeId) {
+    if let Err(error) = store::nodes::heartbeat(&app.store, node, app.clock.now()).await {
+        tracing::warn!(%error, "this node could not say that it runs");
+    }
+}
+
+/// Forgets what has had its time: stored answers, idle limits.
+async fn keep_house(app: &App) {
+    let now = app.clock.now();
+    app.rate_limiter.forget_idle(now);
+    app.registrations.forget_idle(now);
+    if let Err(error) = store::idempotency::delete_expired(&app.store, now, FORGET_MAX).await {
+        tracing::warn!(%error, "expired answers could not be forgotten");
+    }
+}

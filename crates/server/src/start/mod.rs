@@ -1,0 +1,250 @@
+//! Starting and stopping: everything is opened, recovered and checked before the first request is taken.
+
+mod background;
+mod open;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clients::platform::{Upstream, UpstreamSettings};
+use store::{Store, StoreError};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::admin::{self, Admin};
+use crate::app::App;
+use crate::clock::{Clock, Random};
+use crate::config::{Config, Problem};
+use crate::keyfile::KeyFileError;
+use crate::listener::{self, Listener, ListenerSettings};
+use crate::middleware::real_ip::Network;
+use crate::staff::{self, Desk};
+use crate::vault::{Vault, VaultError};
+use crate::{metrics, router};
+
+/// Why the service did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The configuration has problems; all of them are told.
+    #[error("the configuration has problems:\n{}", .0.iter().map(|problem| format!("  {problem}")).collect::<Vec<_>>().join("\n"))]
+    Configuration(Vec<Problem>),
+    /// The database cannot be used.
+    #[error("the database cannot be used")]
+    Store(#[from] StoreError),
+    /// The vault cannot be opened.
+    #[error("the vault cannot be opened")]
+    Vault(#[from] VaultError),
+    /// The key file cannot be used.
+    #[error("the master key cannot be read")]
+    KeyFile(#[from] KeyFileError),
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// The admin token's file cannot be written.
+    #[error("the admin token cannot be written to {path}")]
+    Token {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+}
+
+/// A running service.
+pub struct Running {
+    app: App,
+    listener: listener::shutdown::Running,
+    admin_address: SocketAddr,
+    stop: CancellationToken,
+    drain: Duration,
+    writer: tokio::task::JoinHandle<()>,
+}
+
+/// The file beside an embedded database in which a running server leaves its admin address and token.
+pub fn admin_file(database: &Path) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(".admin");
+    PathBuf::from(name)
+}
+
+/// Opens the store as the configuration says. With the embedded database only one server may.
+pub async fn open_store(config: &Config) -> Result<Store, StoreError> {
+    open::store(config, store::Access::ReadWrite).await
+}
+
+/// Opens the store for reading, also beside a running server.
+pub async fn open_store_for_reading(config: &Config) -> Result<Store, StoreError> {
+    open::store(config, store::Access::ReadOnly).await
+}
+
+/// Carries out a staff command on the opened database: only where no server holds it.
+pub async fn run_staff_command(
+    config: &Config,
+    command: staff::Command,
+) -> Result<staff::Done, StaffFailure> {
+    let store = open_store(config).await.map_err(StartError::from)?;
+    store.migrate().await.map_err(StartError::from)?;
+    let (clock, random) = (Clock::system(), Random::System);
+    let key_file = open::key_file(config);
+    let keyring = open::keyring(config, &random)?;
+    let vault = Vault::open(store.clone(), keyring, random.clone(), clock.clone()).await;
+    let vault = vault.map_err(StartError::from)?;
+    let desk = Desk {
+        store: &store,
+        vault: &vault,
+        clock: &clock,
+        random: &random,
+        key_file: key_file.as_deref(),
+    };
+    let done = staff::run(&desk, command).await;
+    store.close().await;
+    Ok(done?)
+}
+
+/// Why a staff command was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum StaffFailure {
+    /// The service's parts could not be opened.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The command was refused.
+    #[error(transparent)]
+    Refused(#[from] staff::StaffError),
+}
+
+impl StaffFailure {
+    /// Whether a running server holds the embedded database: then that server must be asked.
+    pub const fn is_held_by_a_server(&self) -> bool {
+        matches!(self, Self::Start(StartError::Store(StoreError::InUse { .. })))
+    }
+}
+
+/// Everything that would keep the service from starting with this configuration.
+pub fn problems(config: &Config) -> Vec<Problem> {
+    let mut problems = config.problems();
+    problems.extend(crate::targets::targets(&config.platforms).err().unwrap_or_default());
+    problems.extend(crate::targets::catalogue(config).err().unwrap_or_default());
+    problems
+}
+
+/// The file of the embedded database, if that is what the configuration names.
+pub fn embedded_path(config: &Config) -> Option<PathBuf> {
+    open::embedded_path(config)
+}
+
+/// Starts the service: opens, migrates, recovers, checks, listens. The runtime this is called on becomes the
+/// control runtime; the listener has threads of its own.
+pub async fn start(config: Config, clock: Clock, random: Random) -> Result<Running, StartError> {
+    let (address, admin_at) = (config.http.listen, config.admin.listen);
+    let listener = Listener::bind(&listener_settings(&config))
+        .map_err(|source| StartError::Listen { address, source })?;
+    let admin = TcpListener::bind(admin_at)
+        .await
+        .map_err(|source| StartError::Listen { address: admin_at, source })?;
+    let admin_address =
+        admin.local_addr().map_err(|source| StartError::Listen { address: admin_at, source })?;
+    let opened = open::service(config, clock, random).await?;
+    let shared = Arc::clone(&opened.shared);
+    let upstream = UpstreamSettings::default();
+    let app = App::new(Arc::clone(&shared), Upstream::new(&upstream));
+    open::leave_admin_file(&app, admin_address)?;
+    let per_core = move |_core: usize| {
+        let upstream = Upstream::new(&UpstreamSettings::default());
+        router::router(App::new(Arc::clone(&shared), upstream))
+    };
+    let running =
+        listener.run(per_core).map_err(|source| StartError::Listen { address, source })?;
+    let stop = CancellationToken::new();
+    serve_admin(&app, admin, &stop);
+    background::start(&app, &opened, &stop);
+    let drain = app.config.http.drain_timeout();
+    Ok(Running { app, listener: running, admin_address, stop, drain, writer: opened.writer })
+}
+
+fn serve_admin(app: &App, listener: TcpListener, stop: &CancellationToken) {
+    let routes = admin::router(Admin { app: app.clone(), metrics: metrics::install() });
+    let stopped = stop.clone().cancelled_owned();
+    app.tasks.spawn_control(async move {
+        let served = axum::serve(listener, routes).with_graceful_shutdown(stopped).await;
+        if let Err(error) = served {
+            tracing::error!(%error, "the admin listener ended");
+        }
+    });
+}
+
+fn listener_settings(config: &Config) -> ListenerSettings {
+    let (limits, timeouts) = (&config.http.limits, &config.http.timeouts);
+    ListenerSettings {
+        listen: config.http.listen,
+        cores: config.http.cores_in_force(),
+        tls: config.http.tls_files(),
+        head_timeout: Duration::from_millis(timeouts.head_ms),
+        head_bytes_max: limits.head_bytes_max,
+        headers_max: limits.headers_max,
+        write_stall_timeout: Duration::from_millis(timeouts.write_stall_ms),
+        drain_timeout: config.http.drain_timeout(),
+        connections_max: limits.connections_max,
+        connections_per_ip_max: limits.connections_per_ip_max,
+        trusted_proxies: trusted_proxies(config),
+    }
+}
+
+/// The networks of the proxies that are believed; `Config::problems` has refused malformed ones.
+pub(crate) fn trusted_proxies(config: &Config) -> Vec<Network> {
+    config.http.trusted_proxies.iter().filter_map(|text| text.parse().ok()).collect()
+}
+
+impl Running {
+    /// Where the public listener is.
+    pub fn address(&self) -> SocketAddr {
+        self.listener.address()
+    }
+
+    /// Where the admin listener is.
+    pub fn admin_address(&self) -> SocketAddr {
+        self.admin_address
+    }
+
+    /// The token for staff commands.
+    pub fn admin_token(&self) -> &secrecy::SecretString {
+        &self.app.admin_token
+    }
+
+    pub(crate) fn app(&self) -> &App {
+        &self.app
+    }
+
+    /// The store, for tests that look into it.
+    pub fn store(&self) -> &Store {
+        &self.app.store
+    }
+
+    /// Stops: takes nothing new, lets running calls end, puts what is left on the books, closes the database.
+    pub async fn stop(mut self) {
+        self.app.begin_stop();
+        self.listener.drain().await;
+        let ended = tokio::time::timeout(self.drain, self.app.tasks.calls_ended()).await;
+        if ended.is_err() {
+            tracing::warn!(
+                "calls were still running at the end of the drain time; they are not charged"
+            );
+        }
+        self.listener.stop().await;
+        self.stop.cancel();
+        self.app.tasks.control_ended().await;
+        let store = self.app.store.clone();
+        open::remove_admin_file(&self.app);
+        drop(self.app);
+        if self.writer.await.is_err() {
+            tracing::error!("the metering writer ended by a panic");
+        }
+        store.close().await;
+    }
+}

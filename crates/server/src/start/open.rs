@@ -1,0 +1,157 @@
+//! Opening: the store, the vault, the catalogue and the books, each checked before anything is served.
+
+use std::collections::HashSet;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use domain::id::NodeId;
+use secrecy::{ExposeSecret, SecretString};
+use store::metering::{self, MeterOptions};
+use store::{Access, OpenOptions, Store, StoreError};
+
+use super::{StartError, admin_file};
+use crate::app::{App, Parts, Shared};
+use crate::clock::{Clock, Random};
+use crate::config::Config;
+use crate::keyfile;
+use crate::sealing::{Keyring, MasterKey};
+use crate::tasks::Tasks;
+use crate::vault::Vault;
+use crate::{metrics, targets};
+
+/// What starting leaves for the background work.
+pub(super) struct Opened {
+    pub(super) shared: Arc<Shared>,
+    pub(super) node: NodeId,
+    pub(super) writer: tokio::task::JoinHandle<()>,
+}
+
+pub(super) async fn store(config: &Config, access: Access) -> Result<Store, StoreError> {
+    let mut options = OpenOptions::new(config.database.url.expose_secret());
+    options.access = access;
+    options.connections_max = config.database.connections_max;
+    options.allow_unsafe = config.database.allow_unsafe_durability;
+    Store::open(&options).await
+}
+
+/// The path of the embedded database.
+pub(super) fn embedded_path(config: &Config) -> Option<PathBuf> {
+    config.database.url.expose_secret().strip_prefix("sqlite:").map(PathBuf::from)
+}
+
+/// Where the embedded default keeps its master keys; none when they are configured.
+pub(super) fn key_file(config: &Config) -> Option<PathBuf> {
+    if !config.secrets.master_keys.is_empty() {
+        return None;
+    }
+    let database = embedded_path(config)?;
+    let folder = database.parent().map(Path::to_path_buf).unwrap_or_default();
+    Some(folder.join(&config.secrets.key_file))
+}
+
+pub(super) fn keyring(config: &Config, random: &Random) -> Result<Keyring, StartError> {
+    if let Some(path) = key_file(config) {
+        return Ok(keyfile::load(&path, random)?);
+    }
+    let keys = config.secrets.master_keys.iter().map(|key| MasterKey::parse(key.expose_secret()));
+    let keys: Result<Vec<_>, String> = keys.collect();
+    keys.ok().and_then(Keyring::new).ok_or_else(|| StartError::Configuration(config.problems()))
+}
+
+/// Opens everything and starts the writer.
+pub(super) async fn service(
+    config: Config,
+    clock: Clock,
+    random: Random,
+) -> Result<Opened, StartError> {
+    let problems = super::problems(&config);
+    if !problems.is_empty() {
+        return Err(StartError::Configuration(problems));
+    }
+    let catalog = targets::catalogue(&config).map_err(StartError::Configuration)?;
+    let targets = targets::targets(&config.platforms).map_err(StartError::Configuration)?;
+    let store = store(&config, Access::ReadWrite).await?;
+    if config.database.migrate_at_start {
+        store.migrate().await?;
+    }
+    if let Some(time) = store.database_time().await? {
+        clock.follow(time);
+    }
+    let keyring = keyring(&config, &random)?;
+    let vault = Vault::open(store.clone(), keyring, random.clone(), clock.clone()).await?;
+    let fresh = NodeId::new(clock.now(), random.bytes());
+    let node = config.metering.node.parse().unwrap_or(fresh);
+    let recovery = metering::recover(&store, node, clock.now()).await?;
+    if recovery.refunded > 0 {
+        tracing::warn!(calls = recovery.refunded, "calls of an earlier run were given back");
+    }
+    let (meter, writer) = metering::start(&store, meter_options(&config, node, recovery.epoch));
+    let writer = spawn_writer(writer);
+    let verified = store::routes::list_verified(&store).await?;
+    let verified: HashSet<_> =
+        verified.into_iter().map(|route| (route.platform, route.route)).collect();
+    let parts = Parts {
+        key_file: key_file(&config),
+        admin_token: admin_token(&config, &random),
+        tasks: Tasks::on_this_runtime(),
+        store,
+        meter,
+        catalog,
+        clock,
+        random,
+        vault,
+        targets,
+        verified,
+        config,
+    };
+    Ok(Opened { shared: Arc::new(Shared::new(parts)), node, writer })
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the writer outlives every tracked task: it is waited for last"
+)]
+fn spawn_writer(writer: metering::Writer) -> tokio::task::JoinHandle<()> {
+    tokio::spawn(writer.run())
+}
+
+fn meter_options(config: &Config, node: NodeId, epoch: i64) -> MeterOptions {
+    let mut options = MeterOptions::new(node, epoch);
+    options.batch_max = config.metering.batch_max;
+    options.queue_max = config.metering.queue_max;
+    options.on_batch = Arc::new(metrics::batch_committed);
+    options
+}
+
+fn admin_token(config: &Config, random: &Random) -> SecretString {
+    if !config.admin.token.expose_secret().is_empty() {
+        return config.admin.token.clone();
+    }
+    SecretString::from(hex::encode(random.bytes::<32>()))
+}
+
+/// Leaves the admin address and token beside an embedded database, for this machine's own staff commands.
+pub(super) fn leave_admin_file(app: &App, address: SocketAddr) -> Result<(), StartError> {
+    let Some(path) = embedded_path(&app.config).map(|path| admin_file(&path)) else {
+        return Ok(());
+    };
+    let text = format!("{address}\n{}\n", app.admin_token.expose_secret());
+    std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&path)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|source| StartError::Token { path, source })
+}
+
+pub(super) fn remove_admin_file(app: &App) {
+    if let Some(path) = embedded_path(&app.config).map(|path| admin_file(&path)) {
+        // A file that stays behind is overwritten at the next start.
+        drop(std::fs::remove_file(path));
+    }
+}

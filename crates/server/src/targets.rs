@@ -1,0 +1,100 @@
+//! The configured platforms as the client speaks to them, and the catalogue that goes with them.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+
+use catalog::Catalog;
+use clients::platform::{
+    ClientAuthentication, OauthSettings, SigningSettings, Target, TargetSettings, Timeouts,
+    VerifySettings,
+};
+use domain::platform::Platform;
+use secrecy::ExposeSecret;
+use zeroize::Zeroizing;
+
+use crate::config::platforms::{NamedValue, PlatformSection, PlatformsSection};
+use crate::config::{Config, Problem};
+
+/// The platforms that are offered, or everything that is wrong with their sections.
+pub(crate) fn targets(
+    platforms: &PlatformsSection,
+) -> Result<HashMap<Platform, Target>, Vec<Problem>> {
+    let mut targets = HashMap::new();
+    let mut problems = Vec::new();
+    for platform in Platform::ALL {
+        let section = platforms.of(*platform);
+        if !section.is_offered() {
+            continue;
+        }
+        match Target::new(&settings(*platform, section)) {
+            Ok(target) => drop(targets.insert(*platform, target)),
+            Err(found) => problems.extend(found.into_iter().map(|problem| {
+                Problem::new(format!("platforms.{platform}.{}", problem.key), problem.message)
+            })),
+        }
+    }
+    if problems.is_empty() { Ok(targets) } else { Err(problems) }
+}
+
+fn settings(platform: Platform, section: &PlatformSection) -> TargetSettings {
+    let pair = |named: &NamedValue| (named.name.clone(), named.value.clone());
+    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let milliseconds = Duration::from_millis;
+    let signing = &section.signing;
+    let oauth = &section.oauth;
+    let verify = &section.verify_route;
+    TargetSettings {
+        platform,
+        base_url: section.base_url.clone(),
+        path_prefix: section.path_prefix.clone(),
+        headers: section.headers.iter().map(pair).collect(),
+        version_header: Some(pair(&section.version_header)).filter(|(name, _)| !name.is_empty()),
+        signing: (signing.scheme != "none").then(|| SigningSettings {
+            scheme: signing.scheme.clone(),
+            key: Zeroizing::new(signing.key.expose_secret().to_owned()),
+            client_id: signing.client_id.clone(),
+            client_version: signing.client_version.clone(),
+        }),
+        envelope: section.envelope,
+        user_agent: section.user_agent.clone(),
+        verify: VerifySettings {
+            path: verify.path.clone(),
+            id_pointer: some(&verify.id_pointer),
+            equals_field: some(&verify.equals_field),
+            accepted_statuses: verify.accepted_statuses.clone(),
+        },
+        oauth: (!oauth.token_url.is_empty()).then(|| OauthSettings {
+            token_url: oauth.token_url.clone(),
+            client_id: oauth.client_id.clone(),
+            client_secret: Zeroizing::new(oauth.client_secret.expose_secret().to_owned()),
+            authentication: ClientAuthentication::Post,
+        }),
+        timeouts: Timeouts {
+            connect: milliseconds(section.timeouts.connect_ms),
+            tls: milliseconds(section.timeouts.tls_ms),
+            first_byte: milliseconds(section.timeouts.first_byte_ms),
+            between_bytes: milliseconds(section.timeouts.between_bytes_ms),
+        },
+        ca_file: (!section.ca_file.as_os_str().is_empty()).then(|| section.ca_file.clone()),
+    }
+}
+
+/// The built-in catalogue with the operator's extra files.
+pub(crate) fn catalogue(config: &Config) -> Result<Catalog, Vec<Problem>> {
+    let key = |platform: Platform| format!("platforms.{platform}.catalog");
+    let mut catalog = Catalog::built_in()
+        .map_err(|error| vec![Problem::new("the built-in catalogue", error.to_string())])?;
+    for platform in Platform::ALL {
+        let path: &Path = &config.platforms.of(*platform).catalog;
+        if path.as_os_str().is_empty() {
+            continue;
+        }
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| vec![Problem::new(key(*platform), error.to_string())])?;
+        catalog = catalog
+            .with_extra(*platform, &text)
+            .map_err(|error| vec![Problem::new(key(*platform), error.to_string())])?;
+    }
+    Ok(catalog)
+}

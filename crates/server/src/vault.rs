@@ -1,0 +1,222 @@
+//! The vault: data keys by customer, unwrapped once and kept in memory, and what is sealed with them.
+
+use catalog::AuthValues;
+use clients::platform::Credentials;
+use domain::account::CreatorId;
+use domain::id::{CustomerId, DataKeyId};
+use domain::platform::Platform;
+use domain::time::Timestamp;
+use store::Store;
+use store::data_keys;
+
+use crate::clock::{Clock, Random};
+use crate::error::ApiError;
+use crate::sealing::{DataKey, Keyring, Unsealable};
+
+const KEYS_MAX: usize = 100_000;
+/// What every master key seals once, to be recognized at the next start.
+const CANARY: &[u8] = b"creator-gateway master key";
+const CANARY_PLACE: &str = "v1|canary";
+
+/// Master keys in force, and the data keys that were used lately.
+pub(crate) struct Vault {
+    keyring: parking_lot::RwLock<Keyring>,
+    open: quick_cache::sync::Cache<DataKeyId, DataKey>,
+    store: Store,
+    random: Random,
+    clock: Clock,
+}
+
+/// Why the vault cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum VaultError {
+    /// The database does not answer.
+    #[error("the vault cannot be read")]
+    Store(#[from] store::StoreError),
+    /// The master key is another one than before.
+    #[error("the master key `{0}` is not the one that this database was sealed with")]
+    WrongKey(String),
+    /// Data keys are wrapped by a master key that is not configured.
+    #[error("{count} data keys are wrapped by the master key `{id}`, which is not configured")]
+    MissingKey {
+        /// The missing key.
+        id: String,
+        /// How many data keys need it.
+        count: i64,
+    },
+    /// Something could not be sealed or opened.
+    #[error("a data key cannot be opened")]
+    Sealing,
+}
+
+impl Vault {
+    /// Opens the vault: every configured key must be the one it was, and none in use may be missing.
+    pub(crate) async fn open(
+        store: Store,
+        keyring: Keyring,
+        random: Random,
+        clock: Clock,
+    ) -> Result<Self, VaultError> {
+        let vault = Self {
+            keyring: parking_lot::RwLock::new(keyring),
+            open: quick_cache::sync::Cache::new(KEYS_MAX),
+            store,
+            random,
+            clock,
+        };
+        vault.check().await?;
+        Ok(vault)
+    }
+
+    async fn check(&self) -> Result<(), VaultError> {
+        let keyring = self.keyring.read().clone();
+        for key in keyring.keys() {
+            match data_keys::canary(&self.store, key.id()).await? {
+                Some(sealed) => {
+                    let opened = key.open(&sealed, CANARY_PLACE);
+                    if opened.is_none_or(|text| text.as_slice() != CANARY) {
+                        return Err(VaultError::WrongKey(key.id().to_owned()));
+                    }
+                }
+                None => {
+                    let sealed = key.seal(CANARY, CANARY_PLACE, &self.random);
+                    let sealed = sealed.ok_or(VaultError::Sealing)?;
+                    let now = self.clock.now();
+                    data_keys::create_canary(&self.store, key.id(), &sealed, now).await?;
+                }
+            }
+        }
+        for (id, count) in data_keys::count_by_master_key(&self.store).await? {
+            if keyring.keys().all(|key| key.id() != id) {
+                return Err(VaultError::MissingKey { id, count });
+            }
+        }
+        Ok(())
+    }
+
+    /// The data key that seals for this customer, made now if there is none.
+    async fn current(&self, customer: CustomerId) -> Result<(DataKeyId, DataKey), ApiError> {
+        let record = match data_keys::current(&self.store, customer).await? {
+            Some(record) => record,
+            None => {
+                let fresh = self.new_record(customer, self.clock.now()).ok_or_else(unsealable)?;
+                data_keys::create_first(&self.store, &fresh).await?
+            }
+        };
+        let key = self.unwrap(&record).map_err(|_| unsealable())?;
+        self.open.insert(record.id, key.clone());
+        Ok((record.id, key))
+    }
+
+    fn new_record(&self, customer: CustomerId, now: Timestamp) -> Option<data_keys::DataKey> {
+        let keyring = self.keyring.read();
+        let (_, wrapped, master_key) = keyring.new_data_key(&customer.to_string(), &self.random)?;
+        Some(data_keys::DataKey {
+            id: DataKeyId::new(now, self.random.bytes()),
+            customer,
+            wrapped,
+            master_key,
+            created_at: now,
+        })
+    }
+
+    /// The data key with this id, to open what it sealed.
+    pub(crate) async fn find(&self, id: DataKeyId) -> Result<DataKey, ApiError> {
+        if let Some(key) = self.open.get(&id) {
+            return Ok(key);
+        }
+        let record = data_keys::find(&self.store, id).await?.ok_or(ApiError::CredentialError)?;
+        let key = self.unwrap(&record).map_err(|_| ApiError::CredentialError)?;
+        self.open.insert(id, key.clone());
+        Ok(key)
+    }
+
+    fn unwrap(&self, record: &data_keys::DataKey) -> Result<DataKey, Unsealable> {
+        let customer = record.customer.to_string();
+        self.keyring.read().unwrap(&record.wrapped, &record.master_key, &customer)
+    }
+
+    /// Seals an account's credentials for their place.
+    pub(crate) async fn seal_credentials(
+        &self,
+        customer: CustomerId,
+        platform: Platform,
+        creator: &CreatorId,
+        auth: &AuthValues,
+    ) -> Result<store::accounts::Credentials, ApiError> {
+        let (data_key, key) = self.current(customer).await?;
+        let place = credentials_place(customer, platform, creator);
+        let plain = credentials(auth).to_json();
+        let sealed = key.seal(&plain, &place, &self.random).ok_or_else(unsealable)?;
+        let expires_at = auth.get("expires_at").and_then(|text| text.parse::<i64>().ok());
+        let scopes = auth.get("scopes");
+        Ok(store::accounts::Credentials {
+            sealed,
+            data_key,
+            scopes: scopes.map(|text| text.split_whitespace().map(str::to_owned).collect()),
+            token_expires_at: expires_at.map(|s| Timestamp::from_unix_micros(0).plus_seconds(s)),
+        })
+    }
+
+    /// Puts a new master key in front: it wraps from now on.
+    pub(crate) fn prefer(&self, keyring: Keyring) {
+        *self.keyring.write() = keyring;
+    }
+
+    /// The keys in force.
+    pub(crate) fn keyring(&self) -> Keyring {
+        self.keyring.read().clone()
+    }
+
+    /// Wraps every data key again under the current master key, in steps; tells how many it was.
+    pub(crate) async fn rewrap_all(&self) -> Result<u64, VaultError> {
+        const STEP: i64 = 500;
+        self.check().await?;
+        let mut rewrapped = 0;
+        loop {
+            let current = self.keyring.read().current().map(|key| key.id().to_owned());
+            let current = current.ok_or(VaultError::Sealing)?;
+            let step = data_keys::list_under_others(&self.store, &current, STEP).await?;
+            if step.is_empty() {
+                return Ok(rewrapped);
+            }
+            for record in step {
+                let from = record.master_key.clone();
+                let fresh = self.rewrapped(record).ok_or(VaultError::Sealing)?;
+                if data_keys::rewrap(&self.store, &from, &fresh).await? {
+                    rewrapped += 1;
+                }
+            }
+        }
+    }
+
+    fn rewrapped(&self, record: data_keys::DataKey) -> Option<data_keys::DataKey> {
+        let key = self.unwrap(&record).ok()?;
+        let keyring = self.keyring.read();
+        let (wrapped, master_key) =
+            keyring.wrap(&key, &record.customer.to_string(), &self.random)?;
+        Some(data_keys::DataKey { wrapped, master_key, ..record })
+    }
+}
+
+/// Checked `auth` fields as the platform's client takes them.
+pub(crate) fn credentials(auth: &AuthValues) -> Credentials {
+    let mut credentials = Credentials::default();
+    for (field, value) in auth {
+        credentials.set(field, value.clone());
+    }
+    credentials
+}
+
+/// The place that an account's credentials are sealed for.
+pub(crate) fn credentials_place(
+    customer: CustomerId,
+    platform: Platform,
+    creator: &CreatorId,
+) -> String {
+    format!("v1|{customer}|{platform}|{}|credentials", creator.as_str())
+}
+
+fn unsealable() -> ApiError {
+    ApiError::Internal("a data key could not be made or opened".to_owned())
+}
