@@ -1,1 +1,106 @@
-//! Placeholder.
+//! Which native routes exist on each platform, what they cost and what they need.
+//!
+//! Pure: the routes are data, built in from `data/platform_*.toml`, and an operator may add files of the same
+//! shape. This crate reads no file and opens no connection; it answers questions about methods, paths, queries,
+//! bodies and credentials.
+
+mod auth_fields;
+mod body_rules;
+mod file;
+mod matcher;
+pub mod openapi_import;
+mod platform;
+mod route;
+pub mod shorthand;
+mod template;
+
+use domain::platform::Platform;
+
+pub use auth_fields::{AuthField, AuthKind, AuthValues};
+pub use body_rules::BodyRule;
+pub use platform::{Match, PlatformCatalog};
+pub use route::{QueryParameter, Route, RouteKind};
+pub use shorthand::Shorthand;
+
+/// The catalogues of all platforms.
+#[derive(Debug, Clone)]
+pub struct Catalog {
+    alpha: PlatformCatalog,
+    beta: PlatformCatalog,
+    gamma: PlatformCatalog,
+    delta: PlatformCatalog,
+}
+
+/// What an operator handed over cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CatalogError {
+    /// A catalogue file.
+    #[error("the catalogue of {platform}: {problem}")]
+    File {
+        /// Whose catalogue it is.
+        platform: Platform,
+        /// Which entry or line is wrong, and how.
+        problem: String,
+    },
+    /// An OpenAPI document.
+    #[error("the OpenAPI document: {0}")]
+    Document(String),
+}
+
+/// Why a field that a caller sent is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldProblem {
+    /// Where it is: `body`, `query` or `path`, then names and indexes inwards.
+    pub location: Vec<String>,
+    /// What is wrong with it, for people. Never holds the value.
+    pub message: String,
+    /// A stable word for programs, such as `missing`.
+    pub kind: &'static str,
+}
+
+impl Catalog {
+    /// The built-in catalogue. It was checked when it was built: a test proves that this does not fail.
+    pub fn built_in() -> Result<Self, CatalogError> {
+        Ok(Self {
+            alpha: built_in(Platform::Alpha)?,
+            beta: built_in(Platform::Beta)?,
+            gamma: built_in(Platform::Gamma)?,
+            delta: built_in(Platform::Delta)?,
+        })
+    }
+
+    /// Adds an operator's catalogue file. An entry for the same method and paths (whatever its parameters are
+    /// called) replaces the one before; an auth field of the same name does too; others come after.
+    pub fn with_extra(mut self, platform: Platform, toml: &str) -> Result<Self, CatalogError> {
+        let file = file::parse(toml).map_err(|problem| CatalogError::File { platform, problem })?;
+        let place = match platform {
+            Platform::Alpha => &mut self.alpha,
+            Platform::Beta => &mut self.beta,
+            Platform::Gamma => &mut self.gamma,
+            Platform::Delta => &mut self.delta,
+        };
+        *place = place.clone().with(file)?;
+        Ok(self)
+    }
+
+    /// The catalogue of one platform.
+    pub const fn platform(&self, platform: Platform) -> &PlatformCatalog {
+        match platform {
+            Platform::Alpha => &self.alpha,
+            Platform::Beta => &self.beta,
+            Platform::Gamma => &self.gamma,
+            Platform::Delta => &self.delta,
+        }
+    }
+}
+
+fn built_in(platform: Platform) -> Result<PlatformCatalog, CatalogError> {
+    let text = match platform {
+        Platform::Alpha => include_str!("../data/platform_alpha.toml"),
+        Platform::Beta => include_str!("../data/platform_beta.toml"),
+        Platform::Gamma => include_str!("../data/platform_gamma.toml"),
+        Platform::Delta => include_str!("../data/platform_delta.toml"),
+    };
+    let file = file::parse(text).map_err(|problem| CatalogError::File { platform, problem })?;
+    PlatformCatalog::new(platform, file)
+}

@@ -1,0 +1,415 @@
+//! Catalogue files: their shape in TOML, read and written.
+//!
+//! A file has `[[routes]]` and `[[auth_fields]]`. Keys that are not known are refused, so that a misspelt one
+//! does not silently do nothing. Customers never send these files: operators do.
+
+use std::fmt::Write as _;
+
+use domain::method::Method;
+use serde::Deserialize;
+
+use crate::auth_fields::AuthField;
+use crate::body_rules::BodyRule;
+use crate::route::{QueryParameter, Route, RouteKind};
+use crate::shorthand::Shorthand;
+use crate::template::{Segment, Template};
+
+/// The longest text of an entry, in bytes.
+const TEXT_BYTES_MAX: usize = 4096;
+
+/// A file as it was read, each entry checked by itself.
+#[derive(Debug, Clone)]
+pub(crate) struct CatalogFile {
+    pub(crate) auth_fields: Vec<AuthField>,
+    pub(crate) routes: Vec<Route>,
+}
+
+/// Reads a file. The error says which entry or line is wrong, and how.
+pub(crate) fn parse(text: &str) -> Result<CatalogFile, String> {
+    let file: FileText = toml::from_str(text).map_err(|error| error.to_string())?;
+    let routes = file.routes.into_iter().map(RouteText::check).collect::<Result<_, _>>()?;
+    Ok(CatalogFile { auth_fields: file.auth_fields, routes })
+}
+
+/// Writes a file that reads back as the same fields and routes.
+pub(crate) fn write<'a>(
+    auth_fields: &[AuthField],
+    routes: impl Iterator<Item = &'a Route>,
+) -> String {
+    let mut text = String::new();
+    for field in auth_fields {
+        text.push_str("[[auth_fields]]\n");
+        line(&mut text, "name", &quoted(&field.name));
+        line(&mut text, "kind", &quoted(field.kind.as_str()));
+        line(&mut text, "required", &field.required.to_string());
+        line(&mut text, "secret", &field.secret.to_string());
+        line(&mut text, "bytes_max", &field.bytes_max.to_string());
+        line(&mut text, "description", &quoted(&field.description));
+        text.push('\n');
+    }
+    for route in routes {
+        write_route(&mut text, route);
+        text.push('\n');
+    }
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    text
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileText {
+    #[serde(default)]
+    auth_fields: Vec<AuthField>,
+    #[serde(default)]
+    routes: Vec<RouteText>,
+}
+
+/// One `[[routes]]` entry.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RouteText {
+    /// `GET`, `POST`, `PUT`, `PATCH` or `DELETE`.
+    method: Method,
+    /// The path after `/native/`, such as `chats/{chat_id}/messages`; `{name*}` spans several segments.
+    template: String,
+    /// `upload` or `internal`; neither: a native route.
+    kind: Option<KindText>,
+    #[serde(default)]
+    group: String,
+    /// One line for a reader of the reference.
+    #[serde(default)]
+    description: String,
+    /// What else a caller should know.
+    #[serde(default)]
+    notes: String,
+    /// OAuth scopes, all of which are needed.
+    #[serde(default)]
+    scopes: Vec<String>,
+    /// Whether it was probed and answered 200.
+    #[serde(default)]
+    verified: bool,
+    /// Whether it carries bank, tax or login details.
+    #[serde(default)]
+    sensitive: bool,
+    /// Where a shorthand leads.
+    shorthand: Option<ShorthandText>,
+    /// The documented query parameters.
+    #[serde(default)]
+    query: Vec<QueryText>,
+    /// Query parameters added when the caller does not give them.
+    #[serde(default)]
+    default_query: Vec<PairText>,
+    /// Checks of the body before the call costs anything.
+    #[serde(default)]
+    body_rules: Vec<BodyRule>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum KindText {
+    Upload,
+    Internal,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ShorthandText {
+    target: String,
+    #[serde(default)]
+    fills: Vec<PairText>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct QueryText {
+    name: String,
+    #[serde(default)]
+    required: bool,
+    #[serde(default)]
+    description: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PairText {
+    name: String,
+    value: String,
+}
+
+impl RouteText {
+    fn check(self) -> Result<Route, String> {
+        let entry = format!("{} {}", self.method, self.template);
+        let in_entry = |problem: String| format!("{entry}: {problem}");
+        let parsed = Template::parse(&self.template).map_err(in_entry)?;
+        let kind = self.kind(&parsed).map_err(in_entry)?;
+        for text in [&self.group, &self.description, &self.notes] {
+            if text.len() > TEXT_BYTES_MAX {
+                return Err(in_entry(format!("a text is longer than {TEXT_BYTES_MAX} bytes")));
+            }
+        }
+        if self.scopes.iter().any(|scope| scope.is_empty() || scope.contains(char::is_whitespace)) {
+            return Err(in_entry("a scope is one word".to_owned()));
+        }
+        let template = parsed.readable();
+        Ok(Route {
+            name: format!("{} {template}", self.method),
+            method: self.method,
+            template,
+            group: self.group,
+            scopes: self.scopes,
+            notes: self.notes,
+            description: self.description,
+            verified: self.verified,
+            sensitive: self.sensitive,
+            kind,
+            default_query: pairs(self.default_query),
+            query_parameters: self.query.into_iter().map(QueryText::into_parameter).collect(),
+            body_rules: self.body_rules,
+            parsed,
+        })
+    }
+
+    fn kind(&self, template: &Template) -> Result<RouteKind, String> {
+        let Some(shorthand) = &self.shorthand else {
+            return Ok(match self.kind {
+                None => RouteKind::Native,
+                Some(KindText::Upload) => RouteKind::Upload,
+                Some(KindText::Internal) => RouteKind::Internal,
+            });
+        };
+        if self.kind.is_some() || self.method != Method::Get {
+            return Err("a shorthand is for GET and has no other kind".to_owned());
+        }
+        if template.names().next().is_some() {
+            return Err("the path of a shorthand has no parameters".to_owned());
+        }
+        let target = Template::parse(&shorthand.target)?;
+        if target.segments.iter().any(|segment| matches!(segment, Segment::Rest(_)))
+            || target.names().any(|name| name != "id")
+        {
+            return Err("the target of a shorthand has no parameter but {id}".to_owned());
+        }
+        let fills = &shorthand.fills;
+        let fills = fills.iter().map(|pair| (pair.name.clone(), pair.value.clone())).collect();
+        Ok(RouteKind::Shorthand(Shorthand { target: shorthand.target.clone(), fills }))
+    }
+}
+
+impl QueryText {
+    fn into_parameter(self) -> QueryParameter {
+        QueryParameter { name: self.name, required: self.required, description: self.description }
+    }
+}
+
+fn pairs(texts: Vec<PairText>) -> Vec<(String, String)> {
+    texts.into_iter().map(|pair| (pair.name, pair.value)).collect()
+}
+
+fn write_route(text: &mut String, route: &Route) {
+    text.push_str("[[routes]]\n");
+    line(text, "method", &quoted(route.method.as_str()));
+    line(text, "template", &quoted(&route.parsed.as_in_file()));
+    match &route.kind {
+        RouteKind::Native => {}
+        RouteKind::Upload => line(text, "kind", "\"upload\""),
+        RouteKind::Internal => line(text, "kind", "\"internal\""),
+        RouteKind::Shorthand(shorthand) => {
+            let target = quoted(&shorthand.target);
+            let fills = pairs_text(&shorthand.fills);
+            line(text, "shorthand", &format!("{{ target = {target}, fills = {fills} }}"));
+        }
+    }
+    for (key, value) in
+        [("group", &route.group), ("description", &route.description), ("notes", &route.notes)]
+    {
+        if !value.is_empty() {
+            line(text, key, &quoted(value));
+        }
+    }
+    if !route.scopes.is_empty() {
+        let scopes: Vec<String> = route.scopes.iter().map(|scope| quoted(scope)).collect();
+        line(text, "scopes", &format!("[{}]", scopes.join(", ")));
+    }
+    for (key, value) in [("verified", route.verified), ("sensitive", route.sensitive)] {
+        if value {
+            line(text, key, "true");
+        }
+    }
+    if !route.query_parameters.is_empty() {
+        let parameters: Vec<String> = route.query_parameters.iter().map(query_text).collect();
+        line(text, "query", &format!("[\n{}]", parameters.concat()));
+    }
+    if !route.default_query.is_empty() {
+        line(text, "default_query", &pairs_text(&route.default_query));
+    }
+    if !route.body_rules.is_empty() {
+        let rules: Vec<String> = route.body_rules.iter().map(rule_text).collect();
+        line(text, "body_rules", &format!("[{}]", rules.join(", ")));
+    }
+}
+
+fn line(text: &mut String, key: &str, value: &str) {
+    // Writing into a String cannot fail.
+    let _infallible = writeln!(text, "{key} = {value}");
+}
+
+fn pairs_text(pairs: &[(String, String)]) -> String {
+    let tables: Vec<String> = pairs
+        .iter()
+        .map(|(name, value)| format!("{{ name = {}, value = {} }}", quoted(name), quoted(value)))
+        .collect();
+    format!("[{}]", tables.join(", "))
+}
+
+fn query_text(parameter: &QueryParameter) -> String {
+    format!(
+        "    {{ name = {}, required = {}, description = {} }},\n",
+        quoted(&parameter.name),
+        parameter.required,
+        quoted(&parameter.description)
+    )
+}
+
+fn rule_text(rule: &BodyRule) -> String {
+    let limit = |kind: &str, field: &str, least: (i64, &str)| {
+        let (minimum, unit) = least;
+        let (field, unit) = (quoted(field), quoted(unit));
+        format!("{{ kind = \"{kind}\", field = {field}, minimum = {minimum}, unit = {unit} }}")
+    };
+    match rule {
+        BodyRule::AbsentAnywhere { field } => {
+            format!("{{ kind = \"absent_anywhere\", field = {} }}", quoted(field))
+        }
+        BodyRule::AtLeast { field, minimum, unit } => limit("at_least", field, (*minimum, unit)),
+        BodyRule::ZeroOrAtLeast { field, minimum, unit } => {
+            limit("zero_or_at_least", field, (*minimum, unit))
+        }
+        BodyRule::FlagRequires { list, field, flag, requires } => format!(
+            "{{ kind = \"flag_requires\", list = {}, field = {}, flag = {flag}, requires = {} }}",
+            quoted(list),
+            quoted(field),
+            quoted(requires)
+        ),
+    }
+}
+
+/// A TOML basic string.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            '\r' => quoted.push_str("\\r"),
+            control if control.is_control() => {
+                let _infallible = write!(quoted, "\\u{:04X}", u32::from(control));
+            }
+            other => quoted.push(other),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(text: &str) -> String {
+        parse(text).unwrap_err()
+    }
+
+    #[test]
+    fn a_misspelt_key_is_refused_wherever_it_stands() {
+        let entry = "[[routes]]\nmethod = \"GET\"\ntemplate = \"me\"\n";
+        for line in [
+            "scope = [\"a\"]",
+            "shorthand = { target = \"user\", fill = [] }",
+            "query = [{ name = \"limit\", needed = true }]",
+            "default_query = [{ name = \"limit\", value = \"5\", unit = \"\" }]",
+            "body_rules = [{ kind = \"absent_anywhere\", field = \"a\", depth = 1 }]",
+            "body_rules = [{ kind = \"unheard_of\", field = \"a\" }]",
+        ] {
+            assert!(parse(&format!("{entry}{line}\n")).is_err(), "{line}");
+        }
+        assert!(parse("[[route]]\n").is_err());
+    }
+
+    #[test]
+    fn the_problem_names_the_entry() {
+        let text = "[[routes]]\nmethod = \"POST\"\ntemplate = \"a//b\"\n";
+
+        assert_eq!(problem(text), "POST a//b: a segment is empty");
+    }
+
+    #[test]
+    fn a_shorthand_is_for_get_and_has_one_known_parameter() {
+        let entry = |method: &str, template: &str, target: &str| {
+            format!(
+                "[[routes]]\nmethod = {method:?}\ntemplate = {template:?}\nshorthand = {{ target = {target:?} }}\n"
+            )
+        };
+
+        assert!(parse(&entry("GET", "me", "user/{id}")).is_ok());
+        assert!(parse(&entry("POST", "me", "user/{id}")).is_err());
+        assert!(parse(&entry("GET", "me/{id}", "user/{id}")).is_err());
+        assert!(parse(&entry("GET", "me", "user/{other}")).is_err());
+        assert!(parse(&entry("GET", "me", "user/{id*}")).is_err());
+    }
+
+    #[test]
+    fn what_is_written_reads_back_the_same() {
+        let text = r#"
+            [[auth_fields]]
+            name = "token"
+            kind = "string_map"
+            required = false
+            secret = true
+            bytes_max = 9
+            description = "a \"quoted\" \\ text\u007F\u0000"
+
+            [[routes]]
+            method = "GET"
+            template = "a/{b*}"
+            group = "g\n[[routes]]"
+            description = "d\tü"
+            notes = "n"
+            scopes = ["read:a", "write:b"]
+            verified = true
+            sensitive = true
+            query = [{ name = "limit", required = true, description = "x" }, { name = "y" }]
+            default_query = [{ name = "limit", value = "50" }]
+            body_rules = [
+                { kind = "absent_anywhere", field = "a" },
+                { kind = "at_least", field = "b", minimum = -3, unit = "mills" },
+                { kind = "zero_or_at_least", field = "c", minimum = 3, unit = "cents" },
+                { kind = "flag_requires", list = "l", field = "f", flag = 4, requires = "m.t" },
+            ]
+
+            [[routes]]
+            method = "GET"
+            template = "reels"
+            shorthand = { target = "reels/{id}", fills = [{ name = "user_id", value = "{id}" }] }
+
+            [[routes]]
+            method = "POST"
+            template = "media/upload"
+            kind = "upload"
+
+            [[routes]]
+            method = "GET"
+            template = "groups"
+            kind = "internal"
+        "#;
+        let read = parse(text).unwrap();
+
+        let again = parse(&write(&read.auth_fields, read.routes.iter())).unwrap();
+
+        assert_eq!(again.routes, read.routes);
+        assert_eq!(again.auth_fields, read.auth_fields);
+    }
+}

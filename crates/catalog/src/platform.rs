@@ -1,0 +1,152 @@
+//! The catalogue of one platform.
+
+use std::collections::HashSet;
+
+use domain::method::Method;
+use domain::platform::Platform;
+use serde_json::{Map, Value};
+
+use crate::auth_fields::{self, AuthField, AuthValues};
+use crate::file::{self, CatalogFile};
+use crate::matcher::{self, Matcher};
+use crate::route::{Route, RouteKind};
+use crate::{CatalogError, FieldProblem};
+
+/// The routes and the `auth` fields of one platform.
+#[derive(Debug, Clone)]
+pub struct PlatformCatalog {
+    platform: Platform,
+    /// What customers see.
+    routes: Vec<Route>,
+    /// What only the gateway itself calls.
+    internal: Vec<Route>,
+    auth_fields: Vec<AuthField>,
+    matcher: Matcher,
+}
+
+/// A route that a path belongs to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Match<'a> {
+    /// The route.
+    pub route: &'a Route,
+    /// The template's parameters: name, and value as the caller sent it (still percent-encoded).
+    pub parameters: Vec<(&'a str, &'a str)>,
+}
+
+impl PlatformCatalog {
+    pub(crate) fn new(platform: Platform, file: CatalogFile) -> Result<Self, CatalogError> {
+        file.check().map_err(|problem| CatalogError::File { platform, problem })?;
+        let (internal, routes): (Vec<Route>, Vec<Route>) =
+            file.routes.into_iter().partition(|route| route.kind == RouteKind::Internal);
+        let matcher = Matcher::new(&routes);
+        Ok(Self { platform, routes, internal, auth_fields: file.auth_fields, matcher })
+    }
+
+    /// Adds a further file: entries for the same method and paths, and fields of the same name, are replaced.
+    pub(crate) fn with(self, file: CatalogFile) -> Result<Self, CatalogError> {
+        let platform = self.platform;
+        file.check().map_err(|problem| CatalogError::File { platform, problem })?;
+        let mut all = CatalogFile { auth_fields: self.auth_fields, routes: self.routes };
+        all.routes.extend(self.internal);
+        for route in file.routes {
+            match all.routes.iter_mut().find(|known| known.key() == route.key()) {
+                Some(known) => *known = route,
+                None => all.routes.push(route),
+            }
+        }
+        for field in file.auth_fields {
+            match all.auth_fields.iter_mut().find(|known| known.name == field.name) {
+                Some(known) => *known = field,
+                None => all.auth_fields.push(field),
+            }
+        }
+        Self::new(platform, all)
+    }
+
+    /// Whose catalogue it is.
+    pub const fn platform(&self) -> Platform {
+        self.platform
+    }
+
+    /// The routes that customers see, in file order: shorthands and the upload included.
+    pub fn routes(&self) -> &[Route] {
+        &self.routes
+    }
+
+    /// The route of a native call: a path after `/native/`, percent-encoded as the caller sent it and without
+    /// its query. Nothing when no entry is for it; the upload and internal entries are never found.
+    pub fn find<'a>(&'a self, method: Method, raw_path: &'a str) -> Option<Match<'a>> {
+        let route = self.routes.get(self.matcher.find(method, raw_path)?)?;
+        Some(Match { route, parameters: matcher::parameters(route, raw_path) })
+    }
+
+    /// The entry of the upload, on the platform that has one.
+    pub fn upload(&self) -> Option<&Route> {
+        self.routes.iter().find(|route| route.kind == RouteKind::Upload)
+    }
+
+    /// The entries that only the gateway itself calls.
+    pub fn internal_routes(&self) -> &[Route] {
+        &self.internal
+    }
+
+    /// The fields of `auth` that an account is connected with.
+    pub fn auth_fields(&self) -> &[AuthField] {
+        &self.auth_fields
+    }
+
+    /// Checks an `auth` object: unknown, missing, mistyped, too long, empty or with control characters. Every
+    /// problem is reported at once.
+    pub fn check_auth(&self, auth: &Map<String, Value>) -> Result<AuthValues, Vec<FieldProblem>> {
+        auth_fields::check(&self.auth_fields, auth)
+    }
+
+    /// The whole catalogue as a catalogue file.
+    pub fn to_toml(&self) -> String {
+        file::write(&self.auth_fields, self.routes.iter().chain(&self.internal))
+    }
+}
+
+impl CatalogFile {
+    /// Finds two entries for the same calls, or two fields of one name.
+    fn check(&self) -> Result<(), String> {
+        let mut keys = HashSet::new();
+        if let Some(route) = self.routes.iter().find(|route| !keys.insert(route.key())) {
+            return Err(format!("two entries are for {}", route.name));
+        }
+        let mut names = HashSet::new();
+        if let Some(field) = self.auth_fields.iter().find(|field| !names.insert(&field.name)) {
+            return Err(format!("two auth fields are called {}", field.name));
+        }
+        if self.routes.iter().filter(|route| route.kind == RouteKind::Upload).count() > 1 {
+            return Err("there is more than one upload".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// What tells routes apart: where they are looked for, the method, and which paths they match.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct RouteKey {
+    place: Place,
+    method: Method,
+    shape: String,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Place {
+    Native,
+    Upload,
+    Internal,
+}
+
+impl Route {
+    fn key(&self) -> RouteKey {
+        let place = match self.kind {
+            RouteKind::Native | RouteKind::Shorthand(_) => Place::Native,
+            RouteKind::Upload => Place::Upload,
+            RouteKind::Internal => Place::Internal,
+        };
+        RouteKey { place, method: self.method, shape: self.parsed.shape() }
+    }
+}
