@@ -21,7 +21,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _};
 use tempfile::TempDir;
 
 use crate::store::DatabaseKind;
-use crate::{OpenOptions, Store, migrations};
+use crate::{OpenOptions, Store, StoreError, migrations};
 
 /// The name of the variable with the url of a PostgreSQL server.
 pub const POSTGRES_URL: &str = "CREATOR_GATEWAY_TEST_POSTGRES";
@@ -87,26 +87,32 @@ pub async fn postgres() -> Option<TestStore> {
     })
 }
 
+/// Runs a statement that no function of the store would run; gives the number of rows it changed.
+pub async fn run_raw(store: &Store, sql: &'static str) -> Result<u64, StoreError> {
+    let mut tx = store.write().await?;
+    let changed = tx.execute(sql, &[]).await?;
+    tx.commit().await?;
+    Ok(changed)
+}
+
 impl TestStore {
     /// How the store was opened, for tests that open it themselves.
     pub fn options(&self) -> &OpenOptions {
         &self.options
     }
 
-    /// Forgets all that was in memory, as a crash does, and opens the database again. Every clone of the
-    /// store must be gone.
-    pub async fn reopen(&mut self) {
+    /// Closes the store. Every clone of it must be gone.
+    pub async fn shut(&mut self) {
         if let Some(store) = self.store.take() {
             store.close().await;
         }
-        self.store = Some(Store::open(&self.options).await.expect("the store opens again"));
     }
 
-    /// Runs a statement that no function of the store would run, to damage what checks must find.
-    pub async fn damage(&self, sql: &'static str) {
-        let mut tx = self.write().await.expect("a transaction begins");
-        tx.execute(sql, &[]).await.expect("the statement runs");
-        tx.commit().await.expect("the damage is done");
+    /// Forgets all that was in memory, as a crash does, and opens the database again. Every clone of the
+    /// store must be gone.
+    pub async fn reopen(&mut self) {
+        self.shut().await;
+        self.store = Some(Store::open(&self.options).await.expect("the store opens again"));
     }
 }
 

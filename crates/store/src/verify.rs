@@ -78,7 +78,7 @@ const RULES: &[Rule] = &[
         name: "every call belongs to a customer with a balance",
         figures: ["calls", "balances"],
         sql: "
-            select c.customer_id, count(*), 0 from calls c
+            select c.customer_id, count(*), cast(0 as bigint) from calls c
             left join customer_credits b on b.customer_id = c.customer_id
             where b.customer_id is null group by c.customer_id",
     },
@@ -97,8 +97,8 @@ const RULES: &[Rule] = &[
         name: "an Idempotency-Key is running exactly while its call is open",
         figures: ["running", "held"],
         sql: "
-            select i.call_id, case when i.answer_state = 'running' then 1 else 0 end,
-                   case when c.id is null then -1 when c.state = 'held' then 1 else 0 end
+            select i.call_id, cast(case when i.answer_state = 'running' then 1 else 0 end as bigint),
+                   cast(case when c.id is null then -1 when c.state = 'held' then 1 else 0 end as bigint)
             from idempotency i left join calls c on c.id = i.call_id
             where case when i.answer_state = 'running' then 1 else 0 end
                <> case when c.id is null then -1 when c.state = 'held' then 1 else 0 end",
@@ -107,8 +107,8 @@ const RULES: &[Rule] = &[
         name: "an answer is kept exactly when it is said to be",
         figures: ["stored", "answers"],
         sql: "
-            select call_id, case when answer_state = 'stored' then 1 else 0 end,
-                   case when answer is null then 0 else 1 end
+            select call_id, cast(case when answer_state = 'stored' then 1 else 0 end as bigint),
+                   cast(case when answer is null then 0 else 1 end as bigint)
             from idempotency
             where case when answer_state = 'stored' then 1 else 0 end
                <> case when answer is null then 0 else 1 end",

@@ -1,0 +1,211 @@
+//! Accounts: connecting once, limits of the plan, and changes that name the version they are based on.
+
+use domain::account::AccountState;
+use domain::platform::Platform;
+use store::accounts::{self, Connection, Count, Credentials, NewAccount};
+use store::testing;
+
+use crate::support::{Caller, NOON, creator, new_account, new_customer};
+
+#[tokio::test]
+async fn an_account_is_stored_with_its_sealed_credentials() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+        let mut new = new_account(caller.customer, "delta-1");
+        new.platform = Platform::Delta;
+        new.credentials.scopes = Some(vec!["read:chat".to_owned(), "write:chat".to_owned()]);
+        new.credentials.token_expires_at = Some(NOON.plus_seconds(3600));
+
+        let connected = accounts::connect(&store, &new).await.unwrap();
+
+        let Connection::Connected { created: true, state: AccountState::Active, version } =
+            connected
+        else {
+            panic!("{connected:?}");
+        };
+        let account =
+            accounts::find(&store, caller.customer, &new.creator_id).await.unwrap().unwrap();
+        assert_eq!((account.platform, account.version), (Platform::Delta, version));
+        assert_eq!(account.credentials, new.credentials);
+        assert_eq!((account.connected_at, account.verified_at), (NOON, Some(NOON)));
+        let listed = accounts::list(&store, caller.customer).await.unwrap();
+        assert_eq!(
+            listed.iter().map(|listed| listed.creator_id.as_str()).collect::<Vec<_>>(),
+            ["ada", "delta-1"]
+        );
+        assert_eq!(listed[1], account);
+    }
+}
+
+#[tokio::test]
+async fn connecting_again_replaces_the_credentials_and_the_version() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+        let mut again = new_account(caller.customer, "ada");
+        again.credentials.sealed = vec![9; 300];
+
+        let connected = accounts::connect(&store, &again).await.unwrap();
+
+        let Connection::Connected { created: false, state: AccountState::Active, version } =
+            connected
+        else {
+            panic!("{connected:?}");
+        };
+        assert!(version > caller.account_version);
+        let account =
+            accounts::find(&store, caller.customer, &caller.account).await.unwrap().unwrap();
+        assert_eq!(account.credentials.sealed, vec![9; 300]);
+    }
+}
+
+#[tokio::test]
+async fn a_creator_lives_on_one_platform() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+        let new = NewAccount { platform: Platform::Beta, ..new_account(caller.customer, "ada") };
+
+        let connected = accounts::connect(&store, &new).await.unwrap();
+
+        assert_eq!(connected, Connection::OtherPlatform(Platform::Alpha));
+        let account =
+            accounts::find(&store, caller.customer, &caller.account).await.unwrap().unwrap();
+        assert_eq!(account.platform, Platform::Alpha);
+    }
+}
+
+#[tokio::test]
+async fn two_customers_may_choose_the_same_id() {
+    for store in testing::stores().await {
+        let (one, other) = (Caller::with(&store, 0).await, Caller::with(&store, 0).await);
+
+        assert!(accounts::delete(&store, one.customer, &creator("ada")).await.unwrap());
+        assert!(!accounts::delete(&store, one.customer, &creator("ada")).await.unwrap());
+
+        assert_eq!(accounts::find(&store, one.customer, &creator("ada")).await.unwrap(), None);
+        assert!(accounts::find(&store, other.customer, &creator("ada")).await.unwrap().is_some());
+    }
+}
+
+#[tokio::test]
+async fn an_account_comes_back_with_a_version_it_never_had() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+        accounts::delete(&store, caller.customer, &caller.account).await.unwrap();
+        let later = NewAccount { at: NOON.plus_micros(1), ..new_account(caller.customer, "ada") };
+
+        let connected = accounts::connect(&store, &later).await.unwrap();
+
+        let Connection::Connected { version, .. } = connected else { panic!("{connected:?}") };
+        assert!(version > caller.account_version);
+    }
+}
+
+#[tokio::test]
+async fn connecting_at_once_never_exceeds_the_plan() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+        let mut tasks = tokio::task::JoinSet::new();
+        for number in 0..20 {
+            let shared = (*store).clone();
+            let name = format!("creator-{number}");
+            let new = NewAccount { active_max: Some(5), ..new_account(caller.customer, &name) };
+            tasks.spawn(async move { accounts::connect(&shared, &new).await.unwrap() });
+        }
+
+        let connected = tasks.join_all().await;
+
+        let active = |connection: &&Connection| {
+            matches!(connection, Connection::Connected { state: AccountState::Active, .. })
+        };
+        // One was connected before without a limit.
+        assert_eq!(connected.iter().filter(active).count(), 4);
+        let count = accounts::count(&store, caller.customer, Platform::Alpha).await.unwrap();
+        assert_eq!(count, Count { in_use: 5, inactive: 16 });
+        let none = accounts::count(&store, caller.customer, Platform::Beta).await.unwrap();
+        assert_eq!(none, Count { in_use: 0, inactive: 0 });
+    }
+}
+
+#[tokio::test]
+async fn an_account_in_use_keeps_its_place_and_an_inactive_one_waits_for_room() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+        let over = NewAccount { active_max: Some(1), ..new_account(caller.customer, "bob") };
+        let full = accounts::connect(&store, &over).await.unwrap();
+        let kept = NewAccount { active_max: Some(1), ..new_account(caller.customer, "ada") };
+
+        let again = accounts::connect(&store, &kept).await.unwrap();
+        accounts::delete(&store, caller.customer, &creator("ada")).await.unwrap();
+        let room = accounts::connect(&store, &over).await.unwrap();
+
+        let state = |connection| match connection {
+            Connection::Connected { state, .. } => state,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(state(full), AccountState::Inactive);
+        assert_eq!(state(again), AccountState::Active);
+        assert_eq!(state(room), AccountState::Active);
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_connected_for_a_stranger() {
+    for store in testing::stores().await {
+        let stranger = new_customer("nobody@example.com");
+
+        let connected = accounts::connect(&store, &new_account(stranger.id, "ada")).await.unwrap();
+
+        assert_eq!(connected, Connection::NoCustomer);
+    }
+}
+
+#[tokio::test]
+async fn a_change_based_on_an_older_version_is_refused() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+        let (customer, account, old) = (caller.customer, &caller.account, caller.account_version);
+        let state = AccountState::ReconnectNeeded;
+        let credentials =
+            Credentials { sealed: vec![7], ..new_account(customer, "ada").credentials };
+
+        let version = accounts::set_state(&store, customer, account, old, state).await.unwrap();
+        let late = accounts::replace_credentials(&store, customer, account, old, &credentials);
+
+        assert_eq!(late.await.unwrap(), None);
+        let version = version.unwrap();
+        let next = accounts::replace_credentials(&store, customer, account, version, &credentials);
+        assert_eq!(next.await.unwrap(), Some(version + 1));
+        assert_eq!(
+            accounts::set_state(&store, customer, account, version, state).await.unwrap(),
+            None
+        );
+        let stored = accounts::find(&store, customer, account).await.unwrap().unwrap();
+        assert_eq!((stored.state, stored.credentials.sealed), (state, vec![7]));
+    }
+}
+
+#[tokio::test]
+async fn one_node_at_a_time_refreshes_a_token() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+        let version = caller.account_version;
+        let account = (caller.customer, &caller.account, version);
+        let until = NOON.plus_seconds(30);
+
+        assert!(accounts::claim_refresh(&store, account, NOON, until).await.unwrap());
+        assert!(!accounts::claim_refresh(&store, account, NOON, until).await.unwrap());
+        let later = until.plus_seconds(30);
+        assert!(accounts::claim_refresh(&store, account, until, later).await.unwrap());
+
+        let credentials = new_account(caller.customer, "ada").credentials;
+        let (customer, creator_id) = (caller.customer, &caller.account);
+        let next =
+            accounts::replace_credentials(&store, customer, creator_id, version, &credentials)
+                .await
+                .unwrap()
+                .unwrap();
+        assert!(!accounts::claim_refresh(&store, account, until, later).await.unwrap());
+        let renewed = (customer, creator_id, next);
+        assert!(accounts::claim_refresh(&store, renewed, until, later).await.unwrap());
+    }
+}

@@ -1,0 +1,155 @@
+//! The call log: filters, and pages that neither skip nor repeat.
+
+use domain::charge::Outcome;
+use domain::id::CallId;
+use store::calls::{self, RecentCalls, StatusClass};
+use store::metering::{Hold, Resolution};
+use store::{keys, testing};
+
+use crate::support::{
+    Caller, Metering, NOON, creator, fresh_secret, is_held, new_account, new_key, resolution,
+};
+
+fn all(caller: &Caller) -> RecentCalls {
+    RecentCalls {
+        customer: caller.customer,
+        key: None,
+        account: None,
+        status_class: None,
+        before: None,
+        limit: 100,
+    }
+}
+
+async fn call(metering: &Metering, hold: Hold, outcome: Outcome, status: Option<u16>) -> CallId {
+    let id = hold.call_id;
+    assert!(is_held(&metering.hold(hold).await));
+    assert!(metering.meter.resolve(Resolution { status, ..resolution(id, outcome) }).await);
+    id
+}
+
+#[tokio::test]
+async fn calls_are_filtered_by_how_they_ended() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 100).await;
+        let metering = Metering::start(&store).await;
+        let cases = [
+            (Outcome::Answered, Some(201)),
+            (Outcome::Answered, Some(304)),
+            (Outcome::Answered, Some(404)),
+            (Outcome::Upstream429, Some(429)),
+            (Outcome::Upstream5xx, Some(503)),
+            (Outcome::BadResponse, Some(200)),
+            (Outcome::UpstreamTimeout, None),
+        ];
+        for (outcome, status) in cases {
+            call(&metering, caller.hold(1), outcome, status).await;
+        }
+        assert!(is_held(&metering.hold(caller.hold(1)).await));
+
+        let expected: [(Option<StatusClass>, &[Option<u16>]); 7] = [
+            (Some(StatusClass::Success), &[Some(200), Some(201)]),
+            (Some(StatusClass::Redirection), &[Some(304)]),
+            (Some(StatusClass::ClientError), &[Some(404), Some(429)]),
+            (Some(StatusClass::ServerError), &[Some(503)]),
+            (Some(StatusClass::Ok), &[Some(201), Some(304)]),
+            (Some(StatusClass::Error), &[None, Some(200), Some(404), Some(429), Some(503)]),
+            (None, &[None, None, Some(200), Some(201), Some(304), Some(404), Some(429), Some(503)]),
+        ];
+        for (status_class, statuses) in expected {
+            let wanted = RecentCalls { status_class, ..all(&caller) };
+            let page = calls::recent(&store, &wanted).await.unwrap();
+            let mut found: Vec<Option<u16>> = page.calls.iter().map(|call| call.status).collect();
+            found.sort_unstable();
+            assert_eq!(found, statuses, "{status_class:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn calls_are_filtered_by_key_and_account_and_nobody_sees_those_of_others() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 100).await;
+        let stranger = Caller::with(&store, 100).await;
+        let second = new_key(fresh_secret());
+        keys::create(&store, caller.customer, &second, NOON).await.unwrap();
+        let bob = new_account(caller.customer, "bob");
+        store::accounts::connect(&store, &bob).await.unwrap();
+        let other = Caller {
+            key: second.id,
+            key_hash: second.secret.hash,
+            account: creator("bob"),
+            account_version: NOON.unix_micros(),
+            ..caller.clone()
+        };
+        let metering = Metering::start(&store).await;
+        let one = call(&metering, caller.hold(1), Outcome::Answered, Some(200)).await;
+        let two = call(&metering, other.hold(1), Outcome::Answered, Some(200)).await;
+        call(&metering, stranger.hold(1), Outcome::Answered, Some(200)).await;
+
+        let mut found = Vec::new();
+        for wanted in [
+            RecentCalls { key: Some(caller.key), ..all(&caller) },
+            RecentCalls { key: Some(other.key), ..all(&caller) },
+            RecentCalls { account: Some(creator("bob")), ..all(&caller) },
+            RecentCalls { account: Some(creator("eve")), ..all(&caller) },
+            RecentCalls { key: Some(stranger.key), ..all(&caller) },
+            all(&caller),
+        ] {
+            let page = calls::recent(&store, &wanted).await.unwrap();
+            found.push(page.calls.iter().map(|call| call.id).collect::<Vec<_>>());
+        }
+
+        let mut both = vec![one, two];
+        both.sort_unstable_by(|left, right| right.cmp(left));
+        assert_eq!(found, [vec![one], vec![two], vec![two], vec![], vec![], both]);
+    }
+}
+
+#[tokio::test]
+async fn pages_neither_skip_nor_repeat_calls_of_one_instant() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 100).await;
+        let metering = Metering::start(&store).await;
+        let mut expected = Vec::new();
+        for (second, count) in [(0, 1), (1, 4), (2, 2), (3, 1), (4, 3)] {
+            for _ in 0..count {
+                let hold = Hold { held_at: NOON.plus_seconds(second), ..caller.hold(1) };
+                let at = hold.held_at;
+                expected.push((at, call(&metering, hold, Outcome::Answered, Some(200)).await));
+            }
+        }
+        expected.sort_unstable_by(|left, right| right.cmp(left));
+
+        for limit in [1, 2, 3, 5, 100] {
+            let (mut before, mut found, mut pages) = (None, Vec::new(), 0);
+            loop {
+                let wanted = RecentCalls { before, limit, ..all(&caller) };
+                let page = calls::recent(&store, &wanted).await.unwrap();
+                found.extend(page.calls.iter().map(|call| (call.at, call.id)));
+                pages += 1;
+                assert!(pages < 20, "paging ends");
+                let Some(next) = page.next_before else { break };
+                before = Some(next);
+            }
+            assert_eq!(found, expected, "limit {limit}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_ended_call_cannot_be_changed() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 100).await;
+        let metering = Metering::start(&store).await;
+        call(&metering, caller.hold(1), Outcome::Answered, Some(200)).await;
+
+        for sql in [
+            "update calls set credits = 0, state = 'refunded'",
+            "update calls set status = 500",
+            "update calls set state = 'held', credits = null, outcome = null, resolved_at = null",
+        ] {
+            assert!(testing::run_raw(&store, sql).await.is_err(), "{sql}");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Customers: registration in one piece, and changes of what is known of them.
+
+use domain::customer::TrialState;
+use domain::id::EntryId;
+use store::customers::{self, Confirmation, Creation, EmailChange, PasswordHash, TrialGrant};
+use store::{keys, ledger, testing};
+
+use crate::support::{NOON, assert_sound, credits, fresh_secret, new_customer, new_key, unique};
+
+fn trial(amount: i64) -> TrialGrant {
+    TrialGrant { entry: EntryId::new(NOON, unique()), credits: credits(amount) }
+}
+
+#[tokio::test]
+async fn a_registration_stores_the_customer_its_balance_and_its_key() {
+    for store in testing::stores().await {
+        let new = new_customer("ada@example.com");
+
+        assert_eq!(customers::create(&store, &new).await.unwrap(), Creation::Created);
+
+        let by_id = customers::find_by_id(&store, new.id).await.unwrap().unwrap();
+        let by_email = customers::find_by_email(&store, &new.email).await.unwrap().unwrap();
+        assert_eq!(by_id, by_email);
+        assert_eq!(
+            (by_id.name.as_str(), by_id.trial, by_id.email_verified_at),
+            ("Ada", TrialState::Pending, None)
+        );
+        assert_eq!(by_id.password_hash, new.password_hash);
+        let presented =
+            keys::find_by_hash(&store, &new.first_key.secret.hash).await.unwrap().unwrap();
+        assert_eq!((presented.key.customer, presented.key.id), (new.id, new.first_key.id));
+        let balance = store::usage::balance(&store, new.id).await.unwrap().unwrap();
+        assert_eq!(balance.available, credits(0));
+    }
+}
+
+#[tokio::test]
+async fn an_address_registers_once_and_the_loser_leaves_no_key() {
+    for store in testing::stores().await {
+        let mut tasks = tokio::task::JoinSet::new();
+        let mut hashes = Vec::new();
+        for _ in 0..50 {
+            let new = new_customer("ada@example.com");
+            hashes.push(new.first_key.secret.hash);
+            let shared = (*store).clone();
+            tasks.spawn(async move { customers::create(&shared, &new).await.unwrap() });
+        }
+
+        let outcomes = tasks.join_all().await;
+
+        assert_eq!(outcomes.iter().filter(|outcome| **outcome == Creation::Created).count(), 1);
+        let mut keys_found = 0;
+        for hash in hashes {
+            keys_found += usize::from(keys::find_by_hash(&store, &hash).await.unwrap().is_some());
+        }
+        assert_eq!(keys_found, 1);
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_found_under_an_unknown_id_or_address() {
+    for store in testing::stores().await {
+        let stranger = new_customer("nobody@example.com");
+
+        assert_eq!(customers::find_by_id(&store, stranger.id).await.unwrap(), None);
+        assert_eq!(customers::find_by_email(&store, &stranger.email).await.unwrap(), None);
+        assert!(!customers::rename(&store, stranger.id, "x").await.unwrap());
+        assert!(
+            !customers::set_password(&store, stranger.id, &PasswordHash::none()).await.unwrap()
+        );
+        assert!(!customers::disable(&store, stranger.id, NOON).await.unwrap());
+        let changed = customers::change_email(&store, stranger.id, &stranger.email).await.unwrap();
+        assert_eq!(changed, EmailChange::NotFound);
+    }
+}
+
+#[tokio::test]
+async fn a_name_and_a_password_can_be_replaced() {
+    for store in testing::stores().await {
+        let new = new_customer("ada@example.com");
+        customers::create(&store, &new).await.unwrap();
+        let password = PasswordHash("$argon2id$other".to_owned());
+
+        assert!(customers::rename(&store, new.id, "Countess").await.unwrap());
+        assert!(customers::set_password(&store, new.id, &password).await.unwrap());
+
+        let customer = customers::find_by_id(&store, new.id).await.unwrap().unwrap();
+        assert_eq!((customer.name.as_str(), customer.password_hash), ("Countess", password));
+    }
+}
+
+#[tokio::test]
+async fn a_new_address_is_unconfirmed_and_must_be_free() {
+    for store in testing::stores().await {
+        let (ada, bob) = (new_customer("ada@example.com"), new_customer("bob@example.com"));
+        customers::create(&store, &ada).await.unwrap();
+        customers::create(&store, &bob).await.unwrap();
+        customers::confirm_email(&store, ada.id, &ada.email, trial(5), NOON).await.unwrap();
+
+        let taken = customers::change_email(&store, ada.id, &bob.email).await.unwrap();
+        let free = "countess@example.com".parse().unwrap();
+        let changed = customers::change_email(&store, ada.id, &free).await.unwrap();
+
+        assert_eq!((taken, changed), (EmailChange::EmailTaken, EmailChange::Changed));
+        let customer = customers::find_by_id(&store, ada.id).await.unwrap().unwrap();
+        assert_eq!((customer.email, customer.email_verified_at), (free, None));
+    }
+}
+
+#[tokio::test]
+async fn a_confirmation_grants_the_trial_exactly_once() {
+    for store in testing::stores().await {
+        let new = new_customer("ada@example.com");
+        customers::create(&store, &new).await.unwrap();
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..10 {
+            let (shared, id, email) = ((*store).clone(), new.id, new.email.clone());
+            tasks.spawn(async move {
+                customers::confirm_email(&shared, id, &email, trial(500), NOON).await.unwrap()
+            });
+        }
+
+        let outcomes = tasks.join_all().await;
+
+        let confirmed = Confirmation::Confirmed { granted: credits(500) };
+        assert_eq!(outcomes.iter().filter(|outcome| **outcome == confirmed).count(), 1);
+        let others = |outcome: &&Confirmation| **outcome == Confirmation::AlreadyConfirmed;
+        assert_eq!(outcomes.iter().filter(others).count(), 9);
+        let customer = customers::find_by_id(&store, new.id).await.unwrap().unwrap();
+        assert_eq!((customer.trial, customer.email_verified_at), (TrialState::Granted, Some(NOON)));
+        let entries = ledger::recent(&store, new.id, 10).await.unwrap();
+        assert_eq!(entries.iter().map(|entry| entry.amount).collect::<Vec<_>>(), [credits(500)]);
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn confirming_another_address_later_grants_nothing_more() {
+    for store in testing::stores().await {
+        let new = new_customer("ada@example.com");
+        customers::create(&store, &new).await.unwrap();
+        customers::confirm_email(&store, new.id, &new.email, trial(500), NOON).await.unwrap();
+        let other = "countess@example.com".parse().unwrap();
+        customers::change_email(&store, new.id, &other).await.unwrap();
+
+        let old =
+            customers::confirm_email(&store, new.id, &new.email, trial(500), NOON).await.unwrap();
+        let fresh =
+            customers::confirm_email(&store, new.id, &other, trial(500), NOON).await.unwrap();
+
+        assert_eq!(old, Confirmation::NotFound);
+        assert_eq!(fresh, Confirmation::Confirmed { granted: credits(0) });
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_closed_customer_has_no_usable_key() {
+    for store in testing::stores().await {
+        let new = new_customer("ada@example.com");
+        customers::create(&store, &new).await.unwrap();
+        let second = new_key(fresh_secret());
+        keys::create(&store, new.id, &second, NOON).await.unwrap();
+
+        assert!(customers::disable(&store, new.id, NOON).await.unwrap());
+        assert!(!customers::disable(&store, new.id, NOON).await.unwrap());
+
+        for hash in [new.first_key.secret.hash, second.secret.hash] {
+            let presented = keys::find_by_hash(&store, &hash).await.unwrap().unwrap();
+            assert!(!presented.is_usable(NOON));
+        }
+    }
+}

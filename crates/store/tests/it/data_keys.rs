@@ -1,0 +1,73 @@
+//! Data keys: one current for a customer, rewrapped without losing one.
+
+use domain::id::DataKeyId;
+use store::data_keys::{self, DataKey};
+use store::testing;
+
+use crate::support::{Caller, NOON, unique};
+
+fn data_key(caller: &Caller) -> DataKey {
+    DataKey {
+        id: DataKeyId::new(NOON, unique()),
+        customer: caller.customer,
+        wrapped: vec![1, 2, 3],
+        master_key: "first".to_owned(),
+        created_at: NOON,
+    }
+}
+
+#[tokio::test]
+async fn those_who_make_the_first_key_at_once_get_the_same_one() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+        assert_eq!(data_keys::current(&store, caller.customer).await.unwrap(), None);
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..10 {
+            let (shared, new) = ((*store).clone(), data_key(&caller));
+            tasks.spawn(async move { data_keys::create_first(&shared, &new).await.unwrap() });
+        }
+
+        let made = tasks.join_all().await;
+
+        let current = data_keys::current(&store, caller.customer).await.unwrap().unwrap();
+        assert!(made.iter().all(|key| *key == current));
+        assert_eq!(data_keys::find(&store, current.id).await.unwrap(), Some(current));
+        assert_eq!(data_keys::find(&store, data_key(&caller).id).await.unwrap(), None);
+    }
+}
+
+#[tokio::test]
+async fn keys_are_rewrapped_once_and_counted() {
+    for store in testing::stores().await {
+        let mut keys = Vec::new();
+        for _ in 0..3 {
+            let caller = Caller::with(&store, 0).await;
+            keys.push(data_keys::create_first(&store, &data_key(&caller)).await.unwrap());
+        }
+        let rewrapped =
+            DataKey { wrapped: vec![9], master_key: "second".to_owned(), ..keys[0].clone() };
+
+        assert!(data_keys::rewrap(&store, "first", &rewrapped).await.unwrap());
+        assert!(!data_keys::rewrap(&store, "first", &rewrapped).await.unwrap());
+
+        assert_eq!(data_keys::find(&store, keys[0].id).await.unwrap(), Some(rewrapped));
+        assert_eq!(data_keys::count_under(&store, "first").await.unwrap(), 2);
+        let counts = data_keys::count_by_master_key(&store).await.unwrap();
+        assert_eq!(counts, [("first".to_owned(), 2), ("second".to_owned(), 1)]);
+        let left = data_keys::list_under_others(&store, "second", 10).await.unwrap();
+        assert_eq!(left, keys[1..]);
+        assert_eq!(data_keys::list_under_others(&store, "second", 1).await.unwrap(), keys[1..2]);
+    }
+}
+
+#[tokio::test]
+async fn the_canary_of_a_master_key_is_written_once() {
+    for store in testing::stores().await {
+        assert_eq!(data_keys::canary(&store, "first").await.unwrap(), None);
+
+        assert!(data_keys::create_canary(&store, "first", &[1, 2], NOON).await.unwrap());
+        assert!(!data_keys::create_canary(&store, "first", &[3], NOON).await.unwrap());
+
+        assert_eq!(data_keys::canary(&store, "first").await.unwrap(), Some(vec![1, 2]));
+    }
+}

@@ -1,0 +1,216 @@
+//! Idempotency: one request with a key goes out, the others learn what became of it.
+
+use domain::charge::Outcome;
+use domain::time::Timestamp;
+use store::idempotency::{self, Existing, StoredAnswer};
+use store::metering::{Hold, HoldOutcome, IdempotencyClaim, Resolution};
+use store::testing;
+
+use crate::support::{Caller, Metering, NOON, assert_sound, credits, is_held, resolution};
+
+const KEY: [u8; 32] = [1; 32];
+const REQUEST: [u8; 32] = [2; 32];
+
+fn claim(expires_at: Timestamp) -> IdempotencyClaim {
+    IdempotencyClaim { key_hash: KEY, fingerprint: REQUEST, expires_at }
+}
+
+fn claiming(caller: &Caller) -> Hold {
+    Hold { idempotency: Some(claim(NOON.plus_seconds(86_400))), ..caller.hold(2) }
+}
+
+fn answer() -> StoredAnswer {
+    StoredAnswer { status: 201, sealed: vec![4, 5, 6] }
+}
+
+async fn found(store: &store::Store, caller: &Caller, now: Timestamp) -> Option<Existing> {
+    idempotency::find(store, caller.customer, &KEY, &REQUEST, now).await.unwrap()
+}
+
+#[tokio::test]
+async fn fifty_at_once_with_one_key_go_out_once() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 100).await;
+        let metering = Metering::start(&store).await;
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..50 {
+            let (meter, hold) = (metering.meter.clone(), claiming(&caller));
+            tasks.spawn(async move { meter.reserve(hold).await.unwrap().durable().await });
+        }
+
+        let outcomes = tasks.join_all().await;
+
+        let running =
+            |outcome: &&HoldOutcome| matches!(outcome, HoldOutcome::Idempotency(Existing::Running));
+        assert_eq!(outcomes.iter().filter(|outcome| is_held(outcome)).count(), 1);
+        assert_eq!(outcomes.iter().filter(running).count(), 49);
+        assert_eq!(caller.balance(&store).await.available, credits(98));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn the_first_answer_is_given_again_also_without_credits() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 2).await;
+        let metering = Metering::start(&store).await;
+        assert_eq!(found(&store, &caller, NOON).await, None);
+        let hold = claiming(&caller);
+        assert!(is_held(&metering.hold(hold.clone()).await));
+        assert_eq!(found(&store, &caller, NOON).await, Some(Existing::Running));
+        let end =
+            Resolution { answer: Some(answer()), ..resolution(hold.call_id, Outcome::Answered) };
+        assert!(metering.meter.resolve(end).await);
+
+        let again = metering.hold(claiming(&caller)).await;
+
+        let HoldOutcome::Idempotency(existing) = again else { panic!("{again:?}") };
+        assert_eq!(existing, Existing::Replay(answer()));
+        assert_eq!(found(&store, &caller, NOON).await, Some(existing));
+        assert_eq!(caller.balance(&store).await.spent, credits(2));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_new_key_without_credits_is_refused_and_stays_free() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 1).await;
+        let metering = Metering::start(&store).await;
+
+        let outcome = metering.hold(claiming(&caller)).await;
+
+        assert!(
+            matches!(outcome, HoldOutcome::Insufficient { balance } if balance == credits(1)),
+            "{outcome:?}"
+        );
+        assert_eq!(found(&store, &caller, NOON).await, None);
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn the_same_key_with_another_request_is_told_apart() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 100).await;
+        let metering = Metering::start(&store).await;
+        assert!(is_held(&metering.hold(claiming(&caller)).await));
+        let claim = IdempotencyClaim { fingerprint: [3; 32], ..claim(NOON.plus_seconds(60)) };
+
+        let other = metering.hold(Hold { idempotency: Some(claim), ..caller.hold(2) }).await;
+
+        let HoldOutcome::Idempotency(existing) = other else { panic!("{other:?}") };
+        assert_eq!(existing, Existing::OtherRequest);
+    }
+}
+
+#[tokio::test]
+async fn two_customers_may_use_the_same_key() {
+    for store in testing::stores().await {
+        let (one, other) = (Caller::with(&store, 10).await, Caller::with(&store, 10).await);
+        let metering = Metering::start(&store).await;
+
+        assert!(is_held(&metering.hold(claiming(&one)).await));
+        assert!(is_held(&metering.hold(claiming(&other)).await));
+    }
+}
+
+#[tokio::test]
+async fn what_a_key_answers_follows_from_how_its_call_ended() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 100).await;
+        let metering = Metering::start(&store).await;
+        for (number, outcome) in Outcome::ALL.iter().enumerate() {
+            let claim = IdempotencyClaim {
+                key_hash: [u8::try_from(number).unwrap() + 100; 32],
+                ..claim(NOON.plus_seconds(60))
+            };
+            let hold = Hold { idempotency: Some(claim), ..caller.hold(1) };
+            assert!(is_held(&metering.hold(hold.clone()).await));
+            assert!(metering.end(hold.call_id, *outcome).await);
+
+            let existing =
+                idempotency::find(&store, caller.customer, &claim.key_hash, &REQUEST, NOON)
+                    .await
+                    .unwrap();
+
+            let call = hold.call_id;
+            let expected = match outcome {
+                Outcome::Answered | Outcome::Upstream5xx | Outcome::Upstream429 => {
+                    Some(Existing::NotStored { call })
+                }
+                Outcome::NotDispatched
+                | Outcome::ConnectFailed
+                | Outcome::ClientGoneBeforeDispatch => None,
+                Outcome::UpstreamTimeout
+                | Outcome::BadResponse
+                | Outcome::OutcomeUnknown
+                | Outcome::Expired => Some(Existing::OutcomeUnknown { call }),
+            };
+            assert_eq!(existing, expected, "{outcome}");
+        }
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_never_left_frees_its_key() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 100).await;
+        let metering = Metering::start(&store).await;
+        let hold = claiming(&caller);
+        assert!(is_held(&metering.hold(hold.clone()).await));
+        assert!(metering.end(hold.call_id, Outcome::ConnectFailed).await);
+
+        assert!(is_held(&metering.hold(claiming(&caller)).await));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_key_is_free_again_when_its_time_is_over() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 100).await;
+        let metering = Metering::start(&store).await;
+        let end = NOON.plus_seconds(60);
+        let hold = Hold { idempotency: Some(claim(end)), ..caller.hold(1) };
+        assert!(is_held(&metering.hold(hold.clone()).await));
+        assert!(metering.end(hold.call_id, Outcome::Answered).await);
+        assert!(found(&store, &caller, end.plus_micros(-1)).await.is_some());
+        assert_eq!(found(&store, &caller, end).await, None);
+
+        let claim = claim(end.plus_seconds(60));
+        let later = Hold { held_at: end, idempotency: Some(claim), ..caller.hold(1) };
+
+        assert!(is_held(&metering.hold(later).await));
+        assert_eq!(found(&store, &caller, end).await, Some(Existing::Running));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn old_answers_are_deleted_but_never_a_running_one() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 100).await;
+        let metering = Metering::start(&store).await;
+        for number in 0..6 {
+            let key_hash = [number + 1; 32];
+            let claim = IdempotencyClaim { key_hash, ..claim(NOON.plus_seconds(60)) };
+            let hold = Hold { idempotency: Some(claim), ..caller.hold(1) };
+            assert!(is_held(&metering.hold(hold.clone()).await));
+            if number != 0 {
+                assert!(metering.end(hold.call_id, Outcome::Answered).await);
+            }
+        }
+        let later = NOON.plus_seconds(60);
+
+        let mut deleted = Vec::new();
+        for now in [NOON, later, later, later] {
+            deleted.push(idempotency::delete_expired(&store, now, 3).await.unwrap());
+        }
+
+        assert_eq!(deleted, [0, 3, 2, 0]);
+        assert_eq!(found(&store, &caller, later).await, Some(Existing::Running));
+        assert_sound(&store).await;
+    }
+}

@@ -1,0 +1,205 @@
+//! Keys: what their secrets open, and from when on they no longer do.
+
+use domain::key::KeyScope;
+use store::keys::{self, NewKey, Rotation};
+use store::testing;
+
+use crate::support::{
+    Caller, Metering, NOON, assert_sound, creator, fresh_secret, is_held, new_key, secret,
+};
+
+fn rotation(caller: &Caller) -> Rotation {
+    Rotation {
+        key: caller.key,
+        customer: caller.customer,
+        secret: fresh_secret(),
+        scope: None,
+        at: NOON,
+        old_valid_until: None,
+    }
+}
+
+#[tokio::test]
+async fn a_key_is_found_by_its_secret_and_listed_without_it() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+        let limited = NewKey {
+            name: "ci".to_owned(),
+            scope: KeyScope::ReadOnly,
+            accounts: vec![creator("ada"), creator("bob")],
+            expires_at: Some(NOON.plus_seconds(60)),
+            ..new_key(secret(7))
+        };
+
+        keys::create(&store, caller.customer, &limited, NOON.plus_seconds(1)).await.unwrap();
+
+        let presented = keys::find_by_hash(&store, &limited.secret.hash).await.unwrap().unwrap();
+        assert_eq!(presented.key.scope, KeyScope::ReadOnly);
+        assert_eq!(presented.key.accounts, limited.accounts);
+        assert!(presented.is_usable(NOON.plus_seconds(59)));
+        assert!(!presented.is_usable(NOON.plus_seconds(60)));
+        let listed = keys::list(&store, caller.customer).await.unwrap();
+        assert_eq!(listed.iter().map(|key| key.id).collect::<Vec<_>>(), [caller.key, limited.id]);
+        assert_eq!(listed[1], presented.key);
+        assert_eq!(
+            keys::find(&store, caller.customer, limited.id).await.unwrap(),
+            Some(presented.key.clone())
+        );
+        assert_eq!(keys::find_by_id(&store, limited.id).await.unwrap(), Some(presented.key));
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_secret_opens_nothing() {
+    for store in testing::stores().await {
+        Caller::with(&store, 0).await;
+
+        assert_eq!(keys::find_by_hash(&store, &secret(200).hash).await.unwrap(), None);
+        assert_eq!(keys::find_by_id(&store, new_key(secret(1)).id).await.unwrap(), None);
+    }
+}
+
+#[tokio::test]
+async fn after_a_rotation_without_grace_only_the_new_secret_opens() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 5).await;
+        let rotation = Rotation { scope: Some(KeyScope::ReadOnly), ..rotation(&caller) };
+
+        let rotated = keys::rotate(&store, &rotation).await.unwrap().unwrap();
+
+        assert_eq!(
+            (rotated.id, rotated.scope, rotated.rotated_at),
+            (caller.key, KeyScope::ReadOnly, Some(NOON))
+        );
+        assert_eq!(rotated.shown_suffix, rotation.secret.shown_suffix);
+        assert_eq!(keys::find_by_hash(&store, &caller.key_hash).await.unwrap(), None);
+        let presented = keys::find_by_hash(&store, &rotation.secret.hash).await.unwrap().unwrap();
+        assert!(presented.is_usable(NOON));
+    }
+}
+
+#[tokio::test]
+async fn a_secret_that_was_rotated_away_holds_nothing() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 5).await;
+        let metering = Metering::start(&store).await;
+        let rotation = rotation(&caller);
+        keys::rotate(&store, &rotation).await.unwrap().unwrap();
+
+        let old = metering.hold(caller.hold(1)).await;
+        let renewed = Caller { key_hash: rotation.secret.hash, ..caller.clone() };
+        let new = metering.hold(renewed.hold(1)).await;
+
+        assert!(matches!(old, store::metering::HoldOutcome::KeyRefused), "{old:?}");
+        assert!(is_held(&new), "{new:?}");
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn with_a_time_of_grace_the_old_secret_opens_until_its_end() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 5).await;
+        let until = NOON.plus_seconds(60);
+        let rotation = Rotation { old_valid_until: Some(until), ..rotation(&caller) };
+
+        keys::rotate(&store, &rotation).await.unwrap().unwrap();
+
+        let old = keys::find_by_hash(&store, &caller.key_hash).await.unwrap().unwrap();
+        assert!(old.is_usable(until.plus_micros(-1)));
+        assert!(!old.is_usable(until));
+        let metering = Metering::start(&store).await;
+        assert!(is_held(&metering.hold(caller.hold(1)).await));
+        let late = store::metering::Hold { held_at: until, ..caller.hold(1) };
+        let refused = metering.hold(late).await;
+        assert!(matches!(refused, store::metering::HoldOutcome::KeyRefused), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_second_rotation_ends_the_time_of_grace_of_the_first() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 5).await;
+        let until = Some(NOON.plus_seconds(600));
+        let first = Rotation { old_valid_until: until, ..rotation(&caller) };
+        let second = Rotation { old_valid_until: until, ..rotation(&caller) };
+        keys::rotate(&store, &first).await.unwrap().unwrap();
+
+        keys::rotate(&store, &second).await.unwrap().unwrap();
+
+        assert_eq!(keys::find_by_hash(&store, &caller.key_hash).await.unwrap(), None);
+        for hash in [first.secret.hash, second.secret.hash] {
+            let presented = keys::find_by_hash(&store, &hash).await.unwrap().unwrap();
+            assert!(presented.is_usable(NOON));
+        }
+    }
+}
+
+#[tokio::test]
+async fn rotations_at_once_leave_one_secret() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+        let mut tasks = tokio::task::JoinSet::new();
+        let rotations: Vec<Rotation> = (0..10).map(|_| rotation(&caller)).collect();
+        for rotation in rotations.clone() {
+            let shared = (*store).clone();
+            tasks.spawn(async move { keys::rotate(&shared, &rotation).await.unwrap() });
+        }
+
+        assert!(tasks.join_all().await.iter().all(Option::is_some));
+
+        let mut open = 0;
+        for rotation in &rotations {
+            let found = keys::find_by_hash(&store, &rotation.secret.hash).await.unwrap();
+            open += usize::from(found.is_some());
+        }
+        assert_eq!(open, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_revoked_key_stays_revoked() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+
+        assert!(keys::revoke(&store, caller.customer, caller.key, NOON).await.unwrap());
+        assert!(!keys::revoke(&store, caller.customer, caller.key, NOON).await.unwrap());
+
+        assert_eq!(keys::find_by_hash(&store, &caller.key_hash).await.unwrap(), None);
+        assert_eq!(keys::rotate(&store, &rotation(&caller)).await.unwrap(), None);
+        let listed = keys::list(&store, caller.customer).await.unwrap();
+        assert_eq!(listed[0].revoked_at, Some(NOON));
+    }
+}
+
+#[tokio::test]
+async fn nobody_touches_the_key_of_another_customer() {
+    for store in testing::stores().await {
+        let (caller, other) = (Caller::with(&store, 0).await, Caller::with(&store, 0).await);
+        let foreign = Rotation { customer: other.customer, ..rotation(&caller) };
+
+        assert_eq!(keys::rotate(&store, &foreign).await.unwrap(), None);
+        assert!(!keys::revoke(&store, other.customer, caller.key, NOON).await.unwrap());
+        assert_eq!(keys::find(&store, other.customer, caller.key).await.unwrap(), None);
+
+        let presented = keys::find_by_hash(&store, &caller.key_hash).await.unwrap().unwrap();
+        assert!(presented.is_usable(NOON));
+    }
+}
+
+#[tokio::test]
+async fn only_a_limited_key_gets_another_account() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+        let limited = NewKey { accounts: vec![creator("ada")], ..new_key(fresh_secret()) };
+        keys::create(&store, caller.customer, &limited, NOON).await.unwrap();
+
+        for key in [caller.key, limited.id, limited.id] {
+            keys::allow_account(&store, key, &creator("bob")).await.unwrap();
+        }
+
+        let free = keys::find(&store, caller.customer, caller.key).await.unwrap().unwrap();
+        let bound = keys::find(&store, caller.customer, limited.id).await.unwrap().unwrap();
+        assert_eq!((free.accounts, bound.accounts), (vec![], vec![creator("ada"), creator("bob")]));
+    }
+}

@@ -1,0 +1,164 @@
+//! The ledger: each source once, debts first, and a view of what was used.
+
+use domain::charge::Outcome;
+use domain::id::EntryId;
+use store::ledger::{self, Grant, Granting};
+use store::metering::Hold;
+use store::testing;
+
+use crate::support::{
+    Caller, Metering, NOON, assert_sound, credits, grant, is_held, new_customer, unique,
+};
+
+fn purchase<'a>(caller: &Caller, amount: i64, source_id: &'a str) -> Grant<'a> {
+    Grant {
+        entry: EntryId::new(NOON, unique()),
+        customer: caller.customer,
+        amount: credits(amount),
+        kind: "purchase",
+        source: "pi",
+        source_id,
+        reference: Some("order 7"),
+        at: NOON,
+    }
+}
+
+#[tokio::test]
+async fn a_payment_is_booked_once_however_often_it_is_seen() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..20 {
+            let (shared, caller) = ((*store).clone(), caller.clone());
+            tasks.spawn(async move {
+                ledger::grant(&shared, &purchase(&caller, 100, "pi_1")).await.unwrap()
+            });
+        }
+
+        let outcomes = tasks.join_all().await;
+
+        let granted = Granting::Granted { balance: credits(100) };
+        assert_eq!(outcomes.iter().filter(|outcome| **outcome == granted).count(), 1);
+        assert_eq!(outcomes.iter().filter(|outcome| **outcome == Granting::Repeated).count(), 19);
+        assert_eq!(caller.balance(&store).await.available, credits(100));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_source_is_booked_once_even_for_two_customers() {
+    for store in testing::stores().await {
+        let (one, other) = (Caller::with(&store, 0).await, Caller::with(&store, 0).await);
+
+        ledger::grant(&store, &purchase(&one, 100, "pi_1")).await.unwrap();
+        let again = ledger::grant(&store, &purchase(&other, 100, "pi_1")).await.unwrap();
+
+        assert_eq!(again, Granting::Repeated);
+        assert_eq!(other.balance(&store).await.available, credits(0));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_stranger_is_granted_nothing() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+        let stranger = Caller { customer: new_customer("nobody@example.com").id, ..caller };
+
+        let granting = ledger::grant(&store, &purchase(&stranger, 1, "pi_1")).await.unwrap();
+
+        assert_eq!(granting, Granting::NoCustomer);
+    }
+}
+
+#[tokio::test]
+async fn what_is_taken_away_after_it_was_spent_becomes_debt_and_is_paid_first() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 10).await;
+        let metering = Metering::start(&store).await;
+        let hold = caller.hold(8);
+        assert!(is_held(&metering.hold(hold.clone()).await));
+        assert!(metering.end(hold.call_id, Outcome::Answered).await);
+
+        let removed = ledger::remove(&store, &purchase(&caller, 10, "re_1")).await.unwrap();
+
+        assert_eq!(removed, Granting::Granted { balance: credits(0) });
+        assert_eq!(caller.balance(&store).await.debt, credits(8));
+        assert!(!is_held(&metering.hold(caller.hold(1)).await));
+        grant(&store, caller.customer, 20).await;
+        let balance = caller.balance(&store).await;
+        assert_eq!((balance.available, balance.debt), (credits(12), credits(0)));
+        let again = ledger::remove(&store, &purchase(&caller, 10, "re_1")).await.unwrap();
+        assert_eq!(again, Granting::Repeated);
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_refund_of_a_call_pays_the_debt_first() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 10).await;
+        let metering = Metering::start(&store).await;
+        let hold = caller.hold(8);
+        assert!(is_held(&metering.hold(hold.clone()).await));
+        ledger::remove(&store, &purchase(&caller, 5, "re_1")).await.unwrap();
+        assert_eq!(caller.balance(&store).await.debt, credits(3));
+
+        assert!(metering.end(hold.call_id, Outcome::ConnectFailed).await);
+
+        let balance = caller.balance(&store).await;
+        assert_eq!((balance.available, balance.debt), (credits(5), credits(0)));
+        assert!(is_held(&metering.hold(caller.hold(5)).await));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn recent_entries_are_bookings_and_one_entry_of_usage_a_day() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+        ledger::grant(&store, &purchase(&caller, 100, "pi_1")).await.unwrap();
+        let metering = Metering::start(&store).await;
+        let day = 86_400;
+        for (cost, at) in [(1, NOON), (2, NOON), (5, NOON.plus_seconds(day))] {
+            let hold = Hold { held_at: at, ..caller.hold(cost) };
+            assert!(is_held(&metering.hold(hold.clone()).await));
+            assert!(metering.end(hold.call_id, Outcome::Answered).await);
+        }
+        let refused = caller.hold(9);
+        assert!(is_held(&metering.hold(refused.clone()).await));
+        assert!(metering.end(refused.call_id, Outcome::Upstream5xx).await);
+
+        let entries = ledger::recent(&store, caller.customer, 50).await.unwrap();
+
+        let shown: Vec<_> = entries
+            .iter()
+            .map(|entry| {
+                (entry.kind.as_str(), entry.amount.whole(), entry.reference.as_deref().unwrap())
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("usage", -5, "2026-11-22"),
+                ("purchase", 100, "order 7"),
+                ("usage", -3, "2026-11-21"),
+            ]
+        );
+        assert_eq!(entries[1].balance_after, Some(credits(100)));
+        let newest = ledger::recent(&store, caller.customer, 1).await.unwrap();
+        assert_eq!(newest, entries[..1]);
+    }
+}
+
+#[tokio::test]
+async fn the_ledger_cannot_be_changed() {
+    for store in testing::stores().await {
+        Caller::with(&store, 10).await;
+
+        for sql in ["update ledger set amount = 11", "delete from ledger"] {
+            assert!(testing::run_raw(&store, sql).await.is_err(), "{sql}");
+        }
+        assert_sound(&store).await;
+    }
+}

@@ -1,0 +1,23 @@
+//! The store on every database that is available: each function, races, crashes, and the books.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test that meets what it does not expect must fail"
+)]
+
+mod accounts;
+mod calls;
+mod customers;
+mod data_keys;
+mod idempotency;
+mod keys;
+mod ledger;
+mod metering;
+mod opening;
+mod random;
+mod recovery;
+mod small;
+mod support;
+mod usage;
+mod verify;

@@ -1,0 +1,382 @@
+//! Holds and ends of calls: what is granted, refused, charged and given back.
+
+use domain::charge::{CallState, Outcome};
+use domain::id::CallId;
+use store::calls::{self, RecentCalls};
+use store::metering::{HoldOutcome, MeterOptions, Refusal};
+use store::{keys, testing};
+
+use crate::support::{
+    Caller, Metering, NOON, assert_sound, credits, grant, is_held, node, resolution, unique,
+};
+
+#[tokio::test]
+async fn a_call_that_was_answered_is_charged_and_logged() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 10).await;
+        let metering = Metering::start(&store).await;
+        let hold = caller.hold(3);
+
+        let outcome = metering.hold(hold.clone()).await;
+        let ended = metering.end(hold.call_id, Outcome::Answered).await;
+
+        assert!(
+            matches!(outcome, HoldOutcome::Held { balance } if balance == credits(7)),
+            "{outcome:?}"
+        );
+        assert!(ended);
+        let balance = caller.balance(&store).await;
+        assert_eq!(
+            (balance.available, balance.held, balance.spent),
+            (credits(7), credits(0), credits(3))
+        );
+        let page = calls::recent(&store, &all_calls(&caller)).await.unwrap();
+        let [call] = page.calls.as_slice() else { panic!("{page:?}") };
+        assert_eq!(
+            (call.id, call.state, call.credits),
+            (hold.call_id, CallState::Settled, Some(credits(3)))
+        );
+        assert_eq!((call.status, call.outcome), (Some(200), Some(Outcome::Answered)));
+        assert_eq!(
+            (call.request.clone(), call.path.as_str(), call.duration_ms),
+            (hold.request_id, "users/me", Some(7))
+        );
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn every_other_end_gives_the_credits_back() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 10).await;
+        let metering = Metering::start(&store).await;
+
+        for outcome in Outcome::ALL.iter().filter(|outcome| !outcome.is_charged()) {
+            let hold = caller.hold(4);
+            assert!(is_held(&metering.hold(hold.clone()).await));
+            assert!(metering.end(hold.call_id, *outcome).await);
+        }
+
+        let balance = caller.balance(&store).await;
+        assert_eq!(
+            (balance.available, balance.held, balance.spent),
+            (credits(10), credits(0), credits(0))
+        );
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_call_ends_only_once() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 10).await;
+        let metering = Metering::start(&store).await;
+        let hold = caller.hold(4);
+        assert!(is_held(&metering.hold(hold.clone()).await));
+
+        assert!(metering.end(hold.call_id, Outcome::UpstreamTimeout).await);
+        assert!(!metering.end(hold.call_id, Outcome::Answered).await);
+
+        assert_eq!(caller.balance(&store).await.available, credits(10));
+        assert_eq!(metering.meter.stats().late_resolution_total, 1);
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn two_ends_in_one_batch_count_once() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 10).await;
+        let metering = Metering::start(&store).await;
+        let hold = caller.hold(4);
+        assert!(is_held(&metering.hold(hold.clone()).await));
+
+        let first = metering.meter.resolve(resolution(hold.call_id, Outcome::Answered));
+        let second = metering.meter.resolve(resolution(hold.call_id, Outcome::BadResponse));
+
+        assert_eq!((first.await, second.await), (true, false));
+        assert_eq!(caller.balance(&store).await.spent, credits(4));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_hold_and_its_end_may_meet_in_one_batch() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 100).await;
+        let metering = Metering::start(&store).await;
+
+        let mut waiting = Vec::new();
+        for _ in 0..40 {
+            let hold = caller.hold(2);
+            let reservation = metering.meter.reserve(hold.clone()).await.unwrap();
+            let ended = metering.meter.resolve(resolution(hold.call_id, Outcome::Answered));
+            waiting.push((reservation, ended));
+        }
+        for (mut reservation, ended) in waiting {
+            assert!(is_held(&reservation.durable().await));
+            assert!(ended.await);
+        }
+
+        let balance = caller.balance(&store).await;
+        assert_eq!(
+            (balance.available, balance.held, balance.spent),
+            (credits(20), credits(0), credits(80))
+        );
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn an_end_of_a_call_that_was_never_held_changes_nothing() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 5).await;
+        let metering = Metering::start(&store).await;
+
+        let ended = metering.end(CallId::new(NOON, unique()), Outcome::Answered).await;
+
+        assert!(!ended);
+        assert_eq!(caller.balance(&store).await.available, credits(5));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_thousand_at_once_share_one_credit() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 1).await;
+        let metering = Metering::start(&store).await;
+
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..1000 {
+            let (meter, hold) = (metering.meter.clone(), caller.hold(1));
+            tasks.spawn(async move {
+                match meter.reserve(hold).await {
+                    Ok(mut reservation) => reservation.durable().await,
+                    Err(Refusal::Insufficient { balance }) => HoldOutcome::Insufficient { balance },
+                    Err(refusal) => panic!("{refusal:?}"),
+                }
+            });
+        }
+        let outcomes = tasks.join_all().await;
+
+        let held = outcomes.iter().filter(|outcome| is_held(outcome)).count();
+        let refused = outcomes
+            .iter()
+            .filter(|outcome| matches!(outcome, HoldOutcome::Insufficient { .. }))
+            .count();
+        assert_eq!((held, refused), (1, 999));
+        assert_eq!(caller.balance(&store).await.available, credits(0));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn two_nodes_on_one_database_share_one_balance() {
+    let Some(store) = testing::postgres().await else { return };
+    let caller = Caller::with(&store, 10).await;
+    let other = store::Store::open(store.options()).await.unwrap();
+    let first = Metering::start(&store).await;
+    let (second, _) = Metering::recovered(&other, domain::id::NodeId::new(NOON, [8; 10])).await;
+
+    let mut tasks = tokio::task::JoinSet::new();
+    for number in 0..200 {
+        let meter = if number % 2 == 0 { first.meter.clone() } else { second.meter.clone() };
+        let hold = caller.hold(1);
+        tasks.spawn(async move { meter.reserve(hold).await.unwrap().durable().await });
+    }
+    let outcomes = tasks.join_all().await;
+
+    assert_eq!(outcomes.iter().filter(|outcome| is_held(outcome)).count(), 10);
+    assert_sound(&store).await;
+}
+
+#[tokio::test]
+async fn a_revoked_key_is_refused_at_the_hold() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 5).await;
+        let metering = Metering::start(&store).await;
+        assert!(is_held(&metering.hold(caller.hold(1)).await));
+
+        assert!(keys::revoke(&store, caller.customer, caller.key, NOON).await.unwrap());
+
+        let outcome = metering.hold(caller.hold(1)).await;
+        assert!(matches!(outcome, HoldOutcome::KeyRefused), "{outcome:?}");
+        // What the refused hold had reserved is there again.
+        assert_eq!(caller.balance(&store).await.available, credits(4));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_closed_customer_is_refused_at_the_hold() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 5).await;
+        let metering = Metering::start(&store).await;
+
+        assert!(store::customers::disable(&store, caller.customer, NOON).await.unwrap());
+
+        let outcome = metering.hold(caller.hold(1)).await;
+        assert!(matches!(outcome, HoldOutcome::KeyRefused), "{outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_prepared_with_an_older_account_is_refused() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 5).await;
+        let metering = Metering::start(&store).await;
+        let state = domain::account::AccountState::ReconnectNeeded;
+        let (customer, account) = (caller.customer, &caller.account);
+        let version =
+            store::accounts::set_state(&store, customer, account, caller.account_version, state)
+                .await
+                .unwrap()
+                .unwrap();
+
+        let refused = metering.hold(caller.hold(1)).await;
+        let renewed = Caller { account_version: version, ..caller.clone() };
+        let held = metering.hold(renewed.hold(1)).await;
+
+        assert!(matches!(refused, HoldOutcome::AccountChanged), "{refused:?}");
+        assert!(is_held(&held), "{held:?}");
+        assert!(store::accounts::delete(&store, customer, account).await.unwrap());
+        let gone = metering.hold(renewed.hold(1)).await;
+        assert!(matches!(gone, HoldOutcome::AccountChanged), "{gone:?}");
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_refused_hold_gives_its_reservation_back() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 1).await;
+        let metering = Metering::start(&store).await;
+        let stale = Caller { account_version: 1, ..caller.clone() };
+
+        for _ in 0..5 {
+            let outcome = metering.hold(stale.hold(1)).await;
+            assert!(matches!(outcome, HoldOutcome::AccountChanged), "{outcome:?}");
+        }
+
+        assert!(is_held(&metering.hold(caller.hold(1)).await));
+    }
+}
+
+#[tokio::test]
+async fn credits_granted_meanwhile_can_be_spent_at_once() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+        let metering = Metering::start(&store).await;
+        let refused = metering.hold(caller.hold(2)).await;
+        assert!(matches!(refused, HoldOutcome::Insufficient { balance } if balance == credits(0)));
+
+        grant(&store, caller.customer, 2).await;
+
+        assert!(is_held(&metering.hold(caller.hold(2)).await));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn credits_given_back_can_be_spent_at_once() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 2).await;
+        let metering = Metering::start(&store).await;
+
+        for _ in 0..20 {
+            let hold = caller.hold(2);
+            assert!(is_held(&metering.hold(hold.clone()).await));
+            assert!(metering.end(hold.call_id, Outcome::Upstream5xx).await);
+        }
+
+        assert_eq!(caller.balance(&store).await.available, credits(2));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_free_call_needs_no_credits() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+        let metering = Metering::start(&store).await;
+        let hold = caller.hold(0);
+
+        assert!(is_held(&metering.hold(hold.clone()).await));
+        assert!(metering.end(hold.call_id, Outcome::Answered).await);
+
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn too_many_waiting_holds_are_refused_and_cost_nothing() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 5).await;
+        let options = MeterOptions { queue_max: 1, ..MeterOptions::new(node(), 1) };
+        // The writer does not run yet, so that the queue cannot empty.
+        let (meter, writer) = store::metering::start(&store, options);
+        let mut first = meter.reserve(caller.hold(5)).await.unwrap();
+
+        let refused = meter.reserve(caller.hold(1)).await;
+
+        assert!(matches!(refused, Err(Refusal::Overloaded)), "{refused:?}");
+        drop(meter);
+        writer.run().await;
+        assert!(is_held(&first.durable().await));
+        assert!(is_held(&first.durable().await), "asking again gives the same answer");
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn the_writer_ends_after_the_last_meter_and_all_it_was_asked_for() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 50).await;
+        let metering = Metering::start(&store).await;
+        for _ in 0..25 {
+            let hold = caller.hold(1);
+            let reservation = metering.meter.reserve(hold.clone()).await.unwrap();
+            drop(reservation);
+            drop(metering.meter.resolve(resolution(hold.call_id, Outcome::Answered)));
+        }
+
+        metering.stop().await;
+
+        assert_eq!(caller.balance(&store).await.spent, credits(25));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn batches_are_reported_with_the_balances_they_leave() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 5).await;
+        let (sender, mut reports) = tokio::sync::mpsc::unbounded_channel();
+        let options = MeterOptions {
+            on_batch: std::sync::Arc::new(move |report| drop(sender.send(report.clone()))),
+            ..MeterOptions::new(node(), 1)
+        };
+        let metering = Metering::with(&store, options);
+
+        assert!(is_held(&metering.hold(caller.hold(2)).await));
+
+        let report = reports.recv().await.unwrap();
+        assert_eq!(
+            (report.holds, report.held, report.resolutions, report.committed),
+            (1, 1, 0, true)
+        );
+        assert_eq!(report.balances, [(caller.customer, credits(3))]);
+    }
+}
+
+fn all_calls(caller: &Caller) -> RecentCalls {
+    RecentCalls {
+        customer: caller.customer,
+        key: None,
+        account: None,
+        status_class: None,
+        before: None,
+        limit: 100,
+    }
+}

@@ -1,0 +1,95 @@
+//! Opening: what is refused, what may be open at the same time, and what survives.
+
+use store::{Access, DatabaseKind, OpenOptions, Store, StoreError, customers, testing};
+
+use crate::support::{Caller, NOON, assert_sound, credits, new_customer};
+
+#[tokio::test]
+async fn a_second_server_cannot_open_the_same_file() {
+    let store = testing::sqlite().await;
+
+    let second = Store::open(store.options()).await;
+
+    assert!(matches!(second, Err(StoreError::InUse { .. })), "{second:?}");
+}
+
+#[tokio::test]
+async fn reading_only_works_beside_a_running_server() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 7).await;
+        let options = OpenOptions { access: Access::ReadOnly, ..store.options().clone() };
+
+        let reader = Store::open(&options).await.unwrap();
+
+        assert_eq!(caller.balance(&reader).await.available, credits(7));
+        assert_sound(&reader).await;
+        let refused = customers::create(&reader, &new_customer("eve@example.com")).await;
+        assert!(matches!(refused, Err(StoreError::ReadOnly)), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn reading_only_works_when_no_server_runs() {
+    let mut store = testing::sqlite().await;
+    let caller = Caller::with(&store, 7).await;
+    let options = OpenOptions { access: Access::ReadOnly, ..store.options().clone() };
+    store.shut().await;
+
+    let reader = Store::open(&options).await.unwrap();
+
+    assert_eq!(caller.balance(&reader).await.available, credits(7));
+}
+
+#[tokio::test]
+async fn what_was_committed_is_there_after_opening_again() {
+    for mut store in testing::stores().await {
+        let caller = Caller::with(&store, 7).await;
+
+        store.reopen().await;
+        store.migrate().await.unwrap();
+
+        assert_eq!(caller.balance(&store).await.available, credits(7));
+    }
+}
+
+#[tokio::test]
+async fn a_url_of_another_kind_is_refused() {
+    let opened = Store::open(&OpenOptions::new("mysql://localhost")).await;
+
+    assert!(matches!(opened, Err(StoreError::UnknownUrl)), "{opened:?}");
+}
+
+#[tokio::test]
+async fn a_file_in_a_folder_that_is_not_there_is_refused() {
+    let opened = Store::open(&OpenOptions::new("sqlite:/nowhere/at/all/store.db")).await;
+
+    assert!(matches!(opened, Err(StoreError::File { .. })), "{opened:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_forgets_what_it_confirmed_is_refused() {
+    let Some(store) = testing::postgres().await else { return };
+    let separator = if store.options().url.contains('?') { '&' } else { '?' };
+    let url = format!("{}{separator}options=-c%20synchronous_commit%3Doff", store.options().url);
+
+    let refused = Store::open(&OpenOptions::new(url.clone())).await;
+    let accepted = Store::open(&OpenOptions { allow_unsafe: true, ..OpenOptions::new(url) }).await;
+
+    let Err(StoreError::Unsafe { setting, value }) = refused else { panic!("{refused:?}") };
+    assert_eq!((setting, value.as_str()), ("synchronous_commit", "off"));
+    assert!(accepted.is_ok());
+}
+
+#[tokio::test]
+async fn only_a_shared_database_has_a_clock() {
+    for store in testing::stores().await {
+        let time = store.database_time().await.unwrap();
+
+        match store.database() {
+            DatabaseKind::Sqlite => assert_eq!(time, None),
+            DatabaseKind::Postgres => {
+                assert!(time.is_some_and(|time| time > NOON.plus_seconds(-400 * 86_400)));
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Whatever happens in whatever order, crashes included: the books add up and nobody overdraws.
+
+use domain::charge::Outcome;
+use domain::id::{CallId, EntryId};
+use proptest::prelude::*;
+use store::ledger::{self, Grant};
+use store::metering::{self, Hold, IdempotencyClaim};
+use store::testing::{self, TestStore};
+
+use crate::support::{
+    Caller, Metering, NOON, assert_sound, credits, grant, is_held, node, resolution, unique,
+};
+
+#[derive(Debug, Clone)]
+enum Step {
+    Hold {
+        who: usize,
+        cost: i64,
+        key: Option<u8>,
+    },
+    End {
+        which: usize,
+        outcome: Outcome,
+    },
+    /// Holds and ends that nobody waits for.
+    Burst {
+        who: usize,
+        costs: Vec<i64>,
+        outcome: Outcome,
+    },
+    Grant {
+        who: usize,
+        amount: i64,
+    },
+    Remove {
+        who: usize,
+        amount: i64,
+    },
+    Sweep,
+    Crash,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let who = 0_usize..3;
+    let outcome = || prop::sample::select(Outcome::ALL);
+    let step = prop_oneof![
+        6 => (who.clone(), 0_i64..8, prop::option::of(0_u8..4))
+            .prop_map(|(who, cost, key)| Step::Hold { who, cost, key }),
+        6 => (0_usize..64, outcome()).prop_map(|(which, outcome)| Step::End { which, outcome }),
+        3 => (who.clone(), prop::collection::vec(0_i64..4, 1..12), outcome())
+            .prop_map(|(who, costs, outcome)| Step::Burst { who, costs, outcome }),
+        2 => (who.clone(), 1_i64..30).prop_map(|(who, amount)| Step::Grant { who, amount }),
+        1 => (who, 1_i64..30).prop_map(|(who, amount)| Step::Remove { who, amount }),
+        1 => Just(Step::Sweep),
+        1 => Just(Step::Crash),
+    ];
+    prop::collection::vec(step, 1..60)
+}
+
+struct World {
+    store: TestStore,
+    metering: Option<Metering>,
+    callers: Vec<Caller>,
+    open: Vec<CallId>,
+}
+
+impl World {
+    async fn new(store: TestStore) -> Self {
+        let mut callers = Vec::new();
+        for amount in [0, 10, 40] {
+            callers.push(Caller::with(&store, amount).await);
+        }
+        let metering = Some(Metering::start(&store).await);
+        Self { store, metering, callers, open: Vec::new() }
+    }
+
+    fn metering(&self) -> &Metering {
+        self.metering.as_ref().unwrap()
+    }
+
+    async fn step(&mut self, step: Step) {
+        match step {
+            Step::Hold { who, cost, key } => self.hold(who, cost, key).await,
+            Step::End { which, outcome } => {
+                if !self.open.is_empty() {
+                    let call_id = self.open.swap_remove(which % self.open.len());
+                    assert!(self.metering().end(call_id, outcome).await);
+                    assert!(!self.metering().end(call_id, Outcome::Answered).await);
+                }
+            }
+            Step::Burst { who, costs, outcome } => self.burst(who, costs, outcome).await,
+            Step::Grant { who, amount } => {
+                grant(&self.store, self.callers[who].customer, amount).await;
+            }
+            Step::Remove { who, amount } => self.remove(who, amount).await,
+            Step::Sweep => {
+                let late = NOON.plus_seconds(100_000);
+                while metering::sweep(&self.store, late).await.unwrap() > 0 {}
+                self.open.clear();
+            }
+            Step::Crash => self.crash().await,
+        }
+    }
+
+    async fn hold(&mut self, who: usize, cost: i64, key: Option<u8>) {
+        let caller = &self.callers[who];
+        let idempotency = key.map(|key| IdempotencyClaim {
+            key_hash: [key; 32],
+            fingerprint: [0; 32],
+            expires_at: NOON.plus_seconds(60),
+        });
+        let hold = Hold { idempotency, ..caller.hold(cost) };
+        let call_id = hold.call_id;
+        // What nobody waited for is written once something asked for later is.
+        self.metering().end(CallId::new(NOON, unique()), Outcome::Answered).await;
+        let before = caller.balance(&self.store).await;
+        let is_granted = is_held(&self.metering().hold(hold).await);
+        if is_granted {
+            self.open.push(call_id);
+            let after = self.callers[who].balance(&self.store).await;
+            assert_eq!(after.available.whole(), before.available.whole() - cost);
+        } else if key.is_none() {
+            assert!(before.available.whole() < cost, "refused although {before:?}");
+        }
+    }
+
+    async fn burst(&mut self, who: usize, costs: Vec<i64>, outcome: Outcome) {
+        for (number, cost) in costs.into_iter().enumerate() {
+            let hold = self.callers[who].hold(cost);
+            let meter = &self.metering().meter;
+            if meter.reserve(hold.clone()).await.is_ok() && number % 2 == 0 {
+                drop(meter.resolve(resolution(hold.call_id, outcome)));
+            }
+        }
+    }
+
+    async fn remove(&self, who: usize, amount: i64) {
+        let entry = EntryId::new(NOON, unique());
+        let source_id = entry.to_string();
+        let removal = Grant {
+            entry,
+            customer: self.callers[who].customer,
+            amount: credits(amount),
+            kind: "dispute",
+            source: "dispute",
+            source_id: &source_id,
+            reference: None,
+            at: NOON,
+        };
+        ledger::remove(&self.store, &removal).await.unwrap();
+    }
+
+    async fn crash(&mut self) {
+        self.metering.take().unwrap().crash().await;
+        self.store.reopen().await;
+        self.metering = Some(Metering::recovered(&self.store, node()).await.0);
+        for caller in &self.callers {
+            assert_eq!(caller.balance(&self.store).await.held, credits(0));
+        }
+        self.open.clear();
+    }
+
+    async fn finish(mut self) {
+        self.metering.take().unwrap().stop().await;
+        assert_sound(&self.store).await;
+        metering::recover(&self.store, node(), NOON).await.unwrap();
+        assert_sound(&self.store).await;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_books_add_up_in_any_order_of_events(steps in steps()) {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            for store in testing::stores().await {
+                let mut world = World::new(store).await;
+                for step in steps.clone() {
+                    world.step(step).await;
+                }
+                world.finish().await;
+            }
+        });
+    }
+}

@@ -1,0 +1,89 @@
+//! Verified routes, nodes, settings and the audit list.
+
+use domain::id::{EntryId, NodeId};
+use domain::platform::Platform;
+use store::audit::{self, AuditEntry};
+use store::nodes::{self, Node};
+use store::routes::{self, VerifiedRoute};
+use store::{metering, testing};
+
+use crate::support::{Caller, NOON, node, unique};
+
+#[tokio::test]
+async fn a_route_is_verified_by_its_first_answer() {
+    for store in testing::stores().await {
+        let later = NOON.plus_seconds(1);
+
+        assert!(routes::mark_verified(&store, Platform::Beta, "account/me", NOON).await.unwrap());
+        assert!(!routes::mark_verified(&store, Platform::Beta, "account/me", later).await.unwrap());
+        assert!(routes::mark_verified(&store, Platform::Alpha, "users/me", later).await.unwrap());
+
+        let route = |platform, route: &str, verified_at| VerifiedRoute {
+            platform,
+            route: route.to_owned(),
+            verified_at,
+        };
+        assert_eq!(
+            routes::list_verified(&store).await.unwrap(),
+            [route(Platform::Alpha, "users/me", later), route(Platform::Beta, "account/me", NOON),]
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_node_is_known_after_its_start_and_seen_by_its_heartbeat() {
+    for store in testing::stores().await {
+        assert!(!nodes::heartbeat(&store, node(), NOON).await.unwrap());
+        let other = NodeId::new(NOON, [8; 10]);
+        metering::recover(&store, other, NOON).await.unwrap();
+        metering::recover(&store, node(), NOON).await.unwrap();
+        metering::recover(&store, node(), NOON).await.unwrap();
+
+        assert!(nodes::heartbeat(&store, node(), NOON.plus_seconds(5)).await.unwrap());
+
+        assert_eq!(
+            nodes::list(&store).await.unwrap(),
+            [
+                Node { id: node(), epoch: 2, heartbeat_at: NOON.plus_seconds(5) },
+                Node { id: other, epoch: 1, heartbeat_at: NOON },
+            ]
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_setting_is_settled_by_whoever_comes_first() {
+    for store in testing::stores().await {
+        assert_eq!(nodes::setting(&store, "node").await.unwrap(), None);
+
+        assert_eq!(nodes::settle_setting(&store, "node", "one").await.unwrap(), "one");
+        assert_eq!(nodes::settle_setting(&store, "node", "two").await.unwrap(), "one");
+
+        assert_eq!(nodes::setting(&store, "node").await.unwrap().as_deref(), Some("one"));
+    }
+}
+
+#[tokio::test]
+async fn the_audit_list_shows_the_newest_entries_of_a_customer() {
+    for store in testing::stores().await {
+        let (caller, other) = (Caller::with(&store, 0).await, Caller::with(&store, 0).await);
+        let entry = |customer, seconds| AuditEntry {
+            id: EntryId::new(NOON, unique()),
+            customer,
+            at: NOON.plus_seconds(seconds),
+            actor: "operator".to_owned(),
+            action: "calls.read".to_owned(),
+            details: format!("{seconds}"),
+        };
+        let entries: Vec<AuditEntry> =
+            (0..3).map(|seconds| entry(caller.customer, seconds)).collect();
+        for written in &entries {
+            audit::record(&store, written).await.unwrap();
+        }
+        audit::record(&store, &entry(other.customer, 9)).await.unwrap();
+
+        let recent = audit::recent(&store, caller.customer, 2).await.unwrap();
+
+        assert_eq!(recent, [entries[2].clone(), entries[1].clone()]);
+    }
+}

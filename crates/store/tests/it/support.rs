@@ -1,0 +1,264 @@
+//! What the tests share: a customer with a key and an account, and a metering to call with.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use domain::account::CreatorId;
+use domain::charge::Outcome;
+use domain::credits::Credits;
+use domain::customer::TrialState;
+use domain::id::{CallId, CustomerId, DataKeyId, EntryId, KeyId, NodeId, RequestId};
+use domain::key::{KeyHash, KeyScope};
+use domain::method::Method;
+use domain::platform::Platform;
+use domain::time::Timestamp;
+use store::Store;
+use store::accounts::{Connection, Credentials, NewAccount};
+use store::customers::{Creation, NewCustomer, PasswordHash};
+use store::keys::{NewKey, NewSecret};
+use store::ledger::{Grant, Granting};
+use store::metering::{self, Hold, HoldOutcome, Meter, MeterOptions, Recovery, Resolution};
+use store::usage::Balance;
+use tokio::task::JoinHandle;
+
+/// Noon of a day, so that a few hours more or less stay in it.
+pub(crate) const NOON: Timestamp = Timestamp::from_unix_micros(1_795_262_400_000_000);
+
+/// Bytes that are different each time within a test.
+pub(crate) fn unique() -> [u8; 10] {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+    let mut bytes = [0; 10];
+    bytes[6..].copy_from_slice(&number);
+    bytes
+}
+
+pub(crate) fn credits(whole: i64) -> Credits {
+    Credits::from_whole(whole)
+}
+
+pub(crate) fn creator(id: &str) -> CreatorId {
+    id.parse().unwrap()
+}
+
+pub(crate) fn node() -> NodeId {
+    NodeId::new(NOON, [9; 10])
+}
+
+pub(crate) fn secret(number: u8) -> NewSecret {
+    NewSecret {
+        hash: KeyHash::from_bytes(&[number; 32]).unwrap(),
+        shown_prefix: format!("cgw_live_{number:04}"),
+        shown_suffix: format!("{number:04}"),
+    }
+}
+
+pub(crate) fn fresh_secret() -> NewSecret {
+    let mut bytes = [0; 32];
+    bytes[..10].copy_from_slice(&unique());
+    NewSecret { hash: KeyHash::from_bytes(&bytes).unwrap(), ..secret(0) }
+}
+
+pub(crate) fn new_key(secret: NewSecret) -> NewKey {
+    NewKey {
+        id: KeyId::new(NOON, unique()),
+        name: "first".to_owned(),
+        secret,
+        scope: KeyScope::Full,
+        accounts: Vec::new(),
+        expires_at: None,
+    }
+}
+
+pub(crate) fn new_customer(email: &str) -> NewCustomer {
+    NewCustomer {
+        id: CustomerId::new(NOON, unique()),
+        email: email.parse().unwrap(),
+        name: "Ada".to_owned(),
+        password_hash: PasswordHash("$argon2id$".to_owned()),
+        email_verified_at: None,
+        trial: TrialState::Pending,
+        created_at: NOON,
+        first_key: new_key(fresh_secret()),
+    }
+}
+
+pub(crate) fn new_account(customer: CustomerId, creator_id: &str) -> NewAccount {
+    NewAccount {
+        customer,
+        creator_id: creator(creator_id),
+        platform: Platform::Alpha,
+        platform_account_id: "4711".to_owned(),
+        credentials: Credentials {
+            sealed: vec![1, 2, 3],
+            data_key: DataKeyId::new(NOON, [1; 10]),
+            scopes: None,
+            token_expires_at: None,
+        },
+        at: NOON,
+        active_max: None,
+    }
+}
+
+/// Somebody who can call: a customer with credits, a key and an account.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    pub(crate) customer: CustomerId,
+    pub(crate) key: KeyId,
+    pub(crate) key_hash: KeyHash,
+    pub(crate) account: CreatorId,
+    pub(crate) account_version: i64,
+}
+
+impl Caller {
+    /// Registers somebody and grants the credits.
+    pub(crate) async fn with(store: &Store, amount: i64) -> Self {
+        let new = new_customer(&format!("c{}@example.com", CustomerId::new(NOON, unique())));
+        assert_eq!(store::customers::create(store, &new).await.unwrap(), Creation::Created);
+        let account = new_account(new.id, "ada");
+        let connected = store::accounts::connect(store, &account).await.unwrap();
+        let Connection::Connected { version, .. } = connected else {
+            panic!("{connected:?}");
+        };
+        if amount > 0 {
+            grant(store, new.id, amount).await;
+        }
+        Self {
+            customer: new.id,
+            key: new.first_key.id,
+            key_hash: new.first_key.secret.hash,
+            account: account.creator_id,
+            account_version: version,
+        }
+    }
+
+    /// A hold of this cost for a fresh call.
+    pub(crate) fn hold(&self, cost: i64) -> Hold {
+        Hold {
+            call_id: CallId::new(NOON, unique()),
+            customer: self.customer,
+            key: self.key,
+            key_hash: self.key_hash,
+            account: self.account.clone(),
+            account_version: self.account_version,
+            platform: Platform::Alpha,
+            method: Method::Get,
+            route: Arc::from("users/me"),
+            path: "users/me".to_owned(),
+            cost: credits(cost),
+            held_at: NOON,
+            expires_at: NOON.plus_seconds(170),
+            request_id: RequestId::new(NOON, unique()).to_string(),
+            idempotency: None,
+        }
+    }
+
+    pub(crate) async fn balance(&self, store: &Store) -> Balance {
+        store::usage::balance(store, self.customer).await.unwrap().unwrap()
+    }
+}
+
+/// Grants credits from a source of its own.
+pub(crate) async fn grant(store: &Store, customer: CustomerId, amount: i64) {
+    let entry = EntryId::new(NOON, unique());
+    let source_id = entry.to_string();
+    let grant = Grant {
+        entry,
+        customer,
+        amount: credits(amount),
+        kind: "gift",
+        source: "adj",
+        source_id: &source_id,
+        reference: None,
+        at: NOON,
+    };
+    let granting = store::ledger::grant(store, &grant).await.unwrap();
+    assert!(matches!(granting, Granting::Granted { .. }), "{granting:?}");
+}
+
+/// The metering of one node, running.
+pub(crate) struct Metering {
+    pub(crate) meter: Meter,
+    writer: JoinHandle<()>,
+}
+
+impl Metering {
+    /// Starts after a recovery, as a server does.
+    pub(crate) async fn start(store: &Store) -> Self {
+        let (metering, _) = Self::recovered(store, node()).await;
+        metering
+    }
+
+    /// The same as another node, and with what the recovery found.
+    pub(crate) async fn recovered(store: &Store, node: NodeId) -> (Self, Recovery) {
+        let recovery = metering::recover(store, node, NOON).await.unwrap();
+        let mut options = MeterOptions::new(node, recovery.epoch);
+        // The machine of a test may be slow; what an overload does has tests of its own.
+        options.queue_age_max = std::time::Duration::from_mins(1);
+        (Self::with(store, options), recovery)
+    }
+
+    /// Starts with these options.
+    pub(crate) fn with(store: &Store, options: MeterOptions) -> Self {
+        let (meter, writer) = metering::start(store, options);
+        #[expect(clippy::disallowed_methods, reason = "the test waits for it in stop")]
+        let writer = tokio::spawn(writer.run());
+        Self { meter, writer }
+    }
+
+    /// Holds and waits until that is durable.
+    pub(crate) async fn hold(&self, hold: Hold) -> HoldOutcome {
+        match self.meter.reserve(hold).await {
+            Ok(mut reservation) => reservation.durable().await,
+            Err(metering::Refusal::Insufficient { balance }) => {
+                HoldOutcome::Insufficient { balance }
+            }
+            Err(refusal) => panic!("{refusal:?}"),
+        }
+    }
+
+    /// Ends a call with this outcome; true when it was this that ended it.
+    pub(crate) async fn end(&self, call_id: CallId, outcome: Outcome) -> bool {
+        self.meter.resolve(resolution(call_id, outcome)).await
+    }
+
+    /// Lets the writer finish.
+    pub(crate) async fn stop(self) {
+        drop(self.meter);
+        self.writer.await.unwrap();
+    }
+
+    /// Stops in the middle, as a crash does.
+    pub(crate) async fn crash(self) {
+        self.writer.abort();
+        drop(self.writer.await);
+    }
+}
+
+pub(crate) fn resolution(call_id: CallId, outcome: Outcome) -> Resolution {
+    let status = match outcome {
+        Outcome::Answered => Some(200),
+        Outcome::Upstream429 => Some(429),
+        Outcome::Upstream5xx => Some(503),
+        _ => None,
+    };
+    Resolution {
+        call_id,
+        outcome,
+        status,
+        resolved_at: NOON.plus_seconds(1),
+        duration_ms: 7,
+        upstream_ms: Some(5),
+        answer: None,
+    }
+}
+
+pub(crate) fn is_held(outcome: &HoldOutcome) -> bool {
+    matches!(outcome, HoldOutcome::Held { .. })
+}
+
+/// The books must add up, whatever the test did.
+pub(crate) async fn assert_sound(store: &Store) {
+    let violations = store::verify::check(store, NOON).await.unwrap();
+    assert_eq!(violations, []);
+}

@@ -1,0 +1,167 @@
+//! Usage: sums by day, and the endpoint that keeps failing.
+
+use std::sync::Arc;
+
+use domain::charge::Outcome;
+use domain::time::{Day, Timestamp};
+use store::metering::{Hold, Resolution};
+use store::usage::{self, DayUsage, UsageOf};
+use store::{keys, testing};
+
+use crate::support::{
+    Caller, Metering, NOON, assert_sound, credits, fresh_secret, is_held, new_key, resolution,
+};
+
+const DAY_SECONDS: i64 = 86_400;
+
+fn today() -> Day {
+    NOON.day()
+}
+
+fn days_ago(days: i64) -> Timestamp {
+    NOON.plus_seconds(-days * DAY_SECONDS)
+}
+
+/// Holds and ends a call that began at `at` on this route.
+async fn call(metering: &Metering, hold: Hold, end: Resolution) {
+    assert!(is_held(&metering.hold(hold.clone()).await));
+    assert!(metering.meter.resolve(Resolution { call_id: hold.call_id, ..end }).await);
+}
+
+fn ended(outcome: Outcome, status: Option<u16>) -> Resolution {
+    let any = domain::id::CallId::new(NOON, [0; 10]);
+    Resolution { status, ..resolution(any, outcome) }
+}
+
+#[tokio::test]
+async fn days_are_counted_and_empty_days_are_zero() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 100).await;
+        let metering = Metering::start(&store).await;
+        let hold = |at| Hold { held_at: at, ..caller.hold(2) };
+        call(&metering, hold(days_ago(2)), ended(Outcome::Answered, Some(200))).await;
+        call(&metering, hold(days_ago(2)), ended(Outcome::Answered, Some(404))).await;
+        call(&metering, hold(NOON), ended(Outcome::Answered, Some(302))).await;
+        call(&metering, hold(NOON), ended(Outcome::Upstream5xx, Some(500))).await;
+        let open = metering.hold(hold(NOON)).await;
+        assert!(is_held(&open));
+
+        let of = UsageOf { customer: caller.customer, key: None };
+        let days = usage::daily(&store, of, today(), 3).await.unwrap();
+
+        let day = |back: i64, calls, spent, ok, errors| DayUsage {
+            day: today().plus_days(-back),
+            calls,
+            credits: credits(spent),
+            ok,
+            errors,
+        };
+        assert_eq!(days, [day(2, 2, 4, 1, 1), day(1, 0, 0, 0, 0), day(0, 2, 2, 1, 1)]);
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_key_sees_its_own_usage_and_a_customer_all_of_it() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 100).await;
+        let second = new_key(fresh_secret());
+        keys::create(&store, caller.customer, &second, NOON).await.unwrap();
+        let other = Caller { key: second.id, key_hash: second.secret.hash, ..caller.clone() };
+        let metering = Metering::start(&store).await;
+        call(&metering, caller.hold(2), ended(Outcome::Answered, Some(200))).await;
+        call(&metering, other.hold(5), ended(Outcome::Answered, Some(200))).await;
+
+        let mut spent = Vec::new();
+        for key in [None, Some(caller.key), Some(other.key)] {
+            let of = UsageOf { customer: caller.customer, key };
+            spent.push(usage::daily(&store, of, today(), 1).await.unwrap()[0].credits.whole());
+        }
+
+        assert_eq!(spent, [7, 2, 5]);
+    }
+}
+
+#[tokio::test]
+async fn spending_is_summed_over_one_seven_and_thirty_days() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 1000).await;
+        let metering = Metering::start(&store).await;
+        for (back, cost) in [(0, 1), (6, 10), (7, 100), (29, 200), (30, 400)] {
+            let hold = Hold { held_at: days_ago(back), ..caller.hold(cost) };
+            call(&metering, hold, ended(Outcome::Answered, Some(200))).await;
+        }
+
+        let spend = usage::spend(&store, caller.customer, today()).await.unwrap();
+
+        assert_eq!(spend.today, credits(1));
+        assert_eq!(spend.last_7_days, credits(11));
+        assert_eq!(spend.last_30_days, credits(311));
+    }
+}
+
+#[tokio::test]
+async fn nobody_spent_nothing() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 1).await;
+
+        let spend = usage::spend(&store, caller.customer, today()).await.unwrap();
+
+        assert_eq!((spend.today, spend.last_30_days), (credits(0), credits(0)));
+        let stranger = domain::id::CustomerId::new(NOON, [77; 10]);
+        assert_eq!(usage::balance(&store, stranger).await.unwrap(), None);
+    }
+}
+
+#[tokio::test]
+async fn the_endpoint_with_most_errors_is_hot() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 1000).await;
+        let metering = Metering::start(&store).await;
+        let on = |route: &str, at| Hold { route: Arc::from(route), held_at: at, ..caller.hold(1) };
+        for minute in 0..4 {
+            let at = days_ago(6).plus_seconds(minute * 60);
+            call(&metering, on("failing", at), ended(Outcome::Answered, Some(403))).await;
+        }
+        call(&metering, on("failing", NOON), ended(Outcome::Upstream5xx, Some(502))).await;
+        call(&metering, on("failing", days_ago(1)), ended(Outcome::Answered, Some(200))).await;
+        for _ in 0..9 {
+            call(&metering, on("mostly_fine", NOON), ended(Outcome::Answered, Some(200))).await;
+        }
+        for _ in 0..6 {
+            call(&metering, on("mostly_fine", NOON), ended(Outcome::Answered, Some(404))).await;
+        }
+        for _ in 0..9 {
+            let long_ago = on("old", days_ago(7));
+            call(&metering, long_ago, ended(Outcome::UpstreamTimeout, None)).await;
+        }
+
+        let of = UsageOf { customer: caller.customer, key: None };
+        let failure = usage::hot_failure(&store, of, today()).await.unwrap().unwrap();
+
+        assert_eq!((failure.route.as_str(), failure.calls, failure.errors), ("failing", 6, 5));
+        assert_eq!((failure.last_status, failure.last_at), (Some(502), NOON));
+        assert_eq!(failure.account, caller.account);
+        let later = usage::hot_failure(&store, of, today().plus_days(6)).await.unwrap();
+        assert_eq!(later, None, "only two calls are left in the week");
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn few_calls_are_never_hot() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 1000).await;
+        let metering = Metering::start(&store).await;
+        for _ in 0..4 {
+            call(&metering, caller.hold(1), ended(Outcome::UpstreamTimeout, None)).await;
+        }
+        let of = UsageOf { customer: caller.customer, key: Some(caller.key) };
+        assert_eq!(usage::hot_failure(&store, of, today()).await.unwrap(), None);
+
+        call(&metering, caller.hold(1), ended(Outcome::UpstreamTimeout, None)).await;
+
+        let failure = usage::hot_failure(&store, of, today()).await.unwrap().unwrap();
+        assert_eq!((failure.calls, failure.last_status), (5, None));
+    }
+}

@@ -1,0 +1,127 @@
+//! The checks find what they are for: every rule is broken once.
+
+use domain::charge::Outcome;
+use store::metering::{Hold, IdempotencyClaim, Resolution};
+use store::{idempotency, testing, verify};
+
+use crate::support::{Caller, Metering, NOON, assert_sound, is_held, resolution};
+
+/// A database with an ended call, an open one, and a stored answer.
+async fn used(store: &store::Store) {
+    let caller = Caller::with(store, 100).await;
+    let metering = Metering::start(store).await;
+    let claim = IdempotencyClaim {
+        key_hash: [1; 32],
+        fingerprint: [2; 32],
+        expires_at: NOON.plus_seconds(60),
+    };
+    let hold = Hold { idempotency: Some(claim), ..caller.hold(2) };
+    assert!(is_held(&metering.hold(hold.clone()).await));
+    let answer = idempotency::StoredAnswer { status: 200, sealed: vec![1] };
+    let end = Resolution { answer: Some(answer), ..resolution(hold.call_id, Outcome::Answered) };
+    assert!(metering.meter.resolve(end).await);
+    assert!(is_held(&metering.hold(caller.hold(3)).await));
+    metering.stop().await;
+    assert_sound(store).await;
+}
+
+/// Damages a used database and gives the rules that are then broken.
+async fn broken_by(sql: &'static str) -> Vec<Vec<&'static str>> {
+    let mut found = Vec::new();
+    for store in testing::stores().await {
+        used(&store).await;
+        assert_ne!(testing::run_raw(&store, sql).await.unwrap(), 0, "{sql}");
+        let violations = verify::check(&store, NOON).await.unwrap();
+        assert!(violations.iter().all(|violation| !violation.subject.is_empty()));
+        found.push(violations.into_iter().map(|violation| violation.rule).collect());
+    }
+    found
+}
+
+#[tokio::test]
+async fn credits_set_aside_without_a_call_are_found() {
+    let sql = "update customer_credits set held = held + 1, available = available - 1";
+    for rules in broken_by(sql).await {
+        assert_eq!(rules, ["what a customer has held is the cost of the calls that are open"]);
+    }
+}
+
+#[tokio::test]
+async fn credits_spent_without_a_call_are_found() {
+    let sql = "update customer_credits set spent = spent + 1, available = available - 1";
+    for rules in broken_by(sql).await {
+        assert_eq!(rules, ["what a customer spent is what settled calls were charged"]);
+    }
+}
+
+#[tokio::test]
+async fn credits_granted_without_a_booking_are_found() {
+    let sql = "update customer_credits set granted = granted + 1, available = available + 1";
+    for rules in broken_by(sql).await {
+        assert_eq!(rules, ["what a customer was granted and lost is the sum of its ledger"]);
+    }
+}
+
+#[tokio::test]
+async fn a_lost_call_is_found() {
+    for rules in broken_by("delete from calls where state = 'settled'").await {
+        assert_eq!(
+            rules,
+            [
+                "what a customer spent is what settled calls were charged",
+                "an Idempotency-Key is running exactly while its call is open",
+                "usage by day counts every ended call once",
+                "usage by endpoint counts every ended call once",
+            ]
+        );
+    }
+}
+
+#[tokio::test]
+async fn usage_that_counts_another_number_of_calls_is_found() {
+    for rules in broken_by("update usage_daily set ok = ok + 1, errors = errors - 1").await {
+        assert_eq!(rules, ["usage by day counts every ended call once"]);
+    }
+    for rules in broken_by("update usage_routes set calls = calls + 1").await {
+        assert_eq!(rules, ["usage by endpoint counts every ended call once"]);
+    }
+}
+
+#[tokio::test]
+async fn a_lost_answer_is_found() {
+    for rules in broken_by("update idempotency set answer = null").await {
+        assert_eq!(rules, ["an answer is kept exactly when it is said to be"]);
+    }
+    for rules in broken_by("update idempotency set answer_state = 'running', answer = null").await {
+        assert_eq!(rules, ["an Idempotency-Key is running exactly while its call is open"]);
+    }
+}
+
+#[tokio::test]
+async fn a_hold_long_after_its_expiry_is_found() {
+    for store in testing::stores().await {
+        used(&store).await;
+        let expiry = NOON.plus_seconds(170);
+
+        let in_time = verify::check(&store, expiry.plus_seconds(30)).await.unwrap();
+        let late = verify::check(&store, expiry.plus_seconds(31)).await.unwrap();
+
+        assert_eq!(in_time, []);
+        assert_eq!(late[0].rule, "no call is held long after its expiry");
+    }
+}
+
+#[tokio::test]
+async fn a_balance_that_does_not_add_up_cannot_be_stored() {
+    for store in testing::stores().await {
+        used(&store).await;
+
+        for sql in [
+            "update customer_credits set available = available + 1",
+            "update customer_credits set available = -1, held = held + available + 1",
+            "update calls set state = 'settled' where state = 'held'",
+        ] {
+            assert!(testing::run_raw(&store, sql).await.is_err(), "{sql}");
+        }
+    }
+}
