@@ -1,5 +1,8 @@
 //! The built-in catalogue, checked as a whole against what the specification lists.
 
+#[cfg(test)]
 mod extra;
+#[cfg(test)]
 mod platforms;
+#[cfg(test)]
 mod routes;
