@@ -79,7 +79,8 @@ fn what_belongs_to_one_place_stays_there() {
     for file in tree::rust_files() {
         for (word, places, reason) in PLACES {
             if !places.iter().any(|place| file.path.contains(place)) {
-                let lines = lines_with(&file, &[word]).filter(|line| *line <= file.source_lines());
+                let words = [word];
+                let lines = lines_with(&file, &words).filter(|line| *line <= file.source_lines());
                 findings.extend(lines.map(|line| file.finding(line, reason)));
             }
         }
