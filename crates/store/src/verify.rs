@@ -146,6 +146,13 @@ const ROUTES: &str = "
     group by customer_id, key_id, day, creator_id, platform, method, route
     having sum(calls) <> 0 or sum(errors) <> 0";
 
+/// How many calls are held at this moment.
+pub async fn open_calls(store: &Store) -> Result<i64, StoreError> {
+    const SQL: &str = "select count(*) from calls where state = 'held'";
+    let row = store.read().await?.row(SQL, &[]).await?;
+    row.map_or(Ok(0), |row| row.int(0))
+}
+
 /// Checks every rule; gives what breaks one. `now` decides which holds are overdue.
 pub async fn check(store: &Store, now: Timestamp) -> Result<Vec<Violation>, StoreError> {
     let mut tx = store.inspect().await?;

@@ -1,0 +1,3 @@
+//! Native calls: what they cost, what platforms see of them, and what must never happen.
+
+mod metering;

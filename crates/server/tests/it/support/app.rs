@@ -1,0 +1,241 @@
+//! `TestApp`: the real service on a real socket, with a clock that stands and a seeded generator.
+//!
+//! When it ends it checks what must hold after every test: no call is left open, and the books add up.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use domain::time::Timestamp;
+use server::clock::{Clock, Random};
+use server::config::Config;
+use server::start::Running;
+use simulators::Settings;
+use store::testing::TestStore;
+
+use super::client::Client;
+
+/// Where the clock stands at the beginning: the simulated world's present.
+pub(crate) const NOON: &str = "2026-11-21T12:00:00Z";
+
+/// The service over simulated platforms.
+pub(crate) struct TestApp {
+    running: Option<Running>,
+    pub(crate) world: simulators::Running,
+    pub(crate) clock: Clock,
+    pub(crate) world_clock: simulators::Clock,
+    pub(crate) settings: Settings,
+    database: TestStore,
+    config: Config,
+    customers: AtomicU64,
+}
+
+/// A customer made for a test, with a key of full scope.
+pub(crate) struct Customer {
+    pub(crate) id: String,
+    pub(crate) key_id: String,
+    pub(crate) key: String,
+}
+
+/// Runs a test on SQLite and, where there is a server for it, on PostgreSQL.
+pub(crate) async fn on_both<F, T>(test: F)
+where
+    F: Fn(TestApp) -> T,
+    T: Future<Output = TestApp>,
+{
+    for database in store::testing::stores().await {
+        let app = TestApp::start(database, "").await;
+        test(app).await.end().await;
+    }
+}
+
+impl TestApp {
+    /// On SQLite, with configuration over the defaults.
+    pub(crate) async fn on_sqlite(overrides: &str) -> Self {
+        Self::start(store::testing::sqlite().await, overrides).await
+    }
+
+    /// On a database, with configuration over the defaults.
+    pub(crate) async fn start(mut database: TestStore, overrides: &str) -> Self {
+        let start = Timestamp::from_rfc3339(NOON).unwrap();
+        let world_clock = simulators::Clock::manual(start.unix_micros() / 1_000);
+        let settings = Settings {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            data: None,
+            clock: world_clock.clone(),
+            ..Settings::default()
+        };
+        let world = simulators::start(settings.clone()).await.unwrap();
+        database.shut().await;
+        let url = database.options().url.clone();
+        let config = config(&url, &settings, &world, overrides);
+        let clock = Clock::manual(start);
+        let running = server::start::start(config.clone(), clock.clone(), Random::seeded(7)).await;
+        Self {
+            running: Some(running.unwrap()),
+            world,
+            clock,
+            world_clock,
+            settings,
+            database,
+            config,
+            customers: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn running(&self) -> &Running {
+        self.running.as_ref().unwrap()
+    }
+
+    /// The store of the running service.
+    pub(crate) fn store(&self) -> &store::Store {
+        self.running().store()
+    }
+
+    /// Moves the clocks of the service and of the platforms.
+    pub(crate) fn advance_seconds(&self, seconds: i64) {
+        self.clock.advance_seconds(seconds);
+        self.world_clock.advance_ms(seconds * 1_000);
+    }
+
+    /// Somebody without a key.
+    pub(crate) fn anonymous(&self) -> Client {
+        Client::new(self.running().address())
+    }
+
+    /// Whoever has this key.
+    pub(crate) fn with_key(&self, key: &str) -> Client {
+        self.anonymous().with_key(key)
+    }
+
+    /// Makes a customer with so many credits, as staff do.
+    pub(crate) async fn customer(&self, credits: i64) -> Customer {
+        let number = self.customers.fetch_add(1, Ordering::Relaxed);
+        let done = self
+            .staff(serde_json::json!({
+                "command": "create_customer",
+                "email": format!("customer{number}@example.com"),
+                "name": "",
+                "credits": credits,
+            }))
+            .await;
+        let text = |field: &str| done[field].as_str().unwrap().to_owned();
+        Customer { id: text("customer_id"), key_id: text("key_id"), key: text("api_key") }
+    }
+
+    /// Carries out a staff command through the admin listener.
+    pub(crate) async fn staff(&self, command: serde_json::Value) -> serde_json::Value {
+        use secrecy::ExposeSecret as _;
+        let token = self.running().admin_token().expose_secret().to_owned();
+        let admin = Client::new(self.running().admin_address());
+        let reply = admin.bearer(&token).post("/commands", &command).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply.json()
+    }
+
+    /// Connects the simulated platform's first account to the customer; gives its id.
+    pub(crate) async fn connect(&self, customer: &Customer, platform: &str) -> String {
+        self.connect_nth(customer, platform, 0).await
+    }
+
+    /// Connects another of the simulated platform's accounts to the customer; gives its id.
+    pub(crate) async fn connect_nth(&self, customer: &Customer, platform: &str, nth: usize) -> String {
+        let accounts = simulators::demo_accounts(&self.settings);
+        let account = accounts.iter().filter(|account| account.platform == platform).nth(nth).unwrap();
+        let import = serde_json::json!({
+            "creator_id": account.creator_id, "platform": platform, "auth": account.auth,
+        });
+        let reply = self.with_key(&customer.key).post("/v1/connect/import", &import).await;
+        assert!(reply.status == 201 || reply.status == 200, "{}", reply.text());
+        account.creator_id.to_owned()
+    }
+
+    /// A customer with credits and one account of the platform: (customer, a client with the key, the account).
+    pub(crate) async fn ready(&self, platform: &str, credits: i64) -> (Customer, Client, String) {
+        let customer = self.customer(credits).await;
+        let account = self.connect(&customer, platform).await;
+        let client = self.with_key(&customer.key);
+        (customer, client, account)
+    }
+
+    /// The requests that the simulated platform has seen, oldest first.
+    pub(crate) async fn seen(&self, platform: &str) -> Vec<serde_json::Value> {
+        let path = format!("/control/requests?platform={platform}&limit=100000");
+        let reply = Client::new(self.world.address()).get(&path).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply.json()["requests"].as_array().unwrap().clone()
+    }
+
+    /// Waits until no call is held: settlements follow their answers.
+    pub(crate) async fn settled(&self, client: &Client) {
+        for _ in 0..10_000 {
+            if client.get("/v1/billing").await.json()["held"] == 0 {
+                return;
+            }
+        }
+        panic!("a call stays open");
+    }
+
+    /// Stops the service and starts it again on the same database.
+    pub(crate) async fn restart(mut self) -> Self {
+        self.running.take().unwrap().stop().await;
+        let clock = self.clock.clone();
+        let again = server::start::start(self.config.clone(), clock, Random::seeded(8)).await;
+        self.running = Some(again.unwrap());
+        self
+    }
+
+    /// Stops everything and checks what must hold after every test.
+    pub(crate) async fn end(mut self) {
+        self.running.take().unwrap().stop().await;
+        self.world.stop().await;
+        self.database.reopen().await;
+        let violations = store::verify::check(&self.database, self.clock.now()).await.unwrap();
+        assert!(violations.is_empty(), "{violations:?}");
+        let held = store::verify::open_calls(&self.database).await.unwrap();
+        assert_eq!(held, 0, "calls are left open");
+    }
+}
+
+/// The defaults, pointed at the simulated platforms, with `overrides` over them.
+fn config(
+    url: &str,
+    settings: &Settings,
+    world: &simulators::Running,
+    overrides: &str,
+) -> Config {
+    let mut toml = toml::Table::new();
+    let mut add = |text: String| merge(&mut toml, text.parse().unwrap());
+    add(format!("[database]\nurl = {url:?}\nallow_unsafe_durability = true"));
+    add("[http]\nlisten = \"127.0.0.1:0\"\ncores = 2\n[admin]\nlisten = \"127.0.0.1:0\"".to_owned());
+    add("[slots.included]\nplatform_alpha = 4\nplatform_beta = 4\nplatform_gamma = 4".to_owned());
+    if url.starts_with("postgres") {
+        let key = "1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+        add(format!("[secrets]\nmaster_keys = [{key:?}]"));
+    }
+    for platform in domain::platform::Platform::ALL {
+        let base = world.platform_url(platform.as_str());
+        add(format!("[platforms.{platform}]\nbase_url = {base:?}"));
+    }
+    add(format!(
+        "[platforms.platform_beta.signing]\nscheme = \"hmac-sha256-v1\"\nkey = {:?}\nclient_id = {:?}\nclient_version = {:?}",
+        settings.beta_signing_key, settings.beta_client_id, settings.beta_client_version
+    ));
+    let delta = world.platform_url("platform_delta");
+    add(format!(
+        "[platforms.platform_delta.oauth]\ntoken_url = \"{delta}/oauth/token\"\nclient_id = {:?}\nclient_secret = {:?}",
+        settings.delta_client_id, settings.delta_client_secret
+    ));
+    add(overrides.to_owned());
+    let mut config = Config::from_toml(&toml.to_string()).unwrap();
+    config.platforms.add_header_everywhere("X-Call-Id", "{call_id}");
+    config
+}
+
+fn merge(into: &mut toml::Table, from: toml::Table) {
+    for (key, value) in from {
+        match (into.get_mut(&key), value) {
+            (Some(toml::Value::Table(inner)), toml::Value::Table(more)) => merge(inner, more),
+            (_, value) => drop(into.insert(key, value)),
+        }
+    }
+}

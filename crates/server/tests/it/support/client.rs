@@ -1,0 +1,117 @@
+//! A small HTTP client, named by who is calling.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::client::legacy::Client as HyperClient;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde_json::Value;
+
+/// Who is calling: an address and the headers of every request.
+#[derive(Clone)]
+pub(crate) struct Client {
+    http: HyperClient<HttpConnector, Full<Bytes>>,
+    address: SocketAddr,
+    headers: Vec<(String, String)>,
+}
+
+/// An answer, read whole.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: http::HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Client {
+    pub(crate) fn new(address: SocketAddr) -> Self {
+        let http = HyperClient::builder(TokioExecutor::new()).build_http();
+        Self { http, address, headers: Vec::new() }
+    }
+
+    /// The same with one more header.
+    pub(crate) fn with(&self, name: &str, value: &str) -> Self {
+        let mut other = self.clone();
+        other.headers.push((name.to_owned(), value.to_owned()));
+        other
+    }
+
+    pub(crate) fn with_key(&self, key: &str) -> Self {
+        self.with("x-api-key", key)
+    }
+
+    pub(crate) fn bearer(&self, token: &str) -> Self {
+        self.with("authorization", &format!("Bearer {token}"))
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Reply {
+        self.send("GET", path, None).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Reply {
+        self.send("DELETE", path, None).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, json: &Value) -> Reply {
+        self.json("POST", path, json).await
+    }
+
+    /// A request with a JSON body.
+    pub(crate) async fn json(&self, method: &str, path: &str, json: &Value) -> Reply {
+        let body = serde_json::to_vec(json).unwrap();
+        self.with("content-type", "application/json").send(method, path, Some(body)).await
+    }
+
+    /// Any request; the answer is read to its end.
+    pub(crate) async fn send(&self, method: &str, path: &str, body: Option<Vec<u8>>) -> Reply {
+        self.try_send(method, path, body).await.unwrap()
+    }
+
+    /// Any request; fails when the connection or the answer breaks off.
+    pub(crate) async fn try_send(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<Vec<u8>>,
+    ) -> Result<Reply, String> {
+        let uri = format!("http://{}{path}", self.address);
+        let mut request = http::Request::builder().method(method).uri(uri);
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        let request = request.body(Full::from(body.unwrap_or_default())).unwrap();
+        let answer = self.http.request(request).await.map_err(|error| format!("{error:?}"))?;
+        let (parts, body) = answer.into_parts();
+        let body = body.collect().await.map_err(|error| format!("{error:?}"))?.to_bytes();
+        Ok(Reply { status: parts.status.as_u16(), headers: parts.headers, body })
+    }
+}
+
+impl Reply {
+    /// A header's value; empty when absent.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    pub(crate) fn text(&self) -> String {
+        format!("{} {}", self.status, String::from_utf8_lossy(&self.body))
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
+    }
+
+    /// The stable code of a failure; empty when there is none.
+    pub(crate) fn code(&self) -> String {
+        let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
+        body["code"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// The receipt: (cost, balance).
+    pub(crate) fn receipt(&self) -> (i64, i64) {
+        let number = |name: &str| self.header(name).parse().unwrap_or(-1);
+        (number("x-credits-cost"), number("x-credits-balance"))
+    }
+}

@@ -1,0 +1,21 @@
+//! What every test stands on: the service as it runs, over simulated platforms, on a database of its own.
+
+pub(crate) mod app;
+pub(crate) mod client;
+pub(crate) mod platform;
+
+pub(crate) use app::{TestApp, on_both};
+pub(crate) use client::{Client, Reply};
+
+/// Runs everything at the same time and waits for all of it, in order.
+pub(crate) async fn at_once<T: Send + 'static>(
+    work: impl IntoIterator<Item = impl Future<Output = T> + Send + 'static>,
+) -> Vec<T> {
+    let mut tasks = tokio::task::JoinSet::new();
+    for (index, task) in work.into_iter().enumerate() {
+        tasks.spawn(async move { (index, task.await) });
+    }
+    let mut done = tasks.join_all().await;
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, result)| result).collect()
+}
