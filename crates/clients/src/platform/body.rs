@@ -1,0 +1,109 @@
+//! The body of a request to a platform.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
+
+/// Why a body could not be read to its end, for logs.
+pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The body of a request to a platform: bytes in memory, or spooled ones that are read as they leave.
+#[derive(Debug)]
+pub struct RequestBody(Content);
+
+#[derive(Debug)]
+enum Content {
+    Whole(Full<Bytes>),
+    Spooled { body: BoxBody<Bytes, BodyError>, progress: Progress },
+}
+
+/// How much of a spooled body has left, for the time limit on the answer's head.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Progress(Option<Arc<AtomicU64>>);
+
+impl RequestBody {
+    /// No body at all.
+    pub fn empty() -> Self {
+        Self::whole(Bytes::new())
+    }
+
+    /// Bytes in memory.
+    pub fn whole(bytes: Bytes) -> Self {
+        Self(Content::Whole(Full::new(bytes)))
+    }
+
+    /// A body that is read while it is sent, such as a spooled upload. Its size hint should be exact, so
+    /// that it goes out with a `Content-Length`; otherwise it is chunked.
+    pub fn spooled<B>(body: B) -> Self
+    where
+        B: Body<Data = Bytes, Error: Into<BodyError>> + Send + Sync + 'static,
+    {
+        let body = body.map_err(Into::into).boxed();
+        Self(Content::Spooled { body, progress: Progress(Some(Arc::default())) })
+    }
+
+    /// The same counter that the body moves.
+    pub(super) fn progress(&self) -> Progress {
+        match &self.0 {
+            Content::Whole(_) => Progress::default(),
+            Content::Spooled { progress, .. } => progress.clone(),
+        }
+    }
+}
+
+impl Progress {
+    /// How many parts have left.
+    pub(super) fn get(&self) -> u64 {
+        self.0.as_ref().map_or(0, |parts| parts.load(Ordering::Relaxed))
+    }
+
+    fn add_one(&self) {
+        if let Some(parts) = &self.0 {
+            parts.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match &mut self.0 {
+            Content::Whole(body) => {
+                Pin::new(body).poll_frame(context).map_err(|never: Infallible| match never {})
+            }
+            Content::Spooled { body, progress } => {
+                let polled = Pin::new(body).poll_frame(context);
+                if polled.is_ready() {
+                    progress.add_one();
+                }
+                polled
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Content::Whole(body) => body.is_end_stream(),
+            Content::Spooled { body, .. } => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Content::Whole(body) => body.size_hint(),
+            Content::Spooled { body, .. } => body.size_hint(),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! When not to call: a breaker for what keeps failing, and a budget for second tries.
+//!
+//! Both are told the time and decide nothing by chance, so they behave the same in every test.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use domain::time::{MICROS_PER_MILLI, Timestamp};
+
+/// Failures in a row that open a breaker.
+pub const FAILURES_MAX: u32 = 7;
+/// How long it stays open at first, in milliseconds.
+pub const OPEN_MS_MIN: i64 = 1_000;
+/// How long it stays open at most, in milliseconds; the time doubles with each failed probe.
+pub const OPEN_MS_MAX: i64 = 60_000;
+
+/// Calls that each earn a tenth of a second try.
+const CALLS_PER_RETRY: u32 = 10;
+/// Tenths that are there at the start, and that can be saved up.
+const RESERVE_AT_START: u32 = 100;
+const RESERVE_MAX: u32 = 1_000;
+
+/// Stops calls after [`FAILURES_MAX`] failures in a row, for one second at first, and lets one call through
+/// as a probe when the time is over. Shared by all cores.
+#[derive(Debug, Default)]
+pub struct Breaker(Mutex<State>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Closed { failures: u32 },
+    Open { until: Timestamp, open_ms: i64, is_probing: bool },
+}
+
+/// Allows second tries for at most a tenth of all calls, beside a small reserve. Shared by all cores.
+#[derive(Debug)]
+pub struct RetryBudget(AtomicU32);
+
+impl Breaker {
+    /// How many milliseconds to wait before a next call, at least one; `None` lets the call go.
+    ///
+    /// When the time is over, one call goes as a probe. The next one may follow only after the same time
+    /// again, so a probe that is never heard of does not keep the breaker open for ever.
+    pub fn refuses(&self, now: Timestamp) -> Option<i64> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (next, answer) = state.asked(now);
+        *state = next;
+        answer
+    }
+
+    /// An answer came, whatever it says.
+    pub fn succeeded(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = State::default();
+    }
+
+    /// No usable answer came.
+    pub fn failed(&self, now: Timestamp) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *state = state.failed(now);
+    }
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::Closed { failures: 0 }
+    }
+}
+
+impl State {
+    fn asked(self, now: Timestamp) -> (Self, Option<i64>) {
+        match self {
+            Self::Closed { .. } => (self, None),
+            Self::Open { until, .. } if now < until => {
+                let left_ms =
+                    until.micros_since(now).saturating_add(MICROS_PER_MILLI - 1) / MICROS_PER_MILLI;
+                (self, Some(left_ms))
+            }
+            Self::Open { open_ms, .. } => (Self::open(now, open_ms, true), None),
+        }
+    }
+
+    fn failed(self, now: Timestamp) -> Self {
+        match self {
+            Self::Closed { failures } if failures.saturating_add(1) < FAILURES_MAX => {
+                Self::Closed { failures: failures.saturating_add(1) }
+            }
+            Self::Closed { .. } => Self::open(now, OPEN_MS_MIN, false),
+            Self::Open { open_ms, is_probing: true, .. } => {
+                Self::open(now, open_ms.saturating_mul(2).min(OPEN_MS_MAX), false)
+            }
+            // A call that left before the breaker opened tells nothing new.
+            Self::Open { is_probing: false, .. } => self,
+        }
+    }
+
+    const fn open(now: Timestamp, open_ms: i64, is_probing: bool) -> Self {
+        let until = now.plus_micros(open_ms.saturating_mul(MICROS_PER_MILLI));
+        Self::Open { until, open_ms, is_probing }
+    }
+}
+
+impl RetryBudget {
+    /// A call is made for the first time.
+    pub fn record_call(&self) {
+        // Filled up is the usual state, and then nothing is written.
+        if self.0.load(Ordering::Relaxed) < RESERVE_MAX {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes one second try, if there is one.
+    pub fn take(&self) -> bool {
+        let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |tenths| {
+            tenths.checked_sub(CALLS_PER_RETRY)
+        });
+        taken.is_ok()
+    }
+}
+
+impl Default for RetryBudget {
+    fn default() -> Self {
+        Self(AtomicU32::new(RESERVE_AT_START))
+    }
+}

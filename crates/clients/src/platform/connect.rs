@@ -1,0 +1,229 @@
+//! New connections to a platform: TCP, then TLS, each within its time.
+//!
+//! Connections are watched, so that a failed request can say whether its connection was an old one and
+//! whether any part of an answer had come.
+
+use std::io;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use http::Uri;
+use hyper_rustls::{DefaultServerNameResolver, HttpsConnector, MaybeHttpsStream};
+use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tower_service::Service;
+
+use super::settings::Timeouts;
+use crate::error::{Kind, Phase};
+
+/// How connections to one platform are made.
+#[derive(Debug, Clone)]
+pub(super) struct ConnectionSettings {
+    pub(super) timeouts: Timeouts,
+    pub(super) ca_file: Option<PathBuf>,
+    pub(super) tls: Arc<rustls::ClientConfig>,
+}
+
+/// Makes connections to one platform.
+#[derive(Clone)]
+pub(super) struct Connector {
+    http: HttpConnector,
+    settings: ConnectionSettings,
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+#[error("{kind}")]
+pub(super) struct ConnectFailure {
+    pub(super) kind: Kind,
+    #[source]
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// What is known about one connection, beside those who use it.
+#[derive(Debug)]
+pub(super) struct Watch {
+    /// Whether an answer was received on it, so that a next request finds an old connection.
+    answered: AtomicBool,
+    /// Whether anything was read since the last write.
+    heard: AtomicBool,
+    /// Whether it carries several requests at a time.
+    is_h2: bool,
+}
+
+/// A connection that keeps its [`Watch`] true.
+pub(super) struct Watched {
+    stream: TokioIo<MaybeHttpsStream<TokioIo<TcpStream>>>,
+    watch: Arc<Watch>,
+}
+
+type Connecting =
+    Pin<Box<dyn Future<Output = Result<TokioIo<Watched>, ConnectFailure>> + Send + 'static>>;
+
+impl ConnectionSettings {
+    /// Whether connections made under the one may serve the other.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.timeouts == other.timeouts
+            && (Arc::ptr_eq(&self.tls, &other.tls) || self.ca_file == other.ca_file)
+    }
+}
+
+impl Connector {
+    pub(super) fn new(settings: ConnectionSettings) -> Self {
+        let mut http = HttpConnector::new();
+        // The TLS layer above decides by the scheme; this one only connects.
+        http.enforce_http(false);
+        http.set_nodelay(true);
+        Self { http, settings }
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = TokioIo<Watched>;
+    type Error = ConnectFailure;
+    type Future = Connecting;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ConnectFailure>> {
+        self.http.poll_ready(context).map_err(|error| ConnectFailure::new(Kind::Connect, error))
+    }
+
+    fn call(&mut self, to: Uri) -> Connecting {
+        let connecting = self.http.call(to.clone());
+        let ConnectionSettings { timeouts, tls, .. } = self.settings.clone();
+        Box::pin(async move {
+            let tcp = match timeout(timeouts.connect, connecting).await {
+                Ok(connected) => {
+                    connected.map_err(|error| ConnectFailure::new(Kind::Connect, error))?
+                }
+                Err(_) => return Err(ConnectFailure::timeout(Phase::Connect)),
+            };
+            let resolver = Arc::new(DefaultServerNameResolver::default());
+            let mut secured = HttpsConnector::new(Made(Some(tcp)), tls, false, resolver);
+            match timeout(timeouts.tls, secured.call(to)).await {
+                Ok(stream) => {
+                    let stream = stream.map_err(|error| ConnectFailure::new(Kind::Tls, error))?;
+                    Ok(TokioIo::new(Watched::new(stream)))
+                }
+                Err(_) => Err(ConnectFailure::timeout(Phase::Tls)),
+            }
+        })
+    }
+}
+
+/// Hands a connection that is already made to the TLS layer.
+struct Made(Option<TokioIo<TcpStream>>);
+
+impl Service<Uri> for Made {
+    type Response = TokioIo<TcpStream>;
+    type Error = io::Error;
+    type Future = std::future::Ready<Result<TokioIo<TcpStream>, io::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), io::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        std::future::ready(self.0.take().ok_or_else(|| io::ErrorKind::NotConnected.into()))
+    }
+}
+
+impl ConnectFailure {
+    fn new(kind: Kind, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self { kind, source: Some(source.into()) }
+    }
+
+    const fn timeout(phase: Phase) -> Self {
+        Self { kind: Kind::Timeout(phase), source: None }
+    }
+}
+
+impl Watch {
+    /// The connection brought an answer.
+    pub(super) fn note_answer(&self) {
+        self.answered.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the other side gave up an old connection before it answered anything to what was written
+    /// last. Requests share an HTTP/2 connection, so nothing of the kind is known about one of them.
+    pub(super) fn was_given_up(&self) -> bool {
+        !self.is_h2 && self.answered.load(Ordering::Relaxed) && !self.heard.load(Ordering::Relaxed)
+    }
+}
+
+impl Watched {
+    fn new(stream: MaybeHttpsStream<TokioIo<TcpStream>>) -> Self {
+        let watch = Watch {
+            answered: AtomicBool::new(false),
+            heard: AtomicBool::new(false),
+            is_h2: stream.connected().is_negotiated_h2(),
+        };
+        Self { stream: TokioIo::new(stream), watch: Arc::new(watch) }
+    }
+
+    fn note_written(&self, written: &Poll<io::Result<usize>>) {
+        if matches!(written, Poll::Ready(Ok(_))) {
+            self.watch.heard.store(false, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Connection for Watched {
+    fn connected(&self) -> Connected {
+        self.stream.inner().connected().extra(Arc::clone(&self.watch))
+    }
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let filled_before = buffer.filled().len();
+        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if buffer.filled().len() > filled_before {
+            self.watch.heard.store(true, Ordering::Relaxed);
+        }
+        polled
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.note_written(&written);
+        written
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffers: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, buffers);
+        self.note_written(&written);
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}

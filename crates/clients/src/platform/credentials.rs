@@ -1,0 +1,83 @@
+//! The secrets of one connected account.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::Value;
+use zeroize::Zeroizing;
+
+/// The fields that a customer connected an account with, and what a refresh put in their place.
+///
+/// Values are wiped from memory when this is dropped, and do not show in debug output.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Credentials(BTreeMap<String, Zeroizing<String>>);
+
+/// Bytes that are not a JSON object of credentials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected a JSON object of credentials")]
+pub struct MalformedCredentials;
+
+impl Credentials {
+    /// Reads a JSON object. Strings stay as they are, `null` is left out, and any other value is kept as
+    /// its JSON text.
+    pub fn from_json(json: &[u8]) -> Result<Self, MalformedCredentials> {
+        let fields: BTreeMap<String, Value> =
+            serde_json::from_slice(json).map_err(|_| MalformedCredentials)?;
+        let kept = fields.into_iter().filter_map(|(field, value)| match value {
+            Value::Null => None,
+            Value::String(text) => Some((field, Zeroizing::new(text))),
+            other => Some((field, Zeroizing::new(other.to_string()))),
+        });
+        Ok(Self(kept.collect()))
+    }
+
+    /// Writes a JSON object of strings, to be sealed. The bytes are wiped when dropped.
+    pub fn to_json(&self) -> Zeroizing<Vec<u8>> {
+        let fields: BTreeMap<&str, &str> =
+            self.0.iter().map(|(field, value)| (field.as_str(), value.as_str())).collect();
+        // Sized in advance, because a buffer that grows leaves copies of the secrets behind it.
+        let bytes =
+            fields.iter().map(|(field, value)| field.len() + 6 * value.len() + 8).sum::<usize>();
+        let mut json = Zeroizing::new(Vec::with_capacity(bytes + 2));
+        match serde_json::to_writer(&mut *json, &fields) {
+            Ok(()) => json,
+            // Strings under string keys always have a JSON form, and a vector takes all bytes.
+            Err(_) => Zeroizing::new(b"{}".to_vec()),
+        }
+    }
+
+    /// The value of a field.
+    pub fn get(&self, field: &str) -> Option<&str> {
+        self.0.get(field).map(|value| value.as_str())
+    }
+
+    /// Puts a value in place of what the field held.
+    pub fn set(&mut self, field: &str, value: impl Into<Zeroizing<String>>) {
+        self.0.insert(field.to_owned(), value.into());
+    }
+
+    /// The names of the fields, sorted.
+    pub fn fields(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// The fields whose values cannot stand in a header: empty ones, and those that hold something else
+    /// than visible ASCII and inner spaces. Such credentials are refused before they are stored.
+    pub fn unsendable(&self) -> impl Iterator<Item = &str> {
+        let is_unsendable = |value: &str| {
+            value.is_empty()
+                || value.trim() != value
+                || !value.bytes().all(|byte| matches!(byte, 0x20..=0x7e))
+        };
+        self.0
+            .iter()
+            .filter(move |(_, value)| is_unsendable(value))
+            .map(|(field, _)| field.as_str())
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries(self.0.keys()).finish()
+    }
+}

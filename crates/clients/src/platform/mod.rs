@@ -1,0 +1,37 @@
+//! Calls to the platforms: build, sign, send, stream.
+//!
+//! A [`Target`] is one platform as configured, a [`NativeCall`] is turned into a request by it, and an
+//! [`Upstream`] sends that over the connections of one core. The native path and query go out byte for
+//! byte as they came in; nothing on this way decodes or normalises them.
+
+pub mod breaker;
+pub mod envelope;
+pub mod headers;
+pub mod oauth;
+pub mod path;
+pub mod verify;
+
+mod answer;
+mod body;
+mod client;
+mod connect;
+mod credentials;
+mod settings;
+mod signing;
+mod target;
+mod template;
+mod tls;
+
+pub use crate::error::{ClientError, Fault, Kind, Phase};
+pub use answer::{Answer, AnswerBody, ReadUpTo};
+pub use body::RequestBody;
+pub use client::{Upstream, UpstreamSettings};
+pub use credentials::{Credentials, MalformedCredentials};
+pub use oauth::Tokens;
+pub use settings::{
+    ClientAuthentication, OauthSettings, SettingsProblem, SigningSettings, TargetSettings,
+    Timeouts, VerifySettings,
+};
+pub use signing::SigningInput;
+pub use target::{NativeCall, Target};
+pub use verify::Verification;

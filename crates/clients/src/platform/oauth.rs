@@ -1,0 +1,216 @@
+//! Fresh access tokens for a refresh token (RFC 6749, section 6).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use http::{HeaderValue, Method, Request, StatusCode, Uri};
+use serde_json::Value;
+use zeroize::Zeroizing;
+
+use super::answer::ReadUpTo;
+use super::body::RequestBody;
+use super::client::Upstream;
+use super::settings::{ClientAuthentication, OauthSettings, SettingsProblem};
+use super::target::{self, Target};
+use crate::error::{ClientError, Fault, Kind};
+
+/// The longest answer of a token endpoint, in bytes.
+pub const ANSWER_BYTES_MAX: usize = 65_536;
+
+/// The longest life of a token that is believed, in seconds: ten years.
+const EXPIRES_IN_S_MAX: i64 = 315_360_000;
+
+/// What a token endpoint gave.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Tokens {
+    /// The token for calls.
+    pub access_token: Zeroizing<String>,
+    /// The token for the next refresh, where it changed; the old one may be dead then.
+    pub refresh_token: Option<Zeroizing<String>>,
+    /// How long the access token lasts, in seconds, where the endpoint told it.
+    pub expires_in_s: Option<i64>,
+    /// What the access token allows, where it changed or was told.
+    pub scopes: Option<Vec<String>>,
+}
+
+/// Why there is no fresh token.
+#[derive(Debug, thiserror::Error)]
+pub enum RefreshFailure {
+    /// The refresh token is refused: the account must be connected again.
+    #[error("the token endpoint refused the refresh token: {code}")]
+    Refused {
+        /// The error code of the answer, such as `invalid_grant`.
+        code: String,
+    },
+    /// The endpoint was not reached, answered unusably, or refused this service as its client; the
+    /// refresh token may still be good.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+}
+
+/// A checked token endpoint.
+#[derive(Clone)]
+pub(super) struct TokenEndpoint {
+    uri: Uri,
+    user_agent: HeaderValue,
+    proof: Proof,
+}
+
+/// How this service proves itself.
+#[derive(Clone)]
+enum Proof {
+    Header(HeaderValue),
+    /// What is put behind the form.
+    Form(Zeroizing<String>),
+}
+
+/// Exchanges a refresh token for a fresh access token. It is sent once: endpoints that rotate refresh
+/// tokens may take a second use for theft.
+pub async fn refresh(
+    upstream: &Upstream,
+    target: &Target,
+    refresh_token: &str,
+) -> Result<Tokens, RefreshFailure> {
+    let endpoint = target.token_endpoint();
+    let endpoint = endpoint.ok_or_else(|| ClientError::build("no token endpoint is configured"))?;
+    let mut answer = upstream.send(target, endpoint.request(refresh_token)).await?;
+    let ReadUpTo::Whole(body) = answer.body.read_up_to(ANSWER_BYTES_MAX).await? else {
+        return Err(ClientError::bad_response("it is too long for a token").into());
+    };
+    match answer.status {
+        StatusCode::OK => Ok(tokens(&body)?),
+        StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            Err(refusal(&body))
+        }
+        _ => Err(ClientError::bad_response("its status is none of a token endpoint's").into()),
+    }
+}
+
+impl TokenEndpoint {
+    /// Checks the settings; problems are added with the names of their keys.
+    pub(super) fn new(
+        settings: &OauthSettings,
+        user_agent: &str,
+        problems: &mut Vec<SettingsProblem>,
+    ) -> Option<Self> {
+        let uri = target::absolute_uri("oauth.token_url", &settings.token_url, problems);
+        if settings.client_id.is_empty() {
+            problems.push(SettingsProblem::new("oauth.client_id", "is required"));
+        }
+        // An unusable one is reported where it is configured.
+        let user_agent = HeaderValue::from_str(user_agent).ok()?;
+        Some(Self { uri: uri?, user_agent, proof: Proof::new(settings)? })
+    }
+
+    fn request(&self, refresh_token: &str) -> Request<RequestBody> {
+        let mut form = Zeroizing::new(String::from("grant_type=refresh_token&refresh_token="));
+        form.push_str(&encoded(refresh_token));
+        if let Proof::Form(proof) = &self.proof {
+            form.push_str(proof);
+        }
+        let body = RequestBody::whole(Bytes::copy_from_slice(form.as_bytes()));
+        let mut request = Request::new(body);
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.uri.clone();
+        let headers = request.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        headers.insert(USER_AGENT, self.user_agent.clone());
+        if let Proof::Header(proof) = &self.proof {
+            headers.insert(AUTHORIZATION, proof.clone());
+        }
+        request
+    }
+}
+
+impl Proof {
+    fn new(settings: &OauthSettings) -> Option<Self> {
+        let id = encoded(&settings.client_id);
+        let secret = encoded(&settings.client_secret);
+        match settings.authentication {
+            ClientAuthentication::Post => Some(Self::Form(Zeroizing::new(format!(
+                "&client_id={}&client_secret={}",
+                *id, *secret
+            )))),
+            ClientAuthentication::Basic => {
+                let pair = Zeroizing::new(format!("{}:{}", *id, *secret));
+                let header = Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes())));
+                let mut value = HeaderValue::from_str(&header).ok()?;
+                value.set_sensitive(true);
+                Some(Self::Header(value))
+            }
+        }
+    }
+}
+
+fn encoded(text: &str) -> Zeroizing<String> {
+    Zeroizing::new(form_urlencoded::byte_serialize(text.as_bytes()).collect())
+}
+
+fn tokens(body: &[u8]) -> Result<Tokens, ClientError> {
+    let unusable = || ClientError::bad_response("it holds no access token");
+    let Ok(Value::Object(mut answer)) = serde_json::from_slice(body) else {
+        return Err(unusable());
+    };
+    let mut text = |name: &str| match answer.remove(name) {
+        Some(Value::String(text)) if !text.is_empty() => Some(Zeroizing::new(text)),
+        Some(_) | None => None,
+    };
+    let access_token = text("access_token").ok_or_else(unusable)?;
+    let refresh_token = text("refresh_token");
+    let scopes = text("scope").map(|scope| scope.split_whitespace().map(str::to_owned).collect());
+    let expires_in_s = answer.get("expires_in").and_then(whole_seconds);
+    Ok(Tokens { access_token, refresh_token, expires_in_s, scopes })
+}
+
+/// Whole seconds; some endpoints write them as text or with a fraction.
+fn whole_seconds(value: &Value) -> Option<i64> {
+    let digits = match value {
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => text.clone(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
+    };
+    let whole = digits.split_once('.').map_or(digits.as_str(), |(whole, _)| whole);
+    let seconds = whole.parse::<i64>().ok()?;
+    (seconds >= 0).then(|| seconds.min(EXPIRES_IN_S_MAX))
+}
+
+/// Tells a dead refresh token from a mistake in this service's own registration, which must not make
+/// customers connect their accounts again.
+fn refusal(body: &[u8]) -> RefreshFailure {
+    let answer: Option<Value> = serde_json::from_slice(body).ok();
+    let code = answer.as_ref().and_then(|answer| answer.get("error")).and_then(Value::as_str);
+    match code {
+        Some("invalid_client" | "unauthorized_client" | "unsupported_grant_type") => {
+            let kind = Kind::BadResponse("the token endpoint refuses this service as a client");
+            RefreshFailure::Client(ClientError {
+                fault: Fault::Ours,
+                kind,
+                sent: true,
+                retryable: false,
+                source: None,
+            })
+        }
+        Some(code) if is_error_code(code) => RefreshFailure::Refused { code: code.to_owned() },
+        Some(_) | None => {
+            RefreshFailure::Client(ClientError::bad_response("it refuses without an error code"))
+        }
+    }
+}
+
+/// Codes are logged, so only short plain ones are believed.
+fn is_error_code(code: &str) -> bool {
+    !code.is_empty() && code.len() <= 64 && code.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+impl std::fmt::Debug for Tokens {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Tokens")
+            .field("expires_in_s", &self.expires_in_s)
+            .field("scopes", &self.scopes)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,149 @@
+//! One platform as the configuration describes it, before it is checked.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use domain::platform::Platform;
+use zeroize::Zeroizing;
+
+/// One platform as configured: `platforms.<name>`.
+#[derive(Debug, Clone)]
+pub struct TargetSettings {
+    /// Which platform it is.
+    pub platform: Platform,
+    /// Scheme (`http` or `https`), host, port where it is not the usual one, and optionally a path.
+    pub base_url: String,
+    /// Path that stands before every native path; slashes at its ends are not needed.
+    pub path_prefix: String,
+    /// Names of headers and templates of their values. `{field}` stands for a credential of the account,
+    /// `{call_id}` for the call; a header one of whose fields is absent is left out.
+    pub headers: Vec<(String, String)>,
+    /// A fixed header that names the version of the platform's interface: name and value.
+    pub version_header: Option<(String, String)>,
+    /// How requests are signed, if they are.
+    pub signing: Option<SigningSettings>,
+    /// Whether answers come in an envelope.
+    pub envelope: bool,
+    /// `User-Agent` where no header template gives one.
+    pub user_agent: String,
+    /// The request that proves an account's credentials.
+    pub verify: VerifySettings,
+    /// The token endpoint, if access tokens end.
+    pub oauth: Option<OauthSettings>,
+    /// How long each phase of a call may take.
+    pub timeouts: Timeouts,
+    /// A PEM file of certificate authorities that are trusted besides the public ones.
+    pub ca_file: Option<PathBuf>,
+}
+
+/// How requests are signed.
+#[derive(Clone)]
+pub struct SigningSettings {
+    /// The name of the scheme: `hmac-sha256-v1`.
+    pub scheme: String,
+    /// The signing key; its bytes are the key of the HMAC.
+    pub key: Zeroizing<String>,
+    /// What the platform knows this client as.
+    pub client_id: String,
+    /// The version of this client that the platform is told.
+    pub client_version: String,
+}
+
+/// The request that proves an account's credentials.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VerifySettings {
+    /// The native path of a GET; `{field}` stands for a credential, percent-encoded where need be.
+    pub path: String,
+    /// JSON pointer (RFC 6901) to the platform's account id in the answer, below the envelope if there is one.
+    pub id_pointer: Option<String>,
+    /// The credential that the id must equal.
+    pub equals_field: Option<String>,
+    /// Statuses that prove the credentials although they are refusals.
+    pub accepted_statuses: Vec<u16>,
+}
+
+/// The token endpoint for accounts with a refresh token (RFC 6749, section 6).
+#[derive(Clone)]
+pub struct OauthSettings {
+    /// Its absolute address.
+    pub token_url: String,
+    /// Who this service is to it.
+    pub client_id: String,
+    /// How this service proves that.
+    pub client_secret: Zeroizing<String>,
+    /// Where id and secret are written.
+    pub authentication: ClientAuthentication,
+}
+
+/// How a client proves itself to a token endpoint (RFC 6749, section 2.3.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ClientAuthentication {
+    /// In an `Authorization: Basic` header.
+    #[default]
+    Basic,
+    /// In the form, as `client_id` and `client_secret`.
+    Post,
+}
+
+/// How long each phase of a call may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// To find the address and connect to it.
+    pub connect: Duration,
+    /// For the TLS handshake.
+    pub tls: Duration,
+    /// Until the head of the answer, counted anew whenever a part of a spooled body leaves.
+    pub first_byte: Duration,
+    /// Between two parts of the answer while one is waited for.
+    pub between_bytes: Duration,
+}
+
+/// A key of the configuration that cannot be used, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {message}")]
+pub struct SettingsProblem {
+    /// The key below `platforms.<name>`, such as `base_url` or `headers[2].value`.
+    pub key: String,
+    /// What is wrong with it, and what would be right.
+    pub message: String,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(3),
+            tls: Duration::from_secs(5),
+            first_byte: Duration::from_secs(30),
+            between_bytes: Duration::from_secs(15),
+        }
+    }
+}
+
+impl SettingsProblem {
+    pub(super) fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { key: key.into(), message: message.into() }
+    }
+}
+
+impl fmt::Debug for SigningSettings {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("SigningSettings")
+            .field("scheme", &self.scheme)
+            .field("client_id", &self.client_id)
+            .field("client_version", &self.client_version)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for OauthSettings {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("OauthSettings")
+            .field("token_url", &self.token_url)
+            .field("client_id", &self.client_id)
+            .field("authentication", &self.authentication)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,133 @@
+//! Text with places for an account's credentials, such as `Bearer {token}`.
+
+use zeroize::Zeroizing;
+
+use super::credentials::Credentials;
+
+/// Checked text with places.
+#[derive(Debug, Clone)]
+pub(super) struct Template(Vec<Piece>);
+
+#[derive(Debug, Clone)]
+enum Piece {
+    Text(String),
+    Field(String),
+    CallId,
+}
+
+/// How a value is written into its place.
+#[derive(Debug, Clone, Copy)]
+enum Writing {
+    AsItIs,
+    PercentEncoded,
+}
+
+impl Template {
+    /// Reads a template. Names in braces are made of lower-case letters, digits and `_`; a brace cannot
+    /// stand for itself.
+    pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
+        const BRACES: &str = "has a brace without its pair; write {field}";
+        let mut pieces = Vec::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('{') {
+            let (name, after) = after.split_once('}').ok_or(BRACES)?;
+            if before.contains('}') {
+                return Err(BRACES);
+            }
+            if !before.is_empty() {
+                pieces.push(Piece::Text(before.to_owned()));
+            }
+            pieces.push(named(name)?);
+            rest = after;
+        }
+        if rest.contains('}') {
+            return Err(BRACES);
+        }
+        if !rest.is_empty() {
+            pieces.push(Piece::Text(rest.to_owned()));
+        }
+        Ok(Self(pieces))
+    }
+
+    /// Whether a credential is part of it.
+    pub(super) fn holds_secrets(&self) -> bool {
+        self.0.iter().any(|piece| matches!(piece, Piece::Field(_)))
+    }
+
+    /// Fills the places in, or nothing when a credential is absent.
+    pub(super) fn fill(
+        &self,
+        credentials: &Credentials,
+        call_id: &str,
+    ) -> Option<Zeroizing<String>> {
+        self.write(credentials, call_id, Writing::AsItIs)
+    }
+
+    /// Fills the places of a path in: whatever is not unreserved (RFC 3986) in a value is
+    /// percent-encoded, so that a value is never more than one segment.
+    pub(super) fn fill_path(
+        &self,
+        credentials: &Credentials,
+        call_id: &str,
+    ) -> Option<Zeroizing<String>> {
+        self.write(credentials, call_id, Writing::PercentEncoded)
+    }
+
+    /// The same with `text` in every place, to check what stands around them.
+    pub(super) fn filled_with(&self, text: &str) -> String {
+        self.0
+            .iter()
+            .map(|piece| match piece {
+                Piece::Text(fixed) => fixed.as_str(),
+                Piece::Field(_) | Piece::CallId => text,
+            })
+            .collect()
+    }
+
+    fn write(
+        &self,
+        credentials: &Credentials,
+        call_id: &str,
+        writing: Writing,
+    ) -> Option<Zeroizing<String>> {
+        let mut values = Vec::with_capacity(self.0.len());
+        for piece in &self.0 {
+            values.push(match piece {
+                Piece::Text(fixed) => (fixed.as_str(), Writing::AsItIs),
+                Piece::Field(field) => (credentials.get(field)?, writing),
+                Piece::CallId => (call_id, writing),
+            });
+        }
+        // Sized for the longest form, because a buffer that grows leaves copies of secrets behind it.
+        let bytes = values.iter().map(|(value, _)| 3 * value.len()).sum();
+        let mut written = Zeroizing::new(String::with_capacity(bytes));
+        for (value, writing) in values {
+            match writing {
+                Writing::AsItIs => written.push_str(value),
+                Writing::PercentEncoded => push_encoded(&mut written, value),
+            }
+        }
+        Some(written)
+    }
+}
+
+fn named(name: &str) -> Result<Piece, &'static str> {
+    let is_name = !name.is_empty()
+        && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'));
+    match name {
+        "call_id" => Ok(Piece::CallId),
+        field if is_name => Ok(Piece::Field(field.to_owned())),
+        _ => Err("names a field with other characters than a-z, 0-9 and _"),
+    }
+}
+
+fn push_encoded(written: &mut String, value: &str) {
+    for byte in value.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            written.push(char::from(byte));
+        } else {
+            written.push('%');
+            written.push_str(&hex::encode([byte]));
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Proof of an account's credentials: one GET that the platform answers with the account's identity.
+
+use bytes::Bytes;
+use domain::method::Method;
+use http::HeaderMap;
+use http::header::CONTENT_ENCODING;
+use serde_json::Value;
+
+use super::answer::{Answer, ReadUpTo};
+use super::client::Upstream;
+use super::credentials::Credentials;
+use super::envelope::{self, Envelope, Gzip};
+use super::path;
+use super::settings::{SettingsProblem, VerifySettings};
+use super::signing::SigningInput;
+use super::target::{NativeCall, Target};
+use super::template::Template;
+use crate::error::ClientError;
+
+/// The longest answer that is read, in bytes.
+pub const ANSWER_BYTES_MAX: usize = 262_144;
+
+/// What a platform says to an account's credentials.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verification {
+    /// They are valid.
+    Confirmed {
+        /// The platform's own id of the account, where its answer told one.
+        platform_account_id: Option<String>,
+    },
+    /// The platform did not take them.
+    Refused {
+        /// The status of its answer.
+        status: u16,
+    },
+    /// They belong to another account than they say, or the answer names none.
+    Mismatch,
+}
+
+/// The checked request that proves credentials.
+#[derive(Debug, Clone)]
+pub(super) struct IdentityCheck {
+    path: Template,
+    id_pointer: Option<String>,
+    equals_field: Option<String>,
+    accepted_statuses: Vec<u16>,
+}
+
+/// Proves credentials with the platform's identity check.
+///
+/// Refusals and other accounts are answers. Fails when the platform cannot be reached or answers
+/// unusably, and with [`Build`](crate::error::Kind::Build) when the credentials lack a field that the check
+/// needs or hold one that cannot be sent.
+pub async fn verify(
+    upstream: &Upstream,
+    target: &Target,
+    credentials: &Credentials,
+    signing: SigningInput,
+) -> Result<Verification, ClientError> {
+    let check = target.identity();
+    let filled = check.path.fill_path(credentials, "verify");
+    let path =
+        filled.ok_or_else(|| ClientError::build("a credential of the identity check is absent"))?;
+    let call = NativeCall {
+        call_id: "verify",
+        method: Method::Get,
+        path: &path,
+        query: "",
+        caller_headers: &HeaderMap::new(),
+        body: Bytes::new(),
+        credentials,
+        signing,
+    };
+    let answer = upstream.send(target, target.request(&call)?).await?;
+    check.judge(target, credentials, answer).await
+}
+
+impl IdentityCheck {
+    /// Checks the settings; problems are added with the names of their keys.
+    pub(super) fn new(
+        settings: &VerifySettings,
+        problems: &mut Vec<SettingsProblem>,
+    ) -> Option<Self> {
+        if settings.id_pointer.as_ref().is_some_and(|pointer| !pointer.starts_with('/')) {
+            let message = "must be a JSON pointer, which begins with a slash";
+            problems.push(SettingsProblem::new("verify_route.id_pointer", message));
+        }
+        if settings.equals_field.is_some() && settings.id_pointer.is_none() {
+            let message = "needs id_pointer, which says what must equal it";
+            problems.push(SettingsProblem::new("verify_route.equals_field", message));
+        }
+        if settings.accepted_statuses.iter().any(|status| !(200..=599).contains(status)) {
+            let message = "holds a number that is no status from 200 to 599";
+            problems.push(SettingsProblem::new("verify_route.accepted_statuses", message));
+        }
+        match readable_path(&settings.path) {
+            Ok(path) => Some(Self {
+                path,
+                id_pointer: settings.id_pointer.clone(),
+                equals_field: settings.equals_field.clone(),
+                accepted_statuses: settings.accepted_statuses.clone(),
+            }),
+            Err(message) => {
+                problems.push(SettingsProblem::new("verify_route.path", message));
+                None
+            }
+        }
+    }
+
+    async fn judge(
+        &self,
+        target: &Target,
+        credentials: &Credentials,
+        answer: Answer,
+    ) -> Result<Verification, ClientError> {
+        let status = answer.status.as_u16();
+        if self.accepted_statuses.contains(&status) {
+            return Ok(Verification::Confirmed { platform_account_id: None });
+        }
+        if !answer.status.is_success() {
+            return Ok(Verification::Refused { status });
+        }
+        let Some(pointer) = &self.id_pointer else {
+            return Ok(Verification::Confirmed { platform_account_id: None });
+        };
+        let body = whole(answer).await?;
+        let body = if target.has_envelope() {
+            match envelope::unwrap(&body) {
+                Envelope::Inner(inner) => inner,
+                // An envelope that does not say success is a refusal, whatever the status is.
+                Envelope::Kept => return Ok(Verification::Refused { status }),
+            }
+        } else {
+            body
+        };
+        let told: Value = serde_json::from_slice(&body)
+            .map_err(|error| ClientError::bad_response("it is not JSON").because(error))?;
+        Ok(self.compare(told.pointer(pointer), credentials))
+    }
+
+    fn compare(&self, id: Option<&Value>, credentials: &Credentials) -> Verification {
+        let id = match id {
+            Some(Value::String(id)) => id.clone(),
+            Some(Value::Number(id)) => id.to_string(),
+            Some(_) | None => return Verification::Mismatch,
+        };
+        match &self.equals_field {
+            Some(field) if credentials.get(field) != Some(&id) => Verification::Mismatch,
+            Some(_) | None => Verification::Confirmed { platform_account_id: Some(id) },
+        }
+    }
+}
+
+fn readable_path(text: &str) -> Result<Template, String> {
+    let template = Template::parse(text).map_err(str::to_owned)?;
+    path::check_path(&template.filled_with("x")).map_err(|problem| problem.to_string())?;
+    Ok(template)
+}
+
+/// The whole answer, decoded; the request asked for no coding, but a platform may not listen.
+async fn whole(mut answer: Answer) -> Result<Bytes, ClientError> {
+    let too_long = || ClientError::bad_response("it is too long for an identity");
+    let ReadUpTo::Whole(body) = answer.body.read_up_to(ANSWER_BYTES_MAX).await? else {
+        return Err(too_long());
+    };
+    if answer.headers.get(CONTENT_ENCODING).is_none_or(|coding| coding != "gzip") {
+        return Ok(body);
+    }
+    match envelope::decode_gzip(&body, ANSWER_BYTES_MAX)? {
+        Gzip::Decoded(plain) => Ok(plain),
+        Gzip::TooLarge => Err(too_long()),
+    }
+}
