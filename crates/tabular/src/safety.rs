@@ -1,0 +1,97 @@
+//! Texts that a spreadsheet would not show but run, and characters that no data file should carry.
+//!
+//! * A text cell that begins like a formula gets an apostrophe before it. Numbers never pass through here: `-5`
+//!   stays a number, the text `"-5"` becomes `'-5`.
+//! * Control characters other than tab and line breaks are replaced with U+FFFD, one for one: NUL ends a cell
+//!   early in many readers, and none of them can be in a workbook. They are replaced and not removed, so that
+//!   what stands behind one never moves to the front.
+
+use std::borrow::Cow;
+
+/// What a formula begins with, in plain and in full-width form, and what some programs skip before one.
+const FORMULA_LEADS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
+
+/// The apostrophe by which spreadsheets know that a cell is text.
+pub const TEXT_MARK: char = '\'';
+
+/// Whether a spreadsheet may take a text for a formula. A byte order mark at the front does not hide one.
+pub fn is_formula_like(text: &str) -> bool {
+    text.trim_start_matches('\u{feff}').starts_with(FORMULA_LEADS)
+}
+
+/// The text as a cell of a text file: without control characters, and marked if it is like a formula.
+pub fn text_cell(text: &str) -> Cow<'_, str> {
+    let clean = without_controls(text);
+    if is_formula_like(&clean) { Cow::Owned(format!("{TEXT_MARK}{clean}")) } else { clean }
+}
+
+/// The text with control characters replaced, except tab, line feed and carriage return.
+pub fn without_controls(text: &str) -> Cow<'_, str> {
+    if text.chars().any(is_unwanted) {
+        let replaced = |character| if is_unwanted(character) { '\u{fffd}' } else { character };
+        Cow::Owned(text.chars().map(replaced).collect())
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+const fn is_unwanted(character: char) -> bool {
+    matches!(character, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{7f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn texts_that_begin_like_a_formula_are_marked() {
+        for text in [
+            "=HYPERLINK(\"http://x\")",
+            "+1",
+            "-1+1",
+            "-5",
+            "@SUM(A1)",
+            "\t=1",
+            "\r=1",
+            "\n=1",
+            "＝1",
+            "＋1",
+            "－1",
+            "＠x",
+            "\u{feff}=1",
+            "=",
+        ] {
+            assert_eq!(text_cell(text), format!("'{text}"), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn other_texts_stay_as_they_are() {
+        for text in ["", "a=1", " =1", "'=1", "\"=1\"", "5", "é", "a\tb\r\nc", "\u{feff}", "😀"]
+        {
+            assert!(matches!(text_cell(text), Cow::Borrowed(same) if same == text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn control_characters_are_replaced_one_for_one() {
+        assert_eq!(text_cell("a\0b\u{1b}\u{7f}"), "a\u{fffd}b\u{fffd}\u{fffd}");
+        assert_eq!(text_cell("\0=1"), "\u{fffd}=1");
+        assert_eq!(without_controls("\t\r\n"), "\t\r\n");
+    }
+
+    proptest! {
+        #[test]
+        fn no_cell_begins_like_a_formula_and_none_has_control_characters(
+            text in "[\\x00-\\x20=+@'a\\-＝\u{feff}]{0,8}"
+        ) {
+            let cell = text_cell(&text);
+
+            prop_assert!(!is_formula_like(&cell));
+            prop_assert!(cell.chars().all(|character| !is_unwanted(character)));
+            prop_assert_eq!(text_cell(&cell), cell.clone());
+        }
+    }
+}
