@@ -31,6 +31,7 @@ pub(crate) struct Mount {
     state: RwLock<State>,
     journal: Lines,
     clock: Clock,
+    settings: Settings,
 }
 
 /// A request to a platform, read whole.
@@ -72,6 +73,7 @@ impl Mount {
             worlds: std::array::from_fn(world),
             state: RwLock::new(State::default()),
             clock: settings.clock.clone(),
+            settings: settings.clone(),
             platform,
         };
         mount.replay()?;
@@ -210,7 +212,7 @@ impl Mount {
         else {
             return Err(Refusal::not_found("Account"));
         };
-        handler(&known.call(world), shelf)
+        handler(&known.call(world, &self.settings), shelf)
     }
 
     fn write(&self, known: &Known<'_>, state: &mut State) -> Outcome {
@@ -220,7 +222,7 @@ impl Mount {
         else {
             return Err(Refusal::not_found("Account"));
         };
-        let call = known.call(world);
+        let call = known.call(world, &self.settings);
         match known.route.handler {
             Handler::Read(handler) => handler(&call, shelf),
             Handler::Write(handler) => handler(&call, shelf),
@@ -258,8 +260,9 @@ impl Mount {
 }
 
 impl Known<'_> {
-    fn call<'b>(&'b self, world: &'b World) -> Call<'b> {
+    fn call<'b>(&'b self, world: &'b World, settings: &'b Settings) -> Call<'b> {
         Call {
+            settings,
             world,
             now_ms: self.now_ms,
             params: self.params.clone(),

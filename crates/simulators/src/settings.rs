@@ -26,6 +26,12 @@ pub struct Settings {
     pub beta_client_version: String,
     /// The only `X-Api-Version` that `platform_delta` accepts.
     pub delta_version: String,
+    /// The OAuth client that may exchange refresh tokens on `platform_delta`, and its secret.
+    pub delta_client_id: String,
+    /// See `delta_client_id`.
+    pub delta_client_secret: String,
+    /// How many seconds an access token of `platform_delta` lasts after it was issued.
+    pub delta_access_token_s: u32,
     /// Where the time comes from.
     pub clock: Clock,
 }
@@ -41,6 +47,9 @@ impl Default for Settings {
             beta_client_id: "sandbox-client".to_owned(),
             beta_client_version: "1.0.0".to_owned(),
             delta_version: "2025-06-26".to_owned(),
+            delta_client_id: "creator-gateway".to_owned(),
+            delta_client_secret: "sandbox-secret".to_owned(),
+            delta_access_token_s: 3600,
             clock: Clock::system(),
         }
     }

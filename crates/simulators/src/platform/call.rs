@@ -4,12 +4,15 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use super::answer::Refusal;
+use crate::settings::Settings;
 use crate::shelf::{Page, Shelf};
 use crate::world::World;
 use crate::world::series::Series;
 
 /// One request of an authenticated creator.
 pub(crate) struct Call<'a> {
+    /// What the simulators were started with.
+    pub(crate) settings: &'a Settings,
     /// The world of the calling creator.
     pub(crate) world: &'a World,
     /// The time of the request; on replay the time it first had.

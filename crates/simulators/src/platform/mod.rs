@@ -4,6 +4,7 @@
 
 mod alpha;
 pub(crate) mod answer;
+mod beta;
 pub(crate) mod call;
 pub(crate) mod routes;
 
@@ -99,6 +100,6 @@ pub(crate) trait Platform: Send + Sync {
 }
 
 /// All platforms.
-pub(crate) fn all(_settings: &Settings) -> Vec<Box<dyn Platform>> {
-    vec![Box::new(alpha::Alpha)]
+pub(crate) fn all(settings: &Settings) -> Vec<Box<dyn Platform>> {
+    vec![Box::new(alpha::Alpha), Box::new(beta::Beta::new(settings))]
 }

@@ -33,6 +33,17 @@ pub(crate) enum Kind {
     Event = 29,
     Peer = 30,
     Other = 31,
+    Subscription = 32,
+    AccountMedia = 33,
+    Plan = 34,
+    Promotion = 35,
+    Wall = 36,
+    Goal = 37,
+    Session = 38,
+    Order = 39,
+    Location = 40,
+    Offer = 41,
+    Upload = 42,
 }
 
 /// An id as digits, 14 of them, below 2^53 so that it survives JavaScript.

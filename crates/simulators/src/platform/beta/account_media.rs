@@ -1,0 +1,194 @@
+//! Media as the account offers them: each wraps a medium with a price and with who may see it.
+//! Bundles hold several. Orders say who bought.
+
+use serde_json::{Value, json};
+
+use super::media::{self, medium};
+use super::permissions;
+use super::shapes::{
+    Collection, NOTHING, PAGE, Who, account_id, body_id, body_ids, id, index_of, mills, price,
+    query_ids,
+};
+use crate::platform::answer::{Answer, Outcome, Refusal};
+use crate::platform::call::{Call, object};
+use crate::platform::routes::Routes;
+use crate::shelf::Shelf;
+use crate::world::ids::{CREATED, Kind};
+use crate::world::trade::{Payment, PaymentKind};
+
+pub(super) const BUNDLES: Collection<'static> =
+    Collection { table: "bundles", series: NOTHING, kind: Kind::Bundle };
+const ACCOUNT_MEDIA: &str = "account-media";
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    routes
+        .get("account/media", by_ids)
+        .post("account/media", add)
+        .post("account/media/edit", edit)
+        .post("account/media/permissions", set_permissions)
+        .get("account/media/bundle", bundles_by_ids)
+        .post("account/media/bundle", create_bundle)
+        .post("account/media/bundle/permissions", set_bundle_permissions)
+        .get("account/media/orders", orders)
+}
+
+/// Every generated medium is offered under the same index; others are added.
+pub(super) fn collection(call: &Call<'_>) -> Collection<'static> {
+    Collection { table: ACCOUNT_MEDIA, series: call.world.media(), kind: Kind::AccountMedia }
+}
+
+/// What a generated medium costs on its own, in mills: every fifth has a price.
+pub(super) fn generated_price(medium: u64) -> i64 {
+    if medium % 5 == 1 { 5000 + i64::try_from(medium % 7).unwrap_or(0) * 1000 } else { 0 }
+}
+
+pub(super) fn account_media(call: &Call<'_>, shelf: &Shelf, index: u64) -> Value {
+    let written = shelf.field(ACCOUNT_MEDIA, index, "mediaId").and_then(Value::as_str);
+    let medium_index =
+        written.map_or(Some(index), |media_id| index_of(call, Kind::Media, media_id));
+    let medium_index = medium_index.unwrap_or(index);
+    let generated = json!({
+        "id": id(call, Kind::AccountMedia, index),
+        "accountId": account_id(call, Who::Creator),
+        "mediaId": id(call, Kind::Media, medium_index),
+        "previewId": null,
+        "price": if index < CREATED { generated_price(index) } else { 0 },
+        "permissionFlags": [],
+        "access": true,
+        "createdAt": media::created_at_ms(call, shelf, medium_index),
+    });
+    let mut shown = object(shelf.over(ACCOUNT_MEDIA, index, generated));
+    shown.insert("media".to_owned(), medium(call, shelf, medium_index));
+    Value::Object(shown)
+}
+
+/// By `ids`; unknown ones are left out.
+fn by_ids(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    let ids = query_ids(call, "ids")?;
+    let found = ids.iter().filter_map(|id| collection(call).find(call, shelf, id, "Media").ok());
+    Ok(Answer::ok(found.map(|index| account_media(call, shelf, index)).collect()))
+}
+
+/// The id in the body's field `name`, if it is that of a medium of the vault.
+fn known_media_id(call: &Call<'_>, shelf: &Shelf, name: &str) -> Result<Value, Refusal> {
+    let media_id = body_id(call, name)?;
+    media::collection(call).find(call, shelf, &media_id, "Media")?;
+    Ok(json!(media_id))
+}
+
+fn known_preview(call: &Call<'_>, shelf: &Shelf) -> Result<Value, Refusal> {
+    if call.field("previewId").is_null() {
+        return Ok(Value::Null);
+    }
+    known_media_id(call, shelf, "previewId")
+}
+
+/// `mediaId`, and if wanted `previewId`, `price` in mills, `permissionFlags`.
+fn add(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let fields = json!({
+        "mediaId": known_media_id(call, shelf, "mediaId")?,
+        "previewId": known_preview(call, shelf)?,
+        "price": price(call)?,
+        "permissionFlags": permissions::sent_or_none(call, shelf)?,
+        "createdAt": call.now_ms,
+    });
+    let index = shelf.create(ACCOUNT_MEDIA, object(fields));
+    Ok(Answer::ok(account_media(call, shelf, index)))
+}
+
+fn named(call: &Call<'_>, shelf: &Shelf) -> Result<u64, Refusal> {
+    collection(call).find(call, shelf, &body_id(call, "accountMediaId")?, "Account media")
+}
+
+/// `accountMediaId` and what changes: `previewId`, `price`.
+fn edit(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let index = named(call, shelf)?;
+    let mut fields = call.fields(&["previewId", "price"]);
+    known_preview(call, shelf)?;
+    fields.insert("updatedAt".to_owned(), json!(call.now_ms));
+    price(call)?;
+    shelf.set(ACCOUNT_MEDIA, index, fields);
+    Ok(Answer::ok(account_media(call, shelf, index)))
+}
+
+fn set_permissions(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let index = named(call, shelf)?;
+    let flags = permissions::sent(call, shelf)?;
+    shelf.set(ACCOUNT_MEDIA, index, object(json!({"permissionFlags": flags})));
+    Ok(Answer::ok(account_media(call, shelf, index)))
+}
+
+pub(super) fn bundle(call: &Call<'_>, shelf: &Shelf, index: u64) -> Value {
+    let generated = json!({
+        "id": id(call, Kind::Bundle, index),
+        "accountId": account_id(call, Who::Creator),
+        "access": true,
+    });
+    shelf.over(BUNDLES.table, index, generated)
+}
+
+fn bundles_by_ids(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    let ids = query_ids(call, "ids")?;
+    let found = ids.iter().filter_map(|id| BUNDLES.find(call, shelf, id, "Bundle").ok());
+    Ok(Answer::ok(found.map(|index| bundle(call, shelf, index)).collect()))
+}
+
+/// `accountMediaIds`, and if wanted `price` in mills, `permissionFlags`.
+fn create_bundle(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let account_media_ids = body_ids(call, "accountMediaIds")?;
+    for account_media_id in &account_media_ids {
+        collection(call).find(call, shelf, account_media_id, "Account media")?;
+    }
+    let fields = json!({
+        "accountMediaIds": account_media_ids,
+        "price": price(call)?,
+        "permissionFlags": permissions::sent_or_none(call, shelf)?,
+        "createdAt": call.now_ms,
+    });
+    let index = shelf.create(BUNDLES.table, object(fields));
+    Ok(Answer::ok(bundle(call, shelf, index)))
+}
+
+fn set_bundle_permissions(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let index = BUNDLES.find(call, shelf, &body_id(call, "bundleId")?, "Bundle")?;
+    let flags = permissions::sent(call, shelf)?;
+    shelf.set(BUNDLES.table, index, object(json!({"permissionFlags": flags})));
+    Ok(Answer::ok(bundle(call, shelf, index)))
+}
+
+/// Payments for media, newest first; `before` goes on after an order.
+fn orders(call: &Call<'_>, _: &Shelf) -> Outcome {
+    let world = call.world;
+    let first = match call.query("before").filter(|id| !matches!(*id, "" | "0")) {
+        None => 0,
+        Some(before) => {
+            let index = index_of(call, Kind::Order, before);
+            let known = index.filter(|index| world.payments().place_of(*index).is_some());
+            known.ok_or_else(|| Refusal::not_found("Order"))? + 1
+        }
+    };
+    let limit = call.query_number("limit")?.unwrap_or(PAGE.0).clamp(1, PAGE.1);
+    let limit = usize::try_from(limit).unwrap_or(0);
+    let offset = usize::try_from(call.query_number("offset")?.unwrap_or(0)).unwrap_or(usize::MAX);
+    let payments = (first..world.payments().count()).map(|index| world.payment(index));
+    let bought =
+        payments.filter(|payment| matches!(payment.kind, PaymentKind::Message | PaymentKind::Post));
+    let mut page: Vec<Payment> = bought.skip(offset).take(limit + 1).collect();
+    let has_more = page.len() > limit;
+    page.truncate(limit);
+    let rows: Vec<Value> = page.iter().map(|payment| order(call, payment)).collect();
+    Ok(Answer::ok(json!({"orders": rows, "hasMore": has_more})))
+}
+
+fn order(call: &Call<'_>, payment: &Payment) -> Value {
+    let medium = payment.index % call.world.media().count().max(1);
+    json!({
+        "id": id(call, Kind::Order, payment.index),
+        "accountId": account_id(call, Who::Fan(payment.fan)),
+        "accountMediaId": id(call, Kind::AccountMedia, medium),
+        "totalGross": mills(payment.gross_cents),
+        "totalNet": mills(payment.net_cents),
+        "status": if payment.charged_back { "refunded" } else { "paid" },
+        "createdAt": payment.paid_at_ms,
+    })
+}

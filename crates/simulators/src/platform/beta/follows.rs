@@ -1,0 +1,110 @@
+//! Who follows whom.
+
+use serde_json::{Value, json};
+
+use super::shapes::{Collection, Who, account, account_id, body_id, list_of, somebody};
+use crate::platform::answer::{Answer, Outcome, Refusal};
+use crate::platform::call::Call;
+use crate::platform::routes::Routes;
+use crate::shelf::Shelf;
+use crate::world::ids::Kind;
+
+/// The fans who follow the creator.
+pub(super) const FOLLOWERS: &str = "followers";
+/// The peers whom the creator follows.
+pub(super) const FOLLOWING: &str = "following";
+
+/// A search looks at this many of the newest followers.
+const SEARCHED_MAX: u64 = 5000;
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    routes
+        .get("account/{accountId}/followers", followers)
+        .get("account/{accountId}/following", following)
+        .post("account/{accountId}/followers", follow)
+        .post("account/{accountId}/followers/remove", unfollow)
+}
+
+pub(super) fn following_collection(call: &Call<'_>) -> Collection<'static> {
+    Collection { table: FOLLOWING, series: call.world.following(), kind: Kind::Peer }
+}
+
+fn row(call: &Call<'_>, shelf: &Shelf, who: Who) -> Value {
+    let since = match who {
+        Who::Creator => call.world.creator_joined_at_ms(),
+        Who::Fan(fan) => call.world.fan(fan).subscribed_at_ms,
+        Who::Peer(peer) => call.world.peer(peer).followed_at_ms,
+    };
+    let own_id = account_id(call, who);
+    let shown = match who {
+        Who::Creator => json!({"id": own_id, "username": call.world.creator_username()}),
+        Who::Fan(_) | Who::Peer(_) => account(call, shelf, who),
+    };
+    json!({"id": own_id, "accountId": own_id, "createdAt": since, "account": shown})
+}
+
+/// Of the creator all followers; of a peer what the creator may see, which is itself.
+fn followers(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    let world = call.world;
+    let collection = Collection { table: FOLLOWERS, series: world.followers(), kind: Kind::Fan };
+    let search = call.query("search").unwrap_or_default().to_lowercase();
+    match somebody(call, call.param("accountId"))? {
+        Who::Creator if search.is_empty() => {
+            collection.list(call, shelf, "followers", |fan| row(call, shelf, Who::Fan(fan)))
+        }
+        Who::Creator => {
+            let newest = shelf.page(FOLLOWERS, world.followers(), 0, SEARCHED_MAX).indexes;
+            let found = newest.into_iter().filter(|fan| {
+                let fan = world.fan(*fan);
+                fan.username.contains(&search) || fan.name.to_lowercase().contains(&search)
+            });
+            let rows = found.map(|fan| row(call, shelf, Who::Fan(fan))).collect();
+            list_of(call, "followers", rows)
+        }
+        Who::Peer(peer) if shelf.holds(FOLLOWING, world.following(), peer) => {
+            list_of(call, "followers", vec![row(call, shelf, Who::Creator)])
+        }
+        Who::Peer(_) | Who::Fan(_) => list_of(call, "followers", Vec::new()),
+    }
+}
+
+/// Of the creator all whom it follows; of a fan what the creator may see, which is itself.
+fn following(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    let peer_row = |peer| row(call, shelf, Who::Peer(peer));
+    match somebody(call, call.param("accountId"))? {
+        Who::Creator => following_collection(call).list(call, shelf, "following", peer_row),
+        Who::Fan(fan) if shelf.holds(FOLLOWERS, call.world.followers(), fan) => {
+            list_of(call, "following", vec![row(call, shelf, Who::Creator)])
+        }
+        Who::Fan(_) | Who::Peer(_) => list_of(call, "following", Vec::new()),
+    }
+}
+
+fn follow(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let Who::Peer(peer) = somebody(call, call.param("accountId"))? else {
+        return Err(Refusal::bad_request("Only other creators can be followed"));
+    };
+    if !shelf.holds(FOLLOWING, call.world.following(), peer) {
+        shelf.put(FOLLOWING, peer);
+    }
+    Ok(Answer::ok(json!({"accountId": call.param("accountId"), "following": true})))
+}
+
+/// Unfollows another creator; on the own account it takes `followerId` off the followers.
+fn unfollow(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    match somebody(call, call.param("accountId"))? {
+        Who::Peer(peer) => {
+            shelf.take(FOLLOWING, peer);
+            Ok(Answer::ok(json!({"accountId": call.param("accountId"), "following": false})))
+        }
+        Who::Creator => {
+            let follower_id = body_id(call, "followerId")?;
+            let Who::Fan(fan) = somebody(call, &follower_id)? else {
+                return Err(Refusal::bad_request("followerId does not follow you"));
+            };
+            shelf.take(FOLLOWERS, fan);
+            Ok(Answer::ok(json!({"followerId": follower_id, "follows": false})))
+        }
+        Who::Fan(_) => Err(Refusal::bad_request("Only other creators can be unfollowed")),
+    }
+}

@@ -1,0 +1,84 @@
+//! Messaging groups, one for each fan with whom there is a chat, and their messages.
+
+use serde_json::{Value, json};
+
+use super::media;
+use super::shapes::{Collection, PAGE, Who, account_id, id, index_of, query_id};
+use crate::platform::answer::{Answer, Outcome, Refusal};
+use crate::platform::call::Call;
+use crate::platform::routes::Routes;
+use crate::shelf::Shelf;
+use crate::world::ids::Kind;
+use crate::world::talk::{fan_and_place, message_index};
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    routes.get("messaging/groups", groups).get("message", messages)
+}
+
+fn group_collection(call: &Call<'_>) -> Collection<'static> {
+    Collection { table: "groups", series: call.world.chats(), kind: Kind::Chat }
+}
+
+/// The group with the newest message first.
+fn groups(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    group_collection(call).list(call, shelf, "groups", |fan| group(call, shelf, fan))
+}
+
+fn group(call: &Call<'_>, shelf: &Shelf, fan: u64) -> Value {
+    let chat = call.world.chat(fan);
+    let (fan_id, own_id) = (account_id(call, Who::Fan(fan)), account_id(call, Who::Creator));
+    let group_id = id(call, Kind::Chat, fan);
+    json!({
+        "id": group_id,
+        "groupId": group_id,
+        "type": 1,
+        "accountId": own_id,
+        "partnerAccountId": fan_id,
+        "partnerUsername": call.world.fan(fan).username,
+        "users": [{"groupId": group_id, "userId": own_id}, {"groupId": group_id, "userId": fan_id}],
+        "unreadCount": chat.unread,
+        "messageCount": chat.messages,
+        "ignoreFlags": super::ignore::flags(call, shelf, fan),
+        "lastMessage": message(call, shelf, fan, 0),
+        "lastMessageAt": chat.last_message_at_ms,
+    })
+}
+
+/// The messages of the group `groupId`, newest first; `before` is the id of a message.
+fn messages(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    let groups = group_collection(call);
+    let fan = groups.find(call, shelf, query_id(call, "groupId")?, "Group")?;
+    let count = call.world.messages(fan).count();
+    let start = match call.query("before").filter(|before| !matches!(*before, "" | "0")) {
+        None => call.query_number("offset")?.unwrap_or(0).min(count),
+        Some(before) => {
+            let found = index_of(call, Kind::Message, before).map(fan_and_place);
+            let place = found.filter(|(of, place)| *of == fan && *place < count);
+            place.ok_or_else(|| Refusal::not_found("Message"))?.1 + 1
+        }
+    };
+    let limit = call.query_number("limit")?.unwrap_or(PAGE.0).clamp(1, PAGE.1);
+    let end = start.saturating_add(limit).min(count);
+    let rows: Vec<Value> = (start..end).map(|place| message(call, shelf, fan, place)).collect();
+    Ok(Answer::ok(json!({"messages": rows, "hasMore": end < count})))
+}
+
+fn message(call: &Call<'_>, shelf: &Shelf, fan: u64, place: u64) -> Value {
+    let message = call.world.message(fan, place);
+    let sender = if message.from_fan { Who::Fan(fan) } else { Who::Creator };
+    let recipient = if message.from_fan { Who::Creator } else { Who::Fan(fan) };
+    let attachments: Vec<Value> =
+        message.media.iter().map(|it| media::medium(call, shelf, *it)).collect();
+    json!({
+        "id": id(call, Kind::Message, message_index(fan, place)),
+        "groupId": id(call, Kind::Chat, fan),
+        "senderId": account_id(call, sender),
+        "recipientId": account_id(call, recipient),
+        "content": message.text,
+        "price": super::shapes::mills(message.price_cents),
+        "purchased": message.paid,
+        "tipAmount": super::shapes::mills(message.tip_cents),
+        "attachments": attachments,
+        "createdAt": message.sent_at_ms,
+    })
+}

@@ -1,0 +1,114 @@
+//! The creator's posts. Every post stands on the timeline and may stand on walls.
+
+use serde_json::{Value, json};
+
+use super::account_media;
+use super::shapes::{Collection, Who, account_id, body_id, id, id_text, mills, price};
+use super::walls;
+use crate::platform::answer::{Answer, Outcome, Refusal};
+use crate::platform::call::{Call, object};
+use crate::platform::routes::Routes;
+use crate::shelf::Shelf;
+use crate::world::ids::{CREATED, Kind};
+
+pub(super) const POSTS: &str = "posts";
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    routes
+        .post("wall/postcreate", create)
+        .post("wall/postedit", edit)
+        .post("wall/postdelete", delete)
+}
+
+pub(super) fn collection(call: &Call<'_>) -> Collection<'static> {
+    Collection { table: POSTS, series: call.world.posts(), kind: Kind::Post }
+}
+
+pub(super) fn shown(call: &Call<'_>, shelf: &Shelf, post: u64) -> Value {
+    let generated = if post < CREATED {
+        let post = call.world.post(post);
+        let media = post.media.iter().map(|it| id(call, Kind::AccountMedia, *it));
+        json!({
+            "content": post.text,
+            "price": mills(post.price_cents),
+            "attachments": media.collect::<Vec<_>>(),
+            "likeCount": post.likes,
+            "replyCount": post.comments,
+            "totalTipAmount": mills(post.tips_cents),
+            "createdAt": post.posted_at_ms,
+        })
+    } else {
+        json!({"likeCount": 0, "replyCount": 0, "totalTipAmount": 0})
+    };
+    let mut shown = object(shelf.over(POSTS, post, generated));
+    shown.insert("id".to_owned(), json!(id(call, Kind::Post, post)));
+    shown.insert("accountId".to_owned(), json!(account_id(call, Who::Creator)));
+    shown.insert("wallIds".to_owned(), json!(walls::ids_of(call, shelf, post)));
+    Value::Object(shown)
+}
+
+/// The ids of account media in `accountMediaIds`; 404 when one is unknown.
+fn attachments(call: &Call<'_>, shelf: &Shelf) -> Result<Vec<String>, Refusal> {
+    let sent = call.field("accountMediaIds").as_array().into_iter().flatten().map(id_text);
+    let known = |sent: String| {
+        account_media::collection(call).find(call, shelf, &sent, "Account media").map(|_| sent)
+    };
+    sent.map(known).collect()
+}
+
+/// `content` or `accountMediaIds`, and if wanted `wallId` and `price` in mills.
+fn create(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let attachments = attachments(call, shelf)?;
+    let content = call.field("content").as_str().unwrap_or_default();
+    if content.trim().is_empty() && attachments.is_empty() {
+        return Err(Refusal::bad_request("content or accountMediaIds is required"));
+    }
+    let wall = match call.field("wallId") {
+        Value::Null => None,
+        sent => Some(walls::collection(call).find(call, shelf, &id_text(sent), "Wall")?),
+    };
+    let fields = json!({
+        "content": content,
+        "price": price(call)?,
+        "attachments": attachments,
+        "createdAt": call.now_ms,
+    });
+    let post = shelf.create(POSTS, object(fields));
+    if let Some(wall) = wall {
+        walls::put_post(shelf, wall, post);
+    }
+    Ok(Answer::ok(shown(call, shelf, post)))
+}
+
+fn named(call: &Call<'_>, shelf: &Shelf) -> Result<u64, Refusal> {
+    collection(call).find(call, shelf, &body_id(call, "postId")?, "Post")
+}
+
+/// `postId` and what changes: `content`, `price`.
+fn edit(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let post = named(call, shelf)?;
+    let mut fields = call.fields(&["content", "price"]);
+    price(call)?;
+    if fields.is_empty() || fields.get("content").is_some_and(|content| !content.is_string()) {
+        return Err(Refusal::bad_request("content or price is required"));
+    }
+    fields.insert("updatedAt".to_owned(), json!(call.now_ms));
+    shelf.set(POSTS, post, fields);
+    Ok(Answer::ok(shown(call, shelf, post)))
+}
+
+/// Takes the post off the wall `wallId`, or away altogether when no wall is named.
+fn delete(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let post = named(call, shelf)?;
+    if call.field("wallId").is_null() {
+        for wall in walls::collection(call).all(shelf) {
+            walls::take_post(shelf, wall, post);
+        }
+        shelf.take(POSTS, post);
+    } else {
+        let wall_id = body_id(call, "wallId")?;
+        let wall = walls::collection(call).find(call, shelf, &wall_id, "Wall")?;
+        walls::take_post(shelf, wall, post);
+    }
+    Ok(Answer::ok(json!({"postId": id(call, Kind::Post, post), "deletedAt": call.now_ms})))
+}

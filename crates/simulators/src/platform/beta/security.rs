@@ -1,0 +1,63 @@
+//! Sessions, the online status, and forms that are sent to the platform.
+
+use serde_json::{Value, json};
+
+use super::shapes::{Collection, id};
+use crate::platform::answer::{Answer, Outcome, Refusal};
+use crate::platform::call::{Call, object};
+use crate::platform::routes::Routes;
+use crate::shelf::Shelf;
+use crate::world::ids::Kind;
+use crate::world::series::Series;
+use crate::world::{DAY_MS, EPOCH_MS, HOUR_MS, signed};
+
+const SESSIONS: Collection<'static> =
+    Collection { table: "sessions", series: Series::all(3), kind: Kind::Session };
+const FORMS: &str = "forms";
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    routes.get("sessions", sessions).post("status", set_status).post("submit/v1", submit)
+}
+
+fn sessions(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    SESSIONS.list(call, shelf, "sessions", |index| session(call, index))
+}
+
+/// The first is the one whose token the gateway holds.
+fn session(call: &Call<'_>, index: u64) -> Value {
+    let device = match index {
+        0 => "Creator tools",
+        1 => "Phone",
+        _ => "Browser",
+    };
+    let age_ms = signed(index);
+    json!({
+        "id": id(call, Kind::Session, index),
+        "device": device,
+        "ip": format!("198.51.100.{}", index + 10),
+        "current": index == 0,
+        "createdAt": EPOCH_MS - (age_ms * 30 + 5) * DAY_MS,
+        "lastActiveAt": if index == 0 { call.now_ms } else { EPOCH_MS - age_ms * 9 * HOUR_MS },
+    })
+}
+
+/// `statusId`: 1 offline, 2 online, 3 away.
+fn set_status(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let sent = call.field("statusId").as_u64().filter(|status| (1..=3).contains(status));
+    let status = sent.ok_or_else(|| Refusal::bad_request("statusId is not 1, 2 or 3"))?;
+    super::account::set(shelf, json!({"statusId": status}));
+    Ok(Answer::ok(json!({"statusId": status, "updatedAt": call.now_ms})))
+}
+
+/// `form`, such as `support`, and what it holds in `data`.
+fn submit(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let form = call.text("form")?;
+    let fields = json!({
+        "form": form,
+        "data": call.field("data"),
+        "status": "received",
+        "createdAt": call.now_ms,
+    });
+    let index = shelf.create(FORMS, object(fields));
+    Ok(Answer::ok(shelf.over(FORMS, index, json!({"id": id(call, Kind::Other, index)}))))
+}

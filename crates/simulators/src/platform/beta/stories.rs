@@ -1,0 +1,192 @@
+//! Media stories, which are shown for a day, and stories, which keep several of them.
+
+use serde_json::{Value, json};
+
+use super::account_media;
+use super::follows;
+use super::shapes::{
+    Collection, NOTHING, Who, account, account_id, body_id, body_ids, id, index_of, query_id,
+};
+use crate::platform::answer::{Answer, Outcome, Refusal};
+use crate::platform::call::{Call, object};
+use crate::platform::routes::Routes;
+use crate::shelf::Shelf;
+use crate::world::ids::{CREATED, Kind};
+use crate::world::people::PEERS;
+use crate::world::series::Series;
+use crate::world::{DAY_MS, EPOCH_MS, MINUTE_MS, signed};
+
+const MEDIA_STORIES: &str = "media-stories";
+const STORIES: &str = "stories";
+/// The stories that the creator has looked at.
+const SEEN: &str = "seen-stories";
+/// The media story of a peer has the peer's index from here on.
+const PEER_INDEXES: u64 = 8_000_000_000;
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    routes
+        .get("mediastories", running)
+        .get("mediastories/following", of_followed)
+        .get("mediastoriesnew", all_media_stories)
+        .get("mediastory/views", views)
+        .get("stories", stories)
+        .post("mediastories", create_media_story)
+        .post("mediastory/delete", delete_media_story)
+        .post("mediastory/view", view)
+        .post("stories", create_story)
+        .post("stories/order", order)
+}
+
+fn collection(call: &Call<'_>) -> Collection<'static> {
+    Collection { table: MEDIA_STORIES, series: call.world.stories(), kind: Kind::Story }
+}
+
+fn story_collection(call: &Call<'_>) -> Collection<'static> {
+    let stories = if call.world.is_empty() { 0 } else { 3 };
+    Collection { table: STORIES, series: Series::all(stories), kind: Kind::Highlight }
+}
+
+fn viewers(call: &Call<'_>, media_story: u64) -> Series {
+    if media_story < CREATED { call.world.story(media_story).viewers } else { NOTHING }
+}
+
+fn shown(call: &Call<'_>, shelf: &Shelf, media_story: u64) -> Value {
+    let generated = if media_story < CREATED {
+        let story = call.world.story(media_story);
+        json!({
+            "contentId": id(call, Kind::AccountMedia, story.medium),
+            "createdAt": story.created_at_ms,
+            "expiresAt": story.expires_at_ms,
+        })
+    } else {
+        json!({})
+    };
+    let mut shown = object(shelf.over(MEDIA_STORIES, media_story, generated));
+    shown.insert("id".to_owned(), json!(id(call, Kind::Story, media_story)));
+    shown.insert("accountId".to_owned(), json!(account_id(call, Who::Creator)));
+    shown.insert("views".to_owned(), json!(viewers(call, media_story).count()));
+    Value::Object(shown)
+}
+
+/// Those of the last day. The generated ones are as old as the world.
+fn running(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    let is_running = |media_story: &u64| {
+        let now_ms = if *media_story < CREATED { EPOCH_MS } else { call.now_ms };
+        let expires = shown(call, shelf, *media_story).get("expiresAt").and_then(Value::as_i64);
+        expires.is_some_and(|expires_ms| expires_ms > now_ms)
+    };
+    let running = collection(call).all(shelf).into_iter().filter(is_running);
+    let rows = running.map(|media_story| shown(call, shelf, media_story)).collect();
+    super::shapes::list_of(call, "mediaStories", rows)
+}
+
+/// All of them, also those that are over.
+fn all_media_stories(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    collection(call).list(call, shelf, "mediaStories", |it| shown(call, shelf, it))
+}
+
+/// One of each creator followed.
+fn of_followed(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    let row = |peer: u64| {
+        let created_at_ms = EPOCH_MS - signed(peer + 1) * 20 * MINUTE_MS;
+        json!({
+            "id": id(call, Kind::Story, PEER_INDEXES + peer),
+            "accountId": account_id(call, Who::Peer(peer)),
+            "account": account(call, shelf, Who::Peer(peer)),
+            "createdAt": created_at_ms,
+            "expiresAt": created_at_ms + DAY_MS,
+            "viewed": shelf.holds(SEEN, NOTHING, PEER_INDEXES + peer),
+        })
+    };
+    follows::following_collection(call).list(call, shelf, "mediaStories", row)
+}
+
+/// The fans who have seen the media story `mediaStoryId`.
+fn views(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    let sent = query_id(call, "mediaStoryId")?;
+    let media_story = collection(call).find(call, shelf, sent, "Media story")?;
+    let table = format!("story-views/{media_story}");
+    let series = viewers(call, media_story);
+    let fans = Collection { table: &table, series, kind: Kind::Fan };
+    fans.list(call, shelf, "views", |fan| {
+        let account = account(call, shelf, Who::Fan(fan));
+        json!({"accountId": account_id(call, Who::Fan(fan)), "account": account})
+    })
+}
+
+/// `contentId` is one of the account media.
+fn create_media_story(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let content_id = body_id(call, "contentId")?;
+    account_media::collection(call).find(call, shelf, &content_id, "Account media")?;
+    let fields = json!({
+        "contentId": content_id,
+        "createdAt": call.now_ms,
+        "expiresAt": call.now_ms + DAY_MS,
+    });
+    let media_story = shelf.create(MEDIA_STORIES, object(fields));
+    Ok(Answer::ok(shown(call, shelf, media_story)))
+}
+
+fn delete_media_story(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let sent = body_id(call, "mediaStoryId")?;
+    let media_story = collection(call).find(call, shelf, &sent, "Media story")?;
+    shelf.take(MEDIA_STORIES, media_story);
+    Ok(Answer::ok(json!({"mediaStoryId": sent, "deletedAt": call.now_ms})))
+}
+
+/// Marks a story, of the creator or of a peer, as seen by the creator.
+fn view(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let sent = body_id(call, "mediaStoryId")?;
+    let of_peer = |index: &u64| (PEER_INDEXES..PEER_INDEXES + PEERS).contains(index);
+    let index = match index_of(call, Kind::Story, &sent).filter(of_peer) {
+        Some(index) => index,
+        None => collection(call).find(call, shelf, &sent, "Media story")?,
+    };
+    shelf.put(SEEN, index);
+    Ok(Answer::ok(json!({"mediaStoryId": sent, "viewed": true, "viewedAt": call.now_ms})))
+}
+
+fn story(call: &Call<'_>, shelf: &Shelf, story: u64) -> Value {
+    let generated = if story < CREATED {
+        let kept = (0..3).map(|nth| id(call, Kind::Story, story * 3 + nth));
+        json!({
+            "title": format!("Story {}", story + 1),
+            "mediaStoryIds": kept.collect::<Vec<_>>(),
+            "createdAt": EPOCH_MS - signed(story + 1) * 30 * DAY_MS,
+        })
+    } else {
+        json!({})
+    };
+    let mut shown = object(shelf.over(STORIES, story, generated));
+    shown.insert("id".to_owned(), json!(id(call, Kind::Highlight, story)));
+    shown.insert("accountId".to_owned(), json!(account_id(call, Who::Creator)));
+    Value::Object(shown)
+}
+
+fn stories(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    story_collection(call).list(call, shelf, "stories", |index| story(call, shelf, index))
+}
+
+/// `title` and `mediaStoryIds`.
+fn create_story(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let title = call.text("title")?;
+    let kept = body_ids(call, "mediaStoryIds")?;
+    for media_story_id in &kept {
+        collection(call).find(call, shelf, media_story_id, "Media story")?;
+    }
+    let fields = json!({"title": title, "mediaStoryIds": kept, "createdAt": call.now_ms});
+    let index = shelf.create(STORIES, object(fields));
+    Ok(Answer::ok(story(call, shelf, index)))
+}
+
+/// `storyIds` come first, in this order.
+fn order(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let ids = body_ids(call, "storyIds")?;
+    if ids.iter().any(|it| index_of(call, Kind::Highlight, it).is_none()) {
+        return Err(Refusal::not_found("Story"));
+    }
+    story_collection(call).reorder(call, shelf, &ids, "Story")?;
+    let all = story_collection(call).all(shelf);
+    let rows: Vec<Value> = all.into_iter().map(|index| story(call, shelf, index)).collect();
+    Ok(Answer::ok(json!({"stories": rows})))
+}

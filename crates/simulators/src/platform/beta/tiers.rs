@@ -1,0 +1,206 @@
+//! Subscription tiers with their plans, and promotions of plans.
+
+use serde_json::{Map, Value, json};
+
+use super::shapes::{
+    Collection, NOTHING, Who, account_id, body_id, body_ids, id, index_of, mills, price,
+};
+use crate::platform::answer::{Answer, Outcome, Refusal};
+use crate::platform::call::{Call, object};
+use crate::platform::routes::Routes;
+use crate::shelf::Shelf;
+use crate::world::ids::{CREATED, Kind};
+
+const TIERS: &str = "tiers";
+/// By plan: the tier and what was sent. Generated plans have the index of their tier.
+const PLANS: &str = "plans";
+const PROMOTIONS: Collection<'static> =
+    Collection { table: "promotions", series: NOTHING, kind: Kind::Promotion };
+
+/// The least that a promotion may cost, in mills.
+const PROMOTION_PRICE_MIN: i64 = 3000;
+const TIERS_MAX: u64 = 20;
+const PLANS_MAX: usize = 12;
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    routes
+        .get("subscriptions/tiers", tiers)
+        .post("subscriptions/tiers", create)
+        .post("subscriptions/tier/delete", delete)
+        .post("subscriptions/tiers/order", order)
+        .post("subscriptions/promotions", promote)
+}
+
+pub(super) fn collection(call: &Call<'_>) -> Collection<'static> {
+    Collection { table: TIERS, series: call.world.tiers(), kind: Kind::Tier }
+}
+
+/// All tiers, in their order.
+pub(super) fn all(call: &Call<'_>, shelf: &Shelf) -> Vec<Value> {
+    let tiers = collection(call).all(shelf).into_iter().enumerate();
+    tiers.map(|(position, tier)| tier_json(call, shelf, tier, position)).collect()
+}
+
+/// What a tier is called.
+pub(super) fn name(call: &Call<'_>, shelf: &Shelf, tier: u64) -> String {
+    let set = shelf.field(TIERS, tier, "name").and_then(Value::as_str);
+    set.unwrap_or_else(|| call.world.tier(tier).name).to_owned()
+}
+
+fn tier_json(call: &Call<'_>, shelf: &Shelf, tier: u64, position: usize) -> Value {
+    let generated = if tier < CREATED {
+        let generated = call.world.tier(tier);
+        json!({
+            "name": generated.name,
+            "color": generated.color,
+            "price": mills(generated.price_cents),
+            "maxSubscribers": 0,
+            "subscriptionBenefits": ["All posts", "Chat"],
+            "createdAt": generated.created_at_ms,
+        })
+    } else {
+        json!({})
+    };
+    let mut shown = object(shelf.over(TIERS, tier, generated));
+    shown.insert("id".to_owned(), json!(id(call, Kind::Tier, tier)));
+    shown.insert("accountId".to_owned(), json!(account_id(call, Who::Creator)));
+    shown.remove("planIndexes");
+    shown.insert("pos".to_owned(), json!(position));
+    shown.insert("plans".to_owned(), json!(plans(call, shelf, tier)));
+    Value::Object(shown)
+}
+
+/// The plans of a tier; a generated tier has one of 30 days under its own index.
+fn plan_indexes(shelf: &Shelf, tier: u64) -> Vec<u64> {
+    match shelf.field(TIERS, tier, "planIndexes").and_then(Value::as_array) {
+        Some(indexes) => indexes.iter().filter_map(Value::as_u64).collect(),
+        None => vec![tier],
+    }
+}
+
+fn plans(call: &Call<'_>, shelf: &Shelf, tier: u64) -> Vec<Value> {
+    let promotions = PROMOTIONS.all(shelf);
+    let plan = |plan: u64| {
+        let generated = if plan < CREATED {
+            let price = mills(call.world.tier(plan).price_cents);
+            json!({"price": price, "billingCycle": 30, "status": 1})
+        } else {
+            json!({})
+        };
+        let plan_id = id(call, Kind::Plan, plan);
+        let of_plan = promotions.iter().filter(|promotion| {
+            shelf.field(PROMOTIONS.table, **promotion, "planId").and_then(Value::as_str)
+                == Some(&plan_id)
+        });
+        let promos: Vec<Value> =
+            of_plan.map(|promotion| promotion_json(call, shelf, *promotion)).collect();
+        let mut shown = object(shelf.over(PLANS, plan, generated));
+        shown.insert("id".to_owned(), json!(plan_id));
+        shown.insert("promos".to_owned(), json!(promos));
+        Value::Object(shown)
+    };
+    plan_indexes(shelf, tier).into_iter().map(plan).collect()
+}
+
+fn tiers(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    Ok(Answer::ok(json!({"subscriptionTiers": all(call, shelf)})))
+}
+
+/// The plans of the body, checked; without any, one of 30 days at the price of the tier.
+fn sent_plans(call: &Call<'_>) -> Result<Vec<Map<String, Value>>, Refusal> {
+    let Some(sent) = call.field("plans").as_array().filter(|sent| !sent.is_empty()) else {
+        let plan = json!({"price": price(call)?, "billingCycle": 30, "status": 1});
+        return Ok(vec![object(plan)]);
+    };
+    if sent.len() > PLANS_MAX {
+        return Err(Refusal::bad_request("There are too many plans"));
+    }
+    let checked = |plan: &Value| {
+        let number = |name: &str| plan.get(name).and_then(Value::as_u64);
+        let price = number("price").ok_or_else(|| Refusal::bad_request("A plan needs a price"))?;
+        let cycle = number("billingCycle").filter(|days| (1..=730).contains(days));
+        let cycle = cycle.ok_or_else(|| Refusal::bad_request("A plan needs a billingCycle"))?;
+        let status = number("status").unwrap_or(1);
+        Ok(object(json!({"price": price, "billingCycle": cycle, "status": status})))
+    };
+    sent.iter().map(checked).collect()
+}
+
+/// `name`, `color`, `price`, `maxSubscribers`, `subscriptionBenefits`, `plans`.
+fn create(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    if shelf.count(TIERS, call.world.tiers()) >= TIERS_MAX {
+        return Err(Refusal::bad_request("There are too many tiers"));
+    }
+    let plans = sent_plans(call)?;
+    let benefits = call.field("subscriptionBenefits").as_array().cloned().unwrap_or_default();
+    let fields = json!({
+        "name": call.text("name")?,
+        "color": call.field("color").as_str().unwrap_or("#3b82f6"),
+        "price": price(call)?,
+        "maxSubscribers": call.field("maxSubscribers").as_u64().unwrap_or(0),
+        "subscriptionBenefits": benefits,
+        "createdAt": call.now_ms,
+    });
+    let indexes: Vec<u64> = plans.into_iter().map(|plan| shelf.create(PLANS, plan)).collect();
+    let mut fields = object(fields);
+    fields.insert("planIndexes".to_owned(), json!(indexes));
+    let tier = shelf.create(TIERS, fields);
+    Ok(Answer::ok(tier_json(call, shelf, tier, 0)))
+}
+
+fn delete(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let tier_id = body_id(call, "subscriptionTierId")?;
+    let tier = collection(call).find(call, shelf, &tier_id, "Subscription tier")?;
+    shelf.take(TIERS, tier);
+    Ok(Answer::ok(json!({"subscriptionTierId": tier_id, "deletedAt": call.now_ms})))
+}
+
+/// `subscriptionTierIds` come first, in this order.
+fn order(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let ids = body_ids(call, "subscriptionTierIds")?;
+    collection(call).reorder(call, shelf, &ids, "Subscription tier")?;
+    Ok(Answer::ok(json!({"subscriptionTiers": all(call, shelf)})))
+}
+
+fn plan_exists(call: &Call<'_>, shelf: &Shelf, plan_id: &str) -> bool {
+    let tiers = collection(call).all(shelf);
+    let mut plans = tiers.into_iter().flat_map(|tier| plan_indexes(shelf, tier));
+    index_of(call, Kind::Plan, plan_id).is_some_and(|wanted| plans.any(|plan| plan == wanted))
+}
+
+/// `planId`, `status`, `duration` (days), `maxUses`, `price` (at least 3000), `startsAt`, `endsAt`.
+fn promote(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let plan_id = body_id(call, "planId")?;
+    let number = |name: &str| {
+        let sent = call.field(name).as_i64().filter(|number| *number >= 0);
+        sent.ok_or_else(|| Refusal::bad_request(format!("{name} is not a number")))
+    };
+    if price(call)? < PROMOTION_PRICE_MIN {
+        return Err(Refusal::bad_request("price is below 3000 mills (3.00 USD)"));
+    }
+    if number("duration")? == 0 {
+        return Err(Refusal::bad_request("duration is not a number of days"));
+    }
+    number("maxUses")?;
+    if number("status")? != 1 {
+        return Err(Refusal::bad_request("status is not 1"));
+    }
+    if number("startsAt")? >= number("endsAt")? {
+        return Err(Refusal::bad_request("startsAt is not before endsAt"));
+    }
+    if !plan_exists(call, shelf, &plan_id) {
+        return Err(Refusal::not_found("Plan"));
+    }
+    let names = ["status", "duration", "maxUses", "price", "startsAt", "endsAt"];
+    let mut fields = call.fields(&names);
+    fields.insert("planId".to_owned(), json!(plan_id));
+    fields.insert("uses".to_owned(), json!(0));
+    fields.insert("createdAt".to_owned(), json!(call.now_ms));
+    let promotion = shelf.create(PROMOTIONS.table, fields);
+    Ok(Answer::ok(promotion_json(call, shelf, promotion)))
+}
+
+fn promotion_json(call: &Call<'_>, shelf: &Shelf, promotion: u64) -> Value {
+    let own_id = id(call, PROMOTIONS.kind, promotion);
+    shelf.over(PROMOTIONS.table, promotion, json!({"id": own_id}))
+}

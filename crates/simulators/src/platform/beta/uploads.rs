@@ -1,0 +1,81 @@
+//! Uploads in steps: ask for an address, send the file there (another service of the platform),
+//! confirm it, then add the medium.
+
+use serde_json::{Map, Value, json};
+
+use super::shapes::{Collection, NOTHING, body_id, id};
+use crate::platform::answer::{Answer, Outcome, Refusal};
+use crate::platform::call::{Call, object};
+use crate::platform::routes::Routes;
+use crate::shelf::Shelf;
+use crate::world::HOUR_MS;
+use crate::world::ids::Kind;
+
+const UPLOADS: Collection<'static> =
+    Collection { table: "uploads", series: NOTHING, kind: Kind::Upload };
+/// The address of an upload is good for so long.
+const VALID_MS: i64 = HOUR_MS;
+const BYTES_MAX: u64 = 5 * 1024 * 1024 * 1024;
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    routes.post("upload-url/v1", begin).post("upload-verify/v1", verify)
+}
+
+fn shown(call: &Call<'_>, shelf: &Shelf, index: u64) -> Value {
+    let upload_id = id(call, UPLOADS.kind, index);
+    let url = format!("https://upload.beta.test/{upload_id}");
+    shelf.over(UPLOADS.table, index, json!({"uploadId": upload_id, "uploadUrl": url}))
+}
+
+/// `filename`, `contentType` (a picture or a video) and `size` in bytes.
+fn begin(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let content_type = call.text("contentType")?;
+    if !content_type.starts_with("image/") && !content_type.starts_with("video/") {
+        return Err(Refusal::bad_request("contentType is not that of a picture or a video"));
+    }
+    let size = call.field("size").as_u64().filter(|size| (1..=BYTES_MAX).contains(size));
+    let size = size.ok_or_else(|| Refusal::bad_request("size is not a number of bytes"))?;
+    let fields = json!({
+        "filename": call.text("filename")?,
+        "contentType": content_type,
+        "size": size,
+        "status": "created",
+        "expiresAt": call.now_ms + VALID_MS,
+    });
+    let index = shelf.create(UPLOADS.table, object(fields));
+    Ok(Answer::ok(shown(call, shelf, index)))
+}
+
+fn named(call: &Call<'_>, shelf: &Shelf) -> Result<u64, Refusal> {
+    UPLOADS.find(call, shelf, &body_id(call, "uploadId")?, "Upload")
+}
+
+fn verify(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let index = named(call, shelf)?;
+    let field = |name: &str| shelf.field(UPLOADS.table, index, name);
+    if field("expiresAt").and_then(Value::as_i64).is_none_or(|at_ms| at_ms < call.now_ms) {
+        return Err(Refusal::conflict("The upload has expired"));
+    }
+    if field("status").and_then(Value::as_str) == Some("used") {
+        return Err(Refusal::conflict("The upload was used already"));
+    }
+    shelf.set(UPLOADS.table, index, object(json!({"status": "verified"})));
+    Ok(Answer::ok(shown(call, shelf, index)))
+}
+
+/// The upload that the body names, if it was verified and not used.
+pub(super) fn verified(call: &Call<'_>, shelf: &Shelf) -> Result<Map<String, Value>, Refusal> {
+    let index = named(call, shelf)?;
+    let upload = shelf.fields(UPLOADS.table, index).cloned().unwrap_or_default();
+    if upload.get("status").and_then(Value::as_str) != Some("verified") {
+        return Err(Refusal::conflict("The upload is not verified, or was used already"));
+    }
+    Ok(upload)
+}
+
+/// Notes that the upload has become a medium.
+pub(super) fn use_up(call: &Call<'_>, shelf: &mut Shelf) -> Result<(), Refusal> {
+    let index = named(call, shelf)?;
+    shelf.set(UPLOADS.table, index, object(json!({"status": "used"})));
+    Ok(())
+}
