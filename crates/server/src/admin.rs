@@ -3,6 +3,8 @@
 //! It is private (loopback by default). Readiness and metrics are open to whoever reaches it; staff commands
 //! need the admin token.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -13,6 +15,7 @@ use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 
 use crate::app::App;
+use crate::listener::limits::ConnectionLimits;
 use crate::staff::{self, Command, Desk, StaffError};
 
 /// What the admin listener shows.
@@ -20,6 +23,7 @@ use crate::staff::{self, Command, Desk, StaffError};
 pub(crate) struct Admin {
     pub(crate) app: App,
     pub(crate) metrics: Option<PrometheusHandle>,
+    pub(crate) connections: Arc<ConnectionLimits>,
 }
 
 /// Its routes.
@@ -43,7 +47,7 @@ struct Readiness {
 /// Whether this node should get requests: the database takes holds, and the node is not stopping.
 async fn get_readiness(State(admin): State<Admin>) -> Response {
     let app = &admin.app;
-    let stats = app.meter.stats();
+    let metering = app.meter.stats();
     let database =
         app.store.is_healthy() && store::nodes::setting(&app.store, "ready").await.is_ok();
     let stopping = app.is_stopping();
@@ -53,14 +57,14 @@ async fn get_readiness(State(admin): State<Admin>) -> Response {
         ready,
         database,
         stopping,
-        holds_waiting: stats.holds_waiting,
-        resolutions_waiting: stats.resolutions_waiting,
+        holds_waiting: metering.holds_waiting,
+        resolutions_waiting: metering.resolutions_waiting,
     };
     (status, axum::Json(body)).into_response()
 }
 
 async fn get_metrics(State(admin): State<Admin>) -> Response {
-    crate::metrics::sample(&admin.app);
+    crate::metrics::sample(&admin.app, admin.connections.counts());
     match &admin.metrics {
         Some(handle) => handle.render().into_response(),
         None => StatusCode::NOT_FOUND.into_response(),

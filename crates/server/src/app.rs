@@ -36,7 +36,7 @@ const LIMITED_KEYS_MAX: usize = 100_000;
 
 /// The service as one core sees it: what all share, and the core's own upstream connections.
 #[derive(Clone)]
-pub struct App(Arc<Core>);
+pub(crate) struct App(Arc<Core>);
 
 struct Core {
     shared: Arc<Shared>,
@@ -44,7 +44,7 @@ struct Core {
 }
 
 /// What all cores share.
-pub struct Shared {
+pub(crate) struct Shared {
     /// What is remembered.
     pub(crate) store: Store,
     /// The books of calls.

@@ -55,7 +55,7 @@ pub(crate) async fn connect(app: &App, import: Import) -> Result<Connected, ApiE
     app.cache.forget_account(customer, &new.creator_id);
     let is_new = match connection {
         Connection::Connected { created, .. } => created,
-        Connection::OtherPlatform(platform) => return Err(ApiError::CreatorExists(platform)),
+        Connection::OtherPlatform(other) => return Err(ApiError::CreatorExists(other)),
         Connection::NoCustomer => return Err(ApiError::InvalidKey),
     };
     let stored = store::accounts::find(&app.store, customer, &new.creator_id).await?;

@@ -7,6 +7,7 @@ use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, Promet
 use store::metering::BatchReport;
 
 use crate::app::App;
+use crate::listener::limits::ConnectionCounts;
 
 const CALLS: &str = "calls_total";
 const CALL_DURATION: &str = "call_duration_seconds";
@@ -19,6 +20,13 @@ const EXPIRED_HOLDS: &str = "holds_expired_total";
 const LEDGER_FAILURES: &str = "ledger_invariant_failures";
 const FAILED_BATCHES: &str = "metering_failed_batches_total";
 const CALLS_IN_FLIGHT: &str = "calls_in_flight";
+const LIMITED_KEYS: &str = "rate_limited_keys";
+const CONNECTIONS: &str = "connections_open";
+const ACCEPTED: &str = "connections_accepted_total";
+const REFUSED: &str = "connections_refused_total";
+const REFUSED_BY_IP: &str = "connections_refused_by_address_total";
+const CLOSED_IDLE: &str = "connections_closed_idle_total";
+const CLOSED_STALLED: &str = "connections_closed_stalled_total";
 const BODY_BYTES: &str = "request_body_buffer_bytes";
 const REQUESTS: &str = "http_requests_total";
 
@@ -27,7 +35,7 @@ const SECONDS: &[f64] =
 const OPERATIONS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 
 /// Makes the recorder that `install` puts in place, with the meaning of each metric.
-pub fn recorder() -> Result<metrics_exporter_prometheus::PrometheusRecorder, BuildError> {
+fn recorder() -> Result<metrics_exporter_prometheus::PrometheusRecorder, BuildError> {
     let builder = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("seconds".to_owned()), SECONDS)?
         .set_buckets_for_metric(Matcher::Full(BATCH_SIZE.to_owned()), OPERATIONS)?;
@@ -35,7 +43,7 @@ pub fn recorder() -> Result<metrics_exporter_prometheus::PrometheusRecorder, Bui
 }
 
 /// Puts the process's recorder in place and gives the handle that renders it; `None` if there is one already.
-pub fn install() -> Option<PrometheusHandle> {
+pub(crate) fn install() -> Option<PrometheusHandle> {
     let recorder = recorder().ok()?;
     let handle = recorder.handle();
     metrics::set_global_recorder(recorder).ok()?;
@@ -58,6 +66,13 @@ fn describe() {
     );
     describe_counter!(FAILED_BATCHES, "commits that failed and were tried again");
     describe_gauge!(CALLS_IN_FLIGHT, "native calls between arrival and end");
+    describe_gauge!(LIMITED_KEYS, "keys whose rate is remembered");
+    describe_gauge!(CONNECTIONS, "open connections of the public listener");
+    describe_counter!(ACCEPTED, "connections that were accepted");
+    describe_counter!(REFUSED, "connections refused because there were too many");
+    describe_counter!(REFUSED_BY_IP, "connections refused because their address had too many");
+    describe_counter!(CLOSED_IDLE, "connections closed because no request came in time");
+    describe_counter!(CLOSED_STALLED, "connections closed because nobody read their answers");
     describe_gauge!(BODY_BYTES, "bytes of request bodies in memory");
     describe_counter!(REQUESTS, "requests to the public listener, by status class");
 }
@@ -97,12 +112,19 @@ pub(crate) fn ledger_checked(violations: usize) {
 }
 
 /// Reads what is known at any moment; called when the metrics are read.
-pub(crate) fn sample(app: &App) {
+pub(crate) fn sample(app: &App, connections: ConnectionCounts) {
     let stats = app.meter.stats();
     gauge!(QUEUE_DEPTH).set(float(stats.holds_waiting + stats.resolutions_waiting));
     counter!(LATE_RESOLUTIONS).absolute(stats.late_resolution_total);
     gauge!(CALLS_IN_FLIGHT).set(float(app.in_flight.running()));
     gauge!(BODY_BYTES).set(float(app.bodies.bytes_used()));
+    gauge!(LIMITED_KEYS).set(float(app.rate_limiter.keys()));
+    gauge!(CONNECTIONS).set(float(connections.open));
+    counter!(ACCEPTED).absolute(connections.accepted);
+    counter!(REFUSED).absolute(connections.refused);
+    counter!(REFUSED_BY_IP).absolute(connections.refused_by_ip);
+    counter!(CLOSED_IDLE).absolute(connections.closed_idle);
+    counter!(CLOSED_STALLED).absolute(connections.closed_stalled);
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a gauge is a float; counts of this size are exact")]

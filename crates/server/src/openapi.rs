@@ -1,6 +1,7 @@
 //! The contract: the OpenAPI 3.1 document of every route, made from the handlers and the catalogue.
 //!
 //! `openapi.json` at the root of the repository is this document; a test keeps them equal.
+#![expect(clippy::indexing_slicing, reason = "indexing a JSON object by name inserts the member")]
 
 use catalog::{Catalog, Route};
 use domain::credits::Costs;

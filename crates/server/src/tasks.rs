@@ -13,15 +13,14 @@ use crate::error::ApiError;
 #[derive(Debug, Clone)]
 pub(crate) struct Tasks {
     control: Handle,
-    control_tasks: TaskTracker,
+    work: TaskTracker,
     calls: TaskTracker,
 }
 
 impl Tasks {
     /// Tasks whose control runtime is the current one.
     pub(crate) fn on_this_runtime() -> Self {
-        let (control_tasks, calls) = (TaskTracker::new(), TaskTracker::new());
-        Self { control: Handle::current(), control_tasks, calls }
+        Self { control: Handle::current(), work: TaskTracker::new(), calls: TaskTracker::new() }
     }
 
     /// Runs work of the control plane to its end, also if the one who waits goes away.
@@ -29,14 +28,14 @@ impl Tasks {
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, ApiError> {
-        let task = self.control_tasks.spawn_on(work, &self.control);
+        let task = self.work.spawn_on(work, &self.control);
         task.await
             .map_err(|error| ApiError::Internal(format!("a task of ours ended early: {error}")))
     }
 
     /// Starts background work on the control runtime.
     pub(crate) fn spawn_control(&self, work: impl Future<Output = ()> + Send + 'static) {
-        self.control_tasks.spawn_on(work, &self.control);
+        self.work.spawn_on(work, &self.control);
     }
 
     /// Starts a call on the core that accepted it.
@@ -52,7 +51,7 @@ impl Tasks {
 
     /// Waits until no control task runs.
     pub(crate) async fn control_ended(&self) {
-        self.control_tasks.close();
-        self.control_tasks.wait().await;
+        self.work.close();
+        self.work.wait().await;
     }
 }

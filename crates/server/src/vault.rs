@@ -181,21 +181,21 @@ impl Vault {
                 return Ok(rewrapped);
             }
             for record in step {
-                let from = record.master_key.clone();
-                let fresh = self.rewrapped(record).ok_or(VaultError::Sealing)?;
-                if data_keys::rewrap(&self.store, &from, &fresh).await? {
+                let fresh = self.rewrapped(&record).ok_or(VaultError::Sealing)?;
+                if data_keys::rewrap(&self.store, &record.master_key, &fresh).await? {
                     rewrapped += 1;
                 }
             }
         }
     }
 
-    fn rewrapped(&self, record: data_keys::DataKey) -> Option<data_keys::DataKey> {
-        let key = self.unwrap(&record).ok()?;
+    fn rewrapped(&self, record: &data_keys::DataKey) -> Option<data_keys::DataKey> {
+        let key = self.unwrap(record).ok()?;
         let keyring = self.keyring.read();
         let (wrapped, master_key) =
             keyring.wrap(&key, &record.customer.to_string(), &self.random)?;
-        Some(data_keys::DataKey { wrapped, master_key, ..record })
+        let (id, customer, created_at) = (record.id, record.customer, record.created_at);
+        Some(data_keys::DataKey { id, customer, wrapped, master_key, created_at })
     }
 }
 

@@ -125,8 +125,8 @@ async fn create_key(
     };
     store::keys::create(&app.store, caller.customer, &key, now).await?;
     let stored = store::keys::find(&app.store, caller.customer, key.id).await?;
-    let key = stored.ok_or(ApiError::NotFound("there is no key of that id"))?.into();
-    let created = CreatedKey { key, api_key: secret.expose().to_owned() };
+    let stored = stored.ok_or(ApiError::NotFound("there is no key of that id"))?;
+    let created = CreatedKey { key: stored.into(), api_key: secret.expose().to_owned() };
     Ok((StatusCode::CREATED, axum::Json(created)))
 }
 

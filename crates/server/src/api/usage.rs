@@ -100,14 +100,17 @@ async fn get_daily_usage(
     let today = app.clock.now().day();
     let daily = store::usage::daily(&app.store, of, today, days).await?;
     let hot_failure = store::usage::hot_failure(&app.store, of, today).await?;
-    let days = daily.into_iter().map(|day| DayOut {
+    let buckets = daily.into_iter().map(|day| DayOut {
         day: day.day,
         calls: day.calls,
         credits: day.credits.whole(),
         ok: day.ok,
         errors: day.errors,
     });
-    Ok(Json(DailyUsage { days: days.collect(), hot_failure: hot_failure.map(HotFailureOut::from) }))
+    Ok(Json(DailyUsage {
+        days: buckets.collect(),
+        hot_failure: hot_failure.map(HotFailureOut::from),
+    }))
 }
 
 fn in_range(field: &str, value: i64, max: i64) -> Result<i64, ApiError> {
@@ -127,7 +130,7 @@ struct RecentQuery {
     limit: Option<i64>,
     /// `2xx`, `3xx`, `4xx`, `5xx`, `ok` or `error`.
     status_class: Option<String>,
-    /// A creator_id.
+    /// The `creator_id` of an account.
     account: Option<String>,
     /// Epoch seconds with fraction: only calls before it. `next_before` of a page gives the next one.
     #[param(value_type = Option<f64>)]

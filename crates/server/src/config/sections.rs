@@ -55,6 +55,7 @@ pub struct SlotsSection {
 }
 
 /// Accounts that every customer may have active.
+#[expect(clippy::struct_field_names, reason = "the fields are the platforms' wire values")]
 #[derive(Debug, Clone, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IncludedSlots {

@@ -23,9 +23,6 @@ use crate::error::ApiError;
 use crate::extract;
 use crate::middleware::body::{self, BodyLimits, Buffered};
 
-/// The name in logs and receipts of a route that the catalogue does not list.
-pub(super) const UNLISTED: &str = "unlisted";
-
 /// A native request whose head was understood: who asks for which account.
 pub(super) struct Arrival {
     pub(super) key: Arc<KeyEntry>,

@@ -134,16 +134,12 @@ async fn carry(
     match received {
         Ok(received) => {
             learn(setting, &received);
-            match received.content {
-                Content::Whole(bytes) => {
-                    let head =
-                        Head { status: received.status, headers: received.headers, upstream_ms };
-                    deliver(setting, &mut held, head, bytes, answer).await
-                }
-                Content::Stream { first, rest } => {
-                    let head =
-                        Head { status: received.status, headers: received.headers, upstream_ms };
-                    stream(setting, &mut held, head, (first, rest), answer).await
+            let Received { status, headers, content } = received;
+            let first = Beginning { status, headers, upstream_ms };
+            match content {
+                Content::Whole(bytes) => deliver(setting, &mut held, first, bytes, answer).await,
+                Content::Stream { first: bytes, rest } => {
+                    stream(setting, &mut held, first, (bytes, rest), answer).await
                 }
             }
         }
@@ -152,7 +148,7 @@ async fn carry(
 }
 
 /// The head of an answer, and how long it took to come.
-struct Head {
+struct Beginning {
     status: StatusCode,
     headers: HeaderMap,
     upstream_ms: f64,
@@ -162,17 +158,17 @@ struct Head {
 async fn deliver(
     setting: &Setting<'_>,
     held: &mut Held,
-    head: Head,
+    begun: Beginning,
     bytes: Bytes,
     answer: &mut AnswerSender,
 ) -> Result<(), NotHeld> {
-    let outcome = Outcome::of_status(head.status.as_u16());
-    let stored = stored_answer(setting, &head, Some(&bytes));
+    let outcome = Outcome::of_status(begun.status.as_u16());
+    let stored = stored_answer(setting, &begun, Some(&bytes));
     let is_repeatable = setting.whole.arrival.idempotency.is_some();
     let ending = Ending {
         outcome,
-        status: Some(head.status.as_u16()),
-        upstream_ms: Some(head.upstream_ms),
+        status: Some(begun.status.as_u16()),
+        upstream_ms: Some(begun.upstream_ms),
         stored,
     };
     let resolved = settle::settle(setting, held, ending);
@@ -181,7 +177,7 @@ async fn deliver(
         // A repeat that follows this answer must find it.
         resolved.await;
     }
-    let Head { status, headers, upstream_ms } = head;
+    let Beginning { status, headers, upstream_ms } = begun;
     let mut response = receive::whole_response(status, headers, bytes);
     put_receipt(setting, response.headers_mut(), &receipt(held.cost, balance, outcome));
     put_timing(setting, response.headers_mut(), upstream_ms);
@@ -193,28 +189,28 @@ async fn deliver(
 async fn stream(
     setting: &Setting<'_>,
     held: &mut Held,
-    head: Head,
+    begun: Beginning,
     content: (Bytes, clients::platform::AnswerBody),
     answer: &mut AnswerSender,
 ) -> Result<(), NotHeld> {
-    let outcome = Outcome::of_status(head.status.as_u16());
+    let outcome = Outcome::of_status(begun.status.as_u16());
     let balance = held.durable().await?;
     let (sender, body) = receive::relayed(&content.1);
-    let mut response = answer::platform_head(head.status, head.headers.clone(), body);
+    let mut response = answer::platform_head(begun.status, begun.headers.clone(), body);
     put_receipt(setting, response.headers_mut(), &receipt(held.cost, balance, outcome));
-    put_timing(setting, response.headers_mut(), head.upstream_ms);
+    put_timing(setting, response.headers_mut(), begun.upstream_ms);
     answer.send(response);
     let is_repeatable = setting.whole.arrival.idempotency.is_some();
     let stored_bytes_max = setting.app.config.http.limits.stored_answer_bytes_max;
     let mut copy = Copy::new(if is_repeatable { stored_bytes_max } else { 0 });
-    let relay = receive::Relay { status: head.status, sender, copy: &mut copy };
-    let outcome = relay.run(setting, held, content).await;
-    let stored = stored_answer(setting, &head, copy.whole().as_ref());
+    let relay = receive::Relay { status: begun.status, sender, copy: &mut copy };
+    let ended = relay.run(setting, held, content).await;
+    let stored = stored_answer(setting, &begun, copy.whole().as_ref());
     let ending = Ending {
-        outcome,
-        status: Some(head.status.as_u16()),
-        upstream_ms: Some(head.upstream_ms),
-        stored: stored.filter(|_| !outcome.may_have_happened()),
+        outcome: ended,
+        status: Some(begun.status.as_u16()),
+        upstream_ms: Some(begun.upstream_ms),
+        stored: stored.filter(|_| !ended.may_have_happened()),
     };
     drop(settle::settle(setting, held, ending));
     Ok(())
@@ -266,13 +262,13 @@ const PAUSE_S_MAX: i64 = 300;
 
 fn stored_answer(
     setting: &Setting<'_>,
-    head: &Head,
+    begun: &Beginning,
     body: Option<&Bytes>,
 ) -> Option<store::idempotency::StoredAnswer> {
     setting.whole.arrival.idempotency?;
     let bytes_max = setting.app.config.http.limits.stored_answer_bytes_max;
     let body = body.filter(|body| body.len() <= bytes_max)?;
-    idempotency::seal(setting, head.status, &head.headers, body)
+    idempotency::seal(setting, begun.status, &begun.headers, body)
 }
 
 /// What the call cost, given the balance after its hold.

@@ -5,7 +5,6 @@
 
 use domain::credits::Credits;
 use domain::id::CallId;
-use domain::time::Timestamp;
 use store::idempotency::{Existing, StoredAnswer};
 use store::metering::{Hold, HoldOutcome, Refusal, Reservation};
 
@@ -17,7 +16,6 @@ use crate::error::ApiError;
 pub(super) struct Held {
     pub(super) call: CallId,
     pub(super) cost: Credits,
-    pub(super) held_at: Timestamp,
     /// When the hold was asked for, on a clock that cannot be set.
     pub(super) since: tokio::time::Instant,
     reservation: Reservation,
@@ -39,7 +37,7 @@ pub(super) async fn take(setting: &Setting<'_>) -> Result<Held, NotHeld> {
     let arrival = &whole.arrival;
     let held_at = app.clock.now();
     let call = CallId::new(held_at, app.random.bytes());
-    let hold = Hold {
+    let wanted = Hold {
         call_id: call,
         customer: arrival.key.customer,
         key: arrival.key.key,
@@ -48,7 +46,7 @@ pub(super) async fn take(setting: &Setting<'_>) -> Result<Held, NotHeld> {
         account_version: account.version,
         platform: account.platform,
         method: arrival.method,
-        route: plan.route.clone(),
+        route: std::sync::Arc::clone(&plan.route),
         path: arrival.native_path().to_owned(),
         cost: plan.cost,
         held_at,
@@ -56,7 +54,7 @@ pub(super) async fn take(setting: &Setting<'_>) -> Result<Held, NotHeld> {
         request_id: request_id.to_owned(),
         idempotency: idempotency::claim(whole, held_at),
     };
-    let reservation = app.meter.reserve(hold).await.map_err(|refusal| {
+    let reservation = app.meter.reserve(wanted).await.map_err(|refusal| {
         NotHeld::Refused(match refusal {
             Refusal::Insufficient { balance } => {
                 ApiError::InsufficientCredits { balance, cost: plan.cost }
@@ -66,7 +64,7 @@ pub(super) async fn take(setting: &Setting<'_>) -> Result<Held, NotHeld> {
         })
     })?;
     let since = tokio::time::Instant::now();
-    let mut held = Held { call, cost: plan.cost, held_at, since, reservation };
+    let mut held = Held { call, cost: plan.cost, since, reservation };
     if !(arrival.method.is_read() && app.meter.is_authority()) {
         held.durable().await?;
     }

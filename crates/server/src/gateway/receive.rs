@@ -75,15 +75,15 @@ async fn unwrap(app: &App, headers: &mut HeaderMap, content: Content) -> Result<
         Content::Whole(bytes) => (bytes, None),
         Content::Stream { first, rest } => match buffer(app, first, rest).await? {
             Buffered::Whole(bytes, permit) => (bytes, Some(permit)),
-            Buffered::TooLarge(content) => {
+            Buffered::TooLarge(unread) => {
                 headers.insert("x-envelope", HeaderValue::from_static("kept"));
-                return Ok(content);
+                return Ok(unread);
             }
         },
     };
     let is_gzip = headers.get(http::header::CONTENT_ENCODING).is_some_and(|value| value == "gzip");
     let plain = if is_gzip { decoded(app, &whole)? } else { Some(whole.clone()) };
-    match plain.as_deref().map(|bytes| envelope::unwrap(bytes)) {
+    match plain.as_deref().map(envelope::unwrap) {
         Some(envelope::Envelope::Inner(inner)) => {
             headers.remove(http::header::CONTENT_ENCODING);
             Ok(Content::Whole(inner))
@@ -122,8 +122,8 @@ async fn buffer(app: &App, first: Bytes, mut rest: AnswerBody) -> Result<Buffere
     while let Some(chunk) = rest.next().await.map_err(|error| forward::failure(&error))? {
         whole.extend_from_slice(&chunk);
         if whole.len() > bytes_max {
-            let first = whole.freeze();
-            return Ok(Buffered::TooLarge(Content::Stream { first, rest }));
+            let read = whole.freeze();
+            return Ok(Buffered::TooLarge(Content::Stream { first: read, rest }));
         }
     }
     Ok(Buffered::Whole(whole.freeze(), permit))
@@ -178,7 +178,7 @@ impl Relay<'_> {
         held: &Held,
         content: (Bytes, AnswerBody),
     ) -> Outcome {
-        let mut minute = tokio::time::interval(std::time::Duration::from_secs(60));
+        let mut minute = tokio::time::interval(std::time::Duration::from_mins(1));
         minute.tick().await;
         let renewals = async {
             loop {

@@ -98,7 +98,7 @@ impl ConnectionLimits {
         };
     }
 
-    pub(super) fn counts(&self) -> ConnectionCounts {
+    pub(crate) fn counts(&self) -> ConnectionCounts {
         ConnectionCounts {
             open: self.open.load(Ordering::Relaxed),
             accepted: self.counts.accepted.load(Ordering::Relaxed),

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, oneshot};
 
-use super::limits::{ConnectionCounts, ConnectionLimits};
+use super::limits::ConnectionLimits;
 
 /// The word to stop, given once.
 #[derive(Debug)]
@@ -84,9 +84,9 @@ impl Running {
         self.address
     }
 
-    /// What it has seen so far.
-    pub(crate) fn counts(&self) -> ConnectionCounts {
-        self.limits.counts()
+    /// Who counts its connections.
+    pub(crate) fn limits(&self) -> Arc<ConnectionLimits> {
+        Arc::clone(&self.limits)
     }
 
     /// Stops accepting, lets running requests finish for as long as the drain timeout allows, and returns

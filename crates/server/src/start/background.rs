@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::metrics;
 
 const EVERY_TEN_SECONDS: Duration = Duration::from_secs(10);
-const EVERY_MINUTE: Duration = Duration::from_secs(60);
+const EVERY_MINUTE: Duration = Duration::from_mins(1);
 /// Stored answers that one round forgets.
 const FORGET_MAX: i64 = 1_000;
 
@@ -22,6 +22,7 @@ pub(super) fn start(app: &App, opened: &Opened, stop: &CancellationToken) {
     every(app, stop, EVERY_TEN_SECONDS, |app| async move { follow_clock(&app).await });
     every(app, stop, EVERY_TEN_SECONDS, move |app| async move { heartbeat(&app, node).await });
     every(app, stop, EVERY_MINUTE, |app| async move { keep_house(&app).await });
+    every(app, stop, EVERY_MINUTE, |app| async move { check_books(&app).await });
 }
 
 /// Runs `work` again and again until the service stops. A round that fails is tried again at the next.
@@ -68,6 +69,20 @@ async fn follow_clock(app: &App) {
 async fn heartbeat(app: &App, node: domain::id::NodeId) {
     if let Err(error) = store::nodes::heartbeat(&app.store, node, app.clock.now()).await {
         tracing::warn!(%error, "this node could not say that it runs");
+    }
+}
+
+/// Asks the cheap invariants of the books; anything but silence is an alarm.
+async fn check_books(app: &App) {
+    match store::verify::check_balances(&app.store, app.clock.now()).await {
+        Ok(violations) => {
+            metrics::ledger_checked(violations.len());
+            for violation in violations {
+                let (rule, subject) = (violation.rule, violation.subject);
+                tracing::error!(rule, subject, details = violation.details, "the books are wrong");
+            }
+        }
+        Err(error) => tracing::warn!(%error, "the books could not be checked"),
     }
 }
 

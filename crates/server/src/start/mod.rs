@@ -152,8 +152,7 @@ pub async fn start(config: Config, clock: Clock, random: Random) -> Result<Runni
         admin.local_addr().map_err(|source| StartError::Listen { address: admin_at, source })?;
     let opened = open::service(config, clock, random).await?;
     let shared = Arc::clone(&opened.shared);
-    let upstream = UpstreamSettings::default();
-    let app = App::new(Arc::clone(&shared), Upstream::new(&upstream));
+    let app = App::new(Arc::clone(&shared), Upstream::new(&UpstreamSettings::default()));
     open::leave_admin_file(&app, admin_address)?;
     let per_core = move |_core: usize| {
         let upstream = Upstream::new(&UpstreamSettings::default());
@@ -162,14 +161,17 @@ pub async fn start(config: Config, clock: Clock, random: Random) -> Result<Runni
     let running =
         listener.run(per_core).map_err(|source| StartError::Listen { address, source })?;
     let stop = CancellationToken::new();
-    serve_admin(&app, admin, &stop);
+    let connections = running.limits();
+    let shown = Admin { app: app.clone(), metrics: metrics::install(), connections };
+    serve_admin(shown, admin, &stop);
     background::start(&app, &opened, &stop);
     let drain = app.config.http.drain_timeout();
     Ok(Running { app, listener: running, admin_address, stop, drain, writer: opened.writer })
 }
 
-fn serve_admin(app: &App, listener: TcpListener, stop: &CancellationToken) {
-    let routes = admin::router(Admin { app: app.clone(), metrics: metrics::install() });
+fn serve_admin(shown: Admin, listener: TcpListener, stop: &CancellationToken) {
+    let app = shown.app.clone();
+    let routes = admin::router(shown);
     let stopped = stop.clone().cancelled_owned();
     app.tasks.spawn_control(async move {
         let served = axum::serve(listener, routes).with_graceful_shutdown(stopped).await;
