@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
@@ -11,7 +13,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use bytes::Bytes;
 use http::{Request, StatusCode};
-use http_body_util::StreamBody;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc};
@@ -60,7 +61,10 @@ fn router(strings: Strings) -> Router {
     Router::new()
         .route("/ok", get(|| async { "ok" }))
         .route("/count/{n}", get(|Path(n): Path<u32>| async move { format!("<{n}>") }))
-        .route("/core", get(|| async { std::thread::current().name().map(str::to_owned) }))
+        .route(
+            "/core",
+            get(|| async { std::thread::current().name().map(str::to_owned).unwrap_or_default() }),
+        )
         .route("/peer", get(peer))
         .route("/held", get(held))
         .route("/endless", get(endless))
@@ -79,25 +83,28 @@ async fn held(State(strings): State<Strings>) -> &'static str {
     "released"
 }
 
-/// An answer without an end whose body tells when it is dropped.
+/// An answer without an end.
 async fn endless(State(strings): State<Strings>) -> Response {
-    struct Told(Arc<Notify>);
-    impl Drop for Told {
-        fn drop(&mut self) {
-            self.0.notify_one();
-        }
-    }
-    let told = Told(strings.dropped);
-    let frames = std::iter::repeat_with(move || {
-        let _kept = &told;
-        Ok::<_, std::io::Error>(http_body::Frame::data(Bytes::from_static(&[b'x'; 16_384])))
-    });
-    let stream = tokio_stream_of(frames);
-    axum::body::Body::new(StreamBody::new(stream)).into_response()
+    axum::body::Body::new(Endless(strings.dropped)).into_response()
 }
 
-/// An iterator as a stream that is always ready.
-fn tokio_stream_of<I: Iterator + Unpin>(mut items: I) -> impl futures_core::Stream<Item = I::Item> {
-    std::pin::pin!(());
-    futures_util_poll_fn(move |_| std::task::Poll::Ready(items.next()))
+/// A body without an end that tells when it is dropped.
+struct Endless(Arc<Notify>);
+
+impl Drop for Endless {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+impl http_body::Body for Endless {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Bytes>, Self::Error>>> {
+        Poll::Ready(Some(Ok(http_body::Frame::data(Bytes::from_static(&[b'x'; 16_384])))))
+    }
 }
