@@ -8,7 +8,7 @@ use domain::time::Timestamp;
 use crate::dialect;
 use crate::sql::Row;
 use crate::tx::Tx;
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, notices};
 
 /// A connected account.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,6 +127,7 @@ pub async fn connect(store: &Store, new: &NewAccount) -> Result<Connection, Stor
     let state =
         if keeps_place || room(others) { AccountState::Active } else { AccountState::Inactive };
     upsert(&mut tx, new, state, version).await?;
+    notices::tell_account(&mut tx, new.customer, &new.creator_id).await?;
     tx.commit().await?;
     Ok(Connection::Connected { created, state, version })
 }
@@ -164,6 +165,7 @@ pub async fn delete(
     const SQL: &str = "delete from accounts where customer_id = $1 and creator_id = $2";
     let mut tx = store.write().await?;
     let deleted = tx.execute(SQL, &[customer.into(), creator_id.into()]).await?;
+    notices::tell_account(&mut tx, customer, creator_id).await?;
     tx.commit().await?;
     Ok(deleted == 1)
 }
@@ -185,6 +187,7 @@ pub async fn set_state(
     let mut tx = store.write().await?;
     let row = tx.row(SQL, &values).await?;
     let changed = row.map(|row| row.int(0)).transpose()?;
+    notices::tell_account(&mut tx, customer, creator_id).await?;
     tx.commit().await?;
     Ok(changed)
 }
@@ -220,6 +223,7 @@ pub async fn replace_credentials(
         )
         .await?;
     let changed = row.map(|row| row.int(0)).transpose()?;
+    notices::tell_account(&mut tx, customer, creator_id).await?;
     tx.commit().await?;
     Ok(changed)
 }

@@ -73,13 +73,18 @@ impl Balance {
 }
 
 impl Balances {
-    pub(crate) fn get_mut(&mut self, customer: CustomerId) -> Option<&mut Balance> {
-        self.rows.get_mut(&customer).map(|(_, now)| now)
+    /// Adds balances that are locked as well.
+    pub(crate) fn add(&mut self, known: impl Iterator<Item = (CustomerId, Balance)>) {
+        self.rows.extend(known.map(|(customer, balance)| (customer, (balance, balance))));
     }
 
-    /// What each customer has available, as it stands in this transaction.
-    pub(crate) fn available(&self) -> impl Iterator<Item = (CustomerId, i64)> + '_ {
-        self.rows.iter().map(|(customer, (_, now))| (*customer, now.available))
+    /// The balances as they stand in this transaction.
+    pub(crate) fn current(&self) -> impl Iterator<Item = (CustomerId, Balance)> + '_ {
+        self.rows.iter().map(|(customer, (_, now))| (*customer, *now))
+    }
+
+    pub(crate) fn get_mut(&mut self, customer: CustomerId) -> Option<&mut Balance> {
+        self.rows.get_mut(&customer).map(|(_, now)| now)
     }
 }
 
@@ -121,8 +126,7 @@ pub(crate) async fn save(tx: &mut Tx, balances: &Balances) -> Result<(), StoreEr
             spent = customer_credits.spent + v.spent, held = customer_credits.held + v.held,
             available = customer_credits.available + v.available,
             debt = customer_credits.debt + v.debt
-        from v where customer_credits.customer_id = v.customer_id
-        returning customer_credits.customer_id, customer_credits.available";
+        from v where customer_credits.customer_id = v.customer_id";
     const COLUMNS: &[Kind] =
         &[Kind::Text, Kind::Int, Kind::Int, Kind::Int, Kind::Int, Kind::Int, Kind::Int];
     let changed: Vec<_> =
@@ -140,9 +144,10 @@ pub(crate) async fn save(tx: &mut Tx, balances: &Balances) -> Result<(), StoreEr
                 (after.debt - before.debt).into(),
             ]);
         }
-        for row in &tx.rows_over(SQL, table).await? {
-            let customer = row.parse(0, "customer_credits")?;
-            tx.note_balance(customer, row.int(1)?);
+        tx.rows_over(SQL, table).await?;
+        // The rows are locked: what they hold now is what was computed.
+        for (customer, (_, after)) in chunk {
+            tx.note_balance(**customer, after.available);
         }
     }
     Ok(())

@@ -9,7 +9,7 @@ use crate::keys::{self, NewKey};
 use crate::ledger::{self, Grant, Granting};
 use crate::sql::Row;
 use crate::tx::Tx;
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, notices};
 
 /// A password, as argon2 wrote it. Never shown by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
@@ -236,6 +236,7 @@ pub async fn disable(store: &Store, id: CustomerId, now: Timestamp) -> Result<bo
     const SQL: &str = "update customers set disabled_at = $2 where id = $1 and disabled_at is null";
     let mut tx = store.write().await?;
     let changed = tx.execute(SQL, &[id.into(), now.into()]).await?;
+    notices::tell_keys(&mut tx).await?;
     tx.commit().await?;
     Ok(changed == 1)
 }

@@ -7,7 +7,7 @@ use domain::time::Timestamp;
 
 use crate::sql::{Row, Value, hex};
 use crate::tx::Tx;
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, notices};
 
 /// A key as stored; its secret is not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -224,6 +224,7 @@ pub async fn rotate(store: &Store, rotation: &Rotation) -> Result<Option<Key>, S
     };
     insert_secret(&mut tx, rotation.key, &rotation.secret).await?;
     let rotated = find_in(&mut tx, rotation.customer, rotation.key).await?;
+    notices::tell_keys(&mut tx).await?;
     tx.commit().await?;
     Ok(rotated)
 }
@@ -245,6 +246,7 @@ pub async fn revoke(
         return Ok(false);
     }
     tx.execute(SECRETS, &[key.into()]).await?;
+    notices::tell_keys(&mut tx).await?;
     tx.commit().await?;
     Ok(true)
 }
@@ -261,6 +263,7 @@ pub async fn allow_account(
         on conflict (key_id, creator_id) do nothing";
     let mut tx = store.write().await?;
     tx.execute(SQL, &[key.into(), creator_id.into()]).await?;
+    notices::tell_keys(&mut tx).await?;
     tx.commit().await
 }
 

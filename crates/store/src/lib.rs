@@ -19,6 +19,7 @@ pub mod metering;
 mod migrations;
 mod mirror;
 pub mod nodes;
+pub mod notices;
 mod postgres;
 pub mod routes;
 mod sql;

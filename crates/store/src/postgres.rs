@@ -52,6 +52,10 @@ impl Postgres {
         Ok(options.options([("statement_timeout", "0"), ("lock_timeout", "0")]).connect().await?)
     }
 
+    pub(crate) fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
     pub(crate) async fn begin(&self, statement: &'static str) -> Result<Tx, StoreError> {
         if self.access == Access::ReadOnly && !statement.ends_with("read only") {
             return Err(StoreError::ReadOnly);

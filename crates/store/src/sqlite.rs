@@ -3,7 +3,7 @@
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use sqlx::sqlite::{
@@ -13,18 +13,21 @@ use sqlx::{ConnectOptions as _, Row as _};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::mirror::Mirror;
-use crate::tx::{Turn, Tx};
+use crate::tx::{Purpose, Turn, Tx};
 use crate::{Access, OpenOptions, StoreError};
 
 /// How long a statement waits for a lock that another process holds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 /// Statements kept prepared in a connection: every text of the metering in every size, and the rest.
 const STATEMENTS_MAX: usize = 512;
+/// Rows that SQLite's thread may be ahead of their reader, so that the two do not wait for each other by turns.
+const ROWS_BUFFERED: usize = 1024;
 
 pub(crate) struct Sqlite {
     readers: SqlitePool,
     writer: Option<Writer>,
     mirror: Mirror,
+    other_commits: Arc<AtomicU64>,
 }
 
 struct Writer {
@@ -51,7 +54,7 @@ impl Sqlite {
             .test_before_acquire(false)
             .connect_with(connect)
             .await?;
-        Ok(Self { readers, writer, mirror: Mirror::default() })
+        Ok(Self { readers, writer, mirror: Mirror::default(), other_commits: Arc::default() })
     }
 
     pub(crate) fn mirror(&self) -> &Mirror {
@@ -74,10 +77,16 @@ impl Sqlite {
         Ok(Tx::sqlite(self.readers.begin().await?, None))
     }
 
-    pub(crate) async fn begin_write(&self) -> Result<Tx, StoreError> {
+    pub(crate) async fn begin_write(&self, purpose: Purpose) -> Result<Tx, StoreError> {
         let guard = self.turn().await.ok_or(StoreError::ReadOnly)?;
         let transaction = self.writer()?.begin_with("begin immediate").await?;
-        Ok(Tx::sqlite(transaction, Some(Turn { mirror: self.mirror.clone(), guard })))
+        let turn = Turn {
+            mirror: self.mirror.clone(),
+            guard,
+            other_commits: Arc::clone(&self.other_commits),
+            purpose,
+        };
+        Ok(Tx::sqlite(transaction, Some(turn)))
     }
 
     pub(crate) fn renew_connection(&self) {
@@ -130,6 +139,7 @@ fn connect_options(path: &Path) -> SqliteConnectOptions {
         .busy_timeout(BUSY_TIMEOUT)
         .foreign_keys(true)
         .statement_cache_capacity(STATEMENTS_MAX)
+        .row_buffer_size(ROWS_BUFFERED)
         .disable_statement_logging()
 }
 

@@ -9,7 +9,7 @@ use sqlx::Connection as _;
 use crate::StoreError;
 use crate::migrations;
 use crate::mirror::Mirror;
-use crate::tx::Tx;
+use crate::tx::{Purpose, Tx};
 use crate::{postgres, sqlite};
 
 /// The database. Clones share one set of connections.
@@ -127,6 +127,14 @@ impl Store {
         }
     }
 
+    /// The connections of PostgreSQL; nothing on SQLite.
+    pub(crate) fn pool(&self) -> Option<&sqlx::PgPool> {
+        match &self.inner.database {
+            Database::Sqlite(_) => None,
+            Database::Postgres(postgres) => Some(postgres.pool()),
+        }
+    }
+
     pub(crate) fn set_healthy(&self, healthy: bool) {
         self.inner.healthy.store(healthy, Ordering::Relaxed);
     }
@@ -166,7 +174,7 @@ impl Store {
     /// A transaction that writes; SQLite's writers take turns in the order they asked.
     pub(crate) async fn write(&self) -> Result<Tx, StoreError> {
         match &self.inner.database {
-            Database::Sqlite(sqlite) => sqlite.begin_write().await,
+            Database::Sqlite(sqlite) => sqlite.begin_write(Purpose::Other).await,
             Database::Postgres(postgres) => postgres.begin("begin").await,
         }
     }
@@ -174,7 +182,7 @@ impl Store {
     /// A transaction for the metering writer, whose connection nobody else can use up.
     pub(crate) async fn write_metering(&self) -> Result<Tx, StoreError> {
         match &self.inner.database {
-            Database::Sqlite(sqlite) => sqlite.begin_write().await,
+            Database::Sqlite(sqlite) => sqlite.begin_write(Purpose::Metering).await,
             Database::Postgres(postgres) => postgres.begin_metering().await,
         }
     }

@@ -1,5 +1,9 @@
 //! An open transaction. It never leaves this crate, and waits for nothing but SQL.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use domain::id::CustomerId;
 use sqlx::{AssertSqlSafe, Postgres, SqlSafeStr, Sqlite, Transaction};
 use tokio::sync::OwnedMutexGuard;
@@ -30,6 +34,18 @@ enum Connection {
 pub(crate) struct Turn {
     pub(crate) mirror: Mirror,
     pub(crate) guard: OwnedMutexGuard<()>,
+    /// Counts the commits of all but the metering.
+    pub(crate) other_commits: Arc<AtomicU64>,
+    pub(crate) purpose: Purpose,
+}
+
+/// Who writes to SQLite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// The writer of the metering, which knows what it wrote.
+    Metering,
+    /// Anybody else: what the writer of the metering knows may be out of date afterwards.
+    Other,
 }
 
 /// Runs one statement on whichever database the transaction belongs to.
@@ -80,6 +96,17 @@ impl Tx {
         match self.connection {
             Connection::Sqlite { .. } => DatabaseKind::Sqlite,
             Connection::Postgres(_) => DatabaseKind::Postgres,
+        }
+    }
+
+    /// How many commits others than the metering have made, where all of them are made by this process:
+    /// while it stays the same, so does what the metering has read.
+    pub(crate) fn other_commits(&self) -> Option<u64> {
+        match &self.connection {
+            Connection::Sqlite { turn, .. } => {
+                turn.as_ref().map(|turn| turn.other_commits.load(Ordering::Relaxed))
+            }
+            Connection::Postgres(_) => None,
         }
     }
 
@@ -167,6 +194,12 @@ impl Tx {
                 let Some(turn) = turn else {
                     return Ok(transaction.commit().await?);
                 };
+                match turn.purpose {
+                    Purpose::Metering => {}
+                    Purpose::Other => {
+                        turn.other_commits.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
                 let publication = turn.mirror.publication(self.changes);
                 transaction.commit().await?;
                 publication.publish();
@@ -178,38 +211,23 @@ impl Tx {
     }
 }
 
-/// Rows for a statement over many rows, kept by column.
+/// Rows for a statement over many rows.
 pub(crate) struct Table<'a> {
     kinds: &'static [Kind],
-    columns: Vec<Column<'a>>,
+    /// Row after row.
+    values: Vec<Value<'a>>,
     rows: usize,
-}
-
-enum Column<'a> {
-    Text(Vec<Option<std::borrow::Cow<'a, str>>>),
-    Int(Vec<Option<i64>>),
 }
 
 impl<'a> Table<'a> {
     pub(crate) fn new(kinds: &'static [Kind]) -> Self {
-        let columns = kinds.iter().map(|kind| match kind {
-            Kind::Text => Column::Text(Vec::new()),
-            Kind::Int => Column::Int(Vec::new()),
-        });
-        Self { kinds, columns: columns.collect(), rows: 0 }
+        Self { kinds, values: Vec::new(), rows: 0 }
     }
 
-    /// Adds a row. A value of another kind than its column's becomes null.
+    /// Adds a row, one value for each column.
     pub(crate) fn push<const N: usize>(&mut self, row: [Value<'a>; N]) {
         debug_assert_eq!(N, self.kinds.len(), "a row has a value for each column");
-        for (column, value) in self.columns.iter_mut().zip(row) {
-            match (column, value) {
-                (Column::Text(texts), Value::Text(text)) => texts.push(text),
-                (Column::Int(numbers), Value::Int(number)) => numbers.push(number),
-                (Column::Text(texts), Value::Int(_) | Value::Bytes(_)) => texts.push(None),
-                (Column::Int(numbers), Value::Text(_) | Value::Bytes(_)) => numbers.push(None),
-            }
-        }
+        self.values.extend(row);
         self.rows += 1;
     }
 
@@ -217,26 +235,45 @@ impl<'a> Table<'a> {
         self.rows == 0
     }
 
-    fn bind_values<'q>(&self, mut query: SqliteQuery<'q>, room: usize) -> SqliteQuery<'q> {
-        for row in 0..room {
-            for column in &self.columns {
-                query = match column {
-                    Column::Text(texts) => query.bind(texts.get(row).and_then(Option::as_deref)),
-                    Column::Int(numbers) => query.bind(numbers.get(row).copied().flatten()),
-                };
-            }
+    /// Row after row, and nulls for the rows that are left over.
+    fn bind_values(self, mut query: SqliteQuery<'_>, room: usize) -> SqliteQuery<'_> {
+        let nulls = self.kinds.len() * (room - self.rows);
+        for value in self.values {
+            query = match value {
+                Value::Text(text) => query.bind(text.map(Cow::into_owned)),
+                Value::Int(number) => query.bind(number),
+                Value::Bytes(bytes) => query.bind(bytes),
+            };
+        }
+        for _ in 0..nulls {
+            query = query.bind(None::<i64>);
         }
         query
     }
 
-    fn bind_arrays<'q>(&self, mut query: PostgresQuery<'q>) -> PostgresQuery<'q> {
-        for column in &self.columns {
-            query = match column {
-                Column::Text(texts) => {
-                    let texts: Vec<Option<&str>> = texts.iter().map(Option::as_deref).collect();
+    /// Column after column, each as one array. A value of another kind than its column's is null.
+    fn bind_arrays(self, mut query: PostgresQuery<'_>) -> PostgresQuery<'_> {
+        for (place, kind) in self.kinds.iter().enumerate() {
+            let column = self.values.iter().skip(place).step_by(self.kinds.len());
+            query = match kind {
+                Kind::Text => {
+                    let texts: Vec<Option<&str>> = column
+                        .map(|value| match value {
+                            Value::Text(text) => text.as_deref(),
+                            Value::Int(_) | Value::Bytes(_) => None,
+                        })
+                        .collect();
                     query.bind(texts)
                 }
-                Column::Int(numbers) => query.bind(numbers.as_slice()),
+                Kind::Int => {
+                    let numbers: Vec<Option<i64>> = column
+                        .map(|value| match value {
+                            Value::Int(number) => *number,
+                            Value::Text(_) | Value::Bytes(_) => None,
+                        })
+                        .collect();
+                    query.bind(numbers)
+                }
             };
         }
         query

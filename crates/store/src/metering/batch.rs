@@ -7,10 +7,12 @@ use std::collections::{HashMap, HashSet};
 
 use domain::account::CreatorId;
 use domain::credits::Credits;
-use domain::id::{CallId, CustomerId, KeyId};
+use domain::id::{CallId, CustomerId};
+use domain::key::KeyHash;
 use domain::time::Timestamp;
 
 use super::end::{self, End, Ended};
+use super::known::{Known, Secret};
 use super::queue::Batch;
 use super::{Hold, HoldOutcome, IdempotencyClaim, MeterOptions};
 use crate::balance::{self, Balances};
@@ -51,7 +53,9 @@ pub(crate) async fn write(
     tx: &mut Tx,
     batch: &Batch,
     options: &MeterOptions,
+    known: &mut Known,
 ) -> Result<Written, StoreError> {
+    known.refresh(tx);
     let new: HashSet<CallId> = batch.holds.iter().map(|request| request.hold.call_id).collect();
     // A call whose hold is in this batch too is written once, as it ended.
     let (at_once, later): (Vec<End<'_>>, Vec<End<'_>>) = batch
@@ -62,8 +66,8 @@ pub(crate) async fn write(
     let mut ended = end::close(tx, &later).await?;
     let holders = batch.holds.iter().map(|request| request.hold.customer);
     let customers = holders.chain(ended.iter().map(|call| call.customer));
-    let mut balances = balance::lock(tx, customers).await?;
-    let holds = decide(tx, batch, &mut balances).await?;
+    let mut balances = lock(tx, customers, known).await?;
+    let holds = decide(tx, batch, &mut balances, known).await?;
     let witness = witness(batch, &holds, &ended);
     // From the last to the first: asked for twice, the first end counts.
     let ends: HashMap<CallId, End<'_>> =
@@ -72,12 +76,13 @@ pub(crate) async fn write(
     renew(tx, &batch.renewals).await?;
     end::book(tx, &mut balances, &ended).await?;
     balance::save(tx, &balances).await?;
+    known.balances.extend(balances.current());
     Ok(Written {
         holds,
         ended: ended.iter().map(|call| call.end.call_id).collect(),
         balances: balances
-            .available()
-            .map(|(customer, available)| (customer, Credits::from_whole(available)))
+            .current()
+            .map(|(customer, balance)| (customer, Credits::from_whole(balance.available)))
             .collect(),
         witness,
     })
@@ -121,15 +126,15 @@ async fn decide(
     tx: &mut Tx,
     batch: &Batch,
     balances: &mut Balances,
+    known: &mut Known,
 ) -> Result<Vec<HoldOutcome>, StoreError> {
-    let secrets = secrets(tx, batch).await?;
-    let accounts = accounts(tx, batch).await?;
+    read_secrets(tx, batch, known).await?;
+    read_versions(tx, batch, known).await?;
     let mut outcomes = Vec::with_capacity(batch.holds.len());
     for request in &batch.holds {
         let hold = &request.hold;
-        let accepted =
-            secrets.get(&hold.key_hash.as_bytes()[..]).is_some_and(|secret| secret.opens(hold));
-        let version = accounts.get(&(hold.customer, hold.account.as_str().to_owned()));
+        let accepted = known.secrets.get(&hold.key_hash).is_some_and(|secret| secret.opens(hold));
+        let version = known.versions.get(&(hold.customer, hold.account.clone()));
         // Nothing was reserved for a hold that only asks whether it is a repetition.
         let may_take = request.reserved || tx.database() == DatabaseKind::Postgres;
         let outcome = if !accepted {
@@ -203,25 +208,8 @@ async fn claim_key(tx: &mut Tx, hold: &Hold, claim: &IdempotencyClaim) -> Result
     Ok(tx.execute(SQL, &values).await? == 1)
 }
 
-/// A secret as it is now.
-struct Secret {
-    key: KeyId,
-    customer: CustomerId,
-    ends_at: [Option<Timestamp>; 2],
-    is_refused: bool,
-}
-
-impl Secret {
-    fn opens(&self, hold: &Hold) -> bool {
-        self.key == hold.key
-            && self.customer == hold.customer
-            && !self.is_refused
-            && self.ends_at.iter().flatten().all(|end| hold.held_at < *end)
-    }
-}
-
-/// The secrets that the holds came with, by their hashes.
-async fn secrets(tx: &mut Tx, batch: &Batch) -> Result<HashMap<Vec<u8>, Secret>, StoreError> {
+/// Reads the secrets that the holds came with, unless they are known.
+async fn read_secrets(tx: &mut Tx, batch: &Batch, known: &mut Known) -> Result<(), StoreError> {
     const SQL: &str = "
         with v (hash) as ({rows})
         select s.hash, s.key_id, k.customer_id, s.valid_until, k.expires_at, k.revoked_at, c.disabled_at
@@ -229,48 +217,66 @@ async fn secrets(tx: &mut Tx, batch: &Batch) -> Result<HashMap<Vec<u8>, Secret>,
         join keys k on k.id = s.key_id
         join customers c on c.id = k.customer_id
         where s.hash in (select hash from v)";
-    let mut wanted: HashMap<String, Vec<u8>> = HashMap::new();
+    let mut wanted: HashMap<String, KeyHash> = HashMap::new();
     for request in &batch.holds {
-        let hash = request.hold.key_hash.as_bytes();
-        wanted.insert(hex(hash), hash.to_vec());
+        let hash = request.hold.key_hash;
+        if !known.secrets.contains_key(&hash) {
+            wanted.insert(hex(hash.as_bytes()), hash);
+        }
     }
     let mut table = Table::new(&[Kind::Text]);
     for hash in wanted.keys() {
         table.push([hash.as_str().into()]);
     }
-    let mut secrets = HashMap::new();
     for row in &tx.rows_over(SQL, table).await? {
-        let refused = row.optional_time(5)?.is_some() || row.optional_time(6)?.is_some();
         let secret = Secret {
             key: row.parse(1, "keys")?,
             customer: row.parse(2, "keys")?,
             ends_at: [row.optional_time(3)?, row.optional_time(4)?],
-            is_refused: refused,
+            is_refused: row.optional_time(5)?.is_some() || row.optional_time(6)?.is_some(),
         };
         if let Some(hash) = wanted.get(&row.text(0)?) {
-            secrets.insert(hash.clone(), secret);
+            known.secrets.insert(*hash, secret);
         }
     }
-    Ok(secrets)
+    Ok(())
 }
 
-/// The versions of the accounts that the holds are for.
-async fn accounts(
-    tx: &mut Tx,
-    batch: &Batch,
-) -> Result<HashMap<(CustomerId, String), i64>, StoreError> {
+/// Reads the versions of the accounts that the holds are for, unless they are known.
+async fn read_versions(tx: &mut Tx, batch: &Batch, known: &mut Known) -> Result<(), StoreError> {
     const SQL: &str = "
         with v (customer_id, creator_id) as ({rows})
         select a.customer_id, a.creator_id, a.version
         from v join accounts a on a.customer_id = v.customer_id and a.creator_id = v.creator_id";
-    let wanted: HashSet<(CustomerId, &CreatorId)> =
-        batch.holds.iter().map(|request| (request.hold.customer, &request.hold.account)).collect();
+    let wanted: HashSet<(CustomerId, CreatorId)> = batch
+        .holds
+        .iter()
+        .map(|request| (request.hold.customer, request.hold.account.clone()))
+        .filter(|account| !known.versions.contains_key(account))
+        .collect();
     let mut table = Table::new(&[Kind::Text, Kind::Text]);
-    for (customer, creator_id) in wanted {
-        table.push([customer.into(), creator_id.into()]);
+    for (customer, creator_id) in &wanted {
+        table.push([(*customer).into(), creator_id.into()]);
     }
-    let rows = tx.rows_over(SQL, table).await?;
-    rows.iter().map(|row| Ok(((row.parse(0, "accounts")?, row.text(1)?), row.int(2)?))).collect()
+    for row in &tx.rows_over(SQL, table).await? {
+        let account = (row.parse(0, "accounts")?, row.parse(1, "accounts")?);
+        known.versions.insert(account, row.int(2)?);
+    }
+    Ok(())
+}
+
+/// Locks the balances of these customers, reading those that are not known.
+async fn lock(
+    tx: &mut Tx,
+    customers: impl Iterator<Item = CustomerId>,
+    known: &Known,
+) -> Result<Balances, StoreError> {
+    let (remembered, unknown): (HashSet<CustomerId>, HashSet<CustomerId>) =
+        customers.partition(|customer| known.balances.contains_key(customer));
+    let mut balances = balance::lock(tx, unknown.into_iter()).await?;
+    let remembered = remembered.into_iter();
+    balances.add(remembered.filter_map(|id| known.balances.get(&id).map(|balance| (id, *balance))));
+    Ok(balances)
 }
 
 /// Inserts the calls that were granted; gives those that have ended already.

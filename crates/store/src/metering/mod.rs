@@ -7,6 +7,7 @@
 
 mod batch;
 mod end;
+mod known;
 mod meter;
 mod queue;
 mod recovery;

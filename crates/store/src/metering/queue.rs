@@ -57,7 +57,10 @@ struct Waiting {
     requests: VecDeque<(Instant, Request)>,
     holds: usize,
     resolutions: usize,
+    /// Nobody can add anything any more.
     closed: bool,
+    /// Nobody will ever take anything again.
+    abandoned: bool,
 }
 
 /// Whether a hold was queued.
@@ -115,6 +118,15 @@ impl Queue {
         }
     }
 
+    /// The writer is gone: whoever waits is told by the end of the channel they wait on.
+    pub(crate) fn abandon(&self) {
+        let mut waiting = self.waiting();
+        waiting.abandoned = true;
+        let left = std::mem::take(&mut waiting.requests);
+        drop(waiting);
+        drop(left);
+    }
+
     /// Nobody can add anything any more.
     pub(crate) fn close(&self) {
         self.waiting().closed = true;
@@ -158,6 +170,9 @@ impl Waiting {
     }
 
     fn push_back(&mut self, request: Request) {
+        if self.abandoned {
+            return;
+        }
         self.count(&request);
         self.requests.push_back((Instant::now(), request));
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::batch::{self, Witness, Written};
+use super::known::Known;
 use super::meter::Shared;
 use super::queue::{Batch, HoldRequest};
 use super::{BatchReport, HoldOutcome, MeterOptions};
@@ -20,6 +21,7 @@ pub struct Writer {
     store: Store,
     options: Arc<MeterOptions>,
     shared: Arc<Shared>,
+    known: Known,
 }
 
 /// Why a batch is not known to be written.
@@ -32,11 +34,11 @@ enum Failure {
 
 impl Writer {
     pub(crate) fn new(store: Store, options: Arc<MeterOptions>, shared: Arc<Shared>) -> Self {
-        Self { store, options, shared }
+        Self { store, options, shared, known: Known::default() }
     }
 
     /// Runs until every meter is dropped and all that was asked for is written.
-    pub async fn run(self) {
+    pub async fn run(mut self) {
         loop {
             let next = self.shared.queue.next(self.options.batch_max);
             if self.store.is_healthy() {
@@ -55,7 +57,7 @@ impl Writer {
         }
     }
 
-    async fn process(&self, batch: Batch) {
+    async fn process(&mut self, batch: Batch) {
         let begun = Instant::now();
         let mut report = BatchReport {
             holds: batch.holds.len(),
@@ -65,7 +67,11 @@ impl Writer {
             balances: Vec::new(),
             committed: false,
         };
-        let result = match self.write(&batch).await {
+        let attempt = self.write(&batch).await;
+        if attempt.is_err() {
+            self.known.forget();
+        }
+        let result = match attempt {
             Ok(written) => Ok(written),
             Err(Failure::Failed(error)) => Err(error),
             Err(Failure::Unknown(written, error)) => {
@@ -95,9 +101,11 @@ impl Writer {
         }
     }
 
-    async fn write(&self, batch: &Batch) -> Result<Written, Failure> {
+    async fn write(&mut self, batch: &Batch) -> Result<Written, Failure> {
         let mut tx = self.store.write_metering().await.map_err(Failure::Failed)?;
-        let written = batch::write(&mut tx, batch, &self.options).await.map_err(Failure::Failed)?;
+        let written = batch::write(&mut tx, batch, &self.options, &mut self.known)
+            .await
+            .map_err(Failure::Failed)?;
         // A reservation ends in the instant in which the committed balance shows its hold.
         for request in batch.holds.iter().filter(|request| request.reserved) {
             tx.note_release(request.hold.customer, request.hold.cost.whole());
@@ -195,6 +203,12 @@ impl Writer {
             Ok(()) => self.store.set_healthy(true),
             Err(error) => self.fail(&error),
         }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.shared.queue.abandon();
     }
 }
 

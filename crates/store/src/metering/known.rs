@@ -1,0 +1,64 @@
+//! What the writer remembers between its transactions, on SQLite: there nobody else can change the database
+//! unnoticed, so what was read once holds until somebody else commits.
+
+use std::collections::HashMap;
+
+use domain::account::CreatorId;
+use domain::id::{CustomerId, KeyId};
+use domain::key::KeyHash;
+use domain::time::Timestamp;
+
+use super::Hold;
+use crate::balance::Balance;
+use crate::tx::Tx;
+
+/// Above so many entries all is forgotten, and read again as it is needed.
+const ENTRIES_MAX: usize = 100_000;
+
+/// Rows as they are in the database. On PostgreSQL, where other nodes write too, it is emptied each time.
+#[derive(Default)]
+pub(crate) struct Known {
+    /// The number of commits by others after which this was read.
+    other_commits: Option<u64>,
+    pub(crate) balances: HashMap<CustomerId, Balance>,
+    pub(crate) secrets: HashMap<KeyHash, Secret>,
+    pub(crate) versions: HashMap<(CustomerId, CreatorId), i64>,
+}
+
+/// A secret and what must hold for it to open anything.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Secret {
+    pub(crate) key: KeyId,
+    pub(crate) customer: CustomerId,
+    /// The ends of the secret itself and of its key.
+    pub(crate) ends_at: [Option<Timestamp>; 2],
+    /// Whether the key is revoked or the customer closed.
+    pub(crate) is_refused: bool,
+}
+
+impl Known {
+    /// Forgets what may be out of date in this transaction.
+    pub(crate) fn refresh(&mut self, tx: &Tx) {
+        let entries = self.balances.len() + self.secrets.len() + self.versions.len();
+        let other_commits = tx.other_commits();
+        if other_commits.is_none() || other_commits != self.other_commits || entries > ENTRIES_MAX {
+            self.forget();
+            self.other_commits = other_commits;
+        }
+    }
+
+    /// Forgets everything: a transaction failed, or nobody knows how it ended.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::default();
+    }
+}
+
+impl Secret {
+    /// Whether it opens anything for this hold.
+    pub(crate) fn opens(&self, hold: &Hold) -> bool {
+        self.key == hold.key
+            && self.customer == hold.customer
+            && !self.is_refused
+            && self.ends_at.iter().flatten().all(|end| hold.held_at < *end)
+    }
+}

@@ -1,0 +1,85 @@
+//! Notices: what other nodes should forget, told with the commit that changed it. PostgreSQL only.
+//!
+//! A notice makes a change felt at once; nothing depends on it, since every hold checks its key and its
+//! account again. It is never part of a metering transaction.
+
+use domain::account::CreatorId;
+use domain::id::CustomerId;
+use sqlx::postgres::PgListener;
+
+use crate::store::DatabaseKind;
+use crate::tx::Tx;
+use crate::{Store, StoreError};
+
+const CHANNEL: &str = "creator_gateway";
+const KEYS: &str = "keys";
+
+/// What has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// A key was rotated or revoked, or its customer closed.
+    Keys,
+    /// An account was connected, changed or deleted.
+    Account {
+        /// Whose it is.
+        customer: CustomerId,
+        /// Which one.
+        creator: CreatorId,
+    },
+    /// Notices may have been missed: anything may have changed.
+    Missed,
+}
+
+/// The end that hears what other nodes tell.
+#[derive(Debug)]
+pub struct Listener(PgListener);
+
+/// Begins to listen; nothing on SQLite, where there is no other node.
+pub async fn listen(store: &Store) -> Result<Option<Listener>, StoreError> {
+    let Some(pool) = store.pool() else { return Ok(None) };
+    let mut listener = PgListener::connect_with(pool).await?;
+    listener.listen(CHANNEL).await?;
+    Ok(Some(Listener(listener)))
+}
+
+impl Listener {
+    /// Waits for the next notice. A lost connection is made again with the next call.
+    pub async fn next(&mut self) -> Result<Notice, StoreError> {
+        let Some(heard) = self.0.try_recv().await? else { return Ok(Notice::Missed) };
+        Ok(read(heard.payload()))
+    }
+}
+
+/// Tells the other nodes, when the transaction is committed.
+pub(crate) async fn tell_keys(tx: &mut Tx) -> Result<(), StoreError> {
+    tell(tx, KEYS).await
+}
+
+/// Tells the other nodes, when the transaction is committed.
+pub(crate) async fn tell_account(
+    tx: &mut Tx,
+    customer: CustomerId,
+    creator: &CreatorId,
+) -> Result<(), StoreError> {
+    tell(tx, &format!("{customer} {}", creator.as_str())).await
+}
+
+async fn tell(tx: &mut Tx, payload: &str) -> Result<(), StoreError> {
+    const SQL: &str = "select cast(pg_notify($1, $2) as text)";
+    if tx.database() == DatabaseKind::Postgres {
+        tx.rows(SQL, &[CHANNEL.into(), payload.into()]).await?;
+    }
+    Ok(())
+}
+
+/// What this version does not understand counts as missed.
+fn read(payload: &str) -> Notice {
+    if payload == KEYS {
+        return Notice::Keys;
+    }
+    let parts = payload.split_once(' ');
+    let account = parts.and_then(|(customer, creator)| {
+        Some(Notice::Account { customer: customer.parse().ok()?, creator: creator.parse().ok()? })
+    });
+    account.unwrap_or(Notice::Missed)
+}

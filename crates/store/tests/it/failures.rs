@@ -1,0 +1,309 @@
+//! The database fails in the middle: holds are refused, ends are kept, and nobody is told what is not so.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use domain::charge::Outcome;
+use store::calls::{self, RecentCalls};
+use store::metering::{HoldOutcome, MeterOptions, Refusal};
+use store::{DatabaseKind, OpenOptions, Store, testing};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::support::{Caller, Metering, assert_sound, credits, is_held, node, resolution};
+
+async fn logged(store: &Store, caller: &Caller) -> usize {
+    let wanted = RecentCalls {
+        customer: caller.customer,
+        key: None,
+        account: None,
+        status_class: None,
+        before: None,
+        limit: 10_000,
+    };
+    calls::recent(store, &wanted).await.unwrap().calls.len()
+}
+
+/// Statements that make the database refuse every end of a call, and take that back.
+const fn refusing_ends(database: DatabaseKind) -> (&'static str, &'static str) {
+    match database {
+        DatabaseKind::Sqlite => (
+            "create trigger refuse_ends before update on calls
+             begin select raise(abort, 'refused for the test'); end",
+            "drop trigger refuse_ends",
+        ),
+        DatabaseKind::Postgres => (
+            "create trigger refuse_ends before update on calls
+             for each row execute function refuse_change('refused for the test')",
+            "drop trigger refuse_ends on calls",
+        ),
+    }
+}
+
+#[tokio::test]
+async fn an_end_that_cannot_be_written_is_kept_until_it_can() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 10).await;
+        let (sender, mut reports) = tokio::sync::mpsc::unbounded_channel();
+        let options = MeterOptions {
+            on_batch: Arc::new(move |report| sender.send(report.committed).unwrap_or(())),
+            ..MeterOptions::new(node(), 1)
+        };
+        let metering = Metering::with(&store, options);
+        let hold = caller.hold(4);
+        assert!(is_held(&metering.hold(hold.clone()).await));
+        assert_eq!(reports.recv().await, Some(true));
+        let (refuse, allow) = refusing_ends(store.database());
+        testing::run_raw(&store, refuse).await.unwrap();
+
+        let ended = metering.meter.resolve(resolution(hold.call_id, Outcome::Answered));
+        assert_eq!(reports.recv().await, Some(false));
+        assert!(!store.is_healthy());
+        assert_eq!(caller.balance(&store).await.held, credits(4));
+        testing::run_raw(&store, allow).await.unwrap();
+
+        assert!(ended.await);
+        assert!(store.is_healthy());
+        assert_eq!(caller.balance(&store).await.spent, credits(4));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn holds_are_refused_while_ends_cannot_be_written() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 10).await;
+        let (sender, mut reports) = tokio::sync::mpsc::unbounded_channel();
+        let options = MeterOptions {
+            on_batch: Arc::new(move |report| sender.send(report.committed).unwrap_or(())),
+            queue_age_max: Duration::ZERO,
+            ..MeterOptions::new(node(), 1)
+        };
+        let metering = Metering::with(&store, options);
+        let hold = caller.hold(4);
+        assert!(is_held(&metering.hold(hold.clone()).await));
+        assert_eq!(reports.recv().await, Some(true));
+        let (refuse, allow) = refusing_ends(store.database());
+        testing::run_raw(&store, refuse).await.unwrap();
+        let ended = metering.meter.resolve(resolution(hold.call_id, Outcome::Answered));
+        assert_eq!(reports.recv().await, Some(false));
+
+        let refused = metering.meter.reserve(caller.hold(1)).await;
+
+        assert!(matches!(refused, Err(Refusal::Overloaded)), "{refused:?}");
+        testing::run_raw(&store, allow).await.unwrap();
+        assert!(ended.await);
+        assert!(is_held(&metering.hold(caller.hold(6)).await), "nothing stayed reserved");
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_fails_the_hold_and_nothing_else() {
+    let store = testing::sqlite().await;
+    let caller = Caller::with(&store, 1_000_000).await;
+    let metering = Metering::start(&store).await;
+    // The file may not grow any more, as far as this connection is concerned.
+    testing::run_raw(&store, "pragma max_page_count = 1").await.unwrap();
+    let mut held = 0;
+    let failed = loop {
+        match metering.hold(caller.hold(1)).await {
+            HoldOutcome::Held { .. } => held += 1,
+            HoldOutcome::Failed(error) => break error,
+            other => panic!("{other:?}"),
+        }
+        assert!(held < 10_000, "the file grew");
+    };
+
+    // The writer has replaced its connection, which may let the file grow again.
+    assert!(is_held(&metering.hold(caller.hold(1)).await), "after {failed}");
+
+    assert_eq!(logged(&store, &caller).await, held + 1);
+    assert!(store.is_healthy());
+    assert_sound(&store).await;
+}
+
+#[tokio::test]
+async fn a_node_nobody_calls_finds_out_by_itself_that_the_database_is_back() {
+    let store = testing::sqlite().await;
+    let caller = Caller::with(&store, 1_000_000).await;
+    let metering = Metering::start(&store).await;
+    testing::run_raw(&store, "pragma max_page_count = 1").await.unwrap();
+    while is_held(&metering.hold(caller.hold(1)).await) {}
+    assert!(!store.is_healthy());
+
+    let mut ticks = tokio::time::interval(Duration::from_millis(20));
+    let recovered = tokio::time::timeout(Duration::from_secs(30), async {
+        while !store.is_healthy() {
+            ticks.tick().await;
+        }
+    });
+
+    assert!(recovered.await.is_ok());
+    assert_eq!(metering.meter.stats().failed_batch_total, 1);
+}
+
+#[tokio::test]
+async fn lost_connections_lose_no_hold_and_invent_none() {
+    let Some(store) = testing::postgres().await else { return };
+    let caller = Caller::with(&store, 100_000).await;
+    let metering = Metering::start(&store).await;
+    let mut granted = 0;
+
+    for _ in 0..8 {
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..60 {
+            let (meter, hold) = (metering.meter.clone(), caller.hold(1));
+            tasks.spawn(async move { meter.reserve(hold).await.unwrap().durable().await });
+        }
+        // Also ends the connection it runs on, which makes this an error.
+        let ended = testing::run_raw(
+            &store,
+            "select pg_terminate_backend(pid) from pg_stat_activity
+             where datname = current_database() and pid <> pg_backend_pid()",
+        );
+        drop(ended.await);
+        let outcomes = tasks.join_all().await;
+        granted += outcomes.iter().filter(|outcome| is_held(outcome)).count();
+        let others = outcomes.iter().filter(|outcome| !is_held(outcome));
+        for outcome in others {
+            assert!(matches!(outcome, HoldOutcome::Failed(_)), "{outcome:?}");
+        }
+    }
+
+    assert_eq!(logged(&store, &caller).await, granted);
+    assert_sound(&store).await;
+}
+
+/// What the proxy does with the next commit.
+const PASS: u8 = 0;
+const LOSE_ANSWER: u8 = 1;
+const LOSE_COMMIT: u8 = 2;
+
+/// A proxy before PostgreSQL that can lose a commit, or the answer to one.
+async fn proxy(upstream: (String, u16)) -> (u16, Arc<AtomicU8>) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let fault = Arc::new(AtomicU8::new(PASS));
+    let next = Arc::clone(&fault);
+    let serve = async move {
+        loop {
+            let (client, _) = listener.accept().await.unwrap();
+            let server = TcpStream::connect((upstream.0.as_str(), upstream.1)).await.unwrap();
+            let relay = relay(client, server, Arc::clone(&next));
+            #[expect(clippy::disallowed_methods, reason = "ends with the runtime of the test")]
+            tokio::spawn(relay);
+        }
+    };
+    #[expect(clippy::disallowed_methods, reason = "ends with the runtime of the test")]
+    tokio::spawn(serve);
+    (port, fault)
+}
+
+async fn relay(mut client: TcpStream, mut server: TcpStream, fault: Arc<AtomicU8>) {
+    let (mut asked, mut answered) = (vec![0; 65_536], vec![0; 65_536]);
+    loop {
+        tokio::select! {
+            read = client.read(&mut asked) => {
+                let Ok(count @ 1..) = read else { return };
+                let is_commit = asked[..count].windows(7).any(|bytes| bytes == b"COMMIT\0");
+                let fault = if is_commit { fault.swap(PASS, Ordering::SeqCst) } else { PASS };
+                if fault == LOSE_COMMIT {
+                    return;
+                }
+                if server.write_all(&asked[..count]).await.is_err() {
+                    return;
+                }
+                if fault == LOSE_ANSWER {
+                    // The server has answered, so the commit is done; nobody will hear of it.
+                    drop(server.read(&mut answered).await);
+                    return;
+                }
+            }
+            read = server.read(&mut answered) => {
+                let Ok(count @ 1..) = read else { return };
+                if client.write_all(&answered[..count]).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// A store whose connections go through the proxy.
+async fn through_proxy(store: &testing::TestStore) -> (Store, Arc<AtomicU8>) {
+    let url = &store.options().url;
+    let (scheme, rest) = url.split_once("://").unwrap();
+    let (authority, path) = rest.split_once('/').unwrap();
+    let (role, address) = authority.rsplit_once('@').unwrap();
+    let (host, port) = address.rsplit_once(':').unwrap();
+    let (proxy_port, fault) = proxy((host.to_owned(), port.parse().unwrap())).await;
+    let proxied = format!("{scheme}://{role}@127.0.0.1:{proxy_port}/{path}");
+    let options = OpenOptions { connections_max: 2, ..OpenOptions::new(proxied) };
+    (Store::open(&options).await.unwrap(), fault)
+}
+
+#[tokio::test]
+async fn a_commit_whose_answer_is_lost_is_found_out() {
+    let Some(direct) = testing::postgres().await else { return };
+    let caller = Caller::with(&direct, 10).await;
+    let (store, fault) = through_proxy(&direct).await;
+    let metering = Metering::start(&store).await;
+    let hold = caller.hold(4);
+
+    fault.store(LOSE_ANSWER, Ordering::SeqCst);
+    let granted = metering.hold(hold.clone()).await;
+    fault.store(LOSE_ANSWER, Ordering::SeqCst);
+    let ended = metering.end(hold.call_id, Outcome::Answered).await;
+
+    assert!(is_held(&granted), "{granted:?}");
+    assert!(ended);
+    assert_eq!(metering.meter.stats().failed_batch_total, 2);
+    assert_eq!(caller.balance(&direct).await.spent, credits(4));
+    assert_sound(&direct).await;
+}
+
+#[tokio::test]
+async fn a_commit_that_never_arrived_holds_nothing() {
+    let Some(direct) = testing::postgres().await else { return };
+    let caller = Caller::with(&direct, 10).await;
+    let (store, fault) = through_proxy(&direct).await;
+    let metering = Metering::start(&store).await;
+
+    fault.store(LOSE_COMMIT, Ordering::SeqCst);
+    let lost = metering.hold(caller.hold(4)).await;
+    let hold = caller.hold(4);
+    let kept = metering.hold(hold.clone()).await;
+    fault.store(LOSE_COMMIT, Ordering::SeqCst);
+    let ended = metering.end(hold.call_id, Outcome::Answered).await;
+
+    assert!(matches!(lost, HoldOutcome::Failed(_)), "{lost:?}");
+    assert!(is_held(&kept), "{kept:?}");
+    assert!(ended);
+    assert_eq!(logged(&direct, &caller).await, 1);
+    assert_eq!(caller.balance(&direct).await.available, credits(6));
+    assert_sound(&direct).await;
+}
+
+#[tokio::test]
+async fn a_hold_that_waited_too_long_keeps_others_out() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 10).await;
+        let options =
+            MeterOptions { queue_age_max: Duration::ZERO, ..MeterOptions::new(node(), 1) };
+        // The writer does not run, so that what waits grows old.
+        let (meter, writer) = store::metering::start(&store, options);
+        let first = meter.reserve(caller.hold(1)).await;
+        assert!(first.is_ok());
+
+        let second = meter.reserve(caller.hold(1)).await;
+
+        assert!(matches!(second, Err(Refusal::Overloaded)), "{second:?}");
+        let stats = meter.stats();
+        assert_eq!((stats.holds_waiting, stats.resolutions_waiting), (1, 0));
+        drop(writer);
+        let outcome = first.unwrap().durable().await;
+        assert!(!is_held(&outcome), "{outcome:?}");
+    }
+}

@@ -1,0 +1,36 @@
+//! Notices: a node hears what another one changed.
+
+use domain::account::AccountState;
+use store::notices::{self, Notice};
+use store::{Store, accounts, keys, testing};
+
+use crate::support::{Caller, NOON};
+
+#[tokio::test]
+async fn a_node_hears_of_changed_accounts_and_revoked_keys() {
+    let mut heard_anything = false;
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+        let other_node = Store::open(store.options()).await;
+        // SQLite refuses a second node, so there is nobody to be told.
+        let Ok(other_node) = other_node else {
+            assert!(notices::listen(&store).await.unwrap().is_none());
+            continue;
+        };
+        let mut listener = notices::listen(&other_node).await.unwrap().unwrap();
+
+        let (customer, creator) = (caller.customer, caller.account.clone());
+        let version = caller.account_version;
+        let state = AccountState::ReconnectNeeded;
+        accounts::set_state(&store, customer, &creator, version, state).await.unwrap();
+        keys::revoke(&store, customer, caller.key, NOON).await.unwrap();
+
+        assert_eq!(listener.next().await.unwrap(), Notice::Account { customer, creator });
+        assert_eq!(listener.next().await.unwrap(), Notice::Keys);
+        heard_anything = true;
+        drop(listener);
+        other_node.close().await;
+    }
+    let has_postgres = std::env::var(testing::POSTGRES_URL).is_ok();
+    assert_eq!(heard_anything, has_postgres);
+}
