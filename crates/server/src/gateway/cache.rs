@@ -50,6 +50,12 @@ impl Cache {
         self.keys.forget_all();
     }
 
+    /// Forgets everything.
+    pub(crate) fn forget_all(&self) {
+        self.keys.forget_all();
+        self.accounts.forget_all();
+    }
+
     /// Forgets an account, so that the next call reads it again.
     pub(crate) fn forget_account(&self, customer: CustomerId, creator: &CreatorId) {
         self.accounts.forget(&(customer, creator.clone()));

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use store::metering;
+use store::notices::{self, Notice};
 use tokio_util::sync::CancellationToken;
 
 use super::open::Opened;
@@ -21,8 +22,42 @@ pub(super) fn start(app: &App, opened: &Opened, stop: &CancellationToken) {
     every(app, stop, EVERY_TEN_SECONDS, |app| async move { sweep(&app).await });
     every(app, stop, EVERY_TEN_SECONDS, |app| async move { follow_clock(&app).await });
     every(app, stop, EVERY_TEN_SECONDS, move |app| async move { heartbeat(&app, node).await });
+    listen(app, stop);
     every(app, stop, EVERY_MINUTE, |app| async move { keep_house(&app).await });
     every(app, stop, EVERY_MINUTE, |app| async move { check_books(&app).await });
+}
+
+/// Hears what other nodes changed, and forgets it here. A lost connection forgets everything.
+fn listen(app: &App, stop: &CancellationToken) {
+    let (hearing, stop) = (app.clone(), stop.clone());
+    app.tasks.spawn_control(async move {
+        while !stop.is_cancelled() {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                heard = hear(&hearing) => match heard {
+                    Ok(()) => return,
+                    Err(error) => tracing::warn!(%error, "changes of other nodes are not heard"),
+                },
+            }
+            hearing.cache.forget_all();
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(EVERY_TEN_SECONDS) => {}
+            }
+        }
+    });
+}
+
+/// Ends at once where there is no other node.
+async fn hear(app: &App) -> Result<(), store::StoreError> {
+    let Some(mut listener) = notices::listen(&app.store).await? else { return Ok(()) };
+    loop {
+        match listener.next().await? {
+            Notice::Keys => app.cache.forget_keys(),
+            Notice::Account { customer, creator } => app.cache.forget_account(customer, &creator),
+            Notice::Missed => app.cache.forget_all(),
+        }
+    }
 }
 
 /// Runs `work` again and again until the service stops. A round that fails is tried again at the next.
