@@ -1,6 +1,8 @@
 //! What stands in for those we call: the four creator platforms, over one generated world. It
 //! shares no types with the gateway; the wire is the contract.
 
+#![expect(clippy::similar_names, reason = "a shelf is not easily taken for self")]
+
 mod clock;
 mod control;
 mod journal;

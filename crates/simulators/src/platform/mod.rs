@@ -6,6 +6,7 @@ mod alpha;
 pub(crate) mod answer;
 mod beta;
 pub(crate) mod call;
+mod delta;
 pub(crate) mod routes;
 
 use http::{HeaderMap, Method};
@@ -101,5 +102,9 @@ pub(crate) trait Platform: Send + Sync {
 
 /// All platforms.
 pub(crate) fn all(settings: &Settings) -> Vec<Box<dyn Platform>> {
-    vec![Box::new(alpha::Alpha), Box::new(beta::Beta::new(settings))]
+    vec![
+        Box::new(alpha::Alpha),
+        Box::new(beta::Beta::new(settings)),
+        Box::new(delta::Delta::new(settings)),
+    ]
 }

@@ -1,0 +1,50 @@
+//! Experiences: outside services that users enter with a token, which works once.
+
+use serde_json::{Value, json};
+
+use super::shapes::{id, index_of, own_id};
+use crate::platform::answer::{Answer, Outcome, Refusal};
+use crate::platform::call::{Call, object};
+use crate::platform::routes::Routes;
+use crate::shelf::Shelf;
+use crate::world::MINUTE_MS;
+use crate::world::ids::Kind;
+use crate::world::time::rfc3339;
+
+const TOKENS: &str = "experience-tokens";
+const VALID_MS: i64 = 5 * MINUTE_MS;
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    routes
+        .scopes(&["write:experience"])
+        .post("experiences/request-token", request)
+        .scopes(&["read:experience"])
+        .post("experiences/token/exchange", exchange)
+}
+
+/// `experience`: which one is entered.
+fn request(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let expires_ms = call.now_ms + VALID_MS;
+    let fields = json!({"experience": call.text("experience")?, "expiresMs": expires_ms});
+    let index = shelf.create(TOKENS, object(fields));
+    let token = format!("exp_{}", id(call, Kind::Other, index));
+    Ok(Answer::created(json!({"token": token, "expiresAt": rfc3339(expires_ms)})))
+}
+
+/// `token`: whose it is. 409 when it was used or has expired.
+fn exchange(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let sent = call.text("token")?.strip_prefix("exp_");
+    let index = sent.and_then(|uuid| index_of(call, Kind::Other, uuid));
+    let known = index.and_then(|index| Some((index, shelf.fields(TOKENS, index)?.clone())));
+    let (index, fields) = known.ok_or_else(|| Refusal::not_found("Token"))?;
+    let expires_ms = fields.get("expiresMs").and_then(Value::as_i64).unwrap_or_default();
+    if fields.contains_key("usedAt") || expires_ms <= call.now_ms {
+        return Err(Refusal::conflict("The token was used or has expired"));
+    }
+    shelf.set(TOKENS, index, object(json!({"usedAt": call.now_ms})));
+    Ok(Answer::ok(json!({
+        "userUuid": own_id(call),
+        "handle": call.world.creator_username(),
+        "experience": fields.get("experience"),
+    })))
+}

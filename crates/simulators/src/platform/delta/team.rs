@@ -1,0 +1,119 @@
+//! The people of an agency: members, their results, invitations.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::shapes::{Collection, NOTHING, id, page_of};
+use crate::platform::answer::{Answer, Outcome, Refusal};
+use crate::platform::call::{Call, object};
+use crate::platform::routes::Routes;
+use crate::shelf::Shelf;
+use crate::world::DAY_MS;
+use crate::world::ids::Kind;
+use crate::world::series::Series;
+use crate::world::time::rfc3339;
+
+const ROLES: [&str; 3] = ["admin", "manager", "chatter"];
+const INVITES: Collection<'static> =
+    Collection { table: "invites", series: NOTHING, kind: Kind::Other };
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    routes
+        .scopes(&["read:agency"])
+        .get("agencies/insights/chatter-leaderboard", leaderboard)
+        .get("agencies/team-members", members)
+        .scopes(&["write:agency"])
+        .post("agencies/creator-invites", invite_creator)
+        .post("agencies/invites", invite_member)
+        .write(Method::PUT, "agencies/team-members/{userId}", change_member)
+}
+
+fn collection(call: &Call<'_>) -> Collection<'static> {
+    let members = if call.world.is_empty() { 0 } else { 4 };
+    Collection { table: "team", series: Series::all(members), kind: Kind::Peer }
+}
+
+fn shown(call: &Call<'_>, shelf: &Shelf, member: u64) -> Value {
+    let person = call.world.peer(member);
+    let role = match member {
+        0 => "admin",
+        1 => "manager",
+        _ => "chatter",
+    };
+    let generated = json!({
+        "userId": id(call, Kind::Peer, member),
+        "displayName": person.name,
+        "handle": person.username,
+        "role": role,
+        "isActive": true,
+        "joinedAt": rfc3339(person.followed_at_ms),
+    });
+    shelf.over("team", member, generated)
+}
+
+fn members(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    collection(call).page(call, shelf, |member| shown(call, shelf, member))
+}
+
+/// The member with the highest sales first.
+fn leaderboard(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    let messages = call.world.chats().count() * 8;
+    let row = |member: u64| {
+        let sent = messages / (member + 2);
+        json!({
+            "rank": member + 1,
+            "userId": id(call, Kind::Peer, member),
+            "displayName": call.world.peer(member).name,
+            "messagesSent": sent,
+            "messagesSold": sent / 9,
+            "salesGross": sent / 9 * 700,
+            "averageReplySeconds": 45 + member * 30,
+        })
+    };
+    page_of(call, collection(call).all(shelf).into_iter().map(row).collect())
+}
+
+/// Changes `role` or `isActive`.
+fn change_member(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let member = collection(call).find(call, shelf, call.param("userId"), "Team member")?;
+    let fields = call.fields(&["role", "isActive"]);
+    let fits = |(name, value): (&String, &Value)| match name.as_str() {
+        "role" => value.as_str().is_some_and(|role| ROLES.contains(&role)),
+        _ => value.is_boolean(),
+    };
+    if fields.is_empty() || !fields.iter().all(fits) {
+        return Err(Refusal::bad_request("role or isActive is required"));
+    }
+    shelf.set("team", member, fields);
+    Ok(Answer::ok(shown(call, shelf, member)))
+}
+
+fn invite(call: &Call<'_>, shelf: &mut Shelf, role: &str) -> Outcome {
+    let email = call.text("email")?;
+    if email.split_once('@').is_none_or(|(name, host)| name.is_empty() || !host.contains('.')) {
+        return Err(Refusal::bad_request("email is not an address"));
+    }
+    let fields = json!({
+        "email": email,
+        "role": role,
+        "status": "pending",
+        "createdAt": rfc3339(call.now_ms),
+        "expiresAt": rfc3339(call.now_ms + 7 * DAY_MS),
+    });
+    let index = shelf.create(INVITES.table, object(fields));
+    let invite = json!({"uuid": id(call, INVITES.kind, index)});
+    Ok(Answer::created(shelf.over(INVITES.table, index, invite)))
+}
+
+fn invite_creator(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    invite(call, shelf, "creator")
+}
+
+/// `email` and `role` (`chatter` when absent).
+fn invite_member(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let role = call.field("role").as_str().unwrap_or("chatter");
+    if !ROLES.contains(&role) {
+        return Err(Refusal::bad_request("role is not admin, manager or chatter"));
+    }
+    invite(call, shelf, role)
+}
