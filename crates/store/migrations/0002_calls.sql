@@ -30,7 +30,6 @@ create table calls (
     )
 );
 create index calls_open on calls (expires_at) where state = 'held';
-create index calls_by_customer on calls (customer_id, held_at);
 create index calls_by_key on calls (key_id, held_at);
 
 -- Ended calls, counted by the UTC day (days since 1970-01-01) on which they began.

@@ -111,7 +111,9 @@ impl Writer {
         let connect = connect_options(path)
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Full);
+            .synchronous(SqliteSynchronous::Full)
+            // What a single statement would need to undo itself is not worth a file.
+            .pragma("temp_store", "memory");
         let pool = SqlitePoolOptions::new()
             .max_connections(1)
             .idle_timeout(None)
