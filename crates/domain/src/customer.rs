@@ -33,7 +33,7 @@ impl Email {
 impl std::str::FromStr for Email {
     type Err = InvalidEmail;
 
-    /// Two spellings that differ in letter case are one address (`reliability.md` F17).
+    /// Two spellings that differ in letter case are one address.
     fn from_str(text: &str) -> Result<Self, InvalidEmail> {
         let (local, domain) = text.rsplit_once('@').ok_or(InvalidEmail)?;
         let printable = text.bytes().all(|byte| byte.is_ascii_graphic());
@@ -58,7 +58,7 @@ impl std::str::FromStr for Email {
 
 written_as_text!(Email);
 
-/// The shortest and the longest password, in characters (`reliability.md` 4).
+/// The shortest and the longest password, in characters.
 pub const PASSWORD_CHARS: std::ops::RangeInclusive<usize> = 8..=128;
 
 /// Whether a password has an acceptable length. It is never trimmed, folded or cut.
