@@ -64,6 +64,8 @@ pub(crate) async fn write(
         .map(|request| End::of(&request.resolution))
         .partition(|end| new.contains(&end.call_id));
     let mut ended = end::close(tx, &later).await?;
+    let renewals = latest(&batch.renewals);
+    renew(tx, renewals.iter().filter(|(call_id, _)| !new.contains(call_id))).await?;
     let holders = batch.holds.iter().map(|request| request.hold.customer);
     let customers = holders.chain(ended.iter().map(|call| call.customer));
     let mut balances = lock(tx, customers, known).await?;
@@ -72,8 +74,8 @@ pub(crate) async fn write(
     // From the last to the first: asked for twice, the first end counts.
     let ends: HashMap<CallId, End<'_>> =
         at_once.into_iter().rev().map(|end| (end.call_id, end)).collect();
-    ended.extend(insert(tx, batch, &holds, &ends, options).await?);
-    renew(tx, &batch.renewals).await?;
+    let fates = Fates { holds: &holds, ends: &ends, renewals: &renewals };
+    ended.extend(insert(tx, batch, &fates, options).await?);
     end::book(tx, &mut balances, &ended).await?;
     balance::save(tx, &balances).await?;
     known.balances.extend(balances.current());
@@ -279,12 +281,21 @@ async fn lock(
     Ok(balances)
 }
 
+/// What is known of the holds of a batch when their calls are inserted.
+struct Fates<'b, 'a> {
+    /// One for each hold, in their order.
+    holds: &'b [HoldOutcome],
+    /// The calls that ended in the same batch.
+    ends: &'b HashMap<CallId, End<'a>>,
+    /// The calls whose expiry was put off in the same batch.
+    renewals: &'b HashMap<CallId, Timestamp>,
+}
+
 /// Inserts the calls that were granted; gives those that have ended already.
 async fn insert<'a>(
     tx: &mut Tx,
     batch: &Batch,
-    outcomes: &[HoldOutcome],
-    ends: &HashMap<CallId, End<'a>>,
+    fates: &Fates<'_, 'a>,
     options: &MeterOptions,
 ) -> Result<Vec<Ended<'a>>, StoreError> {
     const SQL: &str = "
@@ -298,12 +309,13 @@ async fn insert<'a>(
     let node = options.node.to_string();
     let mut table = Table::new(CALL_COLUMNS);
     let mut ended = Vec::new();
-    for (request, outcome) in batch.holds.iter().zip(outcomes) {
+    for (request, outcome) in batch.holds.iter().zip(fates.holds) {
         let hold = &request.hold;
         if !matches!(outcome, HoldOutcome::Held { .. }) {
             continue;
         }
-        let end = ends.get(&hold.call_id);
+        let end = fates.ends.get(&hold.call_id);
+        let renewed = fates.renewals.get(&hold.call_id).copied();
         let hash = hold.idempotency.map(|claim| hex(&claim.key_hash));
         table.push([
             hold.call_id.into(),
@@ -323,7 +335,7 @@ async fn insert<'a>(
             node.as_str().into(),
             options.epoch.into(),
             hold.held_at.into(),
-            hold.expires_at.into(),
+            renewed.map_or(hold.expires_at, |renewed| renewed.max(hold.expires_at)).into(),
             end.map(|end| end.resolved_at).into(),
             end.and_then(|end| end.duration_ms).into(),
             end.and_then(|end| end.upstream_ms).into(),
@@ -375,19 +387,27 @@ fn ended_at_once<'a>(hold: &Hold, end: End<'a>, idempotency_hash: Option<String>
     }
 }
 
-async fn renew(tx: &mut Tx, renewals: &[(CallId, Timestamp)]) -> Result<(), StoreError> {
-    const SQL: &str = "
-        with v (id, expires_at) as ({rows})
-        update calls set expires_at = v.expires_at
-        from v where calls.id = v.id and calls.state = 'held' and calls.expires_at < v.expires_at";
-    let mut latest: HashMap<CallId, Timestamp> = HashMap::new();
+/// The latest expiry asked for, for each call.
+fn latest(renewals: &[(CallId, Timestamp)]) -> HashMap<CallId, Timestamp> {
+    let mut latest = HashMap::new();
     for (call_id, expires_at) in renewals {
         let entry = latest.entry(*call_id).or_insert(*expires_at);
         *entry = (*entry).max(*expires_at);
     }
+    latest
+}
+
+async fn renew(
+    tx: &mut Tx,
+    renewals: impl Iterator<Item = (&CallId, &Timestamp)>,
+) -> Result<(), StoreError> {
+    const SQL: &str = "
+        with v (id, expires_at) as ({rows})
+        update calls set expires_at = v.expires_at
+        from v where calls.id = v.id and calls.state = 'held' and calls.expires_at < v.expires_at";
     let mut table = Table::new(&[Kind::Text, Kind::Int]);
-    for (call_id, expires_at) in latest {
-        table.push([call_id.into(), expires_at.into()]);
+    for (call_id, expires_at) in renewals {
+        table.push([(*call_id).into(), (*expires_at).into()]);
     }
     tx.rows_over(SQL, table).await?;
     Ok(())

@@ -116,6 +116,27 @@ async fn the_sweeper_takes_holds_whose_time_is_over_and_no_others() {
 }
 
 #[tokio::test]
+async fn a_hold_may_be_renewed_before_it_is_written() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 10).await;
+        let later = NOON.plus_seconds(1000);
+        // The writer comes last, so that it finds all of it at once.
+        let (meter, writer) = metering::start(&store, metering::MeterOptions::new(node(), 1));
+        let hold = caller.hold(1);
+        let mut reservation = meter.reserve(hold.clone()).await.unwrap();
+        meter.renew(hold.call_id, later);
+        meter.renew(hold.call_id, NOON);
+        drop(meter);
+        writer.run().await;
+        assert!(is_held(&reservation.durable().await));
+
+        assert_eq!(metering::sweep(&store, later).await.unwrap(), 0);
+        assert_eq!(metering::sweep(&store, later.plus_micros(1)).await.unwrap(), 1);
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
 async fn many_expired_holds_are_swept_in_parts() {
     for store in testing::stores().await {
         let caller = Caller::with(&store, 1200).await;
