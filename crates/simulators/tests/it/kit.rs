@@ -2,17 +2,22 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::Router;
 use axum::body::Body;
+use hmac::{Hmac, KeyInit, Mac};
 use http::{Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
+use sha2::Sha256;
 use simulators::{Clock, DemoAccount, Settings};
 use tower::ServiceExt;
 
 /// The time that tests start at: 2026-02-01T00:00:00Z.
 pub(crate) const NOW_MS: i64 = 1_769_904_000_000;
+
+static NONCES: AtomicU64 = AtomicU64::new(0);
 
 pub(crate) struct Kit {
     pub(crate) clock: Clock,
@@ -73,10 +78,51 @@ impl Kit {
                 ("authorization", format!("Bearer {}", text("token"))),
                 ("x-resource", text("resource")),
             ],
+            "platform_beta" => {
+                let target = format!("/platform_beta/api/v1/{path}");
+                let headers = self.signed(&text("token"), &method, &target);
+                return self.raw(method, &target, &headers, body).await;
+            }
+            "platform_delta" => vec![
+                ("authorization", format!("Bearer {}", text("access_token"))),
+                ("x-api-version", "2025-06-26".to_owned()),
+            ],
             other => panic!("no credentials are known for {other}"),
         };
         let target = format!("/{}/{path}", account.platform);
         self.raw(method, &target, &headers, body).await
+    }
+
+    /// The headers of `platform_beta` for a request to this target, with a nonce that is new.
+    pub(crate) fn signed(
+        &self,
+        token: &str,
+        method: &Method,
+        target: &str,
+    ) -> Vec<(&'static str, String)> {
+        let nonce = format!("nonce-{}", NONCES.fetch_add(1, Ordering::Relaxed));
+        let timestamp = self.clock.now_ms().to_string();
+        let signed = format!("{timestamp}\n{nonce}\n{method}\n{target}");
+        let mut mac = Hmac::<Sha256>::new_from_slice(b"sandbox-signing-key").unwrap();
+        mac.update(signed.as_bytes());
+        vec![
+            ("authorization", token.to_owned()),
+            ("x-client-id", "sandbox-client".to_owned()),
+            ("x-client-timestamp", timestamp),
+            ("x-client-nonce", nonce),
+            ("x-client-version", "1.0.0".to_owned()),
+            ("x-client-signature", hex::encode(mac.finalize().into_bytes())),
+        ]
+    }
+
+    /// Posts a form.
+    pub(crate) async fn form(&self, target: &str, pairs: &[(&str, &str)]) -> Reply {
+        let pairs: Vec<String> =
+            pairs.iter().map(|(key, value)| format!("{key}={}", value.replace(' ', "+"))).collect();
+        let request = Request::post(target)
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(Body::from(pairs.join("&")));
+        self.answer(request.unwrap()).await
     }
 
     pub(crate) async fn get(&self, creator_id: &str, path: &str) -> Value {

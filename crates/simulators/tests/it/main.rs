@@ -1,5 +1,18 @@
 //! The simulated platforms, asked over HTTP the way a gateway asks them.
 
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that meets the unexpected is to stop"
+)]
+
 mod alpha;
+mod beta;
+mod beta_signing;
+mod beta_state;
 mod control;
+mod delta;
+mod delta_oauth;
+mod delta_state;
 mod kit;

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::media::{self, medium};
 use super::permissions;
 use super::shapes::{
-    Collection, NOTHING, PAGE, Who, account_id, body_id, body_ids, id, index_of, mills, price,
-    query_ids,
+    Collection, NOTHING, PAGE, Who, account_id, body_id, body_ids, id, index_of, mills, net_mills,
+    price, query_ids,
 };
 use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::{Call, object};
@@ -187,7 +187,7 @@ fn order(call: &Call<'_>, payment: &Payment) -> Value {
         "accountId": account_id(call, Who::Fan(payment.fan)),
         "accountMediaId": id(call, Kind::AccountMedia, medium),
         "totalGross": mills(payment.gross_cents),
-        "totalNet": mills(payment.net_cents),
+        "totalNet": net_mills(payment.gross_cents),
         "status": if payment.charged_back { "refunded" } else { "paid" },
         "createdAt": payment.paid_at_ms,
     })

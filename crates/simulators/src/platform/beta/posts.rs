@@ -50,8 +50,9 @@ pub(super) fn shown(call: &Call<'_>, shelf: &Shelf, post: u64) -> Value {
 /// The ids of account media in `accountMediaIds`; 404 when one is unknown.
 fn attachments(call: &Call<'_>, shelf: &Shelf) -> Result<Vec<String>, Refusal> {
     let sent = call.field("accountMediaIds").as_array().into_iter().flatten().map(id_text);
-    let known = |sent: String| {
-        account_media::collection(call).find(call, shelf, &sent, "Account media").map(|_| sent)
+    let known = |media_id: String| {
+        let all = account_media::collection(call);
+        all.find(call, shelf, &media_id, "Account media").map(|_| media_id)
     };
     sent.map(known).collect()
 }

@@ -47,6 +47,11 @@ pub(super) fn mills(cents: i64) -> i64 {
     cents * 10
 }
 
+/// The creator's share, in mills, of what was paid in cents: 0.80 of it.
+pub(super) fn net_mills(gross_cents: i64) -> i64 {
+    mills(gross_cents) * 4 / 5
+}
+
 /// The id of a thing of the calling creator.
 pub(super) fn id(call: &Call<'_>, kind: Kind, index: u64) -> String {
     ids::number(kind, call.world.creator, index).to_string()

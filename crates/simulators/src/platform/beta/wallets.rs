@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::shapes::{Who, account, account_id, list_of, mills};
+use super::shapes::{Who, account, account_id, list_of, mills, net_mills};
 use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::Call;
 use crate::platform::routes::Routes;
@@ -40,14 +40,12 @@ type Window = (i64, i64);
 #[derive(Clone, Copy, Default)]
 struct Sum {
     gross_cents: i64,
-    net_cents: i64,
     count: u64,
 }
 
 impl Sum {
     fn add(&mut self, payment: &Payment) {
         self.gross_cents += payment.gross_cents;
-        self.net_cents += payment.net_cents;
         self.count += 1;
     }
 }
@@ -85,9 +83,9 @@ fn earnings(call: &Call<'_>, _: &Shelf) -> Outcome {
         "startDate": from_ms,
         "endDate": to_ms,
         "totalGross": mills(total.gross_cents),
-        "totalNet": mills(total.net_cents),
+        "totalNet": net_mills(total.gross_cents),
         "transactions": total.payments,
-        "pendingNet": mills(pending.net_cents),
+        "pendingNet": net_mills(pending.gross_cents),
     })))
 }
 
@@ -104,7 +102,7 @@ fn accounts(call: &Call<'_>, shelf: &Shelf, window: Window) -> Outcome {
             "accountId": account_id(call, Who::Fan(fan)),
             "account": account(call, shelf, Who::Fan(fan)),
             "totalGross": mills(sum.gross_cents),
-            "totalNet": mills(sum.net_cents),
+            "totalNet": net_mills(sum.gross_cents),
             "transactions": sum.count,
         })
     };
@@ -118,7 +116,7 @@ fn by_account(call: &Call<'_>, shelf: &Shelf) -> Outcome {
 /// The code of what was paid for. The second code of a pair is the same thing bought in a chat.
 fn code_of(payment: &Payment) -> u64 {
     let in_chat = payment.index % 2 == 1;
-    let set = payment.index % 3 == 0;
+    let set = payment.index.is_multiple_of(3);
     match (payment.kind, in_chat) {
         (PaymentKind::Subscription | PaymentKind::Renewal, _) => 15001,
         (PaymentKind::Tip, false) => 7001,
@@ -144,7 +142,7 @@ fn by_type(call: &Call<'_>, _: &Shelf) -> Outcome {
         json!({
             "type": code,
             "totalGross": mills(sum.gross_cents),
-            "totalNet": mills(sum.net_cents),
+            "totalNet": net_mills(sum.gross_cents),
             "transactions": sum.count,
         })
     };
@@ -158,8 +156,8 @@ fn month(back: u64) -> Option<(String, Window)> {
     let year: i64 = newest.get(..4)?.parse().ok()?;
     let month: i64 = newest.get(5..7)?.parse().ok()?;
     let months = year * 12 + month - 1 - i64::try_from(back).ok()?;
-    let start = |months: i64| {
-        let name = format!("{:04}-{:02}", months.div_euclid(12), months.rem_euclid(12) + 1);
+    let start = |count: i64| {
+        let name = format!("{:04}-{:02}", count.div_euclid(12), count.rem_euclid(12) + 1);
         let start_ms = parse_ms(&format!("{name}-01"))?;
         Some((name, start_ms))
     };
@@ -177,7 +175,7 @@ fn by_month(call: &Call<'_>, _: &Shelf) -> Outcome {
             "startDate": from_ms,
             "endDate": to_ms,
             "totalGross": mills(total.gross_cents),
-            "totalNet": mills(total.net_cents),
+            "totalNet": net_mills(total.gross_cents),
             "transactions": total.payments,
         })
     };

@@ -63,7 +63,7 @@ fn earnings(call: &Call<'_>, _: &Shelf) -> Outcome {
             "currency": "USD",
         })
     };
-    page_of(call, days(call)?.into_iter().map(row).collect())
+    page_of(call, &days(call)?.into_iter().map(row).collect::<Vec<_>>())
 }
 
 /// Eight of nine fans follow.
@@ -78,7 +78,7 @@ fn followers_history(call: &Call<'_>, _: &Shelf) -> Outcome {
             "newFollowers": new * 8 / 9,
         })
     };
-    page_of(call, days(call)?.into_iter().map(row).collect())
+    page_of(call, &days(call)?.into_iter().map(row).collect::<Vec<_>>())
 }
 
 /// The subscribers of one day: all who had come, those who came, and those who left.
@@ -97,7 +97,7 @@ pub(super) fn subscriber_day(call: &Call<'_>, start_ms: i64) -> Value {
 
 fn subscribers_history(call: &Call<'_>, _: &Shelf) -> Outcome {
     let row = |start_ms: i64| with_creator(call, subscriber_day(call, start_ms));
-    page_of(call, days(call)?.into_iter().map(row).collect())
+    page_of(call, &days(call)?.into_iter().map(row).collect::<Vec<_>>())
 }
 
 /// As `posts`, with the `creatorUuid` to post for.

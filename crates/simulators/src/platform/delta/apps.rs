@@ -90,7 +90,10 @@ fn own_payment_json(call: &Call<'_>, app: &str, month: u64) -> Value {
 
 fn own_payments(call: &Call<'_>, _: &Shelf) -> Outcome {
     let app = app(call)?;
-    page_of(call, (0..OWN_PAYMENTS).map(|month| own_payment_json(call, &app, month)).collect())
+    page_of(
+        call,
+        &(0..OWN_PAYMENTS).map(|month| own_payment_json(call, &app, month)).collect::<Vec<_>>(),
+    )
 }
 
 fn own_payment(call: &Call<'_>, _: &Shelf) -> Outcome {

@@ -84,8 +84,8 @@ fn chat(call: &Call<'_>, shelf: &Shelf) -> Outcome {
 fn unread_chats(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     let asked = AskedPage::of(call)?;
     let page = shelf.page(UNREAD, unread_series(call), asked.offset(), asked.size);
-    let rows = page.indexes.into_iter().map(|fan| shown(call, shelf, fan)).collect();
-    let mut answer = asked.answer(rows, page.has_more);
+    let rows: Vec<Value> = page.indexes.into_iter().map(|fan| shown(call, shelf, fan)).collect();
+    let mut answer = asked.answer(&rows, page.has_more);
     if let Some(Value::Object(body)) = &mut answer.body {
         body.insert("unreadChatsCount".to_owned(), json!(page.total));
     }

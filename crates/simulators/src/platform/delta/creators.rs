@@ -139,7 +139,7 @@ fn repost(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
 fn tips(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     let post = post_param(call, shelf)?;
     if post > CREATED {
-        return page_of(call, Vec::new());
+        return page_of(call, &[]);
     }
     let generated = call.world.post(post);
     let count = u64::try_from(generated.tips_cents / TIP_CENTS).unwrap_or(0);
@@ -154,5 +154,5 @@ fn tips(call: &Call<'_>, shelf: &Shelf) -> Outcome {
             "createdAt": rfc3339(generated.posted_at_ms + after_ms),
         })
     };
-    page_of(call, (0..count).map(tip).collect())
+    page_of(call, &(0..count).map(tip).collect::<Vec<_>>())
 }

@@ -34,9 +34,9 @@ fn request(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
 /// `token`: whose it is. 409 when it was used or has expired.
 fn exchange(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     let sent = call.text("token")?.strip_prefix("exp_");
-    let index = sent.and_then(|uuid| index_of(call, Kind::Other, uuid));
-    let known = index.and_then(|index| Some((index, shelf.fields(TOKENS, index)?.clone())));
-    let (index, fields) = known.ok_or_else(|| Refusal::not_found("Token"))?;
+    let unknown = || Refusal::not_found("Token");
+    let index = sent.and_then(|uuid| index_of(call, Kind::Other, uuid)).ok_or_else(unknown)?;
+    let fields = shelf.fields(TOKENS, index).cloned().ok_or_else(unknown)?;
     let expires_ms = fields.get("expiresMs").and_then(Value::as_i64).unwrap_or_default();
     if fields.contains_key("usedAt") || expires_ms <= call.now_ms {
         return Err(Refusal::conflict("The token was used or has expired"));

@@ -90,7 +90,7 @@ fn top_spenders(call: &Call<'_>, _: &Shelf) -> Outcome {
     let mut all: Vec<(i64, u64)> = searched.map(|fan| (-spent(fan), fan)).collect();
     all.sort_unstable();
     all.truncate(TOP_SPENDERS);
-    page_of(call, all.into_iter().map(|(_, fan)| insight(call, fan)).collect())
+    page_of(call, &all.into_iter().map(|(_, fan)| insight(call, fan)).collect::<Vec<_>>())
 }
 
 /// `userUuids`: what is known of each.

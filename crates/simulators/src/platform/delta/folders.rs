@@ -126,6 +126,9 @@ fn create(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
 
 fn rename(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     let folder = folder_param(call, shelf)?;
+    if call.field("name").as_str() == Some(call.param("folderName")) {
+        return Ok(Answer::ok(shown(call, shelf, folder)));
+    }
     let name = free_name(call, shelf)?;
     shelf.set(FOLDERS, folder, object(json!({"name": name})));
     Ok(Answer::ok(shown(call, shelf, folder)))

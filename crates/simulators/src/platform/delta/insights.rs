@@ -62,8 +62,8 @@ fn earnings(call: &Call<'_>, _: &Shelf) -> Outcome {
     let has_more = page.len() > size;
     page.truncate(size);
     let last = page.last().map(|payment| id(call, Kind::Payment, payment.index));
-    let rows = page.iter().map(|payment| earning(call, payment)).collect();
-    Ok(with_cursor(rows, last.filter(|_| has_more)))
+    let rows: Vec<Value> = page.iter().map(|payment| earning(call, payment)).collect();
+    Ok(with_cursor(&rows, last.as_deref().filter(|_| has_more)))
 }
 
 fn earning(call: &Call<'_>, payment: &Payment) -> Value {
@@ -140,7 +140,7 @@ fn spending(call: &Call<'_>, _: &Shelf) -> Outcome {
             "currency": "USD",
         })
     };
-    page_of(call, by_source(call, window(call, 30)?).into_iter().map(row).collect())
+    page_of(call, &by_source(call, window(call, 30)?).into_iter().map(row).collect::<Vec<_>>())
 }
 
 fn retention(call: &Call<'_>, _: &Shelf) -> Outcome {
@@ -160,7 +160,7 @@ fn retention(call: &Call<'_>, _: &Shelf) -> Outcome {
 /// One row a day, the newest first.
 fn subscribers(call: &Call<'_>, _: &Shelf) -> Outcome {
     let rows = days(call)?.into_iter().map(|start_ms| subscriber_day(call, start_ms));
-    page_of(call, rows.collect())
+    page_of(call, &rows.collect::<Vec<_>>())
 }
 
 fn unsubscribe_reasons(call: &Call<'_>, _: &Shelf) -> Outcome {
@@ -176,5 +176,5 @@ fn unsubscribe_reasons(call: &Call<'_>, _: &Shelf) -> Outcome {
     let named: u64 = rows.iter().map(|(_, count)| count).sum();
     rows.push(("other", left - named));
     let row = |(reason, count): (&str, u64)| json!({"reason": reason, "count": count});
-    page_of(call, rows.into_iter().map(row).collect())
+    page_of(call, &rows.into_iter().map(row).collect::<Vec<_>>())
 }

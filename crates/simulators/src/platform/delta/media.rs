@@ -99,7 +99,7 @@ fn grants_table(index: u64) -> String {
 fn entitled(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     let index = named(call, shelf)?;
     let uuid = id(call, Kind::Media, index);
-    let sent = call.query("userUuid").filter(|uuid| !uuid.is_empty() && *uuid != own_id(call));
+    let sent = call.query("userUuid").filter(|user| !user.is_empty() && *user != own_id(call));
     let (user_uuid, reason) = match sent {
         None => (own_id(call), Some("owner")),
         Some(user_uuid) => {

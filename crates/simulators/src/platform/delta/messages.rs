@@ -104,8 +104,8 @@ fn messages(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     };
     let page = shelf.page(&table(fan), generated(call, fan), start, cursor_size(call)? as u64);
     let last = page.indexes.last().map(|row| uuid_of(call, fan, *row));
-    let rows = page.indexes.iter().map(|row| shown(call, shelf, fan, *row)).collect();
-    Ok(with_cursor(rows, last.filter(|_| page.has_more)))
+    let rows: Vec<Value> = page.indexes.iter().map(|row| shown(call, shelf, fan, *row)).collect();
+    Ok(with_cursor(&rows, last.as_deref().filter(|_| page.has_more)))
 }
 
 /// The media of a chat, each with the message that it came with.
@@ -137,7 +137,8 @@ fn chat_media(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     let has_more = page.len() > size;
     page.truncate(size);
     let last = page.last().map(|(uuid, _)| uuid.clone()).filter(|_| has_more);
-    Ok(with_cursor(page.into_iter().map(|(_, entry)| entry).collect(), last))
+    let rows: Vec<Value> = page.into_iter().map(|(_, entry)| entry).collect();
+    Ok(with_cursor(&rows, last.as_deref()))
 }
 
 /// `userUuids`, and `limit` messages of each (5 when absent, at most 20).

@@ -75,7 +75,7 @@ impl Platform for Delta {
                 "refresh_token": creator.refresh_token,
                 "scopes": creator.scopes,
             });
-            DemoAccount { platform: NAME, creator_id: creator.creator_id, auth }
+            DemoAccount { platform: NAME, creator_id: creator.name, auth }
         };
         oauth::CREATORS.iter().map(account).collect()
     }

@@ -52,7 +52,8 @@ const LOOKING_SCOPES: &[&str] = &["read:chat", "read:fan", "read:insights", "rea
 
 /// A creator and what a gateway connects it with.
 pub(super) struct Creator {
-    pub(super) creator_id: &'static str,
+    /// The name to connect it under.
+    pub(super) name: &'static str,
     pub(super) access_token: &'static str,
     pub(super) refresh_token: &'static str,
     pub(super) scopes: &'static [&'static str],
@@ -61,25 +62,25 @@ pub(super) struct Creator {
 /// The creators, by number.
 pub(super) const CREATORS: [Creator; crate::platform::CREATORS] = [
     Creator {
-        creator_id: "demo_delta",
+        name: "demo_delta",
         access_token: "delta-access-demo-3b8e12c7",
         refresh_token: "delta-refresh-demo-90f4a6d1",
         scopes: ALL_SCOPES,
     },
     Creator {
-        creator_id: "nova_delta",
+        name: "nova_delta",
         access_token: "delta-access-nova-c15d7f80",
         refresh_token: "delta-refresh-nova-6e2b43a9",
         scopes: ALL_SCOPES,
     },
     Creator {
-        creator_id: "ruby_delta",
+        name: "ruby_delta",
         access_token: "delta-access-ruby-7d9046be",
         refresh_token: "delta-refresh-ruby-1fc85e30",
         scopes: LOOKING_SCOPES,
     },
     Creator {
-        creator_id: "fresh_delta",
+        name: "fresh_delta",
         access_token: "delta-access-fresh-a260e9f4",
         refresh_token: "delta-refresh-fresh-d87b1c55",
         scopes: ALL_SCOPES,

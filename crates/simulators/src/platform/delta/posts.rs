@@ -31,7 +31,7 @@ pub(super) fn shown(call: &Call<'_>, shelf: &Shelf, post: u64) -> Value {
             "text": generated.text,
             "mediaUuids": media.collect::<Vec<_>>(),
             "price": generated.price_cents,
-            "audience": if post % 2 == 0 { "subscribers" } else { "followers-and-subscribers" },
+            "audience": if post.is_multiple_of(2) { "subscribers" } else { "followers-and-subscribers" },
             "likesCount": generated.likes,
             "commentsCount": generated.comments,
             "tipsAmount": generated.tips_cents,

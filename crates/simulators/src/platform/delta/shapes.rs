@@ -52,8 +52,8 @@ impl Collection<'_> {
     ) -> Outcome {
         let asked = AskedPage::of(call)?;
         let page = shelf.page(self.table, self.series, asked.offset(), asked.size);
-        let rows = page.indexes.into_iter().map(row).collect();
-        Ok(asked.answer(rows, page.has_more))
+        let rows: Vec<Value> = page.indexes.into_iter().map(row).collect();
+        Ok(asked.answer(&rows, page.has_more))
     }
 
     /// The things after the query's `cursor`, which is the id of the last one that was seen.
@@ -74,8 +74,8 @@ impl Collection<'_> {
         let Page { indexes, has_more, .. } =
             shelf.page(self.table, self.series, start, size(call)?);
         let last = indexes.last().map(|index| id(call, self.kind, *index));
-        let rows = indexes.into_iter().map(row).collect();
-        Ok(with_cursor(rows, last.filter(|_| has_more)))
+        let rows: Vec<Value> = indexes.into_iter().map(row).collect();
+        Ok(with_cursor(&rows, last.as_deref().filter(|_| has_more)))
     }
 
     /// All things of a collection that is known to be small.
@@ -105,7 +105,7 @@ impl AskedPage {
         (self.page - 1).saturating_mul(self.size)
     }
 
-    pub(super) fn answer(self, rows: Vec<Value>, has_more: bool) -> Answer {
+    pub(super) fn answer(self, rows: &[Value], has_more: bool) -> Answer {
         let pagination = json!({"page": self.page, "size": self.size, "hasMore": has_more});
         Answer::ok(json!({"data": rows, "pagination": pagination}))
     }
@@ -135,17 +135,18 @@ pub(super) fn bad_cursor() -> Refusal {
 }
 
 /// `{"data": […], "nextCursor": …}`; the cursor is null after the last row.
-pub(super) fn with_cursor(rows: Vec<Value>, next: Option<String>) -> Answer {
+pub(super) fn with_cursor(rows: &[Value], next: Option<&str>) -> Answer {
     Answer::ok(json!({"data": rows, "nextCursor": next}))
 }
 
 /// The numbered page of the query out of rows that were looked up one by one.
-pub(super) fn page_of(call: &Call<'_>, rows: Vec<Value>) -> Outcome {
+pub(super) fn page_of(call: &Call<'_>, rows: &[Value]) -> Outcome {
     let asked = AskedPage::of(call)?;
     let skip = usize::try_from(asked.offset()).unwrap_or(usize::MAX);
     let take = usize::try_from(asked.size).unwrap_or(0);
-    let has_more = rows.len() > skip.saturating_add(take);
-    Ok(asked.answer(rows.into_iter().skip(skip).take(take).collect(), has_more))
+    let rest = rows.get(skip..).unwrap_or_default();
+    let page = rest.get(..take).unwrap_or(rest);
+    Ok(asked.answer(page, page.len() < rest.len()))
 }
 
 /// The id of a thing of the calling creator.

@@ -70,7 +70,7 @@ fn leaderboard(call: &Call<'_>, shelf: &Shelf) -> Outcome {
             "averageReplySeconds": 45 + member * 30,
         })
     };
-    page_of(call, collection(call).all(shelf).into_iter().map(row).collect())
+    page_of(call, &collection(call).all(shelf).into_iter().map(row).collect::<Vec<_>>())
 }
 
 /// Changes `role` or `isActive`.
