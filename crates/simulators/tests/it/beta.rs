@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use http::Method;
 use serde_json::{Value, json};
+use simulators::Settings;
 
 use crate::kit::{Kit, Row, id_of, none};
 
@@ -460,6 +461,36 @@ async fn after_an_id_come_the_newer_ones_next_to_it() {
 }
 
 #[tokio::test]
+async fn followers_that_were_searched_for_page_in_both_ways_too() {
+    let kit = Kit::new();
+    let own = id_of(&read(&kit, DEMO, "account/me").await["account"]["id"]);
+    let path = format!("account/{own}/followers?search=an");
+
+    let by_offset = ids_of(&all_by_offset(&kit, &path, "followers", 4).await);
+    let by_cursor = ids_of(&all_by_cursor(&kit, &path, "followers", 3).await);
+    assert!((9..214).contains(&by_offset.len()));
+    assert_eq!(by_offset, by_cursor);
+
+    let page = read(&kit, DEMO, &format!("{path}&limit=2&after={}", by_offset[8])).await;
+    assert_eq!(ids_of(page["followers"].as_array().unwrap()), by_offset[6..8]);
+}
+
+#[tokio::test]
+async fn the_home_timeline_goes_back_to_the_newer_posts() {
+    let kit = Kit::new();
+    let posts = ids_of(&all_by_offset(&kit, "timeline/home", "posts", 100).await);
+
+    let page = read(&kit, DEMO, &format!("timeline/home?limit=3&after={}", posts[9])).await;
+    assert_eq!(ids_of(page["posts"].as_array().unwrap()), posts[6..9]);
+    assert_eq!(page["hasMore"], true);
+    let first = read(&kit, DEMO, &format!("timeline/home?limit=3&after={}", posts[2])).await;
+    assert_eq!(ids_of(first["posts"].as_array().unwrap()), posts[..2]);
+    assert_eq!(first["hasMore"], false);
+    let mode = kit.send(DEMO, Method::GET, "timeline/home?mode=nothing", none()).await;
+    assert_eq!(mode.status, 400);
+}
+
+#[tokio::test]
 async fn messages_of_a_group_page_back_and_belong_to_its_two_people() {
     let kit = Kit::new();
     let own = read(&kit, DEMO, "account/me").await["account"]["id"].clone();
@@ -570,4 +601,22 @@ async fn accounts_are_found_by_name_and_by_id() {
     assert_eq!(found["results"][0]["account"], fan);
     let nobody = read(&kit, DEMO, "account?ids=1,2").await;
     assert_eq!(nobody, json!([]));
+}
+
+#[tokio::test]
+async fn a_million_subscribers_are_answered_like_a_few() {
+    let kit = Kit::with(Settings { subscribers: 1_000_000, ..Settings::default() });
+    let deep = read(&kit, DEMO, "subscribers?limit=100&offset=999950").await;
+    assert_eq!(deep["subscribers"].as_array().unwrap().len(), 50);
+    assert_eq!((&deep["total"], &deep["hasMore"]), (&json!(1_000_000), &json!(false)));
+    let before = id_of(&deep["subscribers"][48]["id"]);
+    let last = read(&kit, DEMO, &format!("subscribers?before={before}")).await;
+    assert_eq!(last["subscribers"], json!([deep["subscribers"][49]]));
+
+    let username = deep["subscribers"][7]["account"]["username"].as_str().unwrap();
+    let found = read(&kit, DEMO, &format!("account?usernames={username}")).await;
+    assert_eq!(found, json!([deep["subscribers"][7]["account"]]));
+    for path in ["account/wallets/earnings/accounts", "account/me", "messaging/groups"] {
+        read(&kit, DEMO, path).await;
+    }
 }

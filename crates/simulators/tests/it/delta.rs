@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use http::Method;
 use serde_json::{Value, json};
+use simulators::Settings;
 
 use crate::kit::{Kit, Reply, Row, id_of, none};
 
@@ -567,4 +568,19 @@ async fn sums_of_earnings_are_those_of_the_single_ones() {
     let days = kit.get(DEMO, &format!("agencies/earnings?{window}&size=50")).await;
     assert_eq!(days["data"].as_array().unwrap().len(), 50);
     assert_eq!(days["data"][0]["date"], "2025-12-31");
+}
+
+#[tokio::test]
+async fn a_million_subscribers_are_answered_like_a_few() {
+    let kit = Kit::with(Settings { subscribers: 1_000_000, ..Settings::default() });
+    let deep = kit.get(DEMO, "insights/fans?size=50&page=20000").await;
+    assert_eq!(deep["data"].as_array().unwrap().len(), 50);
+    assert_eq!(deep["pagination"]["hasMore"], false);
+    let earned = kit.get(DEMO, "insights/earnings?size=3").await;
+    let next = id_of(&earned["nextCursor"]);
+    let next = kit.get(DEMO, &format!("insights/earnings?size=3&cursor={next}")).await;
+    assert_ne!(next["data"][0], earned["data"][2]);
+    for path in ["insights/top-spenders", "insights/subscribers", "insights/spending", "chats"] {
+        kit.get(DEMO, path).await;
+    }
 }

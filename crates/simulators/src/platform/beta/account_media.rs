@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::media::{self, medium};
 use super::permissions;
 use super::shapes::{
-    Collection, NOTHING, PAGE, Who, account_id, body_id, body_ids, id, index_of, mills, net_mills,
-    price, query_ids,
+    Collection, NOTHING, Who, account_id, body_id, body_ids, cursor, id, index_of, limit, mills,
+    net_mills, price, query_ids,
 };
 use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::{Call, object};
@@ -159,7 +159,7 @@ fn set_bundle_permissions(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
 /// Payments for media, newest first; `before` goes on after an order.
 fn orders(call: &Call<'_>, _: &Shelf) -> Outcome {
     let world = call.world;
-    let first = match call.query("before").filter(|id| !matches!(*id, "" | "0")) {
+    let first = match cursor(call, "before") {
         None => 0,
         Some(before) => {
             let index = index_of(call, Kind::Order, before);
@@ -167,7 +167,7 @@ fn orders(call: &Call<'_>, _: &Shelf) -> Outcome {
             known.ok_or_else(|| Refusal::not_found("Order"))? + 1
         }
     };
-    let limit = call.query_number("limit")?.unwrap_or(PAGE.0).clamp(1, PAGE.1);
+    let limit = limit(call)?;
     let limit = usize::try_from(limit).unwrap_or(0);
     let offset = usize::try_from(call.query_number("offset")?.unwrap_or(0)).unwrap_or(usize::MAX);
     let payments = (first..world.payments().count()).map(|index| world.payment(index));

@@ -99,7 +99,7 @@ fn goals(call: &Call<'_>, shelf: &Shelf) -> Outcome {
 
 fn goal_tips(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     let goal = goal_collection(call).find(call, shelf, query_id(call, "goalId")?, "Goal")?;
-    list_of(call, "tips", tips(call, goal).into_iter().map(|(row, _)| row).collect())
+    list_of(call, "tips", tips(call, goal), |(row, _)| row)
 }
 
 /// `goalId` and what changes: `label`, `description`, `goalAmount` in mills.

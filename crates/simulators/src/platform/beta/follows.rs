@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::shapes::{Collection, Who, account, account_id, body_id, list_of, somebody};
+use super::shapes::{
+    Collection, Who, account, account_id, body_id, cursor, index_of, limit, list_of, somebody,
+};
 use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::Call;
 use crate::platform::routes::Routes;
@@ -58,14 +60,35 @@ fn followers(call: &Call<'_>, shelf: &Shelf) -> Outcome {
                 let fan = world.fan(*fan);
                 fan.username.contains(&search) || fan.name.to_lowercase().contains(&search)
             });
-            let rows = found.map(|fan| row(call, shelf, Who::Fan(fan))).collect();
-            list_of(call, "followers", rows)
+            let found = around_cursor(call, found.collect())?;
+            list_of(call, "followers", found, |fan| row(call, shelf, Who::Fan(fan)))
         }
         Who::Peer(peer) if shelf.holds(FOLLOWING, world.following(), peer) => {
-            list_of(call, "followers", vec![row(call, shelf, Who::Creator)])
+            list_of(call, "followers", vec![Who::Creator], |who| row(call, shelf, who))
         }
-        Who::Peer(_) | Who::Fan(_) => list_of(call, "followers", Vec::new()),
+        Who::Peer(_) | Who::Fan(_) => list_of(call, "followers", Vec::<Value>::new(), |row| row),
     }
+}
+
+/// Those of the fans that the query's `before` or `after` leaves.
+fn around_cursor(call: &Call<'_>, mut fans: Vec<u64>) -> Result<Vec<u64>, Refusal> {
+    let place = |name: &str| -> Result<Option<usize>, Refusal> {
+        let Some(sent) = cursor(call, name) else {
+            return Ok(None);
+        };
+        let fan = index_of(call, Kind::Fan, sent);
+        let place = fans.iter().position(|found| Some(*found) == fan);
+        place.map(Some).ok_or_else(|| Refusal::not_found("Entry of the cursor"))
+    };
+    if let Some(place) = place("before")? {
+        return Ok(fans.split_off(place + 1));
+    }
+    if let Some(place) = place("after")? {
+        fans.truncate(place);
+        let limit = usize::try_from(limit(call)?).unwrap_or(0);
+        return Ok(fans.split_off(place.saturating_sub(limit)));
+    }
+    Ok(fans)
 }
 
 /// Of the creator all whom it follows; of a fan what the creator may see, which is itself.
@@ -74,9 +97,9 @@ fn following(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     match somebody(call, call.param("accountId"))? {
         Who::Creator => following_collection(call).list(call, shelf, "following", peer_row),
         Who::Fan(fan) if shelf.holds(FOLLOWERS, call.world.followers(), fan) => {
-            list_of(call, "following", vec![row(call, shelf, Who::Creator)])
+            list_of(call, "following", vec![Who::Creator], |who| row(call, shelf, who))
         }
-        Who::Fan(_) | Who::Peer(_) => list_of(call, "following", Vec::new()),
+        Who::Fan(_) | Who::Peer(_) => list_of(call, "following", Vec::<Value>::new(), |row| row),
     }
 }
 

@@ -76,8 +76,8 @@ fn lists(call: &Call<'_>, shelf: &Shelf) -> Outcome {
         let table = items_table(*list);
         shelf.holds(&table, items(call, shelf, *list, &table).series, fan)
     };
-    let lists = collection(call).all(shelf).into_iter().filter(has_fan);
-    super::shapes::list_of(call, "lists", lists.map(|list| shown(call, shelf, list)).collect())
+    let lists = collection(call).all(shelf).into_iter().filter(has_fan).collect();
+    super::shapes::list_of(call, "lists", lists, |list| shown(call, shelf, list))
 }
 
 /// The list `listId` with a page of its items.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::media;
-use super::shapes::{Collection, PAGE, Who, account_id, id, index_of, query_id};
+use super::shapes::{Collection, Who, account_id, cursor, id, index_of, limit, query_id};
 use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::Call;
 use crate::platform::routes::Routes;
@@ -49,7 +49,7 @@ fn messages(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     let groups = group_collection(call);
     let fan = groups.find(call, shelf, query_id(call, "groupId")?, "Group")?;
     let count = call.world.messages(fan).count();
-    let start = match call.query("before").filter(|before| !matches!(*before, "" | "0")) {
+    let start = match cursor(call, "before") {
         None => call.query_number("offset")?.unwrap_or(0).min(count),
         Some(before) => {
             let found = index_of(call, Kind::Message, before).map(fan_and_place);
@@ -57,7 +57,7 @@ fn messages(call: &Call<'_>, shelf: &Shelf) -> Outcome {
             place.ok_or_else(|| Refusal::not_found("Message"))?.1 + 1
         }
     };
-    let limit = call.query_number("limit")?.unwrap_or(PAGE.0).clamp(1, PAGE.1);
+    let limit = limit(call)?;
     let end = start.saturating_add(limit).min(count);
     let rows: Vec<Value> = (start..end).map(|place| message(call, shelf, fan, place)).collect();
     Ok(Answer::ok(json!({"messages": rows, "hasMore": end < count})))

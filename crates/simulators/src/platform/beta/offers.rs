@@ -58,10 +58,10 @@ fn rows(call: &Call<'_>, shelf: &Shelf, keep: impl Fn(bool) -> bool) -> Vec<Valu
 }
 
 fn locations(call: &Call<'_>, shelf: &Shelf) -> Outcome {
-    list_of(call, "locations", rows(call, shelf, |stands| stands))
+    list_of(call, "locations", rows(call, shelf, |stands| stands), |row| row)
 }
 
 /// Where the post has been deleted.
 fn deleted_locations(call: &Call<'_>, shelf: &Shelf) -> Outcome {
-    list_of(call, "locations", rows(call, shelf, |stands| !stands))
+    list_of(call, "locations", rows(call, shelf, |stands| !stands), |row| row)
 }

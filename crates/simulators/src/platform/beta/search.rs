@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::shapes::{PAGE, Who, account, list_of};
+use super::shapes::{Who, account, limit, list_of};
 use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::Call;
 use crate::platform::routes::Routes;
@@ -61,7 +61,7 @@ fn found(call: &Call<'_>, shelf: &Shelf) -> Result<Vec<Who>, Refusal> {
 
 /// The first matches, as a plain list.
 fn search(call: &Call<'_>, shelf: &Shelf) -> Outcome {
-    let limit = call.query_number("limit")?.unwrap_or(PAGE.0).clamp(1, PAGE.1);
+    let limit = limit(call)?;
     let limit = usize::try_from(limit).unwrap_or(0);
     let found = found(call, shelf)?;
     let rows = found.into_iter().take(limit).map(|who| account(call, shelf, who));
@@ -71,5 +71,5 @@ fn search(call: &Call<'_>, shelf: &Shelf) -> Outcome {
 /// All matches, in pages, each with what it is.
 fn search_new(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     let row = |who| json!({"type": "account", "account": account(call, shelf, who)});
-    list_of(call, "results", found(call, shelf)?.into_iter().map(row).collect())
+    list_of(call, "results", found(call, shelf)?, row)
 }

@@ -149,7 +149,7 @@ impl Collection<'_> {
             let place = index.and_then(|index| shelf.place_of(self.table, self.series, index));
             place.ok_or_else(|| Refusal::not_found("Entry of the cursor"))
         };
-        let limit = call.query_number("limit")?.unwrap_or(PAGE.0).clamp(1, PAGE.1);
+        let limit = limit(call)?;
         if let Some(before) = cursor(call, "before") {
             return Ok(shelf.page(self.table, self.series, place(before)? + 1, limit));
         }
@@ -197,19 +197,29 @@ impl Collection<'_> {
     }
 }
 
+/// How many rows the query asks for.
+pub(super) fn limit(call: &Call<'_>) -> Result<u64, Refusal> {
+    Ok(call.query_number("limit")?.unwrap_or(PAGE.0).clamp(1, PAGE.1))
+}
+
 /// A cursor of the query; empty and 0 stand for none.
-fn cursor<'a>(call: &'a Call<'_>, name: &str) -> Option<&'a str> {
+pub(super) fn cursor<'a>(call: &'a Call<'_>, name: &str) -> Option<&'a str> {
     call.query(name).filter(|id| !matches!(*id, "" | "0"))
 }
 
-/// The page of the query out of rows that were looked up one by one.
-pub(super) fn list_of(call: &Call<'_>, noun: &str, rows: Vec<Value>) -> Outcome {
-    let limit = call.query_number("limit")?.unwrap_or(PAGE.0).clamp(1, PAGE.1);
+/// The page of the query out of things that were looked up one by one.
+pub(super) fn list_of<T>(
+    call: &Call<'_>,
+    noun: &str,
+    things: Vec<T>,
+    row: impl Fn(T) -> Value,
+) -> Outcome {
+    let limit = limit(call)?;
     let offset = call.query_number("offset")?.unwrap_or(0);
-    let (total, end) = (rows.len() as u64, offset.saturating_add(limit));
+    let (total, end) = (things.len() as u64, offset.saturating_add(limit));
     let skip = usize::try_from(offset).unwrap_or(usize::MAX);
     let take = usize::try_from(limit).unwrap_or(0);
-    let page: Vec<Value> = rows.into_iter().skip(skip).take(take).collect();
+    let page: Vec<Value> = things.into_iter().skip(skip).take(take).map(row).collect();
     Ok(Answer::ok(json!({noun: page, "total": total, "hasMore": end < total})))
 }
 

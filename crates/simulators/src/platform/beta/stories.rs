@@ -75,9 +75,8 @@ fn running(call: &Call<'_>, shelf: &Shelf) -> Outcome {
         let expires = shown(call, shelf, *media_story).get("expiresAt").and_then(Value::as_i64);
         expires.is_some_and(|expires_ms| expires_ms > now_ms)
     };
-    let running = collection(call).all(shelf).into_iter().filter(is_running);
-    let rows = running.map(|media_story| shown(call, shelf, media_story)).collect();
-    super::shapes::list_of(call, "mediaStories", rows)
+    let running = collection(call).all(shelf).into_iter().filter(is_running).collect();
+    super::shapes::list_of(call, "mediaStories", running, |it| shown(call, shelf, it))
 }
 
 /// All of them, also those that are over.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::follows::{self, FOLLOWING};
 use super::posts;
-use super::shapes::{PAGE, Who, account_id, body_id, id, index_of, somebody};
+use super::shapes::{Who, account_id, body_id, cursor, id, index_of, limit, somebody};
 use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::Call;
 use crate::platform::routes::Routes;
@@ -69,7 +69,7 @@ fn feed(call: &Call<'_>, peers: &[u64]) -> Outcome {
     let all: Vec<(u64, u64)> =
         days.flat_map(|day| peers.iter().map(move |peer| (day, *peer))).collect();
     let place = |name: &str| -> Result<Option<usize>, Refusal> {
-        let Some(sent) = call.query(name).filter(|id| !matches!(*id, "" | "0")) else {
+        let Some(sent) = cursor(call, name) else {
             return Ok(None);
         };
         let index = index_of(call, Kind::Event, sent);
@@ -78,7 +78,7 @@ fn feed(call: &Call<'_>, peers: &[u64]) -> Outcome {
         place.map(Some).ok_or_else(|| Refusal::not_found("Post"))
     };
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    let limit = number(call.query_number("limit")?.unwrap_or(PAGE.0).clamp(1, PAGE.1));
+    let limit = number(limit(call)?);
     let (start, end) = match (place("before")?, place("after")?) {
         (Some(before), _) => (before + 1, all.len()),
         (None, Some(after)) => (after.saturating_sub(limit), after),
@@ -87,7 +87,8 @@ fn feed(call: &Call<'_>, peers: &[u64]) -> Outcome {
     let rest = all.get(start.min(end)..end).unwrap_or_default();
     let rows: Vec<Value> =
         rest.iter().take(limit).map(|(day, peer)| peer_post(call, *day, *peer)).collect();
-    let has_more = rest.len() > limit || (end < all.len() && start > 0);
+    let newer_wanted = end < all.len();
+    let has_more = if newer_wanted { start > 0 } else { rest.len() > limit };
     Ok(Answer::ok(json!({"posts": rows, "total": all.len(), "hasMore": has_more})))
 }
 

@@ -106,7 +106,7 @@ fn accounts(call: &Call<'_>, shelf: &Shelf, window: Window) -> Outcome {
             "transactions": sum.count,
         })
     };
-    list_of(call, "accounts", fans.into_iter().map(row).collect())
+    list_of(call, "accounts", fans, row)
 }
 
 fn by_account(call: &Call<'_>, shelf: &Shelf) -> Outcome {

@@ -82,7 +82,7 @@ fn shown(call: &Call<'_>, shelf: &Shelf, wall: u64, position: usize) -> Value {
 /// The posts of the wall `wallId`; without it the walls themselves.
 fn wall(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     let Some(wall_id) = call.query("wallId").filter(|wall_id| !wall_id.is_empty()) else {
-        return super::shapes::list_of(call, "walls", all(call, shelf));
+        return super::shapes::list_of(call, "walls", all(call, shelf), |row| row);
     };
     let wall = collection(call).find(call, shelf, wall_id, "Wall")?;
     let table = table(wall);
