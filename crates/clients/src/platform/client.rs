@@ -105,10 +105,16 @@ impl Upstream {
             biased;
             response = head => response?,
             () = informational.too_many() => {
-                return Err(ClientError::bad_response("too many informational answers"));
+                return Err(ClientError::bad_response(TOO_MANY));
             }
         };
-        if let Err(what) = answer::check_head(&response) {
+        // All of them may have come together with the answer itself.
+        let checked = if informational.were_too_many() {
+            Err(TOO_MANY)
+        } else {
+            answer::check_head(&response)
+        };
+        if let Err(what) = checked {
             if let Some(connected) = connection.connection_metadata().as_ref() {
                 connected.poison();
             }
@@ -188,6 +194,9 @@ async fn head(
     }
 }
 
+/// Why an answer with too many informational ones before it is not passed on.
+const TOO_MANY: &str = "too many informational answers";
+
 /// Counts informational answers, which hyper swallows without an end.
 struct Informational(Arc<(AtomicU8, Notify)>);
 
@@ -198,7 +207,7 @@ impl Informational {
         hyper::ext::on_informational(request, move |_| {
             let (count, too_many) = &*counter;
             if count.fetch_add(1, Ordering::Relaxed) >= INFORMATIONAL_MAX {
-                count.store(INFORMATIONAL_MAX, Ordering::Relaxed);
+                count.store(INFORMATIONAL_MAX + 1, Ordering::Relaxed);
                 too_many.notify_one();
             }
         });
@@ -207,6 +216,10 @@ impl Informational {
 
     async fn too_many(&self) {
         self.0.1.notified().await;
+    }
+
+    fn were_too_many(&self) -> bool {
+        self.0.0.load(Ordering::Relaxed) > INFORMATIONAL_MAX
     }
 }
 
