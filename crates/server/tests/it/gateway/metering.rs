@@ -10,7 +10,10 @@ async fn a_call_carries_an_honest_receipt() {
 
         let read = client.get(&format!("/v1/{account}/native/users/me")).await;
         let write = client
-            .post(&format!("/v1/{account}/native/users/exists"), &serde_json::json!({"username": "x"}))
+            .post(
+                &format!("/v1/{account}/native/users/exists"),
+                &serde_json::json!({"username": "x"}),
+            )
             .await;
 
         assert_eq!((read.status, read.receipt()), (200, (1, 9)), "{}", read.text());

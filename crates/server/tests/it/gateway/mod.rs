@@ -1,3 +1,5 @@
 //! Native calls: what they cost, what platforms see of them, and what must never happen.
 
+mod faults;
 mod metering;
+mod wire;

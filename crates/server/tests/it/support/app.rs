@@ -138,9 +138,15 @@ impl TestApp {
     }
 
     /// Connects another of the simulated platform's accounts to the customer; gives its id.
-    pub(crate) async fn connect_nth(&self, customer: &Customer, platform: &str, nth: usize) -> String {
+    pub(crate) async fn connect_nth(
+        &self,
+        customer: &Customer,
+        platform: &str,
+        nth: usize,
+    ) -> String {
         let accounts = simulators::demo_accounts(&self.settings);
-        let account = accounts.iter().filter(|account| account.platform == platform).nth(nth).unwrap();
+        let account =
+            accounts.iter().filter(|account| account.platform == platform).nth(nth).unwrap();
         let import = serde_json::json!({
             "creator_id": account.creator_id, "platform": platform, "auth": account.auth,
         });
@@ -197,12 +203,7 @@ impl TestApp {
 }
 
 /// The defaults, pointed at the simulated platforms, with `overrides` over them.
-fn config(
-    url: &str,
-    settings: &Settings,
-    world: &simulators::Running,
-    overrides: &str,
-) -> Config {
+fn config(url: &str, settings: &Settings, world: &simulators::Running, overrides: &str) -> Config {
     let mut toml = toml::Table::new();
     let mut add = |text: String| merge(&mut toml, text.parse().unwrap());
     add(format!("[database]\nurl = {url:?}\nallow_unsafe_durability = true"));
@@ -231,7 +232,7 @@ fn config(
     config
 }
 
-fn merge(into: &mut toml::Table, from: toml::Table) {
+pub(crate) fn merge(into: &mut toml::Table, from: toml::Table) {
     for (key, value) in from {
         match (into.get_mut(&key), value) {
             (Some(toml::Value::Table(inner)), toml::Value::Table(more)) => merge(inner, more),

@@ -3,6 +3,8 @@
 pub(crate) mod app;
 pub(crate) mod client;
 pub(crate) mod platform;
+pub(crate) mod raw;
+pub(crate) mod stage;
 
 pub(crate) use app::{TestApp, on_both};
 pub(crate) use client::{Client, Reply};

@@ -1,10 +1,13 @@
 //! A platform that answers exactly the bytes it is told to: for answers that no decent platform gives.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::{AbortHandle, JoinSet};
 
 /// What to do with one request.
 #[derive(Clone)]
@@ -15,27 +18,150 @@ pub(crate) enum Script {
     AnswerAndClose(Vec<u8>),
     /// Answer these bytes and stay silent.
     AnswerAndHang(Vec<u8>),
+    /// Send each part once the gate gives a permit for it, and keep the connection.
+    Gated(Arc<Semaphore>, Vec<Vec<u8>>),
 }
 
-/// A platform on a socket of its own, and every request head and body that it has seen.
+/// A request as it came.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    /// The request line and the headers, as they came.
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+    /// Which connection it came on, counted from 0.
+    pub(crate) connection: usize,
+}
+
+/// A platform on a socket of its own, and every request that it has seen.
 pub(crate) struct RawPlatform {
     pub(crate) address: SocketAddr,
-    seen: Arc<Mutex<Vec<String>>>,
+    seen: Arc<Mutex<Vec<Seen>>>,
+    listening: AbortHandle,
+}
+
+/// An answer with a length.
+pub(crate) fn answer(status: u16, headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
+    let body = body.as_ref();
+    let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n{headers}\r\n", body.len());
+    [head.as_bytes(), body].concat()
+}
+
+/// A JSON answer with a length.
+pub(crate) fn json_answer(status: u16, body: impl AsRef<[u8]>) -> Vec<u8> {
+    answer(status, "content-type: application/json\r\n", body)
+}
+
+impl Script {
+    /// Closes the connection without an answer.
+    pub(crate) const fn close() -> Self {
+        Self::AnswerAndClose(Vec::new())
+    }
+
+    /// Never answers.
+    pub(crate) const fn silence() -> Self {
+        Self::AnswerAndHang(Vec::new())
+    }
+
+    /// A JSON answer.
+    pub(crate) fn json(status: u16, body: impl AsRef<[u8]>) -> Self {
+        Self::Answer(json_answer(status, body))
+    }
+}
+
+impl Seen {
+    pub(crate) fn method(&self) -> &str {
+        self.head.split(' ').next().unwrap_or_default()
+    }
+
+    /// Path and query, byte for byte.
+    pub(crate) fn target(&self) -> &str {
+        self.head.split(' ').nth(1).unwrap_or_default()
+    }
+
+    /// The value of a header; panics when it is there twice.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut values = self.headers().filter(|(other, _)| other.eq_ignore_ascii_case(name));
+        let value = values.next().map(|(_, value)| value);
+        assert!(values.next().is_none(), "{name} came twice: {}", self.head);
+        value
+    }
+
+    /// The names of all headers, in lower case, sorted.
+    pub(crate) fn header_names(&self) -> Vec<String> {
+        let mut names: Vec<_> = self.headers().map(|(name, _)| name.to_ascii_lowercase()).collect();
+        names.sort();
+        names
+    }
+
+    fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.head.lines().skip(1).filter_map(|line| line.split_once(": "))
+    }
+
+    /// Whether it is the identity check and not a call.
+    pub(crate) fn is_verification(&self) -> bool {
+        self.header("x-call-id") == Some("verify")
+    }
+
+    /// A decent answer to the identity check of any platform, whatever the credentials are.
+    pub(crate) fn confirmation(&self) -> Option<Script> {
+        if !self.is_verification() {
+            return None;
+        }
+        let last = self.target().rsplit('/').next().unwrap_or_default();
+        let id = self.header("x-user-id").unwrap_or(last);
+        let body = format!(
+            r#"{{"id":"{id}","_id":"{id}","success":true,"response":{{"account":{{"id":"41"}}}}}}"#
+        );
+        // On a connection of its own, so that calls find none that is open already.
+        Some(Script::AnswerAndClose(answer(
+            200,
+            "content-type: application/json\r\nconnection: close\r\n",
+            body,
+        )))
+    }
 }
 
 impl RawPlatform {
     /// Answers each request as `script` says, given the request's number from 0.
     pub(crate) async fn start(script: impl Fn(usize) -> Script + Send + Sync + 'static) -> Self {
+        Self::deciding(move |_, number| script(number)).await
+    }
+
+    /// Answers each request as `script` says, given the request and its number from 0.
+    pub(crate) async fn deciding(
+        script: impl Fn(&Seen, usize) -> Script + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let seen = Arc::new(Mutex::new(Vec::new()));
         let (log, script) = (Arc::clone(&seen), Arc::new(script));
-        spawn(async move {
+        let listening = spawn(async move {
+            let mut connections = JoinSet::new();
+            let mut number = 0;
             while let Ok((stream, _)) = listener.accept().await {
-                spawn(serve(stream, Arc::clone(&log), Arc::clone(&script)));
+                connections.spawn(serve(stream, number, Arc::clone(&log), Arc::clone(&script)));
+                number += 1;
             }
         });
-        Self { address, seen }
+        Self { address, seen, listening }
+    }
+
+    /// Closes its port and every connection.
+    pub(crate) fn shut(&self) {
+        self.listening.abort();
+    }
+
+    /// Confirms every identity check, and answers calls as `script` says, numbered from 0.
+    pub(crate) async fn playing(
+        script: impl Fn(&Seen, usize) -> Script + Send + Sync + 'static,
+    ) -> Self {
+        let calls = AtomicUsize::new(0);
+        Self::deciding(move |request, _| {
+            request
+                .confirmation()
+                .unwrap_or_else(|| script(request, calls.fetch_add(1, Ordering::Relaxed)))
+        })
+        .await
     }
 
     /// Always the same answer.
@@ -46,7 +172,19 @@ impl RawPlatform {
 
     /// The requests so far, head and body as they came.
     pub(crate) fn seen(&self) -> Vec<String> {
-        self.seen.lock().unwrap().clone()
+        let written = |seen: &Seen| format!("{}{}", seen.head, String::from_utf8_lossy(&seen.body));
+        self.seen.lock().unwrap().iter().map(written).collect()
+    }
+
+    /// The requests so far that are no identity checks.
+    pub(crate) fn calls(&self) -> Vec<Seen> {
+        let seen = self.seen.lock().unwrap().clone();
+        seen.into_iter().filter(|request| !request.is_verification()).collect()
+    }
+
+    /// The last call; panics when there was none.
+    pub(crate) fn last_call(&self) -> Seen {
+        self.calls().pop().expect("the platform saw no call")
     }
 
     /// Configuration that puts it in the place of a platform.
@@ -56,25 +194,33 @@ impl RawPlatform {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the test's runtime ends these tasks with itself")]
-fn spawn(task: impl Future<Output = ()> + Send + 'static) {
-    drop(tokio::spawn(task));
+fn spawn(task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+    tokio::spawn(task).abort_handle()
 }
 
 async fn serve(
     mut stream: TcpStream,
-    log: Arc<Mutex<Vec<String>>>,
-    script: Arc<impl Fn(usize) -> Script>,
+    connection: usize,
+    log: Arc<Mutex<Vec<Seen>>>,
+    script: Arc<impl Fn(&Seen, usize) -> Script + Send + Sync>,
 ) {
-    while let Some(request) = read_request(&mut stream).await {
+    while let Some((head, body)) = read_request(&mut stream).await {
+        let request = Seen { head, body, connection };
         let number = {
             let mut log = log.lock().unwrap();
-            log.push(request);
+            log.push(request.clone());
             log.len() - 1
         };
-        let (bytes, stays, hangs) = match script(number) {
+        let (bytes, stays, hangs) = match script(&request, number) {
             Script::Answer(bytes) => (bytes, true, false),
             Script::AnswerAndClose(bytes) => (bytes, false, false),
             Script::AnswerAndHang(bytes) => (bytes, true, true),
+            Script::Gated(gate, parts) => {
+                if pass_gate(&mut stream, &gate, parts).await.is_none() {
+                    return;
+                }
+                continue;
+            }
         };
         if stream.write_all(&bytes).await.is_err() {
             return;
@@ -88,8 +234,16 @@ async fn serve(
     }
 }
 
+async fn pass_gate(stream: &mut TcpStream, gate: &Semaphore, parts: Vec<Vec<u8>>) -> Option<()> {
+    for part in parts {
+        gate.acquire().await.ok()?.forget();
+        stream.write_all(&part).await.ok()?;
+    }
+    Some(())
+}
+
 /// Reads a head and a body with a length; nothing when the connection ended.
-async fn read_request(stream: &mut TcpStream) -> Option<String> {
+async fn read_request(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     let mut bytes = Vec::new();
     let head_end = loop {
         if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -99,12 +253,13 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
             return None;
         }
     };
-    let head = String::from_utf8_lossy(&bytes[..head_end]).to_ascii_lowercase();
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+    let head = String::from_utf8_lossy(&bytes[..head_end]).into_owned();
+    let lower = head.to_ascii_lowercase();
+    let length = lower.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
     while bytes.len() < head_end + length.unwrap_or(0) {
         if stream.read_buf(&mut bytes).await.ok()? == 0 {
             return None;
         }
     }
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    Some((head, bytes.split_off(head_end)))
 }

@@ -1,0 +1,520 @@
+//! A platform that fails: what the caller is told, and that nothing is charged for it.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+use crate::support::platform::{RawPlatform, Script, answer, json_answer};
+use crate::support::stage::{CREDITS, Stage, on_stage, on_stage_of};
+
+/// Short times, so that silence is noticed at once.
+const IMPATIENT: &str =
+    "[platforms.platform_alpha.timeouts]\nfirst_byte_ms = 50\nbetween_bytes_ms = 50\n";
+
+/// More than is read before the head of an answer is passed on.
+const LONG: usize = 200_000;
+
+/// A write whose answer is `script` gets this status and code, is free, and is logged with this outcome.
+async fn a_write_ends(script: Script, status: u16, code: &str, outcome: &str) {
+    on_stage(
+        "platform_alpha",
+        IMPATIENT,
+        move |_, _| script.clone(),
+        async |stage| {
+            let reply = stage.post("lists", &json!({"name": "x"})).await;
+
+            assert_eq!((reply.status, reply.code().as_str()), (status, code), "{}", reply.text());
+            assert_eq!(reply.receipt(), (0, CREDITS), "{:?}", reply.headers);
+            assert_eq!(stage.ending().await, (outcome.to_owned(), 0));
+            assert_eq!(stage.balance().await, CREDITS);
+            assert_eq!(stage.platform.calls().len(), 1, "a write is sent once");
+            stage
+        },
+    )
+    .await;
+}
+
+/// A write whose answer is `bytes` is a bad answer: 502, and free.
+async fn is_a_bad_answer(bytes: impl Into<Vec<u8>>) {
+    let script = Script::AnswerAndClose(bytes.into());
+    a_write_ends(script, 502, "bad_platform_answer", "bad_response").await;
+}
+
+/// A read whose long answer breaks off after `sent` never ends cleanly, and is free.
+async fn a_long_answer_breaks_off(script: Script, outcome: &str) {
+    on_stage(
+        "platform_alpha",
+        IMPATIENT,
+        move |_, _| script.clone(),
+        async |stage| {
+            let read = stage.client.try_send("GET", &stage.path("users/me"), None).await;
+
+            assert!(read.is_err(), "{:?}", read.map(|reply| reply.status));
+            assert_eq!(stage.ending().await, (outcome.to_owned(), 0));
+            assert_eq!(stage.balance().await, CREDITS);
+            stage
+        },
+    )
+    .await;
+}
+
+/// Only what the platform answered with a status of 200 to 499 other than 429 is charged.
+async fn an_answer_is(status: u16, charged: i64, outcome: &str) {
+    let script = move |_: &_, _| Script::json(status, r#"{"said":"so"}"#);
+    on_stage("platform_alpha", "", script, async |stage| {
+        let reply = stage.get("users/me").await;
+
+        assert_eq!((reply.status, &reply.body[..]), (status, &br#"{"said":"so"}"#[..]));
+        assert_eq!(reply.receipt(), (charged, CREDITS - charged));
+        let source = if status < 400 { "" } else { "platform" };
+        assert_eq!(reply.header("x-error-source"), source);
+        assert_eq!(stage.ending().await, (outcome.to_owned(), charged));
+        assert_eq!(stage.balance().await, CREDITS - charged);
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_closed_connection_before_an_answer_is_502_and_free() {
+    a_write_ends(Script::close(), 502, "platform_unreachable", "bad_response").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refused_connection_is_502_and_free() {
+    on_stage(
+        "platform_alpha",
+        "",
+        |_, _| Script::json(200, "{}"),
+        async |stage| {
+            stage.platform.shut();
+
+            let reply = stage.post("lists", &json!({"name": "x"})).await;
+
+            assert_eq!((reply.status, reply.code().as_str()), (502, "platform_unreachable"));
+            assert_eq!(reply.receipt(), (0, CREDITS));
+            assert_eq!(stage.ending().await, ("connect_failed".to_owned(), 0));
+            assert!(stage.platform.calls().is_empty());
+            stage
+        },
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silence_before_the_answer_is_504_and_free() {
+    a_write_ends(Script::silence(), 504, "platform_timeout", "upstream_timeout").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silence_within_a_short_answer_is_504_and_free() {
+    let half = b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n12345".to_vec();
+    a_write_ends(Script::AnswerAndHang(half), 504, "platform_timeout", "upstream_timeout").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silence_within_a_long_answer_breaks_it_off_and_is_free() {
+    let mut bytes = answer(200, "", vec![b'x'; LONG]);
+    bytes.truncate(LONG / 2);
+    a_long_answer_breaks_off(Script::AnswerAndHang(bytes), "upstream_timeout").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_short_answer_that_is_cut_is_502_and_free() {
+    is_a_bad_answer("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n12345").await;
+    is_a_bad_answer("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\na\r\n12345").await;
+    is_a_bad_answer("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n12345\r\n").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_answer_that_is_cut_never_ends_cleanly_and_is_free() {
+    let mut with_length = answer(200, "", vec![b'x'; LONG]);
+    with_length.truncate(LONG / 2);
+    let chunked = format!(
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{LONG:x}\r\n{}\r\n",
+        "x".repeat(LONG)
+    );
+
+    a_long_answer_breaks_off(Script::AnswerAndClose(with_length), "bad_response").await;
+    a_long_answer_breaks_off(Script::AnswerAndClose(chunked.into_bytes()), "bad_response").await;
+}
+
+/// Bytes behind an answer are never taken for the next one: the connection is not used again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bytes_behind_an_answer_poison_no_other_call() {
+    let script = |_: &_, number| match number {
+        0 => {
+            let mut bytes = answer(200, "", "ok");
+            bytes.extend(json_answer(200, r#"{"of":"somebody else"}"#));
+            Script::Answer(bytes)
+        }
+        _ => Script::json(200, r#"{"of":"this call"}"#),
+    };
+    on_stage("platform_alpha", "", script, async |stage| {
+        let first = stage.get("users/me").await;
+        let second = stage.get("users/me").await;
+
+        assert_eq!((first.status, &first.body[..]), (200, &b"ok"[..]));
+        assert_eq!(second.text(), r#"200 {"of":"this call"}"#);
+        let calls = stage.platform.calls();
+        assert_ne!(calls[0].connection, calls[1].connection, "the connection was used again");
+        assert_eq!(stage.balance().await, CREDITS - 2);
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_with_two_framings_is_502_and_free() {
+    is_a_bad_answer(
+        "HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    )
+    .await;
+    is_a_bad_answer("HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_is_not_well_formed_is_502_and_free() {
+    is_a_bad_answer("HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab").await;
+    is_a_bad_answer("HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n").await;
+    is_a_bad_answer("HTTP/1.1 200 OK\r\nx: a\x01b\r\ncontent-length: 0\r\n\r\n").await;
+    is_a_bad_answer("<html>hello</html>\r\n\r\n").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_with_too_large_a_head_is_502_and_free() {
+    let long = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "a".repeat(600_000));
+    let many = format!("HTTP/1.1 200 OK\r\n{}content-length: 0\r\n\r\n", "x: y\r\n".repeat(150));
+
+    is_a_bad_answer(long).await;
+    is_a_bad_answer(many).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_with_no_status_of_http_is_502_and_free() {
+    is_a_bad_answer(answer(999, "", "")).await;
+    is_a_bad_answer(answer(600, "", "")).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_endless_row_of_informational_answers_is_502_and_free() {
+    let mut endless = b"HTTP/1.1 103 Early Hints\r\n\r\n".repeat(2_000);
+    endless.extend(answer(200, "", "late"));
+
+    is_a_bad_answer(endless).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_few_informational_answers_are_passed_over() {
+    let script = |_: &_, _| {
+        let mut bytes = b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n".repeat(8);
+        bytes.extend(answer(200, "", "ok"));
+        Script::Answer(bytes)
+    };
+    on_stage("platform_alpha", "", script, async |stage| {
+        let reply = stage.get("users/me").await;
+
+        assert_eq!((reply.status, &reply.body[..]), (200, &b"ok"[..]));
+        assert_eq!((reply.header("link"), reply.receipt()), ("", (1, CREDITS - 1)));
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_platform_that_switches_protocols_is_502_and_free() {
+    is_a_bad_answer(
+        "HTTP/1.1 101 Switching Protocols\r\nupgrade: foo\r\nconnection: upgrade\r\n\r\n",
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_without_content_is_charged_and_its_stray_body_dropped() {
+    let script = |_: &_, number| match number {
+        0 => Script::Answer(b"HTTP/1.1 204 No Content\r\n\r\nstray".to_vec()),
+        _ => Script::json(200, r#"{"of":"this call"}"#),
+    };
+    on_stage("platform_alpha", "", script, async |stage| {
+        let first = stage.post("lists", &json!({"name": "x"})).await;
+        let second = stage.get("users/me").await;
+
+        assert_eq!((first.status, first.body.len(), first.receipt()), (204, 0, (2, CREDITS - 2)));
+        assert_eq!(second.text(), r#"200 {"of":"this call"}"#);
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refusal_of_the_platform_passes_as_it_is_and_is_charged() {
+    for status in [400, 401, 403, 404, 409, 422, 451] {
+        an_answer_is(status, 1, "answered").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failure_of_the_platform_passes_as_it_is_and_is_free() {
+    for status in [500, 501, 502, 503, 504, 599] {
+        an_answer_is(status, 0, "upstream_5xx").await;
+    }
+    an_answer_is(429, 0, "upstream_429").await;
+}
+
+/// A redirection is passed without where it leads, never followed, and charged.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redirection_is_passed_without_its_target_and_never_followed() {
+    let sink = RawPlatform::answering(&answer(200, "", "secret")).await;
+    let location = format!("location: http://{}/latest/meta-data\r\n", sink.address);
+    let script = move |_: &_, _| Script::Answer(answer(302, &location, ""));
+    on_stage("platform_alpha", "", script, async |stage| {
+        let reply = stage.get("users/me").await;
+
+        assert_eq!((reply.status, reply.header("location")), (302, ""));
+        assert_eq!(reply.receipt(), (1, CREDITS - 1));
+        assert_eq!(stage.ending().await, ("answered".to_owned(), 1));
+        stage
+    })
+    .await;
+    assert!(sink.seen().is_empty(), "the redirection was followed");
+}
+
+/// A platform that answers the first call on a connection and gives the connection up at the second.
+async fn giving_up_old_connections() -> RawPlatform {
+    let answered = Mutex::new(HashSet::new());
+    RawPlatform::playing(move |request, _| {
+        let is_first = answered.lock().unwrap().insert(request.connection);
+        if is_first { Script::json(200, "{}") } else { Script::close() }
+    })
+    .await
+}
+
+/// How many calls came on a connection that had served one before.
+fn on_old_connections(stage: &Stage) -> usize {
+    let calls = stage.platform.calls();
+    let connections: HashSet<_> = calls.iter().map(|call| call.connection).collect();
+    calls.len() - connections.len()
+}
+
+/// The one second try: a read on an old connection that the platform had given up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_is_tried_again_once_when_its_old_connection_was_dead() {
+    on_stage_of("platform_alpha", "", giving_up_old_connections, async |stage| {
+        let mut reads = 0;
+        // Whether a connection is used again is up to the pool, so there are reads until one is.
+        while on_old_connections(&stage) == 0 {
+            let reply = stage.get("users/me").await;
+            reads += 1;
+            assert_eq!((reply.status, reply.receipt()), (200, (1, CREDITS - reads)));
+        }
+
+        let calls = stage.platform.calls();
+        let [.., dead, again] = &calls[..] else { panic!("{calls:?}") };
+        assert_eq!(dead.header("x-call-id"), again.header("x-call-id"), "one call, one id");
+        assert_eq!(i64::try_from(calls.len()).unwrap(), reads + 1);
+        assert_eq!(i64::try_from(stage.log().await.len()).unwrap(), reads);
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_is_never_tried_again() {
+    on_stage_of("platform_alpha", "", giving_up_old_connections, async |stage| {
+        let (mut writes, mut status) = (0, 200);
+        while status == 200 {
+            status = stage.post("lists", &json!({"name": "x"})).await.status;
+            writes += 1;
+        }
+
+        assert_eq!((status, on_old_connections(&stage)), (502, 1));
+        assert_eq!(stage.platform.calls().len(), writes, "each write was sent once");
+        assert_eq!(stage.ending().await, ("bad_response".to_owned(), 0));
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_on_a_fresh_connection_is_not_tried_again() {
+    on_stage(
+        "platform_alpha",
+        "",
+        |_, _| Script::close(),
+        async |stage| {
+            let reply = stage.get("users/me").await;
+
+            assert_eq!((reply.status, stage.platform.calls().len()), (502, 1));
+            assert_eq!(stage.balance().await, CREDITS);
+            stage
+        },
+    )
+    .await;
+}
+
+/// Seven failures in a row, and nothing is sent until a second has passed; then one call at a time tries.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_account_that_keeps_failing_is_left_alone_until_a_probe_succeeds() {
+    let gate = Arc::new(Semaphore::new(0));
+    let probe = Script::Gated(Arc::clone(&gate), vec![json_answer(200, "{}")]);
+    let script = move |_: &_, number| match number {
+        0..7 => Script::close(),
+        7 => probe.clone(),
+        _ => Script::json(200, "{}"),
+    };
+    on_stage("platform_alpha", "", script, async |stage| {
+        for _ in 0..7 {
+            assert_eq!(stage.get("users/me").await.status, 502);
+        }
+        let refused = stage.get("users/me").await;
+        stage.app.advance_seconds(1);
+        let (probe, other) = tokio::join!(stage.get("users/me"), async {
+            while stage.platform.calls().len() < 8 {
+                tokio::task::yield_now().await;
+            }
+            let other = stage.get("users/me").await;
+            gate.add_permits(1);
+            other
+        });
+        let after = stage.get("users/me").await;
+
+        assert_eq!((refused.status, refused.code().as_str()), (503, "platform_unavailable"));
+        assert_eq!(refused.header("retry-after"), "1");
+        assert_eq!((probe.status, other.status, after.status), (200, 503, 200));
+        assert_eq!(stage.platform.calls().len(), 9);
+        assert_eq!(stage.balance().await, CREDITS - 2);
+        stage
+    })
+    .await;
+}
+
+/// The platform's own answers close nothing, however bad they are.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_of_the_platform_do_not_count_as_failures() {
+    on_stage(
+        "platform_alpha",
+        "",
+        |_, _| Script::json(503, "{}"),
+        async |stage| {
+            for _ in 0..20 {
+                assert_eq!(stage.get("users/me").await.status, 503);
+            }
+
+            assert_eq!(stage.platform.calls().len(), 20);
+            stage
+        },
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_429_with_retry_after_pauses_the_account_and_costs_nothing() {
+    let script = |_: &_, number| match number {
+        0 => {
+            Script::Answer(answer(429, "retry-after: 30\r\nx-ratelimit-reset: 9\r\n", "slow down"))
+        }
+        _ => Script::json(200, "{}"),
+    };
+    on_stage("platform_alpha", "", script, async |stage| {
+        let limited = stage.get("users/me").await;
+        let paused = stage.get("users/me").await;
+        stage.app.advance_seconds(29);
+        let still = stage.get("users/me").await;
+        stage.app.advance_seconds(1);
+        let after = stage.get("users/me").await;
+
+        assert_eq!((limited.status, limited.header("retry-after")), (429, "30"));
+        assert_eq!((limited.receipt(), &limited.body[..]), ((0, CREDITS), &b"slow down"[..]));
+        assert_eq!(
+            (paused.code().as_str(), paused.header("retry-after")),
+            ("account_paused", "30")
+        );
+        assert_eq!((still.code().as_str(), still.header("retry-after")), ("account_paused", "1"));
+        assert_eq!((after.status, after.receipt()), (200, (1, CREDITS - 1)));
+        assert_eq!(stage.platform.calls().len(), 2);
+        stage
+    })
+    .await;
+}
+
+/// A platform whose identity check fails with `status` once `broken` is set, and whose calls always do.
+async fn refusing(status: u16, broken: Arc<AtomicBool>) -> RawPlatform {
+    RawPlatform::deciding(move |request, _| {
+        let confirmation = request.confirmation().filter(|_| !broken.load(Ordering::Relaxed));
+        confirmation.unwrap_or_else(|| Script::json(status, "{}"))
+    })
+    .await
+}
+
+fn verifications(stage: &Stage) -> usize {
+    stage.platform.seen().iter().filter(|request| request.contains("verify")).count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_401_that_the_identity_check_confirms_marks_the_account() {
+    let broken = Arc::new(AtomicBool::new(false));
+    let make = async || {
+        broken.store(false, Ordering::Relaxed);
+        refusing(401, Arc::clone(&broken)).await
+    };
+    on_stage_of("platform_alpha", "", make, async |stage| {
+        broken.store(true, Ordering::Relaxed);
+
+        let reply = stage.get("users/me/settings").await;
+        stage.becomes("reconnect_needed").await;
+        let next = stage.get("users/me/settings").await;
+
+        assert_eq!((reply.status, reply.receipt()), (401, (1, CREDITS - 1)));
+        assert_eq!(next.status, 401, "calls still go through");
+        broken.store(false, Ordering::Relaxed);
+        let mended = stage.import("platform_alpha", crate::support::stage::auth("platform_alpha"));
+        assert_eq!(mended.await.status, 200);
+        assert_eq!(stage.account_state().await, "active");
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_401_that_the_identity_check_denies_leaves_the_account_as_it_is() {
+    let make = async || refusing(401, Arc::new(AtomicBool::new(false))).await;
+    on_stage_of("platform_alpha", "", make, async |mut stage| {
+        let reply = stage.get("users/me/settings").await;
+        while verifications(&stage) < 2 {
+            tokio::task::yield_now().await;
+        }
+        // Stopping waits for what the answer to the check started.
+        stage.app = stage.app.restart().await;
+        stage.client = stage.app.with_key(&stage.customer.key);
+
+        assert_eq!(reply.status, 401);
+        assert_eq!(stage.account_state().await, "active");
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_403_never_marks_the_account() {
+    let broken = Arc::new(AtomicBool::new(false));
+    let make = async || {
+        broken.store(false, Ordering::Relaxed);
+        refusing(403, Arc::clone(&broken)).await
+    };
+    on_stage_of("platform_alpha", "", make, async |mut stage| {
+        broken.store(true, Ordering::Relaxed);
+
+        let reply = stage.get("users/me/settings").await;
+        stage.app = stage.app.restart().await;
+        stage.client = stage.app.with_key(&stage.customer.key);
+
+        assert_eq!(reply.status, 403);
+        assert_eq!(verifications(&stage), 1, "only the import asks who the account is");
+        assert_eq!(stage.account_state().await, "active");
+        stage
+    })
+    .await;
+}

@@ -1,0 +1,397 @@
+//! What each platform receives, and what a caller gets of its answers, to the byte.
+
+use std::io::Write as _;
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use serde_json::json;
+use sha2::Sha256;
+
+use crate::support::platform::{RawPlatform, Script, answer, json_answer};
+use crate::support::stage::{CANARY, CREDITS, Stage, on_stage, on_stage_of};
+
+/// Every byte there is, again and again, so that no text rule can let it pass by luck.
+fn binary(length: usize) -> Vec<u8> {
+    (0..=255).cycle().take(length).collect()
+}
+
+fn gzip(plain: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(plain).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Checks one call to a platform that answers `{}`.
+async fn on_wire(platform: &str, test: impl AsyncFn(Stage) -> Stage) {
+    on_stage(platform, "", |_, _| Script::json(200, "{}"), test).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn alpha_gets_the_session_the_user_and_the_connected_user_agent() {
+    on_wire("platform_alpha", async |stage| {
+        stage.get("users/me?x=1").await;
+
+        let seen = stage.platform.last_call();
+        assert_eq!((seen.method(), seen.target()), ("GET", "/users/me?x=1"));
+        assert_eq!(seen.header("authorization"), Some(&*format!("Session {CANARY}")));
+        assert_eq!(seen.header("x-user-id"), Some("31"));
+        assert_eq!(seen.header("user-agent"), Some("Connected/1.0"));
+        assert_eq!(seen.header("accept-encoding"), Some("identity"));
+        let all =
+            ["accept-encoding", "authorization", "host", "user-agent", "x-call-id", "x-user-id"];
+        assert_eq!(seen.header_names(), all);
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn beta_gets_its_prefix_and_a_signature_over_what_is_sent() {
+    let overrides = "[platforms.platform_beta.signing]\nkey = \"k3y\"\nclient_id = \"c1\"\nclient_version = \"9.9\"";
+    on_stage(
+        "platform_beta",
+        overrides,
+        |_, _| Script::json(200, "{}"),
+        async |stage| {
+            stage.post("subscriptions/tiers?a=%7E&b", &json!({"name": "x"})).await;
+            stage.get("account/me").await;
+
+            let calls = stage.platform.calls();
+            let [write, read] = &calls[..] else { panic!("{calls:?}") };
+            assert_eq!(write.target(), "/api/v1/subscriptions/tiers?a=%7E&b");
+            assert_eq!(read.target(), "/api/v1/account/me");
+            assert_ne!(write.header("x-client-nonce"), read.header("x-client-nonce"));
+            for seen in [write, read] {
+                assert_eq!(seen.header("authorization"), Some(CANARY));
+                assert_eq!(seen.header("x-client-id"), Some("c1"));
+                assert_eq!(seen.header("x-client-version"), Some("9.9"));
+                assert_eq!(seen.header("user-agent"), Some("creator-gateway"));
+                let timestamp = seen.header("x-client-timestamp").unwrap();
+                assert_eq!(timestamp, (stage.app.clock.now().unix_micros() / 1_000).to_string());
+                let nonce = seen.header("x-client-nonce").unwrap();
+                let signed = format!("{timestamp}\n{nonce}\n{}\n{}", seen.method(), seen.target());
+                let mut mac = Hmac::<Sha256>::new_from_slice(b"k3y").unwrap();
+                mac.update(signed.as_bytes());
+                let expected = hex::encode(mac.finalize().into_bytes());
+                assert_eq!(seen.header("x-client-signature"), Some(&*expected));
+            }
+            stage
+        },
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn gamma_gets_the_token_and_the_resource() {
+    on_wire("platform_gamma", async |stage| {
+        stage.get("activity").await;
+
+        let seen = stage.platform.last_call();
+        assert_eq!(seen.target(), "/activity");
+        assert_eq!(seen.header("authorization"), Some(&*format!("Bearer {CANARY}")));
+        assert_eq!(seen.header("x-resource"), Some("res-1"));
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn delta_gets_the_token_and_the_version_header() {
+    on_wire("platform_delta", async |stage| {
+        stage.get("notifications?page=1").await;
+
+        let seen = stage.platform.last_call();
+        assert_eq!(seen.target(), "/notifications?page=1");
+        assert_eq!(seen.header("authorization"), Some(&*format!("Bearer {CANARY}")));
+        assert_eq!(seen.header("x-api-version"), Some("2025-06-26"));
+        stage
+    })
+    .await;
+}
+
+/// Nothing decodes, normalises, reorders or tidies up a path or a query that may pass.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn path_and_query_arrive_byte_for_byte() {
+    let targets = [
+        "a%7Eb",
+        "a~b",
+        "a%2Bb+c",
+        "chats/7/messages/",
+        "x/%C3%A9t%c3%a9",
+        "a.b/..c/d..",
+        "!$&'()*+,=:@-",
+        "users/me?limit=1&limit=2&&a=b&=&x",
+        "users/me?q=%2e%2e%2f&r=a/../b&s=http://x/?y",
+        "users/me?a[]=1&b={x}|^`\\",
+    ];
+    on_wire("platform_alpha", async |stage| {
+        for target in targets {
+            let mut caller = stage.raw().await;
+            let head =
+                format!("GET {} HTTP/1.1\r\n{}\r\n", stage.path(target), stage.host_and_key());
+            caller.send(head).await;
+            let reply = caller.answer().await.unwrap();
+
+            assert_eq!(reply.status, 200, "{target}: {}", reply.head);
+            assert_eq!(stage.platform.last_call().target(), format!("/{target}"));
+        }
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bodies_arrive_byte_for_byte_with_a_length_up_to_one_mebibyte() {
+    const LARGEST: usize = 1_048_576;
+    let echo = |request: &crate::support::platform::Seen, _| {
+        Script::Answer(answer(200, "content-type: application/octet-stream\r\n", &request.body))
+    };
+    on_stage("platform_alpha", "", echo, async |stage| {
+        for length in [1, 255, 65_536, 65_537, LARGEST] {
+            let body = binary(length);
+            let client = stage.client.with("content-type", "application/x-thing; v=1");
+
+            let reply = client.send("PUT", &stage.path("x"), Some(body.clone())).await;
+
+            let seen = stage.platform.last_call();
+            assert_eq!(seen.header("content-length"), Some(&*length.to_string()));
+            assert_eq!(seen.header("transfer-encoding"), None);
+            assert_eq!(seen.header("content-type"), Some("application/x-thing; v=1"));
+            assert!(seen.body == body, "{length} bytes arrived changed");
+            assert!(reply.body == body, "{length} bytes came back changed");
+            assert_eq!(reply.header("content-type"), "application/octet-stream");
+        }
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_chunked_body_leaves_with_a_length() {
+    on_wire("platform_alpha", async |stage| {
+        let mut caller = stage.raw().await;
+        let head = format!(
+            "POST {} HTTP/1.1\r\n{}Transfer-Encoding: chunked\r\n\r\n",
+            stage.path("lists"),
+            stage.host_and_key()
+        );
+        caller.send(head).await;
+        caller
+            .send("3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nX-Api-Key: evil\r\nContent-Length: 5\r\n\r\n")
+            .await;
+        let reply = caller.answer().await.unwrap();
+
+        let seen = stage.platform.last_call();
+        assert_eq!((reply.status, &seen.body[..]), (200, &b"abcde"[..]));
+        assert_eq!(seen.header("content-length"), Some("5"));
+        assert!(!seen.head.contains("evil"), "a trailer became a header: {}", seen.head);
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_without_a_body_says_so() {
+    on_wire("platform_alpha", async |stage| {
+        for (method, length) in
+            [("POST", Some("0")), ("PUT", Some("0")), ("PATCH", Some("0")), ("DELETE", None)]
+        {
+            stage.client.send(method, &stage.path("x"), None).await;
+
+            let seen = stage.platform.last_call();
+            assert_eq!((seen.method(), seen.header("content-length")), (method, length));
+            assert_eq!(seen.header("transfer-encoding"), None);
+        }
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_above_one_mebibyte_is_refused_and_free() {
+    on_wire("platform_alpha", async |stage| {
+        let whole = stage.client.try_send("POST", &stage.path("x"), Some(vec![0; 1_048_577])).await;
+        // In chunks its size is known only when it is there.
+        let mut caller = stage.raw().await;
+        let head = format!(
+            "POST {} HTTP/1.1\r\n{}Transfer-Encoding: chunked\r\n\r\n",
+            stage.path("x"),
+            stage.host_and_key()
+        );
+        caller.send(head).await;
+        caller.send(format!("{:x}\r\n", 1_048_577)).await;
+        caller.send(vec![b'x'; 1_048_577]).await;
+        let chunked = caller.answer().await.unwrap();
+
+        // The client may have been cut off while it was still sending.
+        if let Ok(reply) = whole {
+            assert_eq!((reply.status, reply.code().as_str()), (413, "body_too_large"));
+        }
+        assert_eq!((chunked.status, chunked.code().as_str()), (413, "body_too_large"));
+        assert!(stage.platform.calls().is_empty());
+        assert_eq!(stage.balance().await, CREDITS);
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_get_with_a_body_is_refused_and_free() {
+    on_wire("platform_alpha", async |stage| {
+        let reply = stage.client.send("GET", &stage.path("users/me"), Some(b"{}".to_vec())).await;
+
+        assert_eq!((reply.status, reply.code().as_str()), (400, "unexpected_body"));
+        assert!(stage.platform.calls().is_empty());
+        assert_eq!(stage.balance().await, CREDITS);
+        stage
+    })
+    .await;
+}
+
+/// What platform_beta answers and what the caller then gets: bytes, and the value of `X-Envelope`.
+async fn unwraps(answers: &[(Vec<u8>, Vec<u8>, &str)]) {
+    let scripts: Vec<_> = answers.iter().map(|(sent, ..)| sent.clone()).collect();
+    let script = move |_: &_, number: usize| Script::Answer(scripts[number].clone());
+    on_stage("platform_beta", "", script, async |stage| {
+        for (sent, got, envelope) in answers {
+            let reply = stage.get("account/settings").await;
+
+            let shown = String::from_utf8_lossy(&sent[..sent.len().min(300)]).into_owned();
+            assert_eq!(reply.status, 200, "{shown}");
+            assert!(reply.body == got, "{shown}: {}", reply.body.len());
+            assert_eq!(reply.header("x-envelope"), *envelope, "{shown}");
+            assert_eq!(reply.receipt().0, 1, "{shown}");
+        }
+        stage
+    })
+    .await;
+}
+
+/// A row of `unwraps` for a JSON answer.
+fn row(sent: &str, got: &str, envelope: &'static str) -> (Vec<u8>, Vec<u8>, &'static str) {
+    (json_answer(200, sent), got.as_bytes().to_vec(), envelope)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_envelope_of_success_is_taken_off_and_its_inside_kept_exactly() {
+    unwraps(&[
+        row(r#"{"success":true,"response":{"a":1}}"#, r#"{"a":1}"#, ""),
+        row(r#"{"response": [ 1.0e3,  "\u00e9" ] ,"success":true}"#, r#"[ 1.0e3,  "\u00e9" ]"#, ""),
+        row(r#"{"success":true,"response":null,"more":[{}]}"#, "null", ""),
+        row(r#"{"success":true,"response":{"a":1,"a":2}}"#, r#"{"a":1,"a":2}"#, ""),
+    ])
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn anything_else_than_an_envelope_of_success_is_passed_whole() {
+    let deep = "[".repeat(10_000);
+    let kept = [
+        r#"{"success":false,"error":{"code":7}}"#,
+        r#"{"success":false,"response":{"a":1}}"#,
+        r#"{"success":"true","response":1}"#,
+        r#"{"response":1}"#,
+        r#"{"success":true}"#,
+        r#"{"success":true,"success":true,"response":1}"#,
+        r#"{"success":true,"response":1,"response":2}"#,
+        r#"{"success":true,"response":{"a":1}"#,
+        r#"{"success":true,"response":1} trailing"#,
+        "not json",
+        "[1,2]",
+        "",
+        &deep,
+    ];
+    unwraps(&kept.map(|sent| row(sent, sent, "kept"))).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_is_not_json_has_no_envelope() {
+    let body = r#"{"success":true,"response":1}"#;
+    let text = answer(200, "content-type: text/plain\r\n", body);
+
+    unwraps(&[(text, body.as_bytes().to_vec(), "")]).await;
+}
+
+/// Short and long (buffered for the envelope), compressed or not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_envelope_is_taken_off_long_and_compressed_answers_too() {
+    let inner = format!("\"{}\"", "y".repeat(300_000));
+    let wrapped = format!(r#"{{"success":true,"response":{inner}}}"#);
+    let coded = "content-type: application/json; charset=utf-8\r\ncontent-encoding: gzip\r\n";
+    let small = gzip(br#"{"success":true,"response":[1]}"#);
+    let refusal = gzip(br#"{"success":false}"#);
+
+    unwraps(&[
+        row(&wrapped, &inner, ""),
+        (answer(200, coded, gzip(wrapped.as_bytes())), inner.clone().into_bytes(), ""),
+        (answer(200, coded, small), b"[1]".to_vec(), ""),
+        (answer(200, coded, refusal.clone()), refusal, "kept"),
+    ])
+    .await;
+}
+
+/// What is larger than the buffer, or would be when decoded, passes whole and in order.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_too_large_for_the_buffer_passes_whole() {
+    let large = format!(r#"{{"success":true,"response":"{}"}}"#, "z".repeat(8_388_608));
+    let bomb = gzip(&vec![b' '; 9_000_000]);
+    let coded = "content-type: application/json\r\ncontent-encoding: gzip\r\n";
+    let chunked = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{large}\r\n0\r\n\r\n",
+        large.len()
+    );
+
+    unwraps(&[
+        row(&large, &large, "kept"),
+        (chunked.into_bytes(), large.clone().into_bytes(), "kept"),
+        (answer(200, coded, &bomb), bomb.clone(), "kept"),
+    ])
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_compressed_envelope_that_is_cut_is_502_and_free() {
+    let mut cut = gzip(br#"{"success":true,"response":[1,2,3,4,5,6,7,8,9]}"#);
+    cut.truncate(cut.len() - 12);
+    let coded = "content-type: application/json\r\ncontent-encoding: gzip\r\n";
+    let bytes = answer(200, coded, cut);
+    on_stage(
+        "platform_beta",
+        "",
+        move |_, _| Script::Answer(bytes.clone()),
+        async |stage| {
+            let reply = stage.get("account/settings").await;
+
+            assert_eq!((reply.status, reply.code().as_str()), (502, "bad_platform_answer"));
+            assert_eq!(reply.receipt(), (0, CREDITS));
+            assert_eq!(stage.ending().await, ("bad_response".to_owned(), 0));
+            stage
+        },
+    )
+    .await;
+}
+
+/// Where nothing must be unwrapped nothing is decoded.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_compressed_answer_passes_as_it_is() {
+    let coded = gzip(br#"{"success":true,"response":1}"#);
+    let headers = "content-type: application/json\r\ncontent-encoding: gzip\r\n";
+    let make = async || {
+        RawPlatform::playing({
+            let bytes = answer(200, headers, &coded);
+            move |_, _| Script::Answer(bytes.clone())
+        })
+        .await
+    };
+    on_stage_of("platform_alpha", "", make, async |stage| {
+        let reply = stage.get("users/me").await;
+
+        assert_eq!(reply.body, Bytes::from(coded.clone()));
+        assert_eq!(reply.header("content-encoding"), "gzip");
+        assert_eq!(reply.header("x-envelope"), "");
+        stage
+    })
+    .await;
+}

@@ -1,0 +1,148 @@
+//! A stage: the service with one connected account on a platform that plays by a script.
+
+use serde_json::{Value, json};
+
+use super::app::{Customer, TestApp};
+use super::client::{Client, Reply};
+use super::platform::{RawPlatform, Script, Seen};
+use super::raw::RawConnection;
+
+/// The secret of every account that is connected on a stage. It must never be seen by a caller.
+pub(crate) const CANARY: &str = "canary-7f3a91c2";
+
+/// What the customer has at the beginning.
+pub(crate) const CREDITS: i64 = 100;
+
+/// The service, a scripted platform, and a customer with one account on it.
+pub(crate) struct Stage {
+    pub(crate) app: TestApp,
+    pub(crate) platform: RawPlatform,
+    pub(crate) customer: Customer,
+    pub(crate) client: Client,
+    pub(crate) account: String,
+}
+
+/// Plays a test on SQLite and, where there is a server for it, on PostgreSQL.
+pub(crate) async fn on_stage<S, F>(platform: &str, overrides: &str, script: S, test: F)
+where
+    S: Fn(&Seen, usize) -> Script + Clone + Send + Sync + 'static,
+    F: AsyncFn(Stage) -> Stage,
+{
+    on_stage_of(platform, overrides, async || RawPlatform::playing(script.clone()).await, test)
+        .await;
+}
+
+/// The same on a platform that a test makes itself.
+pub(crate) async fn on_stage_of<M, F>(platform: &str, overrides: &str, make: M, test: F)
+where
+    M: AsyncFn() -> RawPlatform,
+    F: AsyncFn(Stage) -> Stage,
+{
+    for database in store::testing::stores().await {
+        let stage = Stage::set(database, platform, make().await, overrides).await;
+        test(stage).await.app.end().await;
+    }
+}
+
+/// The fields that an account of a platform is connected with.
+pub(crate) fn auth(platform: &str) -> Value {
+    match platform {
+        "platform_alpha" => {
+            json!({"user_id": "31", "session_token": CANARY, "user_agent": "Connected/1.0"})
+        }
+        "platform_beta" => json!({"token": CANARY, "device_id": "d-1"}),
+        "platform_gamma" => json!({"token": CANARY, "resource": "res-1", "account_id": "66f0a1"}),
+        _ => json!({"access_token": CANARY}),
+    }
+}
+
+impl Stage {
+    /// The service on this database, with `raw` in the place of `platform`.
+    pub(crate) async fn set(
+        database: store::testing::TestStore,
+        platform: &str,
+        raw: RawPlatform,
+        overrides: &str,
+    ) -> Self {
+        let overrides = merged(&raw.as_platform(platform), overrides);
+        let app = TestApp::start(database, &overrides).await;
+        let customer = app.customer(CREDITS).await;
+        let client = app.with_key(&customer.key);
+        let stage = Self { app, platform: raw, customer, client, account: "ada".to_owned() };
+        let reply = stage.import(platform, auth(platform)).await;
+        assert_eq!(reply.status, 201, "{}", reply.text());
+        stage
+    }
+
+    /// Connects the account, or connects it anew.
+    pub(crate) async fn import(&self, platform: &str, auth: Value) -> Reply {
+        let import = json!({"creator_id": self.account, "platform": platform, "auth": auth});
+        self.client.post("/v1/connect/import", &import).await
+    }
+
+    /// The path of a native call.
+    pub(crate) fn path(&self, native: &str) -> String {
+        format!("/v1/{}/native/{native}", self.account)
+    }
+
+    pub(crate) async fn get(&self, native: &str) -> Reply {
+        self.client.get(&self.path(native)).await
+    }
+
+    pub(crate) async fn post(&self, native: &str, json: &Value) -> Reply {
+        self.client.post(&self.path(native), json).await
+    }
+
+    /// A connection for exact bytes.
+    pub(crate) async fn raw(&self) -> RawConnection {
+        RawConnection::open(self.app.running().address()).await
+    }
+
+    /// The head lines that every request needs: host and key.
+    pub(crate) fn host_and_key(&self) -> String {
+        format!("Host: gateway\r\nX-API-Key: {}\r\n", self.customer.key)
+    }
+
+    /// Waits until nothing is held, and gives the call log, newest first.
+    pub(crate) async fn log(&self) -> Vec<Value> {
+        self.app.settled(&self.client).await;
+        let log = self.client.get("/v1/billing/usage/recent").await.json();
+        log["calls"].as_array().unwrap().clone()
+    }
+
+    /// How the newest call ended: (outcome, credits).
+    pub(crate) async fn ending(&self) -> (String, i64) {
+        let log = self.log().await;
+        let call = log.first().expect("no call is logged");
+        (call["outcome"].as_str().unwrap().to_owned(), call["credits"].as_i64().unwrap())
+    }
+
+    /// What the customer has left, once nothing is held.
+    pub(crate) async fn balance(&self) -> i64 {
+        self.app.settled(&self.client).await;
+        self.client.get("/v1/billing").await.json()["balance"].as_i64().unwrap()
+    }
+
+    /// Waits until the account has this state.
+    pub(crate) async fn becomes(&self, state: &str) {
+        for _ in 0..10_000 {
+            if self.account_state().await == state {
+                return;
+            }
+        }
+        panic!("the account does not become {state}");
+    }
+
+    /// The state of the account, as its owner sees it.
+    pub(crate) async fn account_state(&self) -> String {
+        let reply = self.client.get(&format!("/v1/accounts/{}", self.account)).await;
+        reply.json()["state"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+/// One TOML text of two that may name the same tables.
+fn merged(one: &str, other: &str) -> String {
+    let mut table: toml::Table = one.parse().unwrap();
+    super::app::merge(&mut table, other.parse().unwrap());
+    table.to_string()
+}
