@@ -1,6 +1,7 @@
 //! How it is started: one binary with a command for each way to use it.
 //!
 //! Commands talk to the terminal; everything else is in the other crates.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "commands talk to the terminal")]
 
 mod commands;
 mod logs;
