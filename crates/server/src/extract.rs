@@ -92,7 +92,7 @@ where
 fn field_problem(place: &str, path: &str, message: &str) -> ApiError {
     let message = message.split(" at line ").next().unwrap_or(message);
     let mut loc = vec![place.to_owned()];
-    loc.extend(path.split('.').filter(|step| !step.is_empty()).map(str::to_owned));
+    loc.extend(path.split('.').filter(|step| !matches!(*step, "" | "?")).map(str::to_owned));
     let named = |start: &str| {
         message.strip_prefix(start).and_then(|rest| rest.split('`').next()).map(str::to_owned)
     };
