@@ -100,16 +100,16 @@ pub(super) async fn run<S: Answers>(
     place: Place,
 ) {
     let activity = Arc::new(Activity::new(http.allowances));
-    let stream = Watched::new(stream, Arc::clone(&activity));
+    let watched = Watched::new(stream, Arc::clone(&activity));
     let ending = match &http.tls {
-        None => speak(&http, stream, Peer { ip, tls: false }, &activity).await,
+        None => speak(&http, watched, Peer { ip, tls: false }, &activity).await,
         Some(tls) => {
             let shaken = tokio::select! {
-                shaken = tokio::time::timeout(http.allowances.head, tls.accept(stream)) => shaken,
+                shaken = tokio::time::timeout(http.allowances.head, tls.accept(watched)) => shaken,
                 () = http.stop.given() => return,
             };
             match shaken {
-                Ok(Ok(stream)) => speak(&http, stream, Peer { ip, tls: true }, &activity).await,
+                Ok(Ok(secured)) => speak(&http, secured, Peer { ip, tls: true }, &activity).await,
                 Ok(Err(error)) => {
                     tracing::debug!(%error, "a TLS handshake failed");
                     Ending::Closed

@@ -68,15 +68,13 @@ impl ConnectionLimits {
 
     /// A place for a new connection from `ip`, or none if the limits are reached.
     pub(super) fn enter(self: &Arc<Self>, ip: IpAddr) -> Option<Place> {
-        let of_ip = match self.is_exempt(ip) {
-            true => None,
-            false => match self.by_ip.enter(network_of(ip), self.per_ip_max) {
-                Some(counted) => Some(counted),
-                None => {
-                    self.counts.refused_by_ip.fetch_add(1, Ordering::Relaxed);
-                    return None;
-                }
-            },
+        let of_ip = if self.is_exempt(ip) {
+            None
+        } else if let Some(counted) = self.by_ip.enter(network_of(ip), self.per_ip_max) {
+            Some(counted)
+        } else {
+            self.counts.refused_by_ip.fetch_add(1, Ordering::Relaxed);
+            return None;
         };
         let open_before = self.open.fetch_add(1, Ordering::Relaxed);
         // From here on dropping the place takes the connection out again.

@@ -109,6 +109,7 @@ impl Listener {
     }
 
     /// The address with the port that was found.
+    #[cfg(test)]
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
     }

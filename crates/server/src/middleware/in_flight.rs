@@ -8,6 +8,7 @@ use super::keyed_count::{Counted, KeyedCount};
 
 /// The limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_field_names, reason = "bounds come last in names")]
 pub(crate) struct InFlightLimits {
     /// Calls in this process.
     pub(crate) process_max: usize,

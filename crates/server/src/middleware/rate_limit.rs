@@ -64,6 +64,7 @@ pub(crate) struct RateLimiter<K> {
 }
 
 #[derive(Debug)]
+#[expect(clippy::struct_field_names, reason = "each of them is a moment")]
 struct Shard<K> {
     /// When each key has its whole quota back, in microseconds.
     paid_off_at: HashMap<K, i64>,
@@ -88,6 +89,7 @@ pub(crate) struct Decision {
 
 impl Decision {
     /// Whether it may be done; if not, nothing was taken.
+    #[cfg(test)]
     pub(crate) const fn is_allowed(&self) -> bool {
         self.retry_after_ms.is_none()
     }
@@ -217,7 +219,7 @@ mod tests {
 
         let decisions: Vec<_> = (0..7).map(|_| limiter.check(1, 1, at_ms(0))).collect();
 
-        let allowed: Vec<_> = decisions.iter().map(|decision| decision.is_allowed()).collect();
+        let allowed: Vec<_> = decisions.iter().map(Decision::is_allowed).collect();
         assert_eq!(allowed, [true, true, true, true, true, false, false]);
         let remaining: Vec<_> = decisions.iter().map(|decision| decision.remaining).collect();
         assert_eq!(remaining, [4, 3, 2, 1, 0, 0, 0]);
