@@ -140,7 +140,10 @@ async fn a_connection_that_sends_nothing_is_closed() {
     let mut stream = connect(&running).await;
 
     assert_eq!(read_to_close(&mut stream).await, "");
-    assert_eq!(running.limits().counts().closed_idle, 1);
+    // The connection is counted after it is closed.
+    while running.limits().counts().closed_idle == 0 {
+        tokio::task::yield_now().await;
+    }
     running.stop().await;
 }
 
