@@ -110,10 +110,10 @@ impl Stage {
         log["calls"].as_array().unwrap().clone()
     }
 
-    /// How the newest call ended: (outcome, credits).
+    /// How the only call ended: (outcome, credits).
     pub(crate) async fn ending(&self) -> (String, i64) {
         let log = self.log().await;
-        let call = log.first().expect("no call is logged");
+        let [call] = &log[..] else { panic!("not one call but {log:?}") };
         (call["outcome"].as_str().unwrap().to_owned(), call["credits"].as_i64().unwrap())
     }
 

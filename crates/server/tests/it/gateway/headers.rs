@@ -1,0 +1,406 @@
+//! Headers: what a caller may say to a platform, what a platform may say to a caller, and nothing else.
+
+use crate::support::platform::{Script, answer};
+use crate::support::raw::RawAnswer;
+use crate::support::stage::{CANARY, CREDITS, Stage, on_stage};
+
+/// Sends a GET of `users/me` with these further lines.
+async fn get(stage: &Stage, lines: &str) -> RawAnswer {
+    let head = format!("{}{lines}", stage.host_and_key());
+    get_with(stage, &head).await
+}
+
+/// Sends a GET of `users/me` with these lines and no others.
+async fn get_with(stage: &Stage, lines: &str) -> RawAnswer {
+    let mut caller = stage.raw().await;
+    caller.send(format!("GET {} HTTP/1.1\r\n{lines}\r\n", stage.path("users/me"))).await;
+    caller.answer().await.unwrap()
+}
+
+/// Checks calls to a platform that answers `{}`.
+async fn on_alpha(test: impl AsyncFn(Stage) -> Stage) {
+    on_stage("platform_alpha", "", |_, _| Script::json(200, "{}"), test).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_caller_may_say_reaches_the_platform_as_it_was_said() {
+    on_alpha(async |stage| {
+        let said = [
+            ("Accept", "application/json;q=0.9, */*"),
+            ("Accept-Language", "de"),
+            ("If-None-Match", "W/\"1\""),
+            ("If-Modified-Since", "Sat, 21 Nov 2026 12:00:00 GMT"),
+            ("Range", "bytes=0-9"),
+        ];
+        let lines: String =
+            said.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+
+        get(&stage, &lines).await;
+
+        let seen = stage.platform.last_call();
+        for (name, value) in said {
+            assert_eq!(seen.header(name), Some(value), "{name}");
+        }
+        stage
+    })
+    .await;
+}
+
+/// Everything else a caller sends stays here, above all what could pass for a credential.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_else_of_a_caller_reaches_the_platform() {
+    let lines = [
+        "Cookie: sess=caller",
+        "User-Id: caller",
+        "X-User-Id: caller",
+        "Sess: caller",
+        "X-Bc: caller",
+        "X-Client-Signature: caller",
+        "X-Client-Nonce: caller",
+        "X-Call-Id: caller",
+        "Sign: caller",
+        "Time: caller",
+        "App-Token: caller",
+        "User-Agent: caller",
+        "Origin: http://caller",
+        "Referer: http://caller/",
+        "Via: 1.1 caller",
+        "Forwarded: for=caller",
+        "X-Forwarded-For: caller",
+        "X-Forwarded-Host: caller",
+        "X-Forwarded-Proto: caller",
+        "X-Forwarded-Prefix: caller",
+        "X-Real-IP: caller",
+        "True-Client-IP: caller",
+        "CF-Connecting-IP: caller",
+        "X-Request-Id: caller",
+        "X-Original-URL: /caller",
+        "X-Rewrite-URL: /caller",
+        "Accept-Encoding: gzip, br, zstd, caller",
+        "Priority: caller",
+        "Sec-Fetch-Site: caller",
+        "Proxy-Authorization: caller",
+        "Proxy-Connection: caller",
+        "Keep-Alive: caller",
+        "TE: trailers",
+        "Idempotency-Key: caller",
+        "Api-Key: caller",
+    ];
+    on_alpha(async |stage| {
+        get(&stage, &format!("{}\r\n", lines.join("\r\n"))).await;
+
+        let seen = stage.platform.last_call();
+        assert!(!seen.head.contains("caller"), "{}", seen.head);
+        let all =
+            ["accept-encoding", "authorization", "host", "user-agent", "x-call-id", "x-user-id"];
+        assert_eq!(seen.header_names(), all);
+        assert_eq!(seen.header("host"), Some(&*stage.platform.address.to_string()));
+        assert!(!seen.head.contains(&stage.customer.key), "the caller's key left: {}", seen.head);
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_callers_bearer_key_is_replaced_by_the_accounts_credential() {
+    on_alpha(async |stage| {
+        let lines = format!("Host: g\r\nAuthorization: Bearer {}\r\n", stage.customer.key);
+
+        let answer = get_with(&stage, &lines).await;
+
+        let seen = stage.platform.last_call();
+        assert_eq!(answer.status, 200);
+        assert_eq!(seen.header("authorization"), Some(&*format!("Session {CANARY}")));
+        stage
+    })
+    .await;
+}
+
+/// `Connection` can take away what the caller says, and nothing that we say.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connection_names_headers_of_the_caller_only() {
+    on_alpha(async |stage| {
+        let answer = get(
+            &stage,
+            "Accept: a/b\r\nRange: bytes=0-1\r\nConnection: X-API-Key, Authorization, Host, X-User-Id, Range\r\n",
+        )
+        .await;
+
+        let seen = stage.platform.last_call();
+        assert_eq!(answer.status, 200);
+        assert_eq!(seen.header("accept"), Some("a/b"));
+        assert_eq!(seen.header("range"), None);
+        assert_eq!(seen.header("authorization"), Some(&*format!("Session {CANARY}")));
+        assert_eq!(seen.header("x-user-id"), Some("31"));
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_is_given_in_two_ways_is_refused() {
+    on_alpha(async |stage| {
+        let other = stage.app.customer(10).await.key;
+        let key = &stage.customer.key;
+        let rows = [
+            (format!("X_Api_Key: {key}\r\n"), 400, "invalid_header_name"),
+            (format!("X-Api-Key: {key}\r\nAccept_Language: de\r\n"), 400, "invalid_header_name"),
+            (format!("X-Api-Key: {key}\r\nX-API-KEY: {key}\r\n"), 400, "repeated_header"),
+            (
+                format!("Authorization: Bearer {key}\r\nAuthorization: Bearer {key}\r\n"),
+                400,
+                "repeated_header",
+            ),
+            (
+                format!("X-Api-Key: {key}\r\nAuthorization: Bearer {other}\r\n"),
+                401,
+                "ambiguous_key",
+            ),
+            (format!("X-Api-Key: {key}\r\nAuthorization: Basic {key}\r\n"), 401, "invalid_key"),
+            (String::new(), 401, "missing_key"),
+            (format!("Cookie: x-api-key={key}\r\n"), 401, "missing_key"),
+            (format!("X-Api-Key: {key}x\r\n"), 401, "invalid_key"),
+            (format!("X-Api-Key: {}\r\n", key.to_uppercase()), 401, "invalid_key"),
+        ];
+        for (lines, status, code) in &rows {
+            let answer = get_with(&stage, &format!("Host: g\r\n{lines}")).await;
+
+            assert_eq!((answer.status, answer.code().as_str()), (*status, *code), "{lines}");
+            let challenges = answer.head.contains("www-authenticate: bearer");
+            assert_eq!(challenges, *status == 401, "{}", answer.head);
+        }
+        assert!(stage.platform.calls().is_empty());
+        assert_eq!(stage.balance().await, CREDITS);
+
+        let same = format!("Host: g\r\nX-Api-Key: {key}\r\nAuthorization: bearer {key}\r\n");
+        assert_eq!(get_with(&stage, &same).await.status, 200);
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_in_the_query_is_no_key() {
+    on_alpha(async |stage| {
+        let mut caller = stage.raw().await;
+        let path = stage.path(&format!("users/me?api_key={}", stage.customer.key));
+        caller.send(format!("GET {path} HTTP/1.1\r\nHost: g\r\n\r\n")).await;
+
+        assert_eq!(caller.answer().await.unwrap().code(), "missing_key");
+        assert!(stage.platform.calls().is_empty());
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_compressed_request_body_is_refused() {
+    on_alpha(async |stage| {
+        for coding in ["gzip", "br", "deflate", "identity, gzip"] {
+            let client = stage.client.with("content-encoding", coding);
+            let reply = client.send("POST", &stage.path("lists"), Some(vec![0x1f, 0x8b])).await;
+
+            assert_eq!(
+                (reply.status, reply.code().as_str()),
+                (415, "content_encoding_not_supported")
+            );
+        }
+        assert!(stage.platform.calls().is_empty());
+        let plain = stage.client.with("content-encoding", "identity");
+        let reply = plain.send("POST", &stage.path("lists"), Some(b"{}".to_vec())).await;
+        assert_eq!(reply.status, 200);
+        assert_eq!(stage.platform.last_call().header("content-encoding"), None);
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_a_platforms_headers_only_the_allowed_ones_reach_the_caller() {
+    let passed = [
+        ("content-type", "application/json; charset=utf-8"),
+        ("content-disposition", "attachment; filename=\"a.csv\""),
+        ("content-language", "de"),
+        ("etag", "\"1\""),
+        ("last-modified", "Sat, 21 Nov 2026 12:00:00 GMT"),
+        ("retry-after", "7"),
+        ("content-range", "bytes 0-1/2"),
+        ("accept-ranges", "bytes"),
+    ];
+    let dropped = [
+        "set-cookie: a=evil",
+        "set-cookie: b=evil",
+        "location: http://evil/",
+        "refresh: 0;url=http://evil/",
+        "access-control-allow-origin: evil",
+        "alt-svc: evil",
+        "clear-site-data: \"evil\"",
+        "server: evil",
+        "x-powered-by: evil",
+        "link: <evil>",
+        "www-authenticate: Basic realm=evil",
+        "x-request-id: evil",
+        "x-credits-cost: 0evil",
+        "x-route: evil",
+        "x-error-source: evil",
+        "idempotent-replayed: evil",
+        "x-envelope: evil",
+        "ratelimit: evil",
+        "cache-control: public, max-age=999, evil",
+        "vary: evil",
+        "content-security-policy: evil",
+        "x-content-type-options: evil",
+        "connection: evil",
+        "keep-alive: evil",
+        "trailer: evil",
+        "upgrade: evil",
+    ];
+    let mut lines: String =
+        passed.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    lines.extend(dropped.map(|line| format!("{line}\r\n")));
+    lines.push_str("x-ratelimit-remaining: 5\r\nX-RateLimit-Reset: 60\r\n");
+    let script = move |_: &_, _| Script::Answer(answer(200, &lines, "{}"));
+    on_stage("platform_alpha", "", script, async |stage| {
+        let reply = stage.get("users/me").await;
+
+        assert_eq!(reply.status, 200);
+        for (name, value) in passed {
+            assert_eq!(reply.header(name), value);
+        }
+        assert_eq!(reply.header("x-platform-ratelimit-remaining"), "5");
+        assert_eq!(reply.header("x-platform-ratelimit-reset"), "60");
+        assert!(!reply.headers.contains_key("x-ratelimit-remaining"));
+        assert!(!format!("{:?}", reply.headers).contains("evil"), "{:?}", reply.headers);
+        assert_eq!(reply.receipt(), (1, CREDITS - 1));
+        stage
+    })
+    .await;
+}
+
+/// No browser and no cache may keep an answer or run anything in it: ours, and a platform's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_answer_carries_the_security_headers() {
+    let script = |_: &_, number| match number {
+        0 => Script::Answer(answer(200, "content-type: text/html\r\n", "<script>1</script>")),
+        1 => Script::Answer(answer(200, "", vec![b'x'; 200_000])),
+        _ => Script::close(),
+    };
+    on_stage("platform_alpha", "", script, async |stage| {
+        let replies = [
+            stage.get("users/me").await,
+            stage.get("page.css").await,
+            stage.get("users/me").await,
+            stage.get("../x").await,
+            stage.app.anonymous().get(&stage.path("users/me")).await,
+            stage.app.anonymous().get("/nothing").await,
+        ];
+
+        for reply in &replies {
+            assert_eq!(reply.header("cache-control"), "private, no-store");
+            assert_eq!(reply.header("content-security-policy"), "default-src 'none'; sandbox");
+            assert_eq!(reply.header("x-content-type-options"), "nosniff");
+            assert_eq!(reply.header("referrer-policy"), "no-referrer");
+            assert_eq!(reply.header("vary"), "Authorization, X-API-Key, Cookie");
+            assert_eq!(reply.header("strict-transport-security"), "", "the address is not https");
+            assert!(reply.header("x-request-id").starts_with("req_"), "{:?}", reply.headers);
+        }
+        let statuses: Vec<_> = replies.iter().map(|reply| reply.status).collect();
+        assert_eq!(statuses[..3], [200, 200, 502]);
+        assert_eq!(statuses[4..], [401, 404]);
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_harmless_request_id_is_kept_and_any_other_replaced() {
+    on_alpha(async |stage| {
+        let kept = get(&stage, "X-Request-Id: Order-17_b\r\n").await;
+        assert!(kept.head.contains("x-request-id: order-17_b\r\n"), "{}", kept.head);
+        assert_eq!(stage.log().await[0]["request_id"], "Order-17_b");
+
+        let long = format!("X-Request-Id: {}\r\n", "a".repeat(65));
+        for lines in [
+            "X-Request-Id: a b\r\n",
+            "X-Request-Id: <x>\r\n",
+            "X-Request-Id: a\r\nX-Request-Id: a\r\n",
+            "X-Request-Id:\r\n",
+            &long,
+        ] {
+            let answer = get(&stage, lines).await;
+            assert!(answer.head.contains("x-request-id: req_"), "{lines}: {}", answer.head);
+        }
+        let refused = get_with(&stage, "Host: g\r\nX-Request-Id: Order-18\r\n").await;
+        let problem: serde_json::Value = serde_json::from_slice(&refused.body).unwrap();
+        assert_eq!(problem["request_id"], "Order-18");
+        stage
+    })
+    .await;
+}
+
+/// A receipt tells apart who failed, and how long each took.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_says_who_failed_and_carries_its_receipt() {
+    let script = |_: &_, number| match number {
+        0 => Script::json(404, "{}"),
+        _ => Script::close(),
+    };
+    on_stage("platform_alpha", "", script, async |stage| {
+        let theirs = stage.get("users/me").await;
+        let broken = stage.get("users/me").await;
+        let ours = stage.get("a/../b").await;
+
+        assert_eq!(theirs.header("x-error-source"), "platform");
+        assert_eq!(broken.header("x-error-source"), "gateway");
+        assert_eq!(ours.header("x-error-source"), "gateway");
+        assert!(theirs.header("server-timing").starts_with("upstream;dur="));
+        assert!(theirs.header("server-timing").contains(", gateway;dur="));
+        for reply in [&theirs, &broken] {
+            assert_eq!(reply.header("x-route"), "GET users/me");
+            assert!(!reply.header("ratelimit").is_empty(), "{:?}", reply.headers);
+            assert!(!reply.header("ratelimit-policy").is_empty(), "{:?}", reply.headers);
+        }
+        assert_eq!(ours.header("x-credits-cost"), "", "nothing was metered");
+        stage
+    })
+    .await;
+}
+
+/// The secret of an account is in no answer, whatever is asked and whatever fails.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_accounts_secret_is_in_no_answer() {
+    let script = |_: &_, number| match number % 3 {
+        0 => Script::json(401, r#"{"error":"no"}"#),
+        1 => Script::close(),
+        _ => Script::json(200, "{}"),
+    };
+    on_stage("platform_alpha", "", script, async |stage| {
+        let mut auth = crate::support::stage::auth("platform_alpha");
+        auth["nonsense"] = CANARY.into();
+        let mut replies = vec![stage.import("platform_alpha", auth).await];
+        for native in ["users/me", "lists", "x/y", "a/../b", "chats/1/messages?limit=x"] {
+            replies.push(stage.get(native).await);
+            replies.push(stage.post(native, &serde_json::json!({})).await);
+        }
+        for path in [
+            "/v1/accounts",
+            "/v1/accounts/ada",
+            "/v1/whoami",
+            "/v1/billing",
+            "/v1/billing/usage/recent",
+            "/v1/billing/usage/daily",
+            "/v1/platforms",
+            "/openapi.json",
+        ] {
+            replies.push(stage.client.get(path).await);
+        }
+
+        for reply in &replies {
+            assert!(!format!("{:?}", reply.headers).contains(CANARY), "{:?}", reply.headers);
+            assert!(!reply.text().contains(CANARY), "{}", reply.text());
+        }
+        assert!(stage.platform.seen().iter().any(|seen| seen.contains(CANARY)), "it is in use");
+        stage
+    })
+    .await;
+}

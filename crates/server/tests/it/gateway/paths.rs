@@ -1,0 +1,332 @@
+//! Native paths and queries: what is never forwarded, and that refusing it costs nothing.
+
+use crate::support::platform::{RawPlatform, Script, json_answer};
+use crate::support::raw::RawAnswer;
+use crate::support::stage::{CREDITS, Stage, on_stage};
+
+/// Sends a GET with exactly this request target.
+async fn get(stage: &Stage, target: &str) -> RawAnswer {
+    let mut caller = stage.raw().await;
+    caller.send(format!("GET {target} HTTP/1.1\r\n{}\r\n", stage.host_and_key())).await;
+    caller.answer().await.unwrap_or_else(|| panic!("no answer to {target:?}"))
+}
+
+/// Checks targets below the account's native path on a platform that would answer each.
+async fn each(platform: &str, natives: &[&str], check: impl Fn(&str, &RawAnswer)) {
+    on_stage(
+        platform,
+        "",
+        |_, _| Script::json(200, "{}"),
+        async |stage| {
+            for native in natives {
+                check(native, &get(&stage, &stage.path(native)).await);
+            }
+            assert!(stage.platform.calls().is_empty(), "{:?}", stage.platform.calls());
+            assert!(stage.log().await.is_empty(), "a refused path was held");
+            assert_eq!(stage.balance().await, CREDITS);
+            stage
+        },
+    )
+    .await;
+}
+
+/// These are refused, reach nobody and cost nothing.
+async fn are_refused(natives: &[&str]) {
+    each("platform_beta", natives, |native, answer| {
+        assert_eq!((answer.status, answer.code().as_str()), (400, "invalid_path"), "{native}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_path_that_climbs_is_refused() {
+    are_refused(&[
+        "../../x",
+        "..",
+        ".",
+        "x/..",
+        "x/../y",
+        "x/./y",
+        "%2e%2e/x",
+        "%2E%2E%2fx",
+        ".%2e/x",
+        "..%2fx",
+        "..%5cx",
+        "x%2Fy",
+        "x%5Cy",
+    ])
+    .await;
+}
+
+/// Some of it the HTTP library refuses itself; either way nothing is sent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backslash_or_a_character_that_no_target_has_never_passes() {
+    let natives = ["..\\x", "a\\b", "\\\\evil.example\\x", "a`b", "a<b>", "x?a=<b>", "x?a=\"b\""];
+    each("platform_beta", &natives, |native, answer| {
+        assert_eq!(answer.status, 400, "{native}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_path_that_names_another_host_is_refused_or_stays_with_the_platform() {
+    are_refused(&["/evil.example/x", "https://evil.example/x", "http:/%2fevil/x", "x//y"]).await;
+
+    let sink = RawPlatform::answering(&json_answer(200, "{}")).await;
+    let segments = [
+        format!("@{}/x", sink.address),
+        format!("http:{}/x", sink.address),
+        format!("user:word@{}", sink.address),
+    ];
+    on_stage(
+        "platform_beta",
+        "",
+        |_, _| Script::json(200, "{}"),
+        async |stage| {
+            for segment in &segments {
+                let answer = get(&stage, &stage.path(segment)).await;
+
+                let seen = stage.platform.last_call();
+                assert_eq!((answer.status, seen.target()), (200, &*format!("/api/v1/{segment}")));
+                assert_eq!(seen.header("host"), Some(&*stage.platform.address.to_string()));
+            }
+            stage
+        },
+    )
+    .await;
+    assert!(sink.seen().is_empty(), "another host was reached");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_path_with_parameters_a_double_encoding_or_control_bytes_is_refused() {
+    are_refused(&[
+        "a/..;/admin",
+        "a;b=c/d",
+        "a%252e%252e/b",
+        "a%25",
+        "a%00b",
+        "a%0d%0aX:y",
+        "a%1f",
+        "a%7f",
+        "a%",
+        "a%4",
+        "a%zz",
+        "a|b",
+        "a^b",
+        "a[b]",
+        "a{b}",
+    ])
+    .await;
+}
+
+/// Overlong UTF-8 and full-width characters are data: they pass as they are, below the prefix, or not at all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn overlong_and_full_width_dots_climb_nowhere() {
+    on_stage(
+        "platform_beta",
+        "",
+        |_, _| Script::json(200, "{}"),
+        async |stage| {
+            for native in ["%c0%ae%c0%ae/x", "%ef%bc%8e%ef%bc%8e/x", "%e3%80%82/x"] {
+                get(&stage, &stage.path(native)).await;
+
+                let targets: Vec<_> =
+                    stage.platform.calls().iter().map(|call| call.target().to_owned()).collect();
+                let last = targets.last().cloned().unwrap_or_default();
+                assert_eq!(last, format!("/api/v1/{native}"));
+            }
+            let raw = get(&stage, &stage.path("\u{ff0e}\u{ff0e}/x")).await;
+            assert_eq!((raw.status, stage.platform.calls().len()), (400, 3));
+            stage
+        },
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_path_or_query_that_is_too_long_is_refused() {
+    let segment = format!("x/{}", "a".repeat(2_047));
+    let segments = vec!["a"; 33].join("/");
+
+    are_refused(&[&segment, &segments]).await;
+    let most = [format!("x/{}", "a".repeat(2_046)), vec!["a"; 32].join("/")];
+    on_stage(
+        "platform_alpha",
+        "",
+        |_, _| Script::json(200, "{}"),
+        async |stage| {
+            for native in &most {
+                assert_eq!(get(&stage, &stage.path(native)).await.status, 200);
+            }
+            let long = get(&stage, &stage.path(&format!("x?{}", "a".repeat(9_000)))).await;
+
+            assert_eq!((long.status, stage.platform.calls().len()), (414, 2));
+            stage
+        },
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_query_that_could_end_a_line_is_refused() {
+    are_refused(&["x?a=%0d%0ab", "x?a=%00", "x?%0A", "x?a=%", "x?a=%g1"]).await;
+}
+
+/// The same answer for an account of somebody else, for none, and for what cannot be one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn foreign_unknown_and_impossible_accounts_are_the_same_404() {
+    on_stage("platform_alpha", "", |_, _| Script::json(200, "{}"), async |stage| {
+        let other = stage.app.customer(10).await;
+        let (own_key, foreign_key) = (&stage.customer.key, &other.key);
+        let long = "a".repeat(5_000);
+        let mut answers = Vec::new();
+        for (key, account) in [
+            (foreign_key, "ada"),
+            (own_key, "nobody"),
+            (own_key, ".."),
+            (own_key, "%2e%2e"),
+            (own_key, "a%20b"),
+            (own_key, &long),
+        ] {
+            let mut caller = stage.raw().await;
+            let head = format!(
+                "GET /v1/{account}/native/users/me HTTP/1.1\r\nHost: g\r\nX-API-Key: {key}\r\nX-Request-Id: same\r\n\r\n"
+            );
+            caller.send(head).await;
+            answers.push(caller.answer().await.unwrap());
+        }
+
+        for answer in &answers {
+            assert_eq!((answer.status, answer.code().as_str()), (404, "account_not_found"));
+            assert_eq!(answer.body, answers[0].body);
+        }
+        assert!(stage.platform.calls().is_empty());
+        stage
+    })
+    .await;
+}
+
+/// Nothing is redirected or tidied up: what is not exactly the pattern is not there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_path_beside_the_pattern_is_not_found() {
+    on_stage(
+        "platform_alpha",
+        "",
+        |_, _| Script::json(200, "{}"),
+        async |stage| {
+            for target in [
+                "/v1//ada/native/users/me",
+                "//v1/ada/native/users/me",
+                "/V1/ada/native/users/me",
+                "/v1/ada/native",
+                "/v1/ada/Native/users/me",
+                "/v1/ada/nativeusers/me",
+                "/v2/ada/native/users/me",
+                "/v1/ada/x/native/users/me",
+                "/v1/./ada/native/users/me",
+            ] {
+                let answer = get(&stage, target).await;
+
+                assert_eq!(answer.status, 404, "{target}");
+                assert!(!answer.head.contains("location:"), "{target}: {}", answer.head);
+            }
+            let empty = get(&stage, "/v1/ada/native/").await;
+            assert!(matches!(empty.status, 400 | 404), "{}", empty.head);
+            assert!(stage.platform.calls().is_empty());
+            assert_eq!(stage.balance().await, CREDITS);
+            stage
+        },
+    )
+    .await;
+}
+
+/// What we would insert must not be there twice, for platforms differ in which one they read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_repeated_parameter_that_we_insert_is_refused_and_free() {
+    let natives = [
+        "chats?limit=1&limit=999",
+        "subscribers?limit=1&%6cimit=2",
+        "lists?limit=&limit",
+        "reels?user_id=7&user_id=8",
+        "moments?categories=a&categories=b",
+    ];
+    each("platform_gamma", &natives, |native, answer| {
+        assert_eq!((answer.status, answer.code().as_str()), (422, "invalid_request"), "{native}");
+    })
+    .await;
+}
+
+/// The creator's own id in a shorthand's path cannot be put in by the caller.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_callers_id_never_replaces_the_creators_own() {
+    on_stage(
+        "platform_gamma",
+        "",
+        |_, _| Script::json(200, "[]"),
+        async |stage| {
+            for query in ["id=other", "account_id=other", "user_id=other", "%7Bid%7D=other"] {
+                let answer = get(&stage, &stage.path(&format!("vault?{query}"))).await;
+
+                assert_eq!(answer.status, 200);
+                assert_eq!(
+                    stage.platform.last_call().target(),
+                    format!("/user/66f0a1/vault?{query}")
+                );
+            }
+            stage
+        },
+    )
+    .await;
+}
+
+/// A shorthand belongs to its platform: elsewhere the same word is a path like any other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shorthand_of_gamma_is_an_ordinary_path_elsewhere() {
+    on_stage(
+        "platform_alpha",
+        "",
+        |_, _| Script::json(200, "{}"),
+        async |stage| {
+            let answer = get(&stage, &stage.path("me")).await;
+
+            assert_eq!(stage.platform.last_call().target(), "/me");
+            assert!(answer.head.contains("x-route: unlisted\r\n"), "{}", answer.head);
+            stage
+        },
+    )
+    .await;
+}
+
+/// Scope and cost come from the real method alone, whatever a header or parameter claims.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_header_or_parameter_overrides_the_method() {
+    on_stage(
+        "platform_alpha",
+        "",
+        |_, _| Script::json(200, "{}"),
+        async |stage| {
+            let made = stage
+                .client
+                .post("/v1/auth/keys", &serde_json::json!({"name": "reader", "scope": "read_only"}))
+                .await;
+            assert_eq!(made.status, 201, "{}", made.text());
+            let reader = stage.app.with_key(made.json()["api_key"].as_str().unwrap());
+            let overriding = reader
+                .with("x-http-method-override", "DELETE")
+                .with("x-http-method", "DELETE")
+                .with("x-method-override", "DELETE");
+
+            let read = overriding.get(&stage.path("lists/1?_method=DELETE")).await;
+            let write =
+                reader.with("x-http-method-override", "GET").delete(&stage.path("lists/1")).await;
+
+            let seen = stage.platform.last_call();
+            assert_eq!((read.status, read.receipt().0), (200, 1));
+            assert_eq!((write.status, write.code().as_str()), (403, "read_only_key"));
+            assert_eq!((stage.platform.calls().len(), seen.method()), (1, "GET"));
+            assert!(!seen.head.contains("override"), "{}", seen.head);
+            stage
+        },
+    )
+    .await;
+}
