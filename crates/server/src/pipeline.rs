@@ -5,6 +5,8 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use domain::id::RequestId;
+use http::header::ALLOW;
+use http::{HeaderValue, StatusCode};
 
 use crate::app::App;
 use crate::error::render::render;
@@ -41,7 +43,7 @@ fn peer_of(request: &Request) -> (std::net::IpAddr, bool) {
 /// After a head that could be read in two ways nothing else on the connection is trusted.
 fn refused(problem: framing::FrameProblem) -> Response {
     let mut response = ApiError::from(problem).into_response();
-    let close = http::HeaderValue::from_static("close");
+    let close = HeaderValue::from_static("close");
     response.headers_mut().insert(http::header::CONNECTION, close);
     response
 }
@@ -57,6 +59,11 @@ fn rendered(mut response: Response, id: &str) -> Response {
         if !rendered.headers().contains_key(name) {
             rendered.headers_mut().insert(name.clone(), value.clone());
         }
+    }
+    // The router names the methods of its own paths; the native route takes these on every path.
+    if rendered.status() == StatusCode::METHOD_NOT_ALLOWED {
+        let native = HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE");
+        rendered.headers_mut().entry(ALLOW).or_insert(native);
     }
     rendered
 }

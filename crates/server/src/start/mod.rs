@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clients::platform::{Upstream, UpstreamSettings};
+use domain::id::NodeId;
+use domain::time::Timestamp;
 use store::{Store, StoreError};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -65,6 +67,7 @@ pub struct Running {
     stop: CancellationToken,
     drain: Duration,
     writer: tokio::task::JoinHandle<()>,
+    node: NodeId,
 }
 
 /// The file beside an embedded database in which a running server leaves its admin address and token.
@@ -166,7 +169,15 @@ pub async fn start(config: Config, clock: Clock, random: Random) -> Result<Runni
     serve_admin(shown, admin, &stop);
     background::start(&app, &opened, &stop);
     let drain = app.config.http.drain_timeout();
-    Ok(Running { app, listener: running, admin_address, stop, drain, writer: opened.writer })
+    Ok(Running {
+        app,
+        listener: running,
+        admin_address,
+        stop,
+        drain,
+        writer: opened.writer,
+        node: opened.node,
+    })
 }
 
 fn serve_admin(shown: Admin, listener: TcpListener, stop: &CancellationToken) {
@@ -201,6 +212,17 @@ fn listener_settings(config: &Config) -> ListenerSettings {
 /// The networks of the proxies that are believed; `Config::problems` has refused malformed ones.
 pub(crate) fn trusted_proxies(config: &Config) -> Vec<Network> {
     config.http.trusted_proxies.iter().filter_map(|text| text.parse().ok()).collect()
+}
+
+/// Gives back what calls that had to be cut off at the stop still held; nobody knows how they ended.
+async fn give_back(store: &Store, node: NodeId, now: Timestamp) {
+    match store::metering::recover(store, node, now).await {
+        Ok(recovery) if recovery.refunded == 0 => {}
+        Ok(recovery) => {
+            tracing::warn!(calls = recovery.refunded, "calls were cut off and given back")
+        }
+        Err(error) => tracing::error!(%error, "calls that were cut off wait for the next start"),
+    }
 }
 
 impl Running {
@@ -243,10 +265,12 @@ impl Running {
         self.app.tasks.control_ended().await;
         let store = self.app.store.clone();
         open::remove_admin_file(&self.app);
+        let now = self.app.clock.now();
         drop(self.app);
         if self.writer.await.is_err() {
             tracing::error!("the metering writer ended by a panic");
         }
+        give_back(&store, self.node, now).await;
         store.close().await;
     }
 }
