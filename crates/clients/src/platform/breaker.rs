@@ -121,3 +121,98 @@ impl Default for RetryBudget {
         Self(AtomicU32::new(RESERVE_AT_START))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at_ms(ms: i64) -> Timestamp {
+        Timestamp::from_unix_micros(ms * MICROS_PER_MILLI)
+    }
+
+    fn opened_at(ms: i64) -> Breaker {
+        let breaker = Breaker::default();
+        for _ in 0..FAILURES_MAX {
+            breaker.failed(at_ms(ms));
+        }
+        breaker
+    }
+
+    #[test]
+    fn failures_in_a_row_open_it_and_any_answer_starts_the_count_again() {
+        let breaker = Breaker::default();
+        for _ in 0..10 {
+            (1..FAILURES_MAX).for_each(|_| breaker.failed(at_ms(0)));
+            assert_eq!(breaker.refuses(at_ms(0)), None);
+            breaker.succeeded();
+        }
+
+        (0..FAILURES_MAX).for_each(|_| breaker.failed(at_ms(0)));
+
+        assert_eq!(breaker.refuses(at_ms(0)), Some(1_000));
+        assert_eq!(breaker.refuses(at_ms(999)), Some(1));
+        assert_eq!(breaker.refuses(Timestamp::from_unix_micros(999_999)), Some(1));
+    }
+
+    #[test]
+    fn one_probe_goes_when_the_time_is_over_and_its_answer_closes_it() {
+        let breaker = opened_at(0);
+
+        assert_eq!(breaker.refuses(at_ms(1_000)), None);
+        assert_eq!(breaker.refuses(at_ms(1_000)), Some(1_000));
+
+        breaker.succeeded();
+        assert_eq!(breaker.refuses(at_ms(1_000)), None);
+        assert_eq!(breaker.refuses(at_ms(1_000)), None);
+    }
+
+    #[test]
+    fn each_failed_probe_doubles_the_time_up_to_a_minute() {
+        let breaker = opened_at(0);
+        let mut now = 0;
+        for open_ms in [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000] {
+            assert_eq!(breaker.refuses(at_ms(now)), Some(open_ms));
+            now += open_ms;
+            assert_eq!(breaker.refuses(at_ms(now)), None);
+            breaker.failed(at_ms(now));
+        }
+    }
+
+    #[test]
+    fn calls_that_left_before_it_opened_do_not_lengthen_the_time() {
+        let breaker = opened_at(0);
+
+        (0..50).for_each(|_| breaker.failed(at_ms(10)));
+
+        assert_eq!(breaker.refuses(at_ms(10)), Some(990));
+    }
+
+    #[test]
+    fn a_probe_that_is_never_heard_of_is_followed_by_another() {
+        let breaker = opened_at(0);
+
+        assert_eq!(breaker.refuses(at_ms(1_000)), None);
+
+        assert_eq!(breaker.refuses(at_ms(1_999)), Some(1));
+        assert_eq!(breaker.refuses(at_ms(2_000)), None);
+    }
+
+    #[test]
+    fn second_tries_are_a_tenth_of_the_calls_beside_the_reserve() {
+        let budget = RetryBudget::default();
+        let reserve = std::iter::from_fn(|| budget.take().then_some(())).count();
+        (0..95).for_each(|_| budget.record_call());
+
+        let earned = std::iter::from_fn(|| budget.take().then_some(())).count();
+
+        assert_eq!((reserve, earned), (10, 9));
+    }
+
+    #[test]
+    fn a_long_time_without_failures_saves_up_a_hundred_tries_at_most() {
+        let budget = RetryBudget::default();
+        (0..100_000).for_each(|_| budget.record_call());
+
+        assert_eq!(std::iter::from_fn(|| budget.take().then_some(())).count(), 100);
+    }
+}

@@ -81,3 +81,55 @@ impl fmt::Debug for Credentials {
         formatter.debug_list().entries(self.0.keys()).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_read_back_as_they_were_sealed() {
+        let mut credentials = Credentials::from_json(
+            br#"{"token":"a\"b\u00e9","expires_at":17,"extra":{"k":[1]},"gone":null}"#,
+        )
+        .unwrap();
+        credentials.set("refresh_token", "r".to_owned());
+
+        let again = Credentials::from_json(&credentials.to_json()).unwrap();
+
+        assert_eq!(again, credentials);
+        assert_eq!(again.get("token"), Some("a\"bé"));
+        assert_eq!(again.get("expires_at"), Some("17"));
+        assert_eq!(again.get("extra"), Some(r#"{"k":[1]}"#));
+        assert_eq!(again.get("refresh_token"), Some("r"));
+        assert_eq!(again.get("gone"), None);
+        assert_eq!(again.fields().count(), 4);
+    }
+
+    #[test]
+    fn other_json_than_an_object_is_refused() {
+        for json in ["", "[]", "\"token\"", "{\"token\":", "null"] {
+            assert_eq!(
+                Credentials::from_json(json.as_bytes()),
+                Err(MalformedCredentials),
+                "{json}"
+            );
+        }
+    }
+
+    #[test]
+    fn debug_output_names_fields_and_no_value() {
+        let credentials = Credentials::from_json(br#"{"token":"hush"}"#).unwrap();
+
+        assert_eq!(format!("{credentials:?}"), r#"["token"]"#);
+    }
+
+    #[test]
+    fn values_that_no_header_can_hold_are_named() {
+        let json = br#"{"line":"a\r\nb","empty":"","space":" a","wide":"\u00e9","fine":"a b-c"}"#;
+        let credentials = Credentials::from_json(json).unwrap();
+
+        let unsendable: Vec<_> = credentials.unsendable().collect();
+
+        assert_eq!(unsendable, ["empty", "line", "space", "wide"]);
+    }
+}

@@ -1,4 +1,4 @@
-//! The envelope of platform_beta: `{"success": true, "response": …}`.
+//! The envelope of `platform_beta`: `{"success": true, "response": …}`.
 //!
 //! Only the outermost object is looked at. The inner value is passed on as the exact bytes it came in;
 //! numbers, order, spaces and duplicate names inside it stay as they are.
@@ -48,8 +48,11 @@ pub fn unwrap(body: &[u8]) -> Envelope {
 
 /// Decodes a gzip body of which at most `bytes_max` decoded bytes are wanted.
 ///
-/// A body that is cut or broken is a bad answer of the platform.
+/// A body that is cut or broken is a bad answer of the platform. No body at all has nothing to decode.
 pub fn decode_gzip(body: &[u8], bytes_max: usize) -> Result<Gzip, ClientError> {
+    if body.is_empty() {
+        return Ok(Gzip::Decoded(Bytes::new()));
+    }
     let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
     let mut decoded = Vec::new();
     let read = MultiGzDecoder::new(body).take(limit).read_to_end(&mut decoded);
@@ -108,5 +111,114 @@ impl<'de> serde::Deserialize<'de> for Name<'de> {
             }
         }
         from.deserialize_str(Text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::error::Kind;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn the_inner_value_keeps_its_very_bytes() {
+        let inner = "{ \"b\":1.50, \"a\" : [1e2,\n\"\\u00e9\u{e9}\"], \"b\":2 }";
+        for body in [
+            format!("{{\"success\":true,\"response\":{inner}}}"),
+            format!(" {{ \"response\" : {inner} , \"success\" :true ,\"x\":[{{}}]}} \n"),
+            format!("{{\"succ\\u0065ss\":true,\"response\":{inner}}}"),
+        ] {
+            assert_eq!(unwrap(body.as_bytes()), Envelope::Inner(inner.to_owned().into()), "{body}");
+        }
+        for value in ["null", "[]", "\"text\"", "17"] {
+            let body = format!("{{\"success\":true,\"response\":{value}}}");
+            assert_eq!(unwrap(body.as_bytes()), Envelope::Inner(value.to_owned().into()));
+        }
+    }
+
+    #[test]
+    fn what_is_not_plainly_a_success_is_kept_whole() {
+        for body in [
+            "",
+            "null",
+            "[]",
+            "{}",
+            "{\"success\":true}",
+            "{\"response\":{}}",
+            "{\"success\":false,\"response\":{}}",
+            "{\"success\":\"true\",\"response\":{}}",
+            "{\"success\":1,\"response\":{}}",
+            "{\"success\":true,\"response\":{}",
+            "{\"success\":true,\"response\":{}} x",
+            "{\"success\":true,\"response\":{},}",
+            "{\"success\":true,\"response\":nul}",
+            "{\"success\":true,\"response\":{},\"response\":{}}",
+            "{\"success\":true,\"success\":true,\"response\":{}}",
+            "{\"success\":true,\"r\\u0065sponse\":{},\"response\":{}}",
+            "{\"success\":true,\"response\":{},\"x\":1,\"x\":2}",
+        ] {
+            assert_eq!(unwrap(body.as_bytes()), Envelope::Kept, "{body}");
+        }
+        assert_eq!(unwrap(b"{\"success\":true,\"response\":\"\xff\"}"), Envelope::Kept);
+    }
+
+    #[test]
+    fn deep_nesting_takes_no_stack() {
+        let inner = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+
+        let body = format!("{{\"x\":{inner},\"success\":true,\"response\":{inner}}}");
+
+        assert_eq!(unwrap(body.as_bytes()), Envelope::Inner(inner.into()));
+        assert_eq!(unwrap("{\"a\":".repeat(100_000).as_bytes()), Envelope::Kept);
+    }
+
+    #[test]
+    fn gzip_is_decoded_up_to_a_limit() {
+        let plain = vec![b'a'; 1_000];
+
+        assert_eq!(decode_gzip(&gzip(&plain), 1_000).unwrap(), Gzip::Decoded(plain.clone().into()));
+        assert_eq!(decode_gzip(&gzip(&plain), 999).unwrap(), Gzip::TooLarge);
+        let bomb = gzip(&vec![0; 50_000_000]);
+        assert_eq!(decode_gzip(&bomb, 8_388_608).unwrap(), Gzip::TooLarge);
+    }
+
+    #[test]
+    fn gzip_that_is_cut_or_broken_is_a_bad_answer() {
+        let whole = gzip(b"some text that is long enough to be cut");
+        let (cut, _) = whole.split_at(whole.len() - 3);
+        for body in [cut, b"no gzip"] {
+            let error = decode_gzip(body, 1_000).unwrap_err();
+            assert!(matches!(error.kind, Kind::BadResponse(_)), "{error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_value_comes_out_of_an_envelope_as_it_went_in(
+            text in "\\PC{0,40}", number in any::<f64>(), spaces in "[ \n\t]{0,3}"
+        ) {
+            let text = serde_json::to_string(&text).unwrap();
+            let number = serde_json::to_string(&number).unwrap();
+            let inner = format!("{{{text}:{spaces}{number},{spaces}\"k\":[{text}]}}");
+            let body = format!("{{\"success\":{spaces}true,\"response\":{spaces}{inner}{spaces}}}");
+            prop_assert_eq!(unwrap(body.as_bytes()), Envelope::Inner(inner.into()));
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(body in proptest::collection::vec(any::<u8>(), 0..60)) {
+            drop(unwrap(&body));
+            drop(decode_gzip(&body, 100));
+        }
     }
 }

@@ -69,3 +69,120 @@ fn append_rate_limit(kept: &mut HeaderMap, limit: &str, value: &HeaderValue) {
         kept.append(name, value.clone());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(
+                HeaderName::from_bytes(name.as_bytes()).unwrap(),
+                HeaderValue::from_str(value).unwrap(),
+            );
+        }
+        headers
+    }
+
+    #[test]
+    fn of_a_caller_only_the_allowed_headers_reach_a_platform() {
+        let caller = headers(&[
+            ("accept", "application/json"),
+            ("accept", "text/csv"),
+            ("range", "bytes=0-1"),
+            ("authorization", "Bearer k"),
+            ("x-api-key", "k"),
+            ("cookie", "a=b"),
+            ("x-forwarded-for", "1.2.3.4"),
+            ("x-http-method-override", "DELETE"),
+            ("content-encoding", "gzip"),
+            ("content-length", "5"),
+            ("transfer-encoding", "chunked"),
+            ("host", "evil.example"),
+            ("user-agent", "curl"),
+            ("accept-encoding", "gzip"),
+        ]);
+
+        let mut request = HeaderMap::new();
+        copy_from_caller(&caller, &mut request);
+
+        let expected =
+            [("accept", "application/json"), ("accept", "text/csv"), ("range", "bytes=0-1")];
+        assert_eq!(request, headers(&expected));
+    }
+
+    #[test]
+    fn a_connection_header_takes_away_from_the_callers_own_headers_alone() {
+        let caller = headers(&[
+            ("connection", "close, Accept"),
+            ("connection", "authorization"),
+            ("accept", "a/b"),
+            ("range", "bytes=0-1"),
+        ]);
+
+        let mut request = headers(&[("authorization", "ours")]);
+        copy_from_caller(&caller, &mut request);
+
+        assert_eq!(request, headers(&[("authorization", "ours"), ("range", "bytes=0-1")]));
+    }
+
+    #[test]
+    fn of_a_platform_only_the_allowed_headers_reach_a_caller() {
+        let answer = headers(&[
+            ("content-type", "application/json"),
+            ("etag", "\"1\""),
+            ("retry-after", "3"),
+            ("x-ratelimit-remaining", "7"),
+            ("x-ratelimit-", "odd"),
+            ("set-cookie", "a=b"),
+            ("location", "http://169.254.169.254/"),
+            ("refresh", "0"),
+            ("access-control-allow-origin", "*"),
+            ("strict-transport-security", "max-age=0"),
+            ("alt-svc", "h3"),
+            ("clear-site-data", "*"),
+            ("server", "x"),
+            ("content-length", "2"),
+            ("transfer-encoding", "chunked"),
+            ("connection", "close"),
+        ]);
+
+        let expected = [
+            ("content-type", "application/json"),
+            ("etag", "\"1\""),
+            ("retry-after", "3"),
+            ("x-platform-ratelimit-remaining", "7"),
+            ("x-platform-ratelimit-", "odd"),
+        ];
+        assert_eq!(for_caller(&answer), headers(&expected));
+    }
+
+    proptest! {
+        /// Whatever is sent in either direction, no name comes out that is not on the list.
+        #[test]
+        fn no_header_gets_past_the_lists(
+            pairs in proptest::collection::vec(
+                ("(x-|x-ratelimit-|content-|accept-|)[a-z_-]{1,8}|accept|range|etag|cookie", "[a-z, ]{0,12}"),
+                0..20,
+            )
+        ) {
+            let mut sent = HeaderMap::new();
+            for (name, value) in &pairs {
+                if let (Ok(name), Ok(value)) = (
+                    HeaderName::from_bytes(name.as_bytes()),
+                    HeaderValue::from_str(value),
+                ) {
+                    sent.append(name, value);
+                }
+            }
+            let mut request = HeaderMap::new();
+            copy_from_caller(&sent, &mut request);
+            prop_assert!(request.keys().all(|name| FROM_CALLER.contains(name)));
+            prop_assert!(for_caller(&sent).keys().all(|name| FROM_PLATFORM.contains(name)
+                || name.as_str().starts_with("x-platform-ratelimit-")));
+        }
+    }
+}

@@ -101,8 +101,8 @@ impl Template {
         // Sized for the longest form, because a buffer that grows leaves copies of secrets behind it.
         let bytes = values.iter().map(|(value, _)| 3 * value.len()).sum();
         let mut written = Zeroizing::new(String::with_capacity(bytes));
-        for (value, writing) in values {
-            match writing {
+        for (value, how) in values {
+            match how {
                 Writing::AsItIs => written.push_str(value),
                 Writing::PercentEncoded => push_encoded(&mut written, value),
             }
@@ -128,6 +128,47 @@ fn push_encoded(written: &mut String, value: &str) {
         } else {
             written.push('%');
             written.push_str(&hex::encode([byte]));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn credentials() -> Credentials {
+        Credentials::from_json(br#"{"token":"t0","id":"a/../b\u00e9"}"#).unwrap()
+    }
+
+    #[test]
+    fn places_are_filled_with_credentials_and_the_call() {
+        let template = Template::parse("Bearer {token}; call={call_id}").unwrap();
+
+        let filled = template.fill(&credentials(), "call_1").unwrap();
+
+        assert_eq!(*filled, "Bearer t0; call=call_1");
+        assert!(template.holds_secrets());
+        assert!(!Template::parse("fixed {call_id}").unwrap().holds_secrets());
+    }
+
+    #[test]
+    fn nothing_is_written_when_a_credential_is_absent() {
+        assert!(Template::parse("{user_agent}").unwrap().fill(&credentials(), "").is_none());
+    }
+
+    #[test]
+    fn a_value_in_a_path_stays_one_segment() {
+        let template = Template::parse("user/{id}").unwrap();
+
+        let filled = template.fill_path(&credentials(), "").unwrap();
+
+        assert_eq!(*filled, "user/a%2f..%2fb%c3%a9");
+    }
+
+    #[test]
+    fn a_template_that_cannot_be_read_is_refused() {
+        for text in ["{token", "token}", "{}", "{Token}", "{a{b}}", "a}b{c}", "{to ken}"] {
+            assert!(Template::parse(text).is_err(), "{text}");
         }
     }
 }
