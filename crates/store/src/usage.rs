@@ -8,6 +8,7 @@ use domain::platform::Platform;
 use domain::time::{Day, Timestamp};
 
 use crate::sql::Row;
+use crate::tx::Tx;
 use crate::{Store, StoreError};
 
 /// A customer's credits. `granted + debt = available + held + spent + removed`, always.
@@ -85,10 +86,26 @@ pub struct HotFailure {
 
 /// A customer's credits; nothing when there is no such customer.
 pub async fn balance(store: &Store, customer: CustomerId) -> Result<Option<Balance>, StoreError> {
+    balance_in(&mut store.read().await?, customer).await
+}
+
+/// A customer's credits and what was spent until the end of `today`, as they were at one moment: a call
+/// that ends meanwhile is in both or in neither. Nothing when there is no such customer.
+pub async fn overview(
+    store: &Store,
+    customer: CustomerId,
+    today: Day,
+) -> Result<Option<(Balance, Spend)>, StoreError> {
+    let mut tx = store.snapshot().await?;
+    let Some(balance) = balance_in(&mut tx, customer).await? else { return Ok(None) };
+    Ok(Some((balance, spend_in(&mut tx, customer, today).await?)))
+}
+
+async fn balance_in(tx: &mut Tx, customer: CustomerId) -> Result<Option<Balance>, StoreError> {
     const SQL: &str = "
         select granted, removed, spent, held, available, debt
         from customer_credits where customer_id = $1";
-    let row = store.read().await?.row(SQL, &[customer.into()]).await?;
+    let row = tx.row(SQL, &[customer.into()]).await?;
     row.map(|row| {
         Ok(Balance {
             granted: row.credits(0)?,
@@ -104,12 +121,16 @@ pub async fn balance(store: &Store, customer: CustomerId) -> Result<Option<Balan
 
 /// What a customer spent until the end of `today`.
 pub async fn spend(store: &Store, customer: CustomerId, today: Day) -> Result<Spend, StoreError> {
+    spend_in(&mut store.read().await?, customer, today).await
+}
+
+async fn spend_in(tx: &mut Tx, customer: CustomerId, today: Day) -> Result<Spend, StoreError> {
     const SQL: &str = "
         select cast(coalesce(sum(case when day = $2 then credits else 0 end), 0) as bigint),
                cast(coalesce(sum(case when day > $2 - 7 then credits else 0 end), 0) as bigint),
                cast(coalesce(sum(credits), 0) as bigint)
         from usage_daily where customer_id = $1 and day > $2 - 30 and day <= $2";
-    let row = store.read().await?.row(SQL, &[customer.into(), today.into()]).await?;
+    let row = tx.row(SQL, &[customer.into(), today.into()]).await?;
     let row = row.ok_or_else(|| StoreError::corrupt("usage_daily", customer))?;
     Ok(Spend {
         today: row.credits(0)?,

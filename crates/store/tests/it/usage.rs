@@ -100,6 +100,34 @@ async fn spending_is_summed_over_one_seven_and_thirty_days() {
     }
 }
 
+/// A reader who looks all the time never sees a call in the one figure and not in the other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn balance_and_spend_are_of_one_moment() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 100).await;
+        let metering = Metering::start(&store).await;
+
+        let calls = async {
+            for _ in 0..50 {
+                call(&metering, caller.hold(1), ended(Outcome::Answered, Some(200))).await;
+            }
+        };
+        let mut calls = std::pin::pin!(calls);
+        loop {
+            let seen = tokio::select! {
+                () = &mut calls => break,
+                seen = usage::overview(&store, caller.customer, today()) => seen,
+            };
+            let (balance, spend) = seen.unwrap().unwrap();
+            let sum = balance.available.whole() + balance.held.whole() + spend.today.whole();
+            assert_eq!(sum, 100, "{balance:?} {spend:?}");
+        }
+
+        let stranger = domain::id::CustomerId::new(NOON, [77; 10]);
+        assert_eq!(usage::overview(&store, stranger, today()).await.unwrap(), None);
+    }
+}
+
 #[tokio::test]
 async fn nobody_spent_nothing() {
     for store in testing::stores().await {
