@@ -28,7 +28,7 @@ test-postgres *filter:
 
 # Take over what tests say about snapshots and written documents; then read the diff
 accept:
-    INSTA_UPDATE=always cargo nextest run --workspace --no-fail-fast
+    UPDATE_CONTRACT=1 INSTA_UPDATE=always cargo nextest run --workspace --no-fail-fast
 
 # The sandbox, started, called, restarted and killed
 smoke:

@@ -26,7 +26,9 @@ pub fn document(catalog: &Catalog, costs: &Costs) -> Value {
         "key": { "type": "apiKey", "in": "header", "name": "X-API-Key" },
         "bearer": { "type": "http", "scheme": "bearer" },
     });
+    document["tags"] = tags();
     document["paths"][NATIVE_PATH] = native_path(catalog, costs);
+    describe_answers(&mut document);
     add_problems(&mut document);
     document
 }
@@ -40,6 +42,19 @@ fn info() -> Value {
             Each metered answer carries a receipt: what it cost and what is left. \
             Errors have a stable `code` (RFC 9457); wrong fields answer 422 with the way down to each.",
     })
+}
+
+/// The groups of operations, in the order of a reader's first day.
+fn tags() -> Value {
+    json!([
+        { "name": "service", "description": "Whether the service runs." },
+        { "name": "auth", "description": "Registration, and the keys that calls are made with." },
+        { "name": "platforms", "description": "The four platforms, and the routes that each one has." },
+        { "name": "accounts", "description": "Creator accounts, connected with credentials that the platform confirmed." },
+        { "name": "native", "description": "Calls to a platform through a connected account: the metered part." },
+        { "name": "billing", "description": "The balance, and what changed it." },
+        { "name": "usage", "description": "What was called, when, and what it cost." },
+    ])
 }
 
 /// The native route: one path for all platforms, with each platform's own routes listed beside it.
@@ -79,9 +94,16 @@ fn native_operation(method: &str, costs: &Costs) -> Value {
                 "content": { "*/*": {} },
             },
             "402": problem("The balance does not cover the call; nothing was sent."),
+            "404": problem("There is no such account (`account_not_found`), or the platform says so."),
+            "429": problem("Too many calls, for this service or for the platform; see `Retry-After`. Not charged."),
+            "502": problem("The platform could not be reached, or its answer was broken. Not charged."),
+            "503": problem("The service or the account's platform takes no call for a moment. Not charged."),
+            "504": problem("The platform did not answer in time. Not charged."),
         },
     });
     if !is_read {
+        operation["responses"]["409"] =
+            problem("An earlier request with this `Idempotency-Key` stands in the way.");
         operation["requestBody"] = json!({ "content": { "*/*": {} }, "required": false });
         operation["parameters"] = json!([{
             "name": "Idempotency-Key", "in": "header", "required": false,
@@ -150,34 +172,88 @@ fn problem(description: &str) -> Value {
     })
 }
 
-/// Adds what every operation can answer, and opens the routes that need no key.
+/// Gives every answer the words that the document demands: those of its body, where the handler has none.
+fn describe_answers(document: &mut Value) {
+    let schemas = document["components"]["schemas"].clone();
+    for operation in operations(document).map(|(_, _, operation)| operation) {
+        let Some(answers) = operation["responses"].as_object_mut() else { continue };
+        for (status, answer) in answers {
+            if answer.get("content").is_none() && status.starts_with(['4', '5']) {
+                let words = answer["description"].as_str().unwrap_or_default().to_owned();
+                *answer = problem(&words);
+            }
+            if answer.get("description").is_none() {
+                let body = answer.pointer("/content/application~1json/schema/$ref");
+                let name = body.and_then(Value::as_str).and_then(|path| path.rsplit('/').next());
+                let words = name.and_then(|name| schemas[name]["description"].as_str());
+                answer["description"] = json!(words.unwrap_or("Done."));
+            }
+        }
+    }
+}
+
+/// Every operation with its path and method.
+fn operations(document: &mut Value) -> impl Iterator<Item = (String, &'static str, &mut Value)> {
+    let paths = document["paths"].as_object_mut().into_iter().flatten();
+    paths.flat_map(|(path, item)| {
+        let members = item.as_object_mut().into_iter().flatten();
+        members.filter_map(move |(member, operation)| {
+            let method = METHODS.iter().find(|method| **method == member)?;
+            Some((path.clone(), *method, operation))
+        })
+    })
+}
+
+/// Adds what many operations can answer, and opens the routes that need no key.
 fn add_problems(document: &mut Value) {
     document["components"]["schemas"]["Problem"] = problem_schema();
     document["components"]["schemas"]["HTTPValidationError"] = validation_schema();
     document["components"]["schemas"]["ValidationError"] = field_schema();
-    let Some(paths) = document["paths"].as_object_mut() else { return };
-    for (path, item) in paths {
-        for method in METHODS {
-            let Some(operation) = item.get_mut(method) else { continue };
-            let is_open = OPEN_ROUTES.iter().any(|(open, at, _)| *open == method && at == path);
-            let responses = &mut operation["responses"];
-            if !is_open {
-                responses["401"] = problem("No key, or not a valid one.");
-                responses["403"] = problem("The key may not do this.");
+    for (path, method, operation) in operations(document) {
+        let is_open = OPEN_ROUTES.iter().any(|(open, at, _)| *open == method && *at == path);
+        let takes_body = operation.get("requestBody").is_some();
+        let in_query =
+            |parameter: &Value| parameter["in"] == "query" || parameter["in"] == "header";
+        let parameters = operation.get("parameters").and_then(Value::as_array);
+        let takes_fields = takes_body || parameters.is_some_and(|all| all.iter().any(in_query));
+        let answers = &mut operation["responses"];
+        let mut add = |status: &str, answer: Value| {
+            if answers.get(status).is_none() {
+                answers[status] = answer;
             }
-            if path != "/health" {
-                responses["422"] = json!({
-                    "description": "Fields of the request are wrong.",
-                    "content": { "application/json": {
-                        "schema": { "$ref": "#/components/schemas/HTTPValidationError" } } },
-                });
-                responses["429"] = problem("Too many requests; see `Retry-After`.");
-            }
-            if is_open {
-                operation["security"] = json!([]);
-            }
+        };
+        if !is_open {
+            add("401", problem("No key, or not a valid one."));
+            add(
+                "403",
+                problem("The key may not do this: it is read-only, or limited to other accounts."),
+            );
+        }
+        if takes_fields || path == NATIVE_PATH {
+            add("422", invalid_fields());
+        }
+        if takes_body {
+            add("413", problem("The body is too large."));
+        }
+        if takes_body && path != NATIVE_PATH {
+            add("415", problem("The body is not `application/json`."));
+        }
+        add(
+            "default",
+            problem("Any other failure; `code` says which, and `/docs/errors` explains it."),
+        );
+        if is_open {
+            operation["security"] = json!([]);
         }
     }
+}
+
+fn invalid_fields() -> Value {
+    json!({
+        "description": "Fields of the request are wrong; each is named.",
+        "content": { "application/json": {
+            "schema": { "$ref": "#/components/schemas/HTTPValidationError" } } },
+    })
 }
 
 fn problem_schema() -> Value {

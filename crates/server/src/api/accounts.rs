@@ -28,12 +28,12 @@ pub(crate) struct AccountOut {
     /// The id that the customer chose; `{account}` in paths.
     #[schema(value_type = String)]
     creator_id: CreatorId,
-    #[schema(value_type = String, example = "platform_alpha")]
+    #[schema(schema_with = super::words::platform)]
     platform: Platform,
     /// The platform's own id, where the platform tells it.
     platform_account_id: Option<String>,
     /// `active`, `inactive` (over the plan's limit) or `reconnect_needed`.
-    #[schema(value_type = String, example = "active")]
+    #[schema(schema_with = super::words::account_state)]
     state: AccountState,
     #[schema(value_type = String, format = DateTime)]
     connected_at: Timestamp,
@@ -61,7 +61,7 @@ pub(crate) struct ImportIn {
     /// 1 to 64 letters, digits, `_`, `.` or `-`; unique for the customer.
     #[schema(value_type = String)]
     creator_id: CreatorId,
-    #[schema(value_type = String, example = "platform_alpha")]
+    #[schema(schema_with = super::words::platform)]
     platform: Platform,
     /// The fields that `GET /v1/platforms` names for the platform.
     #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>)]
@@ -74,6 +74,10 @@ pub(crate) struct ImportIn {
     responses(
         (status = 201, description = "connected", body = AccountOut),
         (status = 200, description = "connected again, credentials replaced", body = AccountOut),
+        (status = 400, description = "the platform did not confirm the credentials (`verification_failed`)"),
+        (status = 409, description = "this creator_id is connected on another platform"),
+        (status = 502, description = "the platform could not be reached"),
+        (status = 503, description = "this deployment does not offer the platform"),
     )
 )]
 async fn import_account(
@@ -114,7 +118,10 @@ async fn list_accounts(
 #[utoipa::path(
     get, path = "/v1/accounts/{account}", tag = "accounts",
     params(("account" = String, Path, description = "its creator_id")),
-    responses((status = 200, body = AccountOut))
+    responses(
+        (status = 200, body = AccountOut),
+        (status = 404, description = "there is no account of that id"),
+    )
 )]
 async fn get_account(
     State(app): State<App>,
@@ -137,7 +144,10 @@ async fn find(app: &App, caller: &Caller, creator: &CreatorId) -> Result<Account
 #[utoipa::path(
     delete, path = "/v1/accounts/{account}", tag = "accounts",
     params(("account" = String, Path, description = "its creator_id")),
-    responses((status = 204, description = "disconnected"))
+    responses(
+        (status = 204, description = "disconnected"),
+        (status = 404, description = "there is no account of that id"),
+    )
 )]
 async fn delete_account(
     State(app): State<App>,

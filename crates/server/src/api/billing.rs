@@ -65,7 +65,7 @@ struct EntryOut {
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct Trial {
     /// `none`, `pending` or `granted`.
-    #[schema(value_type = String, example = "pending")]
+    #[schema(schema_with = super::words::trial_state)]
     state: TrialState,
     /// Credits of the trial.
     credits: i64,
@@ -97,9 +97,9 @@ async fn get_billing(State(app): State<App>, caller: Caller) -> Result<Json<Bill
     let customer = caller.customer;
     let found = store::customers::find_by_id(&app.store, customer).await?;
     let trial = found.ok_or(ApiError::InvalidKey)?.trial;
-    let balance = store::usage::balance(&app.store, customer).await?.ok_or(ApiError::InvalidKey)?;
     let today = app.clock.now().day();
-    let spend = store::usage::spend(&app.store, customer, today).await?;
+    let overview = store::usage::overview(&app.store, customer, today).await?;
+    let (balance, spend) = overview.ok_or(ApiError::InvalidKey)?;
     let entries = store::ledger::recent(&app.store, customer, ENTRIES).await?;
     Ok(Json(Billing {
         balance: balance.available.whole(),

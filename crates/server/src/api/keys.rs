@@ -36,7 +36,7 @@ pub(crate) struct KeyOut {
     prefix: String,
     /// The last four characters of the secret.
     last_four: String,
-    #[schema(value_type = String, example = "full")]
+    #[schema(schema_with = super::words::key_scope)]
     scope: KeyScope,
     /// The accounts it is limited to; empty: all.
     #[schema(value_type = Vec<String>)]
@@ -89,7 +89,7 @@ pub(crate) struct KeyIn {
     #[schema(min_length = 1, max_length = 100)]
     name: String,
     /// `full` or `read_only`.
-    #[schema(value_type = String, example = "read_only")]
+    #[schema(schema_with = super::words::key_scope)]
     scope: KeyScope,
 }
 
@@ -143,7 +143,10 @@ fn check_name(name: &str) -> Result<(), ApiError> {
 #[utoipa::path(
     delete, path = "/v1/auth/keys/{key_id}", tag = "auth",
     params(("key_id" = String, Path, description = "the key")),
-    responses((status = 204, description = "revoked"))
+    responses(
+        (status = 204, description = "revoked"),
+        (status = 404, description = "there is no key of that id"),
+    )
 )]
 async fn delete_key(
     State(app): State<App>,
@@ -167,7 +170,7 @@ pub(crate) struct RotationIn {
     #[schema(value_type = Option<String>)]
     key_id: Option<KeyId>,
     /// Another scope; the same when absent.
-    #[schema(value_type = Option<String>)]
+    #[schema(schema_with = super::words::key_scope)]
     scope: Option<KeyScope>,
     /// Seconds that the old secret is still taken: 0 (the default) to 604800.
     #[schema(minimum = 0, maximum = 604_800)]
@@ -177,7 +180,10 @@ pub(crate) struct RotationIn {
 /// Gives a key a fresh secret, shown once. At 0 seconds the old one is dead when this answers.
 #[utoipa::path(
     post, path = "/v1/auth/keys/rotate", tag = "auth", request_body = RotationIn,
-    responses((status = 200, body = CreatedKey))
+    responses(
+        (status = 200, body = CreatedKey),
+        (status = 404, description = "there is no key of that id"),
+    )
 )]
 async fn rotate_key(
     State(app): State<App>,

@@ -10,6 +10,7 @@ pub(crate) mod platforms;
 pub(crate) mod register;
 pub(crate) mod usage;
 pub(crate) mod whoami;
+pub(crate) mod words;
 
 use utoipa_axum::router::OpenApiRouter;
 

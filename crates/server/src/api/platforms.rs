@@ -25,7 +25,7 @@ pub(crate) struct Platforms {
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct PlatformOut {
     /// The wire value.
-    #[schema(value_type = String, example = "platform_gamma")]
+    #[schema(schema_with = super::words::platform)]
     platform: Platform,
     /// Whether accounts can be connected in this deployment.
     offered: bool,
@@ -72,7 +72,7 @@ async fn list_platforms(State(app): State<App>) -> Json<Platforms> {
 /// The catalogue of one platform.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct PlatformRoutes {
-    #[schema(value_type = String, example = "platform_delta")]
+    #[schema(schema_with = super::words::platform)]
     platform: Platform,
     routes: Vec<RouteOut>,
 }
@@ -80,7 +80,7 @@ pub(crate) struct PlatformRoutes {
 /// One route of a platform.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct RouteOut {
-    #[schema(value_type = String, example = "GET")]
+    #[schema(schema_with = super::words::method)]
     method: domain::method::Method,
     /// The path after `/native/`; words in braces are parameters.
     path: String,
@@ -105,8 +105,11 @@ struct RouteOut {
 /// Lists the routes of a platform with cost, group, scopes and whether they were seen to work.
 #[utoipa::path(
     get, path = "/v1/platforms/{platform}/routes", tag = "platforms",
-    params(("platform" = String, Path, description = "the platform's wire value")),
-    responses((status = 200, body = PlatformRoutes))
+    params(("platform" = String, Path, description = "such as platform_delta")),
+    responses(
+        (status = 200, body = PlatformRoutes),
+        (status = 404, description = "there is no such platform"),
+    )
 )]
 async fn list_platform_routes(
     State(app): State<App>,

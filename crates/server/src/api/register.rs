@@ -66,7 +66,7 @@ struct CustomerOut {
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct TrialOut {
     /// `pending` until the mail address is confirmed.
-    #[schema(value_type = String, example = "pending")]
+    #[schema(schema_with = super::words::trial_state)]
     state: TrialState,
     /// Credits that the confirmation grants, once.
     credits: i64,
@@ -75,7 +75,11 @@ struct TrialOut {
 /// Registers a customer: account, first key and a pending trial.
 #[utoipa::path(
     post, path = "/v1/auth/register", tag = "auth", request_body = Registration,
-    responses((status = 201, body = Registered))
+    responses(
+        (status = 201, body = Registered),
+        (status = 409, description = "a customer with this address exists already"),
+        (status = 429, description = "too many registrations from this network; see `Retry-After`"),
+    )
 )]
 async fn register_customer(
     State(app): State<App>,

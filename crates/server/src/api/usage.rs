@@ -59,7 +59,7 @@ struct DayOut {
 /// An endpoint that keeps failing: at least 5 calls in seven days, 80 % of them failed.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct HotFailureOut {
-    #[schema(value_type = String)]
+    #[schema(schema_with = super::words::method)]
     method: Method,
     route: String,
     #[schema(value_type = String)]
@@ -129,6 +129,7 @@ struct RecentQuery {
     #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: Option<i64>,
     /// `2xx`, `3xx`, `4xx`, `5xx`, `ok` or `error`.
+    #[param(schema_with = super::words::status_class)]
     status_class: Option<String>,
     /// The `creator_id` of an account.
     account: Option<String>,
@@ -157,9 +158,9 @@ struct CallOut {
     at: Timestamp,
     #[schema(value_type = String)]
     account: CreatorId,
-    #[schema(value_type = String)]
+    #[schema(schema_with = super::words::platform)]
     platform: Platform,
-    #[schema(value_type = String)]
+    #[schema(schema_with = super::words::method)]
     method: Method,
     /// The native path as it was sent.
     path: String,

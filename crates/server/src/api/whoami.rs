@@ -23,7 +23,7 @@ pub(crate) struct WhoAmI {
     key_id: KeyId,
     /// The first characters of the key.
     prefix: String,
-    #[schema(value_type = String, example = "full")]
+    #[schema(schema_with = super::words::key_scope)]
     scope: KeyScope,
     #[schema(value_type = String)]
     customer_id: CustomerId,

@@ -1,4 +1,5 @@
 //! The service, tested through its real sockets, over simulated platforms, on both databases.
 
+mod contract;
 mod gateway;
 mod support;

@@ -1,0 +1,54 @@
+//! The fixed words of the contract, described from the enums of the domain, so that a reader sees every value.
+
+use domain::account::AccountState;
+use domain::customer::TrialState;
+use domain::key::KeyScope;
+use domain::method::Method;
+use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
+
+/// The four platforms.
+pub(crate) fn platform() -> Object {
+    let values = domain::platform::Platform::ALL.iter().map(|platform| platform.as_str());
+    one_of("A platform.", values)
+}
+
+/// What a key may do.
+pub(crate) fn key_scope() -> Object {
+    let values = KeyScope::ALL.iter().map(|scope| scope.as_str());
+    one_of("`read_only`: GET only; `full`: everything.", values)
+}
+
+/// What an account can be used for.
+pub(crate) fn account_state() -> Object {
+    let values = AccountState::ALL.iter().map(|state| state.as_str());
+    one_of(
+        "`inactive`: over the plan's limit, calls are refused. `reconnect_needed`: the platform refused the \
+         credentials; a new import mends it.",
+        values,
+    )
+}
+
+/// Where the trial stands.
+pub(crate) fn trial_state() -> Object {
+    let values = TrialState::ALL.iter().map(|state| state.as_str());
+    one_of("`pending` until the mail address is confirmed.", values)
+}
+
+/// The methods of native calls.
+pub(crate) fn method() -> Object {
+    one_of("The method of a native call.", Method::ALL.iter().map(|method| method.as_str()))
+}
+
+/// The classes that the call log can be filtered by.
+pub(crate) fn status_class() -> Object {
+    let values = ["2xx", "3xx", "4xx", "5xx", "ok", "error"];
+    one_of("By status; `ok` is 2xx and 3xx, `error` everything else.", values.into_iter())
+}
+
+fn one_of(description: &str, values: impl Iterator<Item = &'static str>) -> Object {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .description(Some(description))
+        .enum_values(Some(values))
+        .build()
+}

@@ -1,0 +1,176 @@
+//! The contract: what the repository says about the interface is what the service does.
+//!
+//! `just accept` (`UPDATE_CONTRACT=1`) writes the documents anew.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use server::config::Config;
+
+const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The document of the defaults: what `creator-gateway openapi` prints.
+pub(crate) fn document() -> Value {
+    let catalog = catalog::Catalog::built_in().unwrap();
+    server::openapi::document(&catalog, &Config::from_toml("").unwrap().credits.costs())
+}
+
+/// Every operation of the document: (method, path, operation).
+pub(crate) fn operations(document: &Value) -> Vec<(String, String, Value)> {
+    let mut operations = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for method in METHODS.iter().filter(|method| item.get(**method).is_some()) {
+            operations.push(((*method).to_owned(), path.clone(), item[*method].clone()));
+        }
+    }
+    operations
+}
+
+/// Compares a file of the repository with what it must hold, or writes it when told to.
+fn assert_written(path: &str, expected: &str) {
+    let file = root().join(path);
+    if std::env::var("UPDATE_CONTRACT").is_ok_and(|value| value == "1") {
+        std::fs::write(&file, expected).unwrap();
+    }
+    let written = std::fs::read_to_string(&file).unwrap_or_default();
+    let first = written.lines().zip(expected.lines()).position(|(old, new)| old != new);
+    assert!(
+        written == expected,
+        "{path} is not what the service says (first difference in line {:?}); run `just accept` and read the diff",
+        first.map(|index| index + 1)
+    );
+}
+
+#[test]
+fn the_written_document_is_what_the_service_says() {
+    let text = serde_json::to_string_pretty(&document()).unwrap();
+
+    assert_written("openapi.json", &format!("{text}\n"));
+}
+
+#[test]
+fn the_written_error_reference_is_what_the_service_says() {
+    assert_written("docs/errors.md", &server::error_reference());
+}
+
+#[test]
+fn the_document_is_openapi_3_1_and_names_its_version() {
+    let document = document();
+
+    assert_eq!(document["openapi"], "3.1.0");
+    assert_eq!(document["info"]["version"], "1.0");
+}
+
+#[test]
+fn every_operation_has_an_id_of_its_own_a_summary_and_a_described_tag() {
+    let document = document();
+    let tags: BTreeSet<&str> = document["tags"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tag| tag["name"].as_str().unwrap())
+        .collect();
+    let mut ids = BTreeSet::new();
+
+    for (method, path, operation) in operations(&document) {
+        let id = operation["operationId"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{method} {path}: no operationId"));
+        assert!(ids.insert(id.to_owned()), "{id} is given twice");
+        let summary = operation["summary"].as_str().unwrap_or_default();
+        assert!(!summary.is_empty(), "{method} {path} has no summary");
+        let tagged =
+            operation["tags"].as_array().unwrap_or_else(|| panic!("{method} {path}: no tag"));
+        assert_eq!(tagged.len(), 1, "{method} {path}");
+        assert!(
+            tags.contains(tagged[0].as_str().unwrap()),
+            "{method} {path}: {tagged:?} is not described"
+        );
+    }
+    assert!(ids.len() >= 20, "{ids:?}");
+}
+
+#[test]
+fn every_operation_that_needs_a_key_says_so_and_how_it_refuses() {
+    for (method, path, operation) in operations(&document()) {
+        let is_open = operation["security"] == serde_json::json!([]);
+        for status in ["401", "403"] {
+            let described = operation["responses"].get(status).is_some();
+            assert_eq!(described, !is_open, "{method} {path}: {status}");
+        }
+    }
+}
+
+#[test]
+fn every_answer_is_described_and_every_failure_has_a_body() {
+    for (method, path, operation) in operations(&document()) {
+        for (status, answer) in operation["responses"].as_object().unwrap() {
+            let place = format!("{method} {path} {status}");
+            assert!(answer["description"].as_str().is_some_and(|text| !text.is_empty()), "{place}");
+            if status.starts_with(['4', '5']) {
+                assert!(
+                    answer["content"].as_object().is_some_and(|content| content.len() == 1),
+                    "{place}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn wrong_fields_have_the_body_that_the_specification_names() {
+    let document = document();
+    let register = &document["paths"]["/v1/auth/register"]["post"]["responses"]["422"];
+
+    let schema = &register["content"]["application/json"]["schema"]["$ref"];
+
+    assert_eq!(schema, "#/components/schemas/HTTPValidationError");
+    let fields = &document["components"]["schemas"]["ValidationError"]["properties"];
+    assert!(["loc", "msg", "type"].iter().all(|name| fields.get(*name).is_some()), "{fields}");
+}
+
+#[test]
+fn every_reference_leads_to_something() {
+    let document = document();
+    let mut references = BTreeSet::new();
+    collect_references(&document, &mut references);
+
+    assert!(references.len() > 10, "{references:?}");
+    for reference in references {
+        let pointer = reference.strip_prefix('#').unwrap();
+        assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
+    }
+}
+
+fn collect_references(value: &Value, into: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(members) => {
+            if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
+                into.insert(reference.to_owned());
+            }
+            members.values().for_each(|member| collect_references(member, into));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_references(item, into)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_parameter_in_a_path_is_described() {
+    let document = document();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for name in path.split('{').skip(1).filter_map(|rest| rest.split('}').next()) {
+            for method in METHODS.iter().filter(|method| item.get(**method).is_some()) {
+                let shared = item["parameters"].as_array().into_iter().flatten();
+                let own = item[*method]["parameters"].as_array().into_iter().flatten();
+                let found = shared.chain(own).any(|one| one["in"] == "path" && one["name"] == name);
+                assert!(found, "{method} {path}: {name} is not described");
+            }
+        }
+    }
+}
