@@ -7,6 +7,7 @@ pub(crate) mod answer;
 mod beta;
 pub(crate) mod call;
 mod delta;
+mod gamma;
 pub(crate) mod routes;
 
 use http::{HeaderMap, Method};
@@ -105,6 +106,7 @@ pub(crate) fn all(settings: &Settings) -> Vec<Box<dyn Platform>> {
     vec![
         Box::new(alpha::Alpha),
         Box::new(beta::Beta::new(settings)),
+        Box::new(gamma::Gamma),
         Box::new(delta::Delta::new(settings)),
     ]
 }

@@ -12,6 +12,9 @@ const LIST: u64 = 3;
 /// How many fans of five are active, and which.
 const ACTIVE: &[u64] = &[0, 1, 2, 3];
 
+/// How many fans of ten are active but will not renew, and which.
+const ENDING: &[u64] = &[2, 8];
+
 /// How many peers there are; a creator follows some of them.
 pub(crate) const PEERS: u64 = 60;
 
@@ -120,7 +123,7 @@ impl World {
             },
             last_seen_at_ms: EPOCH_MS - signed(dice.below(72 * 60)) * MINUTE_MS,
             active,
-            renews: active && dice.chance(70),
+            renews: active && !ENDING.contains(&(index % 10)),
             online: dice.chance(15),
             tier,
             price_cents,
@@ -144,6 +147,16 @@ impl World {
     /// Fans whose subscription runs.
     pub(crate) fn active_fans(&self) -> Series {
         Series::of(self.fans, 5, ACTIVE)
+    }
+
+    /// Fans whose subscription runs and will renew itself.
+    pub(crate) fn renewing_fans(&self) -> Series {
+        Series::of(self.fans, 10, &[0, 1, 3, 5, 6, 7])
+    }
+
+    /// Fans whose subscription runs, but will not renew itself.
+    pub(crate) fn ending_fans(&self) -> Series {
+        Series::of(self.fans, 10, ENDING)
     }
 
     /// Fans whose subscription has ended.
@@ -246,6 +259,9 @@ mod tests {
                 before = fan.subscribed_at_ms;
                 assert_eq!(fan.active, world.active_fans().place_of(index).is_some());
                 assert_eq!(fan.active, fan.expires_at_ms > EPOCH_MS);
+                assert_eq!(fan.renews, world.renewing_fans().place_of(index).is_some());
+                let ending = world.ending_fans().place_of(index).is_some();
+                assert_eq!(fan.active && !fan.renews, ending);
             }
         }
     }

@@ -1,0 +1,169 @@
+//! Chats: the list, what is unread, pins, prices, deletion.
+
+use http::Method;
+use serde_json::{Map, Value, json};
+
+use super::messages::{chat_table, generated_messages, last_message};
+use super::shapes::{CURRENCY, fan_of, id, index_of, own, rows, rows_with_limit, user_ref};
+use crate::platform::answer::{Answer, Outcome, Refusal};
+use crate::platform::call::{Call, object};
+use crate::platform::routes::Routes;
+use crate::shelf::Shelf;
+use crate::world::ids::Kind;
+use crate::world::time::rfc3339;
+
+/// The chats by fan, the one with the newest message first.
+pub(super) const CHATS: &str = "chats";
+/// The chats with messages that the creator has not read.
+pub(super) const UNREAD: &str = "unread";
+const CONFIGURATION: &str = "chat-configuration";
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    routes
+        .get("user/{id}/chatsByList", chats)
+        .get("user/{id}/chat/unread-messages", unread_messages)
+        .get("user/{id}/chat/configuration", configuration)
+        .post("user/{id}/chat/configuration", configure)
+        .get("user/{id}/chat/configured_message", templates)
+        .get("user/{id}/chat/{chat_id}", chat)
+        .post("user/{id}/chat/{chat_id}/pin", pin)
+        .post("user/{id}/chat/{chat_id}/mark-as-unread", mark_as_unread)
+        .write(
+            Method::PUT,
+            "user/{id}/chat/{chat_id}/delete-all-chat-messages-for-user",
+            delete_messages,
+        )
+        .write(Method::PUT, "user/{id}/chat/{chat_id}/delete-chat-for-user-by-user-id", delete_chat)
+}
+
+fn chats(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    own(call)?;
+    rows_with_limit(call, shelf, (CHATS, call.world.chats()), |fan| chat_json(call, shelf, fan))
+}
+
+fn chat_json(call: &Call<'_>, shelf: &Shelf, fan: u64) -> Value {
+    let chat_id = id(call, Kind::Chat, fan);
+    let last = last_message(call, shelf, fan);
+    let generated = json!({
+        "_id": chat_id,
+        "user": user_ref(call, fan),
+        "participants": [id(call, Kind::Creator, 0), id(call, Kind::Fan, fan)],
+        "is_pinned": false,
+        "is_muted": call.world.muted_fans().place_of(fan).is_some(),
+        "unread_count": unread_count(call, shelf, fan),
+        "message_count": shelf.count(&chat_table(fan), generated_messages(call, fan)),
+        "created_at": rfc3339(call.world.fan(fan).subscribed_at_ms),
+        "updated_at": last["created_at"],
+        "last_message": last,
+    });
+    shelf.over(CHATS, fan, generated)
+}
+
+/// The fan of the chat in the path; 404 when there is no such chat.
+pub(super) fn chat_param(call: &Call<'_>, shelf: &Shelf) -> Result<u64, Refusal> {
+    own(call)?;
+    let fan = index_of(call, Kind::Chat, call.param("chat_id"));
+    fan.filter(|fan| shelf.holds(CHATS, call.world.chats(), *fan))
+        .ok_or_else(|| Refusal::not_found("Chat"))
+}
+
+fn unread_count(call: &Call<'_>, shelf: &Shelf, fan: u64) -> u64 {
+    if !shelf.holds(UNREAD, call.world.unread_chats(), fan) {
+        return 0;
+    }
+    let said = shelf.field(UNREAD, fan, "count").and_then(Value::as_u64);
+    said.unwrap_or_else(|| call.world.chat(fan).unread)
+}
+
+/// An object by chat id.
+fn unread_messages(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    own(call)?;
+    let unread = shelf.page(UNREAD, call.world.unread_chats(), 0, u64::MAX).indexes;
+    let there = unread.into_iter().filter(|fan| shelf.holds(CHATS, call.world.chats(), *fan));
+    let counts: Map<String, Value> = there
+        .map(|fan| (id(call, Kind::Chat, fan), json!(unread_count(call, shelf, fan))))
+        .collect();
+    Ok(Answer::ok(Value::Object(counts)))
+}
+
+fn configuration(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    own(call)?;
+    Ok(Answer::ok(configuration_json(shelf)))
+}
+
+fn configuration_json(shelf: &Shelf) -> Value {
+    let generated = json!({"unlock_price": 500, "message_price": 0, "currency": CURRENCY});
+    shelf.over(CONFIGURATION, 0, generated)
+}
+
+/// What is not sent keeps its price.
+fn configure(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    own(call)?;
+    let fields = call.fields(&["unlock_price", "message_price"]);
+    if fields.values().any(|price| price.as_i64().is_none_or(|price| price < 0)) {
+        return Err(Refusal::bad_request("A price is a whole number of minor units"));
+    }
+    shelf.set(CONFIGURATION, 0, fields);
+    Ok(Answer::ok(configuration_json(shelf)))
+}
+
+fn templates(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    own(call)?;
+    rows(call, shelf, ("templates", call.world.templates()), |index| {
+        json!({
+            "_id": id(call, Kind::Template, index),
+            "message": call.world.template(index),
+            "trigger": if index == 0 { "subscribed" } else { "manual" },
+            "is_active": true,
+        })
+    })
+}
+
+fn chat(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    let fan = chat_param(call, shelf)?;
+    Ok(Answer::ok(chat_json(call, shelf, fan)))
+}
+
+fn pin(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let fan = chat_param(call, shelf)?;
+    let pinned = call.field("is_pinned").as_bool();
+    let pinned = pinned.ok_or_else(|| Refusal::bad_request("is_pinned is required"))?;
+    shelf.set(CHATS, fan, object(json!({"is_pinned": pinned})));
+    Ok(Answer::ok(chat_json(call, shelf, fan)))
+}
+
+/// Only what is read can be marked; what is unread is a conflict.
+fn mark_as_unread(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let fan = chat_param(call, shelf)?;
+    if unread_count(call, shelf, fan) > 0 {
+        return Err(Refusal::conflict("The chat has unread messages"));
+    }
+    shelf.set(UNREAD, fan, object(json!({"count": 1})));
+    shelf.put(UNREAD, fan);
+    Ok(Answer::ok(chat_json(call, shelf, fan)))
+}
+
+fn take_messages(call: &Call<'_>, shelf: &mut Shelf, fan: u64) {
+    let table = chat_table(fan);
+    for row in shelf.page(&table, generated_messages(call, fan), 0, u64::MAX).indexes {
+        shelf.take(&table, row);
+    }
+    shelf.take(UNREAD, fan);
+}
+
+fn delete_messages(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let fan = chat_param(call, shelf)?;
+    take_messages(call, shelf, fan);
+    Ok(Answer::ok(chat_json(call, shelf, fan)))
+}
+
+/// The chat may be named by its own id or by that of its fan. It comes back with the next message.
+fn delete_chat(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    own(call)?;
+    let by_fan = fan_of(call, call.param("chat_id"))
+        .filter(|fan| shelf.holds(CHATS, call.world.chats(), *fan));
+    let fan = by_fan.map_or_else(|| chat_param(call, shelf), Ok)?;
+    take_messages(call, shelf, fan);
+    shelf.take(CHATS, fan);
+    Ok(Answer::ok(json!({"_id": id(call, Kind::Chat, fan), "deleted": true})))
+}

@@ -1,0 +1,128 @@
+//! File stacks: the platform's word for posts.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::shapes::{CURRENCY, id, index, medium, own, rows_of};
+use crate::platform::answer::{Answer, Outcome, Refusal};
+use crate::platform::call::{Call, object};
+use crate::platform::routes::Routes;
+use crate::shelf::Shelf;
+use crate::world::ids::{CREATED, Kind};
+use crate::world::time::rfc3339;
+
+/// The posts of the creator.
+pub(super) const FILE_STACKS: &str = "file-stacks";
+const ONE: &str = "file-stack/{stack_id}";
+
+const FIELDS: &[&str] = &["description", "price", "tag", "private", "is_subscription_item"];
+const TAGS: [&str; 3] = ["studio", "travel", "live"];
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    routes
+        .get("user/{id}/file-stack", file_stacks)
+        .get(ONE, file_stack)
+        .write(Method::PUT, ONE, edit)
+        .write(Method::DELETE, ONE, delete)
+}
+
+/// Filters: `categories` and `tag` (comma-separated, one must match), `contentType` (`image` or
+/// `video`), `is_subscription_item`.
+fn file_stacks(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    own(call)?;
+    let all = shelf.page(FILE_STACKS, call.world.posts(), 0, u64::MAX).indexes.into_iter();
+    let shown = all.map(|index| file_stack_json(call, shelf, index));
+    rows_of(call, shown.filter(|stack| is_wanted(call, stack)))
+}
+
+fn is_wanted(call: &Call<'_>, stack: &Value) -> bool {
+    let has_one = |query: &str, field: &str| {
+        call.query(query).filter(|it| !it.is_empty()).is_none_or(|wanted| {
+            let has = stack[field].as_array().into_iter().flatten().filter_map(Value::as_str);
+            has.into_iter().any(|word| wanted.split(',').any(|wanted| wanted.trim() == word))
+        })
+    };
+    let of_subscription = call
+        .query("is_subscription_item")
+        .is_none_or(|wanted| stack["is_subscription_item"] == json!(wanted == "true"));
+    has_one("categories", "categories")
+        && has_one("contentType", "categories")
+        && has_one("tag", "tag")
+        && of_subscription
+}
+
+/// A file stack, generated or made.
+pub(super) fn file_stack_json(call: &Call<'_>, shelf: &Shelf, index: u64) -> Value {
+    let base = if index < CREATED { generated(call, index) } else { json!({}) };
+    let mut shown = object(shelf.over(FILE_STACKS, index, base));
+    let comments = super::comments::generated(call, index);
+    let comment_count = shelf.count(&super::comments::table(index), comments);
+    shown.insert("_id".to_owned(), json!(id(call, Kind::Post, index)));
+    shown.insert("user_id".to_owned(), json!(id(call, Kind::Creator, 0)));
+    shown.insert("comment_count".to_owned(), json!(comment_count));
+    Value::Object(shown)
+}
+
+fn generated(call: &Call<'_>, index: u64) -> Value {
+    let post = call.world.post(index);
+    let files: Vec<Value> = post.media.iter().map(|media| medium(call, *media)).collect();
+    let is_video = post.media.iter().any(|media| call.world.medium(*media).is_video);
+    let mut categories = vec!["media", if is_video { "video" } else { "image" }];
+    if index.is_multiple_of(5) {
+        categories.push("moment");
+    }
+    let tag = usize::try_from(index % 3).ok().and_then(|at| TAGS.get(at));
+    let of_subscription = !index.is_multiple_of(4);
+    json!({
+        "description": post.text,
+        "categories": categories,
+        "tag": tag.into_iter().collect::<Vec<_>>(),
+        "price": if of_subscription { 0 } else { post.price_cents },
+        "currency": CURRENCY,
+        "is_subscription_item": of_subscription,
+        "private": false,
+        "like_count": post.likes,
+        "files": files,
+        "created_at": rfc3339(post.posted_at_ms),
+        "updated_at": rfc3339(post.posted_at_ms),
+    })
+}
+
+/// The file stack of the path; 404 when there is none.
+pub(super) fn stack_param(call: &Call<'_>, shelf: &Shelf) -> Result<u64, Refusal> {
+    let stack = index(call, Kind::Post, "stack_id", "File stack")?;
+    let exists = shelf.holds(FILE_STACKS, call.world.posts(), stack);
+    if exists { Ok(stack) } else { Err(Refusal::not_found("File stack")) }
+}
+
+fn file_stack(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    let stack = stack_param(call, shelf)?;
+    Ok(Answer::ok(file_stack_json(call, shelf, stack)))
+}
+
+fn edit(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let stack = stack_param(call, shelf)?;
+    let mut fields = call.fields(FIELDS);
+    if fields.is_empty() {
+        return Err(Refusal::bad_request("Nothing to change"));
+    }
+    if let Some(price) = fields.get("price")
+        && price.as_i64().is_none_or(|price| price != 0 && price < 300)
+    {
+        return Err(Refusal::bad_request("price is 0 or at least 300"));
+    }
+    if let Some(Value::String(tags)) = fields.get("tag") {
+        let tags: Vec<&str> = tags.split(',').map(str::trim).collect();
+        let tags = json!(tags);
+        fields.insert("tag".to_owned(), tags);
+    }
+    fields.insert("updated_at".to_owned(), json!(rfc3339(call.now_ms)));
+    shelf.set(FILE_STACKS, stack, fields);
+    Ok(Answer::ok(file_stack_json(call, shelf, stack)))
+}
+
+fn delete(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let stack = stack_param(call, shelf)?;
+    shelf.take(FILE_STACKS, stack);
+    Ok(Answer::empty())
+}

@@ -1,0 +1,145 @@
+//! The messages of a chat.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::chats::{CHATS, UNREAD, chat_param};
+use super::file_stacks::FILE_STACKS;
+use super::shapes::{CURRENCY, id, index_of, rows};
+use crate::platform::answer::{Answer, Outcome, Refusal};
+use crate::platform::call::{Call, object};
+use crate::platform::routes::Routes;
+use crate::shelf::Shelf;
+use crate::world::ids::{CREATED, Kind};
+use crate::world::series::Series;
+use crate::world::talk::{fan_and_place, message_index};
+use crate::world::time::rfc3339;
+
+const MESSAGES: &str = "user/{id}/chat/{chat_id}/message";
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    routes.get(MESSAGES, messages).post(MESSAGES, send).write(
+        Method::PUT,
+        "user/{id}/chat/{chat_id}/message/{message_id}",
+        edit,
+    )
+}
+
+/// The table of the messages of a chat: generated ones by place, sent ones by number.
+pub(super) fn chat_table(fan: u64) -> String {
+    format!("messages/{fan}")
+}
+
+/// The generated messages of the chat with this fan.
+pub(super) fn generated_messages(call: &Call<'_>, fan: u64) -> Series {
+    match call.world.chats().place_of(fan) {
+        Some(_) => call.world.messages(fan),
+        None => Series::all(0),
+    }
+}
+
+/// The newest message of a chat; null when there is none.
+pub(super) fn last_message(call: &Call<'_>, shelf: &Shelf, fan: u64) -> Value {
+    let page = shelf.page(&chat_table(fan), generated_messages(call, fan), 0, 1);
+    page.indexes.first().map_or(Value::Null, |row| message_json(call, shelf, fan, *row))
+}
+
+fn messages(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    let fan = chat_param(call, shelf)?;
+    let collection = (&*chat_table(fan), generated_messages(call, fan));
+    rows(call, shelf, collection, |row| message_json(call, shelf, fan, row))
+}
+
+fn message_json(call: &Call<'_>, shelf: &Shelf, fan: u64, row: u64) -> Value {
+    let creator_id = id(call, Kind::Creator, 0);
+    let (index, base) = if row > CREATED {
+        (row, json!({"user_id": creator_id}))
+    } else {
+        let message = call.world.message(fan, row);
+        let sender = if message.from_fan { id(call, Kind::Fan, fan) } else { creator_id };
+        let stack = message
+            .media
+            .map(|media| id(call, Kind::Post, media % call.world.posts().count().max(1)));
+        let base = json!({
+            "user_id": sender,
+            "message": message.text,
+            "message_price": message.price_cents,
+            "currency": CURRENCY,
+            "is_paid": message.paid,
+            "file_stack_id": stack,
+            "tip_amount": message.tip_cents,
+            "created_at": rfc3339(message.sent_at_ms),
+            "updated_at": rfc3339(message.sent_at_ms),
+        });
+        (message_index(fan, row), base)
+    };
+    let mut shown = object(shelf.over(&chat_table(fan), row, base));
+    shown.insert("_id".to_owned(), json!(id(call, Kind::Message, index)));
+    shown.insert("chat_id".to_owned(), json!(id(call, Kind::Chat, fan)));
+    Value::Object(shown)
+}
+
+/// Checks `message`, `file_stack_id` and `message_price`, and gives what is kept of them. Mass
+/// messages have the same body.
+pub(super) fn checked_body(call: &Call<'_>, shelf: &Shelf) -> Result<Value, Refusal> {
+    let text = call.field("message").as_str().unwrap_or_default();
+    let stack = call.field("file_stack_id").as_str();
+    if text.trim().is_empty() && stack.is_none() {
+        return Err(Refusal::bad_request("message or file_stack_id is required"));
+    }
+    if let Some(stack) = stack {
+        let known = index_of(call, Kind::Post, stack)
+            .filter(|index| shelf.holds(FILE_STACKS, call.world.posts(), *index));
+        known.ok_or_else(|| Refusal::bad_request("file_stack_id is not known"))?;
+    }
+    let price = match call.field("message_price") {
+        Value::Null => 0,
+        price => price
+            .as_i64()
+            .filter(|price| *price >= 0)
+            .ok_or_else(|| Refusal::bad_request("message_price is a whole number"))?,
+    };
+    Ok(json!({
+        "message": text,
+        "file_stack_id": stack,
+        "message_price": price,
+        "currency": CURRENCY,
+        "created_at": rfc3339(call.now_ms),
+        "updated_at": rfc3339(call.now_ms),
+    }))
+}
+
+/// Whoever answers a chat has read it.
+fn send(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let fan = chat_param(call, shelf)?;
+    let mut fields = object(checked_body(call, shelf)?);
+    fields.insert("local_id".to_owned(), call.field("local_id").clone());
+    fields.insert("is_paid".to_owned(), json!(false));
+    fields.insert("tip_amount".to_owned(), json!(0));
+    let row = shelf.create(&chat_table(fan), fields);
+    shelf.put(CHATS, fan);
+    shelf.take(UNREAD, fan);
+    Ok(Answer::created(message_json(call, shelf, fan, row)))
+}
+
+/// Only the creator's own messages can be edited.
+fn edit(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
+    let fan = chat_param(call, shelf)?;
+    let text = call.text("text")?.to_owned();
+    let row = index_of(call, Kind::Message, call.param("message_id")).and_then(|index| {
+        if index > CREATED {
+            return Some(index);
+        }
+        let (of, place) = fan_and_place(index);
+        (of == fan).then_some(place)
+    });
+    let row = row
+        .filter(|row| shelf.holds(&chat_table(fan), generated_messages(call, fan), *row))
+        .ok_or_else(|| Refusal::not_found("Message"))?;
+    if row < CREATED && call.world.message(fan, row).from_fan {
+        return Err(Refusal::forbidden("This is not your message"));
+    }
+    let fields = json!({"message": text, "updated_at": rfc3339(call.now_ms)});
+    shelf.set(&chat_table(fan), row, object(fields));
+    Ok(Answer::ok(message_json(call, shelf, fan, row)))
+}
