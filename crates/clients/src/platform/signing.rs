@@ -91,3 +91,85 @@ fn word(text: &str, key: &str, problems: &mut Vec<SettingsProblem>) -> Option<He
     }
     value
 }
+
+#[cfg(test)]
+mod tests {
+    use zeroize::Zeroizing;
+
+    use super::*;
+
+    fn settings() -> SigningSettings {
+        SigningSettings {
+            scheme: HMAC_SHA256_V1.to_owned(),
+            key: Zeroizing::new("sandbox-signing-key".to_owned()),
+            client_id: "gateway".to_owned(),
+            client_version: "7.1".to_owned(),
+        }
+    }
+
+    fn signed(target: &str, nonce: u8) -> HeaderMap {
+        let signer = Signer::new(&settings(), &mut Vec::new()).unwrap();
+        let mut headers = HeaderMap::new();
+        let input = SigningInput {
+            now: Timestamp::from_unix_micros(1_795_234_422_123_999),
+            nonce: std::array::from_fn(|index| u8::try_from(index).unwrap() ^ nonce),
+        };
+        signer.sign("POST", target, input, &mut headers);
+        headers
+    }
+
+    /// The signature was computed with Python: `hmac.new(key, text, hashlib.sha256).hexdigest()` over the
+    /// four lines.
+    #[test]
+    fn a_signature_equals_one_made_by_another_implementation() {
+        let headers = signed("/api/v1/message/send?a=1&b=%20x", 0);
+
+        let expected = [
+            ("x-client-id", "gateway"),
+            ("x-client-timestamp", "1795234422123"),
+            ("x-client-nonce", "000102030405060708090a0b0c0d0e0f"),
+            ("x-client-version", "7.1"),
+            (
+                "x-client-signature",
+                "e73b957e371019a0ee54369e849915bf8df4629175e978494fd3f348d5582dcd",
+            ),
+        ];
+        assert_eq!(headers.len(), expected.len());
+        for (name, value) in expected {
+            assert_eq!(headers.get(name).unwrap(), value, "{name}");
+        }
+    }
+
+    #[test]
+    fn another_query_or_nonce_gives_another_signature() {
+        let signature = |target, nonce| signed(target, nonce).remove(SIGNATURE).unwrap();
+
+        assert_eq!(signature("/a?b", 0), signature("/a?b", 0));
+        assert_ne!(signature("/a?b", 0), signature("/a?c", 0));
+        assert_ne!(signature("/a?b", 0), signature("/a?b", 1));
+    }
+
+    #[test]
+    fn all_problems_of_the_settings_are_named() {
+        let unusable = SigningSettings {
+            scheme: "md5".to_owned(),
+            key: Zeroizing::default(),
+            client_id: String::new(),
+            client_version: "a\nb".to_owned(),
+        };
+        let mut problems = Vec::new();
+
+        assert!(Signer::new(&unusable, &mut problems).is_none());
+
+        let keys: Vec<_> = problems.iter().map(|problem| problem.key.as_str()).collect();
+        assert_eq!(
+            keys,
+            ["signing.scheme", "signing.key", "signing.client_id", "signing.client_version"]
+        );
+    }
+
+    #[test]
+    fn the_key_does_not_show_in_debug_output() {
+        assert!(!format!("{:?}", settings()).contains("sandbox-signing-key"));
+    }
+}

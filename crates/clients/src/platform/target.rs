@@ -250,12 +250,13 @@ fn place(
     settings: &TargetSettings,
     problems: &mut Vec<SettingsProblem>,
 ) -> Option<(Scheme, Authority, String)> {
-    let uri = absolute_uri("base_url", &settings.base_url, problems)?;
-    if uri.query().is_some() {
+    let uri = absolute_uri("base_url", &settings.base_url, problems);
+    if uri.as_ref().is_some_and(|uri| uri.query().is_some()) {
         problems.push(SettingsProblem::new("base_url", "must not have a query"));
     }
+    let base_path = uri.as_ref().map_or("", Uri::path);
     let mut prefix = String::from("/");
-    for (key, text) in [("base_url", uri.path()), ("path_prefix", &settings.path_prefix)] {
+    for (key, text) in [("base_url", base_path), ("path_prefix", &settings.path_prefix)] {
         let path = text.trim_matches('/');
         if path.is_empty() {
             continue;
@@ -266,7 +267,7 @@ fn place(
         prefix.push_str(path);
         prefix.push('/');
     }
-    let parts = uri.into_parts();
+    let parts = uri?.into_parts();
     Some((parts.scheme?, parts.authority?, prefix))
 }
 
@@ -276,18 +277,21 @@ pub(super) fn absolute_uri(
     text: &str,
     problems: &mut Vec<SettingsProblem>,
 ) -> Option<Uri> {
-    let uri: Option<Uri> = text.parse().ok();
-    let is_usable = |uri: &Uri| {
-        let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
-        let authority = uri.authority().map_or("", Authority::as_str);
-        is_http && !authority.is_empty() && !authority.contains('@') && !text.contains('#')
-    };
-    let usable = uri.filter(is_usable);
+    let usable = text.parse().ok().filter(|uri| is_usable(uri) && !text.contains('#'));
     if usable.is_none() {
         let message = "must be http:// or https:// with a host, and without a user or a fragment";
         problems.push(SettingsProblem::new(key, message));
     }
     usable
+}
+
+fn is_usable(uri: &Uri) -> bool {
+    let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
+    let authority = uri.authority().map_or("", Authority::as_str);
+    let is_host_alone = uri.host() == Some(authority);
+    // What is no number up to 65,535 is no port, and the usual one would silently take its place.
+    let has_port = uri.port_u16().is_some();
+    is_http && !authority.is_empty() && !authority.contains('@') && (is_host_alone || has_port)
 }
 
 fn fixed_headers(
@@ -378,6 +382,248 @@ fn connection(
         Err(message) => {
             problems.push(SettingsProblem::new("ca_file", message));
             None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::time::Timestamp;
+    use proptest::prelude::*;
+    use zeroize::Zeroizing;
+
+    use super::*;
+    use crate::error::Kind;
+    use crate::platform::settings::{OauthSettings, SigningSettings, Timeouts, VerifySettings};
+
+    fn settings() -> TargetSettings {
+        TargetSettings {
+            platform: Platform::Beta,
+            base_url: "http://127.0.0.1:8081/base/".to_owned(),
+            path_prefix: "/api/v1/".to_owned(),
+            headers: vec![
+                ("Authorization".to_owned(), "{token}".to_owned()),
+                ("User-Agent".to_owned(), "{user_agent}".to_owned()),
+                ("X-Call".to_owned(), "{call_id}".to_owned()),
+            ],
+            version_header: Some(("X-Api-Version".to_owned(), "2025-06-26".to_owned())),
+            signing: Some(SigningSettings {
+                scheme: "hmac-sha256-v1".to_owned(),
+                key: Zeroizing::new("key".to_owned()),
+                client_id: "gateway".to_owned(),
+                client_version: "1".to_owned(),
+            }),
+            envelope: true,
+            user_agent: "creator-gateway".to_owned(),
+            verify: VerifySettings {
+                path: "account/me".to_owned(),
+                id_pointer: Some("/account/id".to_owned()),
+                equals_field: None,
+                accepted_statuses: Vec::new(),
+            },
+            oauth: None,
+            timeouts: Timeouts::default(),
+            ca_file: None,
+        }
+    }
+
+    fn call<'a>(credentials: &'a Credentials, caller: &'a HeaderMap) -> NativeCall<'a> {
+        NativeCall {
+            call_id: "call_1",
+            method: Method::Post,
+            path: "message/send",
+            query: "",
+            caller_headers: caller,
+            body: Bytes::from_static(b"{}"),
+            credentials,
+            signing: SigningInput { now: Timestamp::from_unix_micros(0), nonce: [0; 16] },
+        }
+    }
+
+    fn credentials(json: &str) -> Credentials {
+        Credentials::from_json(json.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_request_is_the_prefix_path_and_query_and_the_platforms_headers() {
+        let target = Target::new(&settings()).unwrap();
+        let credentials = credentials(r#"{"token":"t0"}"#);
+        let mut caller = HeaderMap::new();
+        caller.insert("authorization", HeaderValue::from_static("Bearer theirs"));
+        caller.insert("x-client-signature", HeaderValue::from_static("theirs"));
+        caller.insert("content-type", HeaderValue::from_static("application/json"));
+
+        let query = "a=%20&a=1&b[]=x/../y";
+        let request = target.request(&NativeCall { query, ..call(&credentials, &caller) }).unwrap();
+
+        assert_eq!(request.method(), http::Method::POST);
+        assert_eq!(
+            request.uri().to_string(),
+            "http://127.0.0.1:8081/base/api/v1/message/send?a=%20&a=1&b[]=x/../y"
+        );
+        let header = |name: &str| request.headers().get(name).unwrap().to_str().unwrap();
+        assert_eq!(header("authorization"), "t0");
+        assert_eq!(header("content-type"), "application/json");
+        assert_eq!(header("accept-encoding"), "identity");
+        assert_eq!(header("user-agent"), "creator-gateway");
+        assert_eq!(header("x-api-version"), "2025-06-26");
+        assert_eq!(header("x-call"), "call_1");
+        assert_ne!(header("x-client-signature"), "theirs");
+        assert_eq!(request.headers().len(), 11);
+        assert!(request.headers().get("authorization").unwrap().is_sensitive());
+    }
+
+    #[test]
+    fn a_credential_takes_the_place_of_the_default_user_agent() {
+        let target = Target::new(&settings()).unwrap();
+        let credentials = credentials(r#"{"token":"t","user_agent":"Phone 1"}"#);
+
+        let request = target.request(&call(&credentials, &HeaderMap::new())).unwrap();
+
+        assert_eq!(request.headers().get(USER_AGENT).unwrap(), "Phone 1");
+    }
+
+    #[test]
+    fn a_get_has_no_body_and_an_empty_post_says_so() {
+        let target = Target::new(&settings()).unwrap();
+        let (credentials, caller) = (Credentials::default(), HeaderMap::new());
+        let with = |method, body| {
+            target.request(&NativeCall { method, body, ..call(&credentials, &caller) }).unwrap()
+        };
+
+        let get = with(Method::Get, Bytes::from_static(b"dropped"));
+        let post = with(Method::Post, Bytes::new());
+        let full = with(Method::Put, Bytes::from_static(b"kept"));
+
+        assert!(http_body::Body::is_end_stream(get.body()));
+        assert!(!get.headers().contains_key(CONTENT_LENGTH));
+        assert_eq!(post.headers().get(CONTENT_LENGTH).unwrap(), "0");
+        assert_eq!(http_body::Body::size_hint(full.body()).exact(), Some(4));
+        assert!(!full.headers().contains_key(CONTENT_LENGTH));
+    }
+
+    #[test]
+    fn a_path_or_credential_that_cannot_be_sent_fails_before_anything_leaves() {
+        let target = Target::new(&settings()).unwrap();
+        let broken = credentials(r#"{"token":"a\r\nX-Evil: 1"}"#);
+        let fine = credentials(r#"{"token":"t"}"#);
+        let caller = HeaderMap::new();
+
+        let failures = [
+            target.request(&call(&broken, &caller)),
+            target.request(&NativeCall { path: "../x", ..call(&fine, &caller) }),
+            target.request(&NativeCall { path: "/x", ..call(&fine, &caller) }),
+            target.request(&NativeCall { query: "a#b", ..call(&fine, &caller) }),
+        ];
+
+        for failure in failures {
+            let error = failure.unwrap_err();
+            assert_eq!((error.kind, error.sent, error.retryable), (Kind::Build, false, false));
+        }
+    }
+
+    #[test]
+    fn all_problems_are_found_at_once_and_named() {
+        let unusable = TargetSettings {
+            base_url: "ftp://user@host".to_owned(),
+            path_prefix: "a/../b".to_owned(),
+            headers: vec![
+                ("Host".to_owned(), "x".to_owned()),
+                ("A b".to_owned(), "x".to_owned()),
+                ("X-A".to_owned(), "{Token}".to_owned()),
+                ("X-B".to_owned(), "a\nb".to_owned()),
+                ("X-C".to_owned(), "1".to_owned()),
+                ("x-c".to_owned(), "2".to_owned()),
+            ],
+            version_header: Some(("Transfer-Encoding".to_owned(), "1".to_owned())),
+            user_agent: String::new(),
+            verify: VerifySettings {
+                path: "/me".to_owned(),
+                id_pointer: None,
+                equals_field: Some("id".to_owned()),
+                accepted_statuses: vec![42],
+            },
+            oauth: Some(OauthSettings {
+                token_url: "token".to_owned(),
+                client_id: String::new(),
+                client_secret: Zeroizing::default(),
+                authentication: crate::platform::ClientAuthentication::Basic,
+            }),
+            timeouts: Timeouts { tls: std::time::Duration::ZERO, ..Timeouts::default() },
+            ca_file: Some("/nowhere/ca.pem".into()),
+            ..settings()
+        };
+
+        let problems = Target::new(&unusable).unwrap_err();
+
+        let mut keys: Vec<_> = problems.iter().map(|problem| problem.key.as_str()).collect();
+        keys.sort_unstable();
+        assert_eq!(
+            keys,
+            [
+                "base_url",
+                "ca_file",
+                "headers[0].name",
+                "headers[1].name",
+                "headers[2].value",
+                "headers[3].value",
+                "headers[5].name",
+                "oauth.client_id",
+                "oauth.token_url",
+                "path_prefix",
+                "timeouts.tls",
+                "user_agent",
+                "verify_route.accepted_statuses",
+                "verify_route.equals_field",
+                "verify_route.path",
+                "version_header.name",
+            ]
+        );
+    }
+
+    #[test]
+    fn only_addresses_with_a_plain_host_are_taken() {
+        for base_url in [
+            "",
+            "example.org",
+            "https://",
+            "https://a@b.example",
+            "https://b.example:99999",
+            "https://b/#x",
+            "https://b/?x",
+        ] {
+            let settings = TargetSettings { base_url: base_url.to_owned(), ..settings() };
+            assert!(Target::new(&settings).is_err(), "{base_url}");
+        }
+        for base_url in ["https://b.example", "http://[::1]:80", "https://b.example:8443/deep/er"] {
+            let settings = TargetSettings { base_url: base_url.to_owned(), ..settings() };
+            assert!(Target::new(&settings).is_ok(), "{base_url}");
+        }
+    }
+
+    proptest! {
+        /// Whatever path and query pass the checks arrive as the same bytes behind the configured place;
+        /// the others build no request.
+        #[test]
+        fn a_request_never_leaves_its_place_and_keeps_every_byte(
+            path in "([a-zA-Z0-9._~!$&'()*+,=:@/%;\\\\?#-]|%2[eEfF]|\\.\\./|//|http://){0,16}",
+            query in "([a-zA-Z0-9&=%#?/\\\\<>\"{}|^`-]|%0[adAD]|%[0-9a-f]{2}){0,16}",
+        ) {
+            let target = Target::new(&settings()).unwrap();
+            let (credentials, caller) = (Credentials::default(), HeaderMap::new());
+            let built = target.request(&NativeCall {
+                path: &path,
+                query: &query,
+                ..call(&credentials, &caller)
+            });
+            let is_clean = path::check_path(&path).is_ok() && path::check_query(&query).is_ok();
+            prop_assert_eq!(built.is_ok(), is_clean);
+            if let Ok(request) = built {
+                let mark = if query.is_empty() { "" } else { "?" };
+                let expected = format!("/base/api/v1/{path}{mark}{query}");
+                prop_assert_eq!(request.uri().authority().unwrap().as_str(), "127.0.0.1:8081");
+                prop_assert_eq!(request.uri().path_and_query().unwrap().as_str(), expected);
+            }
         }
     }
 }
