@@ -57,6 +57,14 @@ impl RawConnection {
         String::from_utf8_lossy(&head).to_ascii_lowercase()
     }
 
+    /// So many bytes more, of a body; panics when the connection ends before.
+    pub(crate) async fn bytes(&mut self, count: usize) -> Vec<u8> {
+        while self.unread.len() < count {
+            assert!(self.more().await, "the answer broke off");
+        }
+        self.take(count)
+    }
+
     /// Whether the service closes the connection without a word more.
     pub(crate) async fn is_closed(&mut self) -> bool {
         self.unread.is_empty() && !self.more().await

@@ -80,6 +80,15 @@ impl Stage {
         self.client.post("/v1/connect/import", &import).await
     }
 
+    /// Gives the customer more credits, as staff do.
+    pub(crate) async fn grant(&self, credits: i64) {
+        let grant = json!({
+            "command": "grant_credits", "customer": self.customer.id, "credits": credits,
+            "reference": "for a long test",
+        });
+        self.app.staff(grant).await;
+    }
+
     /// The path of a native call.
     pub(crate) fn path(&self, native: &str) -> String {
         format!("/v1/{}/native/{native}", self.account)
