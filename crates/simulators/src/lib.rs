@@ -12,6 +12,7 @@ mod control;
 mod journal;
 mod lines;
 mod mount;
+mod multipart;
 mod platform;
 mod request_log;
 mod running;

@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::clock::Clock;
 use crate::journal::Entry;
 use crate::lines::Lines;
+use crate::multipart;
 use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::Call;
 use crate::platform::routes::{Found, Handler, Route, Routes, parse_pairs};
@@ -102,12 +103,16 @@ impl Mount {
             Ok(creator) => match found {
                 Found::Nothing => self.platform.refuse(&Refusal::not_found("Route")),
                 Found::OtherMethods => self.platform.refuse(&Refusal::method_not_allowed()),
-                Found::Route(route, params) => {
-                    let body = &request.body;
-                    let content_type = text_header(request, "content-type");
-                    let known = Known { route, params, query, creator, body, content_type, now_ms };
-                    self.answer(known, request)?
-                }
+                Found::Route(route, params) => match readable_body(request) {
+                    Err(refusal) => self.platform.refuse(&refusal),
+                    Ok(body) => {
+                        let (body, content_type) = (&body, text_header(request, "content-type"));
+                        self.answer(
+                            &Known { route, params, query, creator, body, content_type, now_ms },
+                            request,
+                        )?
+                    }
+                },
             },
         };
         self.log.answered(seq, answer.status.as_u16())?;
@@ -159,22 +164,14 @@ impl Mount {
         }
     }
 
-    fn answer(&self, known: Known<'_>, request: &Request) -> io::Result<Answer> {
-        let json_sent =
-            known.content_type.is_some_and(|content_type| content_type.contains("json"));
-        if json_sent
-            && !known.body.is_empty()
-            && serde_json::from_slice::<serde::de::IgnoredAny>(known.body).is_err()
-        {
-            return Ok(self.platform.refuse(&Refusal::bad_request("The body is not valid JSON")));
-        }
+    fn answer(&self, known: &Known<'_>, request: &Request) -> io::Result<Answer> {
         if let Handler::Read(handler) = known.route.handler {
             let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-            return Ok(self.finish(self.read(handler, &known, &state)));
+            return Ok(self.finish(self.read(handler, known, &state)));
         }
         // The journal is written under the lock, so that it has the order in which things happened.
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        let answer = self.finish(self.write(&known, &mut state));
+        let answer = self.finish(self.write(known, &mut state));
         if answer.status < StatusCode::BAD_REQUEST {
             let (path, query) = split_query(&request.path_and_query);
             let mut entry = Entry {
@@ -272,6 +269,22 @@ impl Known<'_> {
             content_type: self.content_type,
         }
     }
+}
+
+/// The body as handlers and the journal get it: a multipart form as JSON, anything else as it was
+/// sent. A body that is not what its type says is refused.
+fn readable_body(request: &Request) -> Result<Bytes, Refusal> {
+    let content_type = text_header(request, "content-type").unwrap_or_default();
+    if multipart::is_form(content_type) {
+        let form = multipart::to_json(content_type, &request.body);
+        let form = form.ok_or_else(|| Refusal::bad_request("The body is not a whole form"))?;
+        return Ok(Bytes::from(form.to_string()));
+    }
+    let is_json = || serde_json::from_slice::<serde::de::IgnoredAny>(&request.body).is_ok();
+    if content_type.contains("json") && !request.body.is_empty() && !is_json() {
+        return Err(Refusal::bad_request("The body is not valid JSON"));
+    }
+    Ok(request.body.clone())
 }
 
 fn text_header<'a>(request: &'a Request, name: &str) -> Option<&'a str> {

@@ -35,8 +35,8 @@ impl Service {
     }
 }
 
-async fn serve(service: Arc<Service>, request: HttpRequest<Body>) -> Response {
-    let (head, body) = request.into_parts();
+async fn serve(service: Arc<Service>, incoming: HttpRequest<Body>) -> Response {
+    let (head, body) = incoming.into_parts();
     let Ok(body) = http_body_util::Limited::new(body, BODY_BYTES_MAX).collect().await else {
         return json_response(StatusCode::PAYLOAD_TOO_LARGE, &json!({"error": "body_too_large"}));
     };
@@ -56,7 +56,7 @@ async fn serve(service: Arc<Service>, request: HttpRequest<Body>) -> Response {
         body: body.to_bytes(),
     };
     match mount.pass(&request) {
-        Ok(Answer { status, body: Some(body) }) => json_response(status, &body),
+        Ok(Answer { status, body: Some(answer) }) => json_response(status, &answer),
         Ok(Answer { status, body: None }) => status.into_response(),
         Err(error) => {
             tracing::error!(%error, "the data folder cannot be written");

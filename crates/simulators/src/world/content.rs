@@ -17,7 +17,6 @@ const COMMENTS_MAX: u64 = 1000;
 /// A picture or a video.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Medium {
-    pub(crate) index: u64,
     pub(crate) is_video: bool,
     pub(crate) bytes: u64,
     pub(crate) width: u64,
@@ -25,14 +24,11 @@ pub(crate) struct Medium {
     /// 0 for pictures.
     pub(crate) seconds: u64,
     pub(crate) created_at_ms: i64,
-    /// The index of its folder.
-    pub(crate) folder: u64,
 }
 
 /// A post on the creator's page.
 #[derive(Clone, Debug)]
 pub(crate) struct Post {
-    pub(crate) index: u64,
     pub(crate) text: &'static str,
     pub(crate) posted_at_ms: i64,
     pub(crate) likes: u64,
@@ -56,7 +52,6 @@ pub(crate) struct Comment {
 /// A story: one medium for a day.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Story {
-    pub(crate) index: u64,
     pub(crate) medium: u64,
     pub(crate) created_at_ms: i64,
     pub(crate) expires_at_ms: i64,
@@ -74,29 +69,19 @@ impl World {
     pub(crate) fn medium(&self, index: u64) -> Medium {
         let mut dice = self.dice(MEDIUM, index);
         let is_video = dice.chance(30);
-        let folder =
-            if is_video { 1 } else { [0, 2, 3, 0].get(index as usize % 4).copied().unwrap_or(0) };
         Medium {
-            index,
             is_video,
             bytes: dice.between(200_000, if is_video { 90_000_000 } else { 6_000_000 }),
             width: if is_video { 1920 } else { 3024 },
             height: if is_video { 1080 } else { 4032 },
             seconds: if is_video { dice.between(8, 900) } else { 0 },
             created_at_ms: self.time_ms(MEDIUM, index, 3 * DAY_MS),
-            folder,
         }
     }
 
     /// The folders (albums, vault lists) of the media.
     pub(crate) fn folders(&self) -> Series {
         Series::all(self.unless_empty(FOLDER_NAMES.len() as u64))
-    }
-
-    /// The name of a folder.
-    pub(crate) fn folder_name(&self, index: u64) -> &'static str {
-        let at = usize::try_from(index).unwrap_or(usize::MAX);
-        FOLDER_NAMES.get(at).copied().unwrap_or("Folder")
     }
 
     /// All posts, newest first.
@@ -109,7 +94,6 @@ impl World {
         let mut dice = self.dice(POST, index);
         let media = (0..dice.between(1, 4)).map(|_| dice.below(MEDIA)).collect();
         Post {
-            index,
             text: dice.pick(POST_LINES),
             posted_at_ms: self.time_ms(POST, index, 5 * DAY_MS),
             likes: dice.below(400),
@@ -150,7 +134,6 @@ impl World {
         let mut dice = self.dice(STORY, index);
         let created_at_ms = self.time_ms(STORY, index, 7 * HOUR_MS);
         Story {
-            index,
             medium: dice.below(MEDIA),
             created_at_ms,
             expires_at_ms: created_at_ms + DAY_MS,
@@ -162,12 +145,18 @@ impl World {
     pub(crate) fn templates(&self) -> Series {
         Series::all(self.unless_empty(TEMPLATES.len() as u64))
     }
+}
 
-    /// The text of a template.
-    pub(crate) fn template(&self, index: u64) -> &'static str {
-        let at = usize::try_from(index).unwrap_or(usize::MAX);
-        TEMPLATES.get(at).copied().unwrap_or("Thank you!")
-    }
+/// The name of a folder.
+pub(crate) fn folder_name(index: u64) -> &'static str {
+    let at = usize::try_from(index).unwrap_or(usize::MAX);
+    FOLDER_NAMES.get(at).copied().unwrap_or("Folder")
+}
+
+/// The text of a saved message.
+pub(crate) fn template(index: u64) -> &'static str {
+    let at = usize::try_from(index).unwrap_or(usize::MAX);
+    TEMPLATES.get(at).copied().unwrap_or("Thank you!")
 }
 
 /// The post and the place of a generated comment.

@@ -1,6 +1,6 @@
 //! Chance that can be repeated: every number follows from the seed and from what it is asked for.
 
-/// A stream of numbers that depends on nothing but its seed (SplitMix64).
+/// A stream of numbers that depends on nothing but its seed (`SplitMix64`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dice(u64);
 

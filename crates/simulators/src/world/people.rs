@@ -21,7 +21,6 @@ pub(crate) const PEERS: u64 = 60;
 /// Somebody who subscribed at least once.
 #[derive(Clone, Debug)]
 pub(crate) struct Fan {
-    pub(crate) index: u64,
     pub(crate) name: String,
     /// Lower-case letters and digits; unique among the fans of a creator.
     pub(crate) username: String,
@@ -56,7 +55,6 @@ impl Fan {
 /// A named list of fans that the creator keeps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FanList {
-    pub(crate) index: u64,
     pub(crate) name: &'static str,
     pub(crate) created_at_ms: i64,
     /// Which fans are on it, by index.
@@ -66,7 +64,6 @@ pub(crate) struct FanList {
 /// Another creator of the platform.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
-    pub(crate) index: u64,
     pub(crate) name: String,
     pub(crate) username: String,
     pub(crate) price_cents: i64,
@@ -111,7 +108,6 @@ impl World {
         let price_cents = self.tier(tier).price_cents;
         let months = (EPOCH_MS - subscribed_at_ms) / (30 * DAY_MS) + 1;
         Fan {
-            index,
             name: format!("{first} {last}"),
             username: username(first, index),
             country: dice.pick(COUNTRIES),
@@ -200,7 +196,6 @@ impl World {
         };
         let name = usize::try_from(index).ok().and_then(|at| super::words::LIST_NAMES.get(at));
         FanList {
-            index,
             name: name.copied().unwrap_or("List"),
             created_at_ms: self.time_ms(LIST, index, 40 * DAY_MS),
             members: Series::of(self.fans, period, keep),
@@ -217,7 +212,6 @@ impl World {
         let mut dice = self.dice(PEER, index);
         let first = dice.pick(FIRST_NAMES);
         Peer {
-            index,
             name: format!("{first} {}", dice.pick(LAST_NAMES)),
             username: format!("{}.creates{index}", ascii_lower(first)),
             price_cents: signed(dice.between(3, 20)) * 100 - 1,

@@ -14,7 +14,6 @@ const MESSAGES_MAX: u64 = 1000;
 /// A conversation between the creator and one fan.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chat {
-    pub(crate) fan: u64,
     /// How many messages it holds, at least 1.
     pub(crate) messages: u64,
     /// How many of the newest messages, all of the fan, the creator has not read.
@@ -25,10 +24,6 @@ pub(crate) struct Chat {
 /// One message of a chat.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
-    /// Unique among all messages of the creator; made of the fan and the place.
-    pub(crate) index: u64,
-    /// 0 is the newest of its chat.
-    pub(crate) place: u64,
     pub(crate) from_fan: bool,
     pub(crate) text: &'static str,
     pub(crate) sent_at_ms: i64,
@@ -65,7 +60,7 @@ impl World {
         let mut dice = self.dice(CHAT, fan);
         let messages = dice.between(3, 60);
         let unread = if fan.is_multiple_of(4) { dice.between(1, 3).min(messages) } else { 0 };
-        Chat { fan, messages, unread, last_message_at_ms: self.chat_time_ms(fan) }
+        Chat { messages, unread, last_message_at_ms: self.chat_time_ms(fan) }
     }
 
     /// The chat with the most messages of the demo world stays below this many.
@@ -81,8 +76,6 @@ impl World {
         let priced = !from_fan && dice.chance(20);
         let with_media = priced || dice.chance(15);
         Message {
-            index,
-            place,
             from_fan,
             text: dice.pick(if from_fan { FAN_LINES } else { CREATOR_LINES }),
             sent_at_ms: self.chat_time_ms(fan) - self.age_in_chat_ms(fan, place),
@@ -151,8 +144,7 @@ mod tests {
     #[test]
     fn messages_fall_in_time_and_start_with_the_last_of_the_chat() {
         let world = World::new(1, 0, 240);
-        for place in 0..world.chats().count() {
-            let fan = world.chats().at(place).unwrap();
+        for fan in (0..world.chats().count()).filter_map(|nth| world.chats().at(nth)) {
             let chat = world.chat(fan);
             assert_eq!(world.message(fan, 0).sent_at_ms, chat.last_message_at_ms);
             for place in 1..chat.messages {

@@ -45,19 +45,19 @@ async fn the_log_and_all_that_was_written_outlive_a_restart() {
     let chats = kit.get(DEMO, "chats").await;
     drop(kit);
 
-    let kit = Kit::on(folder.path());
-    kit.clock.advance_ms(86_400_000);
+    let restarted = Kit::on(folder.path());
+    restarted.clock.advance_ms(86_400_000);
 
-    let lists = kit.get(DEMO, "lists").await;
+    let lists = restarted.get(DEMO, "lists").await;
     assert_eq!(
         (&lists["list"][0]["id"], &lists["list"][0]["usersCount"]),
         (&list["id"], &json!(1))
     );
-    assert_eq!(kit.get(DEMO, &format!("chats/{fan}/messages")).await["list"][0], sent);
-    assert_eq!(kit.get(DEMO, "chats").await, chats);
-    let next = kit.post(DEMO, "lists", json!({"name": "Next"})).await;
+    assert_eq!(restarted.get(DEMO, &format!("chats/{fan}/messages")).await["list"][0], sent);
+    assert_eq!(restarted.get(DEMO, "chats").await, chats);
+    let next = restarted.post(DEMO, "lists", json!({"name": "Next"})).await;
     assert!(next["id"].as_u64() > list["id"].as_u64());
-    let log = kit.control("/requests?platform=platform_alpha").await;
+    let log = restarted.control("/requests?platform=platform_alpha").await;
     let seqs: Vec<u64> =
         log["requests"].as_array().unwrap().iter().map(|it| it["seq"].as_u64().unwrap()).collect();
     assert_eq!(seqs, (1..=10).collect::<Vec<_>>());

@@ -9,6 +9,7 @@ use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::{Call, object};
 use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
+use crate::world::content::template;
 use crate::world::ids::{self, CREATED, Kind};
 use crate::world::series::Series;
 use crate::world::talk::{fan_and_place, message_index};
@@ -55,7 +56,7 @@ fn messages(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     };
     let page = shelf.page(&table, series, offset, limit);
     let rows = page.indexes.into_iter().map(|row| message_json(call, shelf, fan, row));
-    Ok(list(rows.collect(), page.has_more))
+    Ok(list(&rows.collect::<Vec<_>>(), page.has_more))
 }
 
 /// The row of the chat's table that a message id stands for.
@@ -180,7 +181,7 @@ fn search(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     let mut rows: Vec<Value> = found.skip(offset).take(limit + 1).collect();
     let has_more = rows.len() > limit;
     rows.truncate(limit);
-    Ok(list(rows, has_more))
+    Ok(list(&rows, has_more))
 }
 
 fn pin(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
@@ -202,7 +203,7 @@ fn templates(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     page_of(call, shelf, ("templates", call.world.templates()), |index| {
         json!({
             "id": id(call, Kind::Template, index),
-            "text": call.world.template(index),
+            "text": template(index),
             "price": 0,
             "media": [],
         })

@@ -9,6 +9,7 @@ use crate::platform::call::{Call, object};
 use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
 use crate::world::content::post_and_place;
+use crate::world::content::{folder_name, template};
 use crate::world::ids::Kind;
 use crate::world::series::Series;
 use crate::world::time::rfc3339_offset;
@@ -102,7 +103,7 @@ fn bookmark_categories(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     page_of(call, shelf, ("bookmark-categories", call.world.folders()), |index| {
         json!({
             "id": id(call, Kind::Folder, index),
-            "name": call.world.folder_name(index),
+            "name": folder_name(index),
             "count": call.world.posts().count() / (index + 2),
         })
     })
@@ -144,7 +145,7 @@ fn schedule_json(call: &Call<'_>, shelf: &Shelf, index: u64) -> Value {
     let generated = json!({
         "id": id(call, Kind::Event, index),
         "type": "post",
-        "text": call.world.template(index),
+        "text": template(index),
         "scheduledAt": rfc3339_offset(EPOCH_MS + (signed(index) + 1) * DAY_MS),
         "publishedAt": null,
     });

@@ -18,7 +18,7 @@ pub(super) const RESTRICTED: &str = "restricted";
 pub(super) const MUTED: &str = "muted";
 
 /// `{"list": […], "hasMore": …}`.
-pub(super) fn list(rows: Vec<Value>, has_more: bool) -> Answer {
+pub(super) fn list(rows: &[Value], has_more: bool) -> Answer {
     Answer::ok(json!({"list": rows, "hasMore": has_more}))
 }
 
@@ -30,7 +30,8 @@ pub(super) fn page_of(
     row: impl Fn(u64) -> Value,
 ) -> Outcome {
     let Page { indexes, has_more, .. } = call.page(shelf, table, series, PAGE)?;
-    Ok(list(indexes.into_iter().map(row).collect(), has_more))
+    let rows: Vec<Value> = indexes.into_iter().map(row).collect();
+    Ok(list(&rows, has_more))
 }
 
 /// Cents as dollars with decimals.

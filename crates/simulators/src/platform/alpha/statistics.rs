@@ -144,8 +144,9 @@ fn transactions(call: &Call<'_>, _: &Shelf) -> Outcome {
     let offset = call.query_number("offset")?.unwrap_or(0);
     let page = slice(&all, offset, limit);
     let has_more = page.end < all.end;
-    let rows = page.map(|index| transaction_json(call, &call.world.payment(index))).collect();
-    Ok(list(rows, has_more))
+    let rows: Vec<Value> =
+        page.map(|index| transaction_json(call, &call.world.payment(index))).collect();
+    Ok(list(&rows, has_more))
 }
 
 fn slice(all: &Range<u64>, offset: u64, limit: u64) -> Range<u64> {

@@ -75,5 +75,6 @@ fn subscribers(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     let mut found: Vec<u64> = all.filter(matches).skip(ahead).take(wanted_rows + 1).collect();
     let has_more = found.len() > wanted_rows;
     found.truncate(wanted_rows);
-    Ok(list(found.into_iter().map(|fan| user(call, shelf, fan)).collect(), has_more))
+    let rows: Vec<Value> = found.into_iter().map(|fan| user(call, shelf, fan)).collect();
+    Ok(list(&rows, has_more))
 }

@@ -8,6 +8,7 @@ use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::{Call, object};
 use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
+use crate::world::content::folder_name;
 use crate::world::ids::{self, Kind};
 use crate::world::series::Series;
 
@@ -49,7 +50,7 @@ fn folder_json(call: &Call<'_>, shelf: &Shelf, folder: u64) -> Value {
     let media: Vec<Value> = page.indexes.into_iter().map(|it| medium(call, it)).collect();
     let generated = json!({
         "id": id(call, Kind::Folder, folder),
-        "name": call.world.folder_name(folder),
+        "name": folder_name(folder),
         "mediaCount": media.len(),
         "medias": media,
     });

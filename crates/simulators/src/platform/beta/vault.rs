@@ -8,6 +8,7 @@ use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::{Call, object};
 use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
+use crate::world::content::folder_name;
 use crate::world::ids::Kind;
 use crate::world::series::Series;
 use crate::world::{DAY_MS, EPOCH_MS, signed};
@@ -56,7 +57,7 @@ pub(super) fn albums_of(call: &Call<'_>, shelf: &Shelf, medium: u64) -> Vec<Stri
 fn shown(call: &Call<'_>, shelf: &Shelf, album: u64) -> Value {
     let generated = json!({
         "id": id(call, Kind::Folder, album),
-        "title": call.world.folder_name(album),
+        "title": folder_name(album),
         "description": "",
         "createdAt": EPOCH_MS - signed(album % 10 + 1) * 60 * DAY_MS,
     });

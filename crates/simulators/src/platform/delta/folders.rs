@@ -9,6 +9,7 @@ use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::{Call, object};
 use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
+use crate::world::content::folder_name;
 use crate::world::ids::Kind;
 use crate::world::series::Series;
 use crate::world::time::rfc3339;
@@ -59,14 +60,14 @@ fn content(call: &Call<'_>, folder: u64) -> Series {
     Series::of(call.world.media().count(), 4, keep)
 }
 
-fn name(call: &Call<'_>, shelf: &Shelf, folder: u64) -> String {
+fn name(shelf: &Shelf, folder: u64) -> String {
     let set = shelf.field(FOLDERS, folder, "name").and_then(Value::as_str);
-    set.unwrap_or_else(|| call.world.folder_name(folder)).to_owned()
+    set.unwrap_or_else(|| folder_name(folder)).to_owned()
 }
 
 fn by_name(call: &Call<'_>, shelf: &Shelf, wanted: &str) -> Option<u64> {
     let mut all = collection(call).all(shelf).into_iter();
-    all.find(|folder| name(call, shelf, *folder) == wanted)
+    all.find(|folder| name(shelf, *folder) == wanted)
 }
 
 fn folder_param(call: &Call<'_>, shelf: &Shelf) -> Result<u64, Refusal> {
@@ -77,7 +78,7 @@ fn folder_param(call: &Call<'_>, shelf: &Shelf) -> Result<u64, Refusal> {
 
 fn shown(call: &Call<'_>, shelf: &Shelf, folder: u64) -> Value {
     let generated = json!({
-        "name": call.world.folder_name(folder),
+        "name": folder_name(folder),
         "createdAt": rfc3339(EPOCH_MS - 60 * DAY_MS),
         "mediaCount": shelf.count(&table(folder), content(call, folder)),
     });

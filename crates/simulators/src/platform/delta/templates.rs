@@ -7,6 +7,7 @@ use crate::platform::answer::{Answer, Outcome};
 use crate::platform::call::Call;
 use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
+use crate::world::content;
 use crate::world::ids::Kind;
 
 pub(super) fn routes(routes: Routes) -> Routes {
@@ -23,7 +24,7 @@ fn collection(call: &Call<'_>) -> Collection<'static> {
 fn shown(call: &Call<'_>, index: u64) -> Value {
     json!({
         "uuid": id(call, Kind::Template, index),
-        "text": call.world.template(index),
+        "text": content::template(index),
         "price": 0,
         "mediaUuids": [],
     })

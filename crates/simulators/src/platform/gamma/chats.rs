@@ -9,6 +9,7 @@ use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::{Call, object};
 use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
+use crate::world::content::template;
 use crate::world::ids::Kind;
 use crate::world::time::rfc3339;
 
@@ -44,6 +45,8 @@ fn chats(call: &Call<'_>, shelf: &Shelf) -> Outcome {
 fn chat_json(call: &Call<'_>, shelf: &Shelf, fan: u64) -> Value {
     let chat_id = id(call, Kind::Chat, fan);
     let last = last_message(call, shelf, fan);
+    let began_at = json!(rfc3339(call.world.fan(fan).subscribed_at_ms));
+    let changed_at = last.get("created_at").unwrap_or(&began_at).clone();
     let generated = json!({
         "_id": chat_id,
         "user": user_ref(call, fan),
@@ -52,8 +55,8 @@ fn chat_json(call: &Call<'_>, shelf: &Shelf, fan: u64) -> Value {
         "is_muted": call.world.muted_fans().place_of(fan).is_some(),
         "unread_count": unread_count(call, shelf, fan),
         "message_count": shelf.count(&chat_table(fan), generated_messages(call, fan)),
-        "created_at": rfc3339(call.world.fan(fan).subscribed_at_ms),
-        "updated_at": last["created_at"],
+        "created_at": began_at,
+        "updated_at": changed_at,
         "last_message": last,
     });
     shelf.over(CHATS, fan, generated)
@@ -112,7 +115,7 @@ fn templates(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     rows(call, shelf, ("templates", call.world.templates()), |index| {
         json!({
             "_id": id(call, Kind::Template, index),
-            "message": call.world.template(index),
+            "message": template(index),
             "trigger": if index == 0 { "subscribed" } else { "manual" },
             "is_active": true,
         })

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::file_stacks::{FILE_STACKS, file_stack_json};
+use super::follows::FOLLOWING;
 use super::shapes::{CURRENCY, id, peer, rows, rows_of, user_ref};
 use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::Call;
@@ -23,10 +24,12 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .get("partnerships", partnerships)
 }
 
-/// Posts of those whom the creator follows, one of each, newest first.
+/// Posts of the creators whom the creator follows, one of each, newest first.
 fn feed(call: &Call<'_>, shelf: &Shelf) -> Outcome {
-    let followed = call.world.following();
-    rows(call, shelf, ("feed", followed), |index| {
+    let mut followed = shelf.page(FOLLOWING, call.world.following(), 0, u64::MAX).indexes;
+    followed.retain(|index| *index < PEERS);
+    followed.sort_unstable();
+    let posts = followed.into_iter().map(|index| {
         json!({
             "_id": id(call, Kind::Other, index),
             "user": peer(call, index),
@@ -34,9 +37,10 @@ fn feed(call: &Call<'_>, shelf: &Shelf) -> Outcome {
             "like_count": call.world.post(index).likes,
             "price": 0,
             "currency": CURRENCY,
-            "created_at": rfc3339(EPOCH_MS - signed(index) * 5 * HOUR_MS),
+            "created_at": rfc3339(EPOCH_MS - signed(index + 1) * 5 * HOUR_MS),
         })
-    })
+    });
+    rows_of(call, posts)
 }
 
 /// Short videos of the user in `user_id`: those file stacks that are videos.

@@ -4,6 +4,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::shapes::{CURRENCY, id, index, medium, own, rows_of};
+use super::uploads::words;
 use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::{Call, object};
 use crate::platform::routes::Routes;
@@ -60,6 +61,11 @@ pub(super) fn file_stack_json(call: &Call<'_>, shelf: &Shelf, index: u64) -> Val
     shown.insert("_id".to_owned(), json!(id(call, Kind::Post, index)));
     shown.insert("user_id".to_owned(), json!(id(call, Kind::Creator, 0)));
     shown.insert("comment_count".to_owned(), json!(comment_count));
+    let posted_at_ms = shown.remove("posted_at_ms").and_then(|at_ms| at_ms.as_i64());
+    let posted_at_ms = posted_at_ms.unwrap_or_else(|| call.world.post(index).posted_at_ms);
+    let status = if posted_at_ms <= call.now_ms { "published" } else { "scheduled" };
+    shown.insert("posted_at".to_owned(), json!(rfc3339(posted_at_ms)));
+    shown.insert("status".to_owned(), json!(status));
     Value::Object(shown)
 }
 
@@ -111,9 +117,13 @@ fn edit(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     {
         return Err(Refusal::bad_request("price is 0 or at least 300"));
     }
+    for name in ["private", "is_subscription_item"] {
+        if fields.get(name).is_some_and(|flag| !flag.is_boolean()) {
+            return Err(Refusal::bad_request(format!("{name} is true or false")));
+        }
+    }
     if let Some(Value::String(tags)) = fields.get("tag") {
-        let tags: Vec<&str> = tags.split(',').map(str::trim).collect();
-        let tags = json!(tags);
+        let tags = json!(words(tags));
         fields.insert("tag".to_owned(), tags);
     }
     fields.insert("updated_at".to_owned(), json!(rfc3339(call.now_ms)));

@@ -5,16 +5,17 @@ use serde_json::{Value, json};
 
 use super::shapes::{fan, fan_of, index_of, own, peer, rows};
 use crate::platform::answer::{Answer, Outcome, Refusal};
-use crate::platform::call::Call;
+use crate::platform::call::{Call, object};
 use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
 use crate::world::ids::Kind;
 use crate::world::people::PEERS;
+use crate::world::time::rfc3339;
 
 /// The fans who follow the creator.
 pub(super) const FOLLOWERS: &str = "followers";
 /// Whom the creator follows: other creators by index, fans by index after all creators.
-const FOLLOWING: &str = "following";
+pub(super) const FOLLOWING: &str = "following";
 
 pub(super) fn routes(routes: Routes) -> Routes {
     routes
@@ -28,7 +29,15 @@ pub(super) fn routes(routes: Routes) -> Routes {
 fn following(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     own(call)?;
     rows(call, shelf, (FOLLOWING, call.world.following()), |followed| {
-        followed.checked_sub(PEERS).map_or_else(|| peer(call, followed), |index| fan(call, index))
+        let user = followed.checked_sub(PEERS);
+        let user = user.map_or_else(|| peer(call, followed), |index| fan(call, index));
+        let since = followed.min(PEERS - 1);
+        let mut shown = object(user);
+        shown.insert(
+            "followed_at".to_owned(),
+            json!(rfc3339(call.world.peer(since).followed_at_ms)),
+        );
+        shelf.over(FOLLOWING, followed, Value::Object(shown))
     })
 }
 
@@ -52,6 +61,7 @@ fn answer(call: &Call<'_>, is_following: bool) -> Value {
 fn follow(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     let followed = followed_param(call)?;
     if !shelf.holds(FOLLOWING, call.world.following(), followed) {
+        shelf.set(FOLLOWING, followed, object(json!({"followed_at": rfc3339(call.now_ms)})));
         shelf.put(FOLLOWING, followed);
     }
     Ok(Answer::ok(answer(call, true)))

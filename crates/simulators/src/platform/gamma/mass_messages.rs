@@ -4,7 +4,7 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use super::messages::checked_body;
+use super::messages::{check_fields, checked_body};
 use super::profile::plan;
 use super::shapes::{CURRENCY, id, index, own, rows};
 use crate::platform::answer::{Answer, Outcome, Refusal};
@@ -81,16 +81,21 @@ fn send(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
         return Err(Refusal::new(http::StatusCode::FORBIDDEN, "feature_not_available", message));
     }
     let mut fields = object(checked_body(call, shelf)?);
-    let due_ms = match call.field("to_be_posted_at") {
-        Value::Null => call.now_ms,
-        date => date
-            .as_str()
-            .and_then(parse_ms)
-            .ok_or_else(|| Refusal::bad_request("to_be_posted_at is not a time"))?,
-    };
-    fields.insert("due_ms".to_owned(), json!(due_ms.max(call.now_ms)));
+    let due_ms = sent_time(call)?.unwrap_or(call.now_ms);
+    fields.insert("due_ms".to_owned(), json!(due_ms));
     let index = shelf.create(MASS_MESSAGES, fields);
     Ok(Answer::created(mass_message_json(call, shelf, index)))
+}
+
+/// The time in `to_be_posted_at`; one in the past means now.
+fn sent_time(call: &Call<'_>) -> Result<Option<i64>, Refusal> {
+    let sent = call.field("to_be_posted_at");
+    if sent.is_null() {
+        return Ok(None);
+    }
+    let at_ms = sent.as_str().and_then(parse_ms);
+    let at_ms = at_ms.ok_or_else(|| Refusal::bad_request("to_be_posted_at is not a time"))?;
+    Ok(Some(at_ms.max(call.now_ms)))
 }
 
 /// A message that waits; one that went out or was cancelled is a conflict.
@@ -108,9 +113,13 @@ fn waiting(call: &Call<'_>, shelf: &Shelf) -> Result<u64, Refusal> {
 
 fn edit(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     let message = waiting(call, shelf)?;
+    check_fields(call, shelf)?;
     let mut fields = call.fields(&["message", "file_stack_id", "message_price"]);
     if let Some(text) = call.field("text").as_str() {
         fields.insert("message".to_owned(), json!(text));
+    }
+    if let Some(due_ms) = sent_time(call)? {
+        fields.insert("due_ms".to_owned(), json!(due_ms));
     }
     if fields.is_empty() {
         return Err(Refusal::bad_request("Nothing to change"));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::chats::{CHATS, UNREAD, chat_param};
 use super::file_stacks::FILE_STACKS;
-use super::shapes::{CURRENCY, id, index_of, rows};
+use super::shapes::{CURRENCY, id, index_of, own, rows};
 use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::{Call, object};
 use crate::platform::routes::Routes;
@@ -82,36 +82,49 @@ fn message_json(call: &Call<'_>, shelf: &Shelf, fan: u64, row: u64) -> Value {
 /// Checks `message`, `file_stack_id` and `message_price`, and gives what is kept of them. Mass
 /// messages have the same body.
 pub(super) fn checked_body(call: &Call<'_>, shelf: &Shelf) -> Result<Value, Refusal> {
+    check_fields(call, shelf)?;
     let text = call.field("message").as_str().unwrap_or_default();
     let stack = call.field("file_stack_id").as_str();
     if text.trim().is_empty() && stack.is_none() {
         return Err(Refusal::bad_request("message or file_stack_id is required"));
     }
-    if let Some(stack) = stack {
-        let known = index_of(call, Kind::Post, stack)
-            .filter(|index| shelf.holds(FILE_STACKS, call.world.posts(), *index));
-        known.ok_or_else(|| Refusal::bad_request("file_stack_id is not known"))?;
-    }
-    let price = match call.field("message_price") {
-        Value::Null => 0,
-        price => price
-            .as_i64()
-            .filter(|price| *price >= 0)
-            .ok_or_else(|| Refusal::bad_request("message_price is a whole number"))?,
-    };
     Ok(json!({
         "message": text,
         "file_stack_id": stack,
-        "message_price": price,
+        "message_price": call.field("message_price").as_i64().unwrap_or(0),
         "currency": CURRENCY,
         "created_at": rfc3339(call.now_ms),
         "updated_at": rfc3339(call.now_ms),
     }))
 }
 
-/// Whoever answers a chat has read it.
+/// 400 unless each of `message`, `file_stack_id` and `message_price` is absent or makes sense.
+pub(super) fn check_fields(call: &Call<'_>, shelf: &Shelf) -> Result<(), Refusal> {
+    let text = call.field("message");
+    if !text.is_null() && !text.is_string() {
+        return Err(Refusal::bad_request("message is text"));
+    }
+    let stack = call.field("file_stack_id");
+    let known = |id: &str| {
+        index_of(call, Kind::Post, id)
+            .is_some_and(|index| shelf.holds(FILE_STACKS, call.world.posts(), index))
+    };
+    if !stack.is_null() && !stack.as_str().is_some_and(known) {
+        return Err(Refusal::bad_request("file_stack_id is not known"));
+    }
+    let price = call.field("message_price");
+    if !price.is_null() && price.as_i64().is_none_or(|price| price < 0) {
+        return Err(Refusal::bad_request("message_price is a whole number of minor units"));
+    }
+    Ok(())
+}
+
+/// Whoever answers a chat has read it. A chat that was deleted comes back with the message.
 fn send(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
-    let fan = chat_param(call, shelf)?;
+    own(call)?;
+    let fan = index_of(call, Kind::Chat, call.param("chat_id"))
+        .filter(|fan| *fan < call.world.fans)
+        .ok_or_else(|| Refusal::not_found("Chat"))?;
     let mut fields = object(checked_body(call, shelf)?);
     fields.insert("local_id".to_owned(), call.field("local_id").clone());
     fields.insert("is_paid".to_owned(), json!(false));

@@ -14,6 +14,7 @@ mod profile;
 mod shapes;
 mod subscribers;
 mod tiers;
+mod uploads;
 
 use serde_json::json;
 
@@ -52,6 +53,7 @@ impl Platform for Gamma {
             .group(follows::routes)
             .group(file_stacks::routes)
             .group(comments::routes)
+            .group(uploads::routes)
     }
 
     fn accounts(&self) -> Vec<DemoAccount> {

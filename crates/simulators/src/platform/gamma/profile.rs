@@ -5,14 +5,16 @@ use serde_json::{Value, json};
 use super::shapes::{
     CURRENCY, fan, fan_of, id, index_of, medium, own, peer, rows, rows_of, user_ref,
 };
+use super::uploads::{VAULT, medium_json};
 use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::Call;
 use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
-use crate::world::ids::Kind;
+use crate::world::ids::{CREATED, Kind};
 use crate::world::people::PEERS;
 use crate::world::series::Series;
 use crate::world::time::rfc3339;
+use crate::world::trade::PaymentKind;
 use crate::world::{DAY_MS, EPOCH_MS, World, signed};
 
 pub(super) fn routes(routes: Routes) -> Routes {
@@ -67,28 +69,34 @@ pub(super) fn plan(world: &World) -> &'static str {
     if world.creator == 2 { "free" } else { "pro" }
 }
 
-/// Any account whose name or username has the text in it: creators first.
-fn search(call: &Call<'_>, _: &Shelf) -> Outcome {
+/// The search looks at this many of the newest fans, so that a huge account answers at once.
+const SEARCHED_FANS_MAX: u64 = 20_000;
+
+/// Any account whose name or username has the text in it: the caller's own, creators, fans.
+fn search(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     let wanted = call.query("search").unwrap_or_default().to_lowercase();
     let named = |name: &str, username: &str| {
         name.to_lowercase().contains(&wanted) || username.contains(&wanted)
     };
     let world = call.world;
+    let me = named(world.creator_name(), world.creator_username()).then(|| me_json(call, shelf));
     let creators = (0..PEERS).filter(|index| {
         let other = world.peer(*index);
         named(&other.name, &other.username)
     });
-    let fans = (0..world.fans).filter(|index| {
+    let fans = (0..world.fans.min(SEARCHED_FANS_MAX)).filter(|index| {
         let person = world.fan(*index);
         named(&person.name, &person.username)
     });
     let creators = creators.map(|index| peer(call, index));
-    rows_of(call, creators.chain(fans.map(|index| fan(call, index))))
+    rows_of(call, me.into_iter().chain(creators).chain(fans.map(|index| fan(call, index))))
 }
 
 fn vault(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     own(call)?;
-    rows(call, shelf, ("vault", call.world.media()), |index| medium(call, index))
+    rows(call, shelf, (VAULT, call.world.media()), |index| {
+        if index < CREATED { medium(call, index) } else { medium_json(call, shelf, index) }
+    })
 }
 
 fn vouchers(call: &Call<'_>, shelf: &Shelf) -> Outcome {
@@ -127,7 +135,7 @@ fn interactions(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     own(call)?;
     rows(call, shelf, ("interactions", call.world.payments()), |index| {
         let payment = call.world.payment(index);
-        let like = index % 3 != 0;
+        let like = payment.kind != PaymentKind::Post;
         json!({
             "_id": id(call, Kind::Event, index),
             "type": if like { "like" } else { "purchase" },

@@ -36,7 +36,7 @@ fn subscription_json(call: &Call<'_>, fan: u64) -> Value {
         (false, _) => "cancelled",
     };
     json!({
-        "_id": id(call, Kind::Event, fan),
+        "_id": id(call, Kind::Subscription, fan),
         "user": user_ref(call, fan),
         "status": status,
         "subscription_configuration_id": id(call, Kind::Tier, person.tier),

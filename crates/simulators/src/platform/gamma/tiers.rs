@@ -112,17 +112,12 @@ fn create(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     refuse_netto(call)?;
     call.text("currency")?;
     call.text("type")?;
-    if call.field("price").as_f64().is_none_or(|price| price < 0.0) {
-        return Err(Refusal::bad_request("price is required"));
+    for name in ["price", "recurring_payment"] {
+        if call.field(name).is_null() {
+            return Err(Refusal::bad_request(format!("{name} is required")));
+        }
     }
-    check_payment("recurring_payment", call.field("recurring_payment"))?;
-    let options = call.field("initial_payment_options");
-    if !options.is_null() && !options.is_array() {
-        return Err(Refusal::bad_request("initial_payment_options is a list"));
-    }
-    for option in options.as_array().into_iter().flatten() {
-        check_payment("initial_payment_options", option)?;
-    }
+    check_fields(call)?;
     let mut fields = object(json!({
         "status": "active",
         "repeat_days": 30,
@@ -132,6 +127,35 @@ fn create(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     fields.extend(call.fields(FIELDS));
     let tier = shelf.create(TIERS, fields);
     Ok(Answer::created(tier_json(call, shelf, tier)))
+}
+
+/// 400 unless each field of a tier is absent or makes sense.
+fn check_fields(call: &Call<'_>) -> Result<(), Refusal> {
+    let price = call.field("price");
+    if !price.is_null() && price.as_f64().is_none_or(|price| price < 0.0) {
+        return Err(Refusal::bad_request("price is a number of minor units"));
+    }
+    let status = call.field("status");
+    if !status.is_null() && status != "active" && status != "deleted" {
+        return Err(Refusal::bad_request("status is active or deleted"));
+    }
+    let days = call.field("repeat_days");
+    if !days.is_null() && days.as_u64().is_none_or(|days| days == 0) {
+        return Err(Refusal::bad_request("repeat_days is a whole number above 0"));
+    }
+    let recurring = call.field("recurring_payment");
+    if !recurring.is_null() {
+        check_payment("recurring_payment", recurring)?;
+    }
+    let options = call.field("initial_payment_options");
+    if !options.is_null() && !options.is_array() {
+        return Err(Refusal::bad_request("initial_payment_options is a list"));
+    }
+    options
+        .as_array()
+        .into_iter()
+        .flatten()
+        .try_for_each(|option| check_payment("initial_payment_options", option))
 }
 
 fn check_payment(name: &str, payment: &Value) -> Result<(), Refusal> {
@@ -154,15 +178,10 @@ fn modify(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
         return Err(Refusal::not_found("Tier"));
     }
     call.text("modification_type")?;
-    let fields = call.fields(FIELDS);
-    if let Some(status) = fields.get("status")
-        && !["active", "deleted"].contains(&status.as_str().unwrap_or_default())
-    {
-        return Err(Refusal::bad_request("status is active or deleted"));
-    }
-    if tier_json(call, shelf, tier)["status"] == "deleted" {
+    check_fields(call)?;
+    if shelf.field(TIERS, tier, "status").is_some_and(|status| status == "deleted") {
         return Err(Refusal::conflict("The tier is deleted"));
     }
-    shelf.set(TIERS, tier, fields);
+    shelf.set(TIERS, tier, call.fields(FIELDS));
     Ok(Answer::ok(tier_json(call, shelf, tier)))
 }

@@ -1,0 +1,124 @@
+//! Multipart forms (RFC 7578), turned into JSON: a text field becomes a string, a file an object
+//! with its name, type and size. So handlers see one kind of body, and the journal does not keep
+//! the bytes of files, which the platforms never give back.
+
+use serde_json::{Map, Value, json};
+
+/// The form as a JSON object; `None` when the body is not a whole form.
+pub(crate) fn to_json(content_type: &str, body: &[u8]) -> Option<Value> {
+    let boundary = parameter(content_type, "boundary")?;
+    let delimiter = format!("\r\n--{boundary}").into_bytes();
+    let mut rest = body.strip_prefix(format!("--{boundary}").as_bytes())?;
+    let mut fields = Map::new();
+    loop {
+        if rest.starts_with(b"--") {
+            return Some(Value::Object(fields));
+        }
+        let (headers, after) = split_at(rest.strip_prefix(b"\r\n")?, b"\r\n\r\n")?;
+        let (content, next) = split_at(after, &delimiter)?;
+        let (name, value) = field(std::str::from_utf8(headers).ok()?, content)?;
+        fields.insert(name, value);
+        rest = next;
+    }
+}
+
+/// Whether a body of this type is a multipart form.
+pub(crate) fn is_form(content_type: &str) -> bool {
+    content_type.trim_start().to_ascii_lowercase().starts_with("multipart/form-data")
+}
+
+fn field(headers: &str, content: &[u8]) -> Option<(String, Value)> {
+    let header = |wanted: &str| {
+        let mut lines = headers.split("\r\n").filter_map(|line| line.split_once(':'));
+        lines.find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.trim())
+    };
+    let disposition = header("content-disposition")?;
+    let name = parameter(disposition, "name")?;
+    let value = match parameter(disposition, "filename") {
+        Some(filename) => json!({
+            "filename": filename,
+            "content_type": header("content-type").unwrap_or("application/octet-stream"),
+            "size": content.len(),
+        }),
+        None => json!(std::str::from_utf8(content).ok()?),
+    };
+    Some((name, value))
+}
+
+/// What is before and after the first `separator`.
+fn split_at<'a>(bytes: &'a [u8], separator: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let first = *separator.first()?;
+    let mut from = 0;
+    loop {
+        let tail = bytes.get(from..)?;
+        let at = from + tail.iter().position(|byte| *byte == first)?;
+        let (before, found) = bytes.split_at_checked(at)?;
+        if let Some(after) = found.strip_prefix(separator) {
+            return Some((before, after));
+        }
+        from = at + 1;
+    }
+}
+
+/// A parameter of a header such as `form-data; name="file"; filename="a;b.jpg"`.
+fn parameter(header: &str, wanted: &str) -> Option<String> {
+    let (_, mut rest) = header.split_once(';')?;
+    loop {
+        let (name, after) = rest.split_once('=')?;
+        let (value, next) = match after.strip_prefix('"') {
+            Some(quoted) => unquote(quoted)?,
+            None => {
+                let (value, next) = after.split_once(';').unwrap_or((after, ""));
+                (value.trim().to_owned(), next)
+            }
+        };
+        if name.trim_matches([' ', ';']).eq_ignore_ascii_case(wanted) {
+            return Some(value);
+        }
+        rest = next;
+    }
+}
+
+/// The text up to the closing quote, and what follows it.
+fn unquote(quoted: &str) -> Option<(String, &str)> {
+    let mut text = String::new();
+    let mut chars = quoted.char_indices();
+    while let Some((at, char)) = chars.next() {
+        match char {
+            '"' => return Some((text, quoted.get(at + 1..)?)),
+            '\\' => text.push(chars.next()?.1),
+            char => text.push(char),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TYPE: &str = "multipart/form-data; boundary=\"x y\"";
+
+    #[test]
+    fn fields_and_files_are_read_whatever_bytes_a_file_has() {
+        let body = b"--x y\r\ncontent-disposition: form-data; name=\"text\"\r\n\r\n\r\n--x\r\n\
+            --x y\r\nContent-Type: image/png\r\n\
+            Content-Disposition: form-data; name=file; filename=\"a;\\\"b.png\"\r\n\r\n\
+            \xff\r\n\r\n--x \x00\r\n--x y--\r\n";
+
+        let form = to_json(TYPE, body);
+
+        let file = json!({"filename": "a;\"b.png", "content_type": "image/png", "size": 10});
+        assert_eq!(form, Some(json!({"text": "\r\n--x", "file": file})));
+    }
+
+    #[test]
+    fn a_form_that_is_cut_is_no_form() {
+        let body = b"--x y\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n--x y--";
+        assert!(to_json(TYPE, body).is_some());
+        for end in 0..body.len() {
+            assert_eq!(to_json(TYPE, &body[..end]), None, "cut at {end}");
+        }
+        assert_eq!(to_json("multipart/form-data", body), None);
+    }
+}
