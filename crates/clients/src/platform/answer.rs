@@ -9,7 +9,7 @@ use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use tokio::time::timeout;
 
-use super::client::HEADERS_MAX;
+use super::client::{HEAD_BYTES_MAX, HEADERS_MAX};
 use crate::error::{ClientError, Fault, Kind, Phase};
 
 /// The head of a platform's answer, with its body still to be read.
@@ -123,6 +123,10 @@ pub(super) fn check_head<B>(response: &Response<B>) -> Result<(), &'static str> 
     if headers.len() > HEADERS_MAX {
         return Err("it has too many headers");
     }
+    // hyper stops reading near the limit, but passes a head that came in one large piece.
+    if head_bytes(headers) > HEAD_BYTES_MAX {
+        return Err("its head is too large");
+    }
     let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();
     match (encodings.next(), encodings.next()) {
         (None, _) => Ok(()),
@@ -132,6 +136,12 @@ pub(super) fn check_head<B>(response: &Response<B>) -> Result<(), &'static str> 
         (Some(encoding), None) if encoding.as_bytes().eq_ignore_ascii_case(b"chunked") => Ok(()),
         (Some(_), _) => Err("its Transfer-Encoding is not chunked"),
     }
+}
+
+/// The bytes of the header lines, without the status line.
+fn head_bytes(headers: &HeaderMap) -> usize {
+    const SEPARATORS: usize = ": \r\n".len();
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + SEPARATORS).sum()
 }
 
 const fn silent() -> ClientError {

@@ -12,7 +12,7 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 
 /// Why a body could not be read to its end, for logs.
-pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
+pub(super) type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The body of a request to a platform: bytes in memory, or spooled ones that are read as they leave.
 #[derive(Debug)]

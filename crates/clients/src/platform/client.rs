@@ -21,11 +21,11 @@ use super::target::Target;
 use crate::error::{ClientError, Fault, Kind, Phase};
 
 /// The longest head of an answer, in bytes.
-pub const HEAD_BYTES_MAX: u32 = 65_536;
+pub(super) const HEAD_BYTES_MAX: usize = 65_536;
 /// The most headers of an answer.
-pub const HEADERS_MAX: usize = 100;
+pub(super) const HEADERS_MAX: usize = 100;
 /// The most informational answers (1xx) before the real one.
-pub const INFORMATIONAL_MAX: u8 = 8;
+pub(super) const INFORMATIONAL_MAX: u8 = 8;
 
 const STREAM_WINDOW_BYTES: u32 = 262_144;
 const CONNECTION_WINDOW_BYTES: u32 = 1_048_576;
@@ -160,9 +160,9 @@ fn client(connection: &ConnectionSettings, settings: &UpstreamSettings) -> Clien
         .retry_canceled_requests(true)
         .set_host(true)
         .http1_title_case_headers(false)
-        .http1_max_buf_size(usize::try_from(HEAD_BYTES_MAX).unwrap_or(usize::MAX))
+        .http1_max_buf_size(HEAD_BYTES_MAX)
         .http1_max_headers(HEADERS_MAX)
-        .http2_max_header_list_size(HEAD_BYTES_MAX)
+        .http2_max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
         .http2_initial_stream_window_size(STREAM_WINDOW_BYTES)
         .http2_initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .http2_keep_alive_interval(PING_AFTER)
@@ -202,8 +202,8 @@ struct Informational(Arc<(AtomicU8, Notify)>);
 
 impl Informational {
     fn count(request: &mut Request<RequestBody>) -> Self {
-        let counted = Arc::new((AtomicU8::new(0), Notify::new()));
-        let counter = Arc::clone(&counted);
+        let shared = Arc::new((AtomicU8::new(0), Notify::new()));
+        let counter = Arc::clone(&shared);
         hyper::ext::on_informational(request, move |_| {
             let (count, too_many) = &*counter;
             if count.fetch_add(1, Ordering::Relaxed) >= INFORMATIONAL_MAX {
@@ -211,7 +211,7 @@ impl Informational {
                 too_many.notify_one();
             }
         });
-        Self(counted)
+        Self(shared)
     }
 
     async fn too_many(&self) {
@@ -240,6 +240,18 @@ fn judge(error: &legacy::Error) -> (Fault, Kind, bool, bool) {
     };
     if http.is_parse() {
         return (Fault::Theirs, Kind::BadResponse("it is not well-formed HTTP"), true, false);
+    }
+    if let Some(http2) = find::<h2::Error>(error) {
+        if http2.is_library() {
+            return (Fault::Theirs, Kind::BadResponse("it is not well-formed HTTP/2"), true, false);
+        }
+        if http2.is_remote()
+            && http2.is_reset()
+            && http2.reason() == Some(h2::Reason::REFUSED_STREAM)
+        {
+            // Said only of requests that were not looked at (RFC 9113, section 8.7).
+            return (Fault::Theirs, Kind::Closed, false, true);
+        }
     }
     if http.is_user() && !error.is_connect() {
         return (Fault::Ours, Kind::Closed, true, false);

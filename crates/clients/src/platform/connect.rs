@@ -3,6 +3,7 @@
 //! Connections are watched, so that a failed request can say whether its connection was an old one and
 //! whether any part of an answer had come.
 
+use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -43,7 +44,7 @@ pub(super) struct Connector {
 pub(super) struct ConnectFailure {
     pub(super) kind: Kind,
     #[source]
-    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    source: Option<Box<dyn Error + Send + Sync>>,
 }
 
 /// What is known about one connection, beside those who use it.
@@ -80,6 +81,8 @@ impl Connector {
         // The TLS layer above decides by the scheme; this one only connects.
         http.enforce_http(false);
         http.set_nodelay(true);
+        // A host with several addresses: each gets its share of the time, so that a dead one is passed over.
+        http.set_connect_timeout(Some(settings.timeouts.connect));
         Self { http, settings }
     }
 }
@@ -99,7 +102,7 @@ impl Service<Uri> for Connector {
         Box::pin(async move {
             let tcp = match timeout(timeouts.connect, connecting).await {
                 Ok(connected) => {
-                    connected.map_err(|error| ConnectFailure::new(Kind::Connect, error))?
+                    connected.map_err(|error| ConnectFailure::new(connect_kind(&error), error))?
                 }
                 Err(_) => return Err(ConnectFailure::timeout(Phase::Connect)),
             };
@@ -134,13 +137,26 @@ impl Service<Uri> for Made {
 }
 
 impl ConnectFailure {
-    fn new(kind: Kind, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+    fn new(kind: Kind, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { kind, source: Some(source.into()) }
     }
 
     const fn timeout(phase: Phase) -> Self {
         Self { kind: Kind::Timeout(phase), source: None }
     }
+}
+
+/// A last address whose share of the time ran out is as late as the whole.
+fn connect_kind(error: &(dyn Error + 'static)) -> Kind {
+    let mut next = Some(error);
+    while let Some(current) = next {
+        let io = current.downcast_ref::<io::Error>();
+        if io.is_some_and(|io| io.kind() == io::ErrorKind::TimedOut) {
+            return Kind::Timeout(Phase::Connect);
+        }
+        next = current.source();
+    }
+    Kind::Connect
 }
 
 impl Watch {

@@ -158,7 +158,9 @@ fn tokens(body: &[u8]) -> Result<Tokens, ClientError> {
         Some(Value::String(text)) if !text.is_empty() => Some(Zeroizing::new(text)),
         Some(_) | None => None,
     };
-    let access_token = text("access_token").ok_or_else(unusable)?;
+    // One that cannot stand in a header would replace a good one and fail every call from then on.
+    let is_sendable = |token: &Zeroizing<String>| token.bytes().all(|byte| byte.is_ascii_graphic());
+    let access_token = text("access_token").filter(is_sendable).ok_or_else(unusable)?;
     let refresh_token = text("refresh_token");
     let scopes = text("scope").map(|scope| scope.split_whitespace().map(str::to_owned).collect());
     let expires_in_s = answer.get("expires_in").and_then(whole_seconds);
@@ -192,6 +194,10 @@ fn refusal(body: &[u8]) -> RefreshFailure {
                 retryable: false,
                 source: None,
             })
+        }
+        // The endpoint speaks of itself, not of the refresh token.
+        Some("temporarily_unavailable" | "server_error" | "slow_down") => {
+            RefreshFailure::Client(ClientError::bad_response("the token endpoint is out of order"))
         }
         Some(code) if is_error_code(code) => RefreshFailure::Refused { code: code.to_owned() },
         Some(_) | None => {

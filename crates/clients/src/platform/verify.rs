@@ -163,7 +163,8 @@ async fn whole(mut answer: Answer) -> Result<Bytes, ClientError> {
     let ReadUpTo::Whole(body) = answer.body.read_up_to(ANSWER_BYTES_MAX).await? else {
         return Err(too_long());
     };
-    if answer.headers.get(CONTENT_ENCODING).is_none_or(|coding| coding != "gzip") {
+    let coding = answer.headers.get(CONTENT_ENCODING);
+    if !coding.is_some_and(|coding| coding.as_bytes().eq_ignore_ascii_case(b"gzip")) {
         return Ok(body);
     }
     match envelope::decode_gzip(&body, ANSWER_BYTES_MAX)? {

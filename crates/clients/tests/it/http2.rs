@@ -1,0 +1,161 @@
+//! HTTP/2, where a platform offers it in the TLS handshake.
+
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use bytes::Bytes;
+use clients::platform::{Fault, Kind, ReadUpTo, Target, Upstream};
+use domain::method::Method;
+use h2::Reason;
+use http::{Request, Response, Version};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio_rustls::TlsAcceptor;
+
+use crate::support::{TOKEN, assert_bad_response, call, facts, get, settings, upstream};
+use crate::tls::Authority;
+
+/// An answer, or why its stream is reset instead.
+type Answer = Result<Response<&'static str>, Reason>;
+
+/// A platform over HTTP/2 on a port of its own, that notes requests by connection and answers all alike.
+struct Platform {
+    target: Target,
+    seen: Arc<Mutex<Vec<(usize, String)>>>,
+}
+
+impl Platform {
+    fn start(answer: Answer) -> Self {
+        let authority = Authority::new();
+        let mut config = authority.server("127.0.0.1", |_| {});
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut settings = settings(&format!("https://{}", listener.local_addr().unwrap()));
+        settings.ca_file = Some(authority.file.path().to_owned());
+        let seen: Arc<Mutex<Vec<_>>> = Arc::default();
+        let notes = Arc::clone(&seen);
+        let tls = TlsAcceptor::from(Arc::new(config));
+        thread::spawn(move || serve(listener, &tls, &answer, &notes));
+        Self { target: Target::new(&settings).unwrap(), seen }
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn serve(
+    listener: TcpListener,
+    tls: &TlsAcceptor,
+    answer: &Answer,
+    seen: &Arc<Mutex<Vec<(usize, String)>>>,
+) {
+    listener.set_nonblocking(true).unwrap();
+    let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+    let mut connections = tokio::task::JoinSet::new();
+    for number in 0.. {
+        let (tcp, _) = listener.accept().await.unwrap();
+        let (tls, answer, seen) = (tls.clone(), answer.clone(), Arc::clone(seen));
+        connections.spawn(async move {
+            let stream = tls.accept(tcp).await.unwrap();
+            let service =
+                service_fn(|request| reply(request, number, answer.clone(), Arc::clone(&seen)));
+            let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+            drop(server.serve_connection(TokioIo::new(stream), service).await);
+        });
+    }
+}
+
+async fn reply(
+    request: Request<Incoming>,
+    connection: usize,
+    answer: Answer,
+    seen: Arc<Mutex<Vec<(usize, String)>>>,
+) -> Result<Response<Full<Bytes>>, h2::Error> {
+    let line = noted(request).await;
+    seen.lock().unwrap().push((connection, line));
+    let answer = answer.map_err(h2::Error::from)?;
+    Ok(answer.map(|text| Full::new(Bytes::from_static(text.as_bytes()))))
+}
+
+async fn noted(request: Request<Incoming>) -> String {
+    assert_eq!(request.version(), Version::HTTP_2);
+    let (head, body) = request.into_parts();
+    let body = body.collect().await.unwrap().to_bytes();
+    let mut names: Vec<_> = head.headers.keys().map(ToString::to_string).collect();
+    names.sort();
+    format!("{} {} {names:?} {}", head.method, head.uri.path(), String::from_utf8_lossy(&body))
+}
+
+async fn text(upstream: &Upstream, target: &Target, method: Method, body: &str) -> String {
+    let mut answer = call(upstream, target, method, "a.b/..c", body).await.unwrap();
+    let ReadUpTo::Whole(bytes) = answer.body.read_up_to(1_000).await.unwrap() else {
+        panic!("the answer is larger than a test's")
+    };
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn calls_share_one_connection() {
+    let platform = Platform::start(Ok(Response::new("fine")));
+    let upstream = upstream();
+
+    for _ in 0..3 {
+        assert_eq!(text(&upstream, &platform.target, Method::Post, "{}").await, "fine");
+    }
+    let (one, other) = tokio::join!(
+        text(&upstream, &platform.target, Method::Get, ""),
+        text(&upstream, &platform.target, Method::Get, ""),
+    );
+    assert_eq!((one.as_str(), other.as_str()), ("fine", "fine"));
+
+    let seen = platform.seen.lock().unwrap();
+    assert_eq!(seen.len(), 5);
+    assert!(seen.iter().all(|(connection, _)| *connection == 0), "{seen:?}");
+    let names = r#"["accept-encoding", "authorization", "content-length", "user-agent"]"#;
+    assert_eq!(seen[0].1, format!("POST /api/a.b/..c {names} {{}}"));
+}
+
+#[tokio::test]
+async fn statuses_and_heads_are_checked_as_on_http_1() {
+    for status in [600, 999] {
+        let odd = Response::builder().status(status).body("").unwrap();
+        let platform = Platform::start(Ok(odd));
+
+        assert_bad_response(&get(&upstream(), &platform.target).await.unwrap_err());
+    }
+    let mut long = Response::new("");
+    for _ in 0..101 {
+        long.headers_mut().append("a", http::HeaderValue::from_static("b"));
+    }
+    let platform = Platform::start(Ok(long));
+
+    assert_bad_response(&get(&upstream(), &platform.target).await.unwrap_err());
+}
+
+#[tokio::test]
+async fn a_head_over_the_limit_is_the_platforms_fault() {
+    let mut wide = Response::new("");
+    let value = http::HeaderValue::from_str(&"k".repeat(70_000)).unwrap();
+    wide.headers_mut().append("a", value);
+    let platform = Platform::start(Ok(wide));
+
+    let error = get(&upstream(), &platform.target).await.unwrap_err();
+
+    assert_bad_response(&error);
+    assert!(!format!("{error:?}").contains(TOKEN));
+}
+
+#[tokio::test]
+async fn only_a_refused_stream_lets_a_call_be_tried_again() {
+    let facts_of = async |reason| {
+        let platform = Platform::start(Err(reason));
+        facts(&get(&upstream(), &platform.target).await.unwrap_err())
+    };
+
+    let refused = facts_of(Reason::REFUSED_STREAM).await;
+    let broken = facts_of(Reason::INTERNAL_ERROR).await;
+
+    assert_eq!(refused, (Fault::Theirs, Kind::Closed, false, true));
+    assert_eq!(broken, (Fault::Network, Kind::Closed, true, false));
+}

@@ -1,0 +1,112 @@
+//! Which connections are used again, and which never are.
+
+use clients::platform::{Kind, Target};
+use domain::platform::Platform;
+
+use crate::support::{
+    Step, Wire, always, answer, assert_bad_response, get, get_text, ok, settings, target, upstream,
+};
+
+#[tokio::test]
+async fn calls_one_after_the_other_share_a_connection() {
+    let wire = Wire::start(always(ok("fine")));
+    let (upstream, target) = (upstream(), target(&wire.url()));
+
+    for _ in 0..5 {
+        assert_eq!(get_text(&upstream.clone(), &target).await, "fine");
+    }
+
+    assert_eq!(wire.connections(), [0; 5]);
+}
+
+#[tokio::test]
+async fn a_connection_with_bytes_behind_its_answer_is_not_used_again() {
+    let poison = [ok("own"), ok("of somebody else")].concat();
+    let wire = Wire::start(always(poison));
+    let (upstream, target) = (upstream(), target(&wire.url()));
+
+    for _ in 0..20 {
+        assert_eq!(get_text(&upstream, &target).await, "own");
+    }
+
+    assert_eq!(wire.connections(), (0..20).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_connection_with_a_refused_answer_is_not_used_again() {
+    for refused in [
+        answer("999 Odd", ""),
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+            .to_vec(),
+        [b"HTTP/1.1 103 Early\r\n\r\n".repeat(9), ok("")].concat(),
+    ] {
+        let wire = Wire::start_each(move |connection| match connection {
+            0 => always(refused.clone()),
+            _ => always(ok("fine")),
+        });
+        let (upstream, target) = (upstream(), target(&wire.url()));
+
+        assert_bad_response(&get(&upstream, &target).await.unwrap_err());
+
+        assert_eq!(get_text(&upstream, &target).await, "fine");
+        assert_eq!(wire.connections(), [0, 1]);
+    }
+}
+
+#[tokio::test]
+async fn a_connection_whose_body_was_not_read_to_its_end_is_not_used_again() {
+    let begun = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc".to_vec();
+    let wire = Wire::start_each(move |connection| match connection {
+        0 => vec![Step::Read, Step::Write(begun.clone()), Step::Hang],
+        _ => always(ok("fine")),
+    });
+    let (upstream, target) = (upstream(), target(&wire.url()));
+
+    drop(get(&upstream, &target).await.unwrap());
+
+    assert_eq!(get_text(&upstream, &target).await, "fine");
+    assert_eq!(wire.connections(), [0, 1]);
+}
+
+#[tokio::test]
+async fn a_platform_that_closes_is_connected_to_anew() {
+    let closing = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\nfine".to_vec();
+    let wire = Wire::start([Step::Read, Step::Write(closing)]);
+    let (upstream, target) = (upstream(), target(&wire.url()));
+
+    for _ in 0..3 {
+        assert_eq!(get_text(&upstream, &target).await, "fine");
+    }
+
+    assert_eq!(wire.connections(), [0, 1, 2]);
+}
+
+#[tokio::test]
+async fn platforms_do_not_share_connections_even_at_one_address() {
+    let wire = Wire::start(always(ok("fine")));
+    let upstream = upstream();
+
+    for platform in [Platform::Alpha, Platform::Beta, Platform::Gamma, Platform::Delta] {
+        let mut settings = settings(&wire.url());
+        settings.platform = platform;
+        let target = Target::new(&settings).unwrap();
+        assert_eq!(get_text(&upstream, &target).await, "fine");
+        assert_eq!(get_text(&upstream, &target).await, "fine");
+    }
+
+    assert_eq!(wire.connections(), [0, 0, 1, 1, 2, 2, 3, 3]);
+}
+
+#[tokio::test]
+async fn connections_of_one_target_carry_nothing_of_another_with_other_settings() {
+    let wire = Wire::start(always(ok("fine")));
+    let upstream = upstream();
+    assert_eq!(get_text(&upstream, &target(&wire.url())).await, "fine");
+    let mut other = settings(&wire.url());
+    other.timeouts.connect *= 2;
+
+    let error = get(&upstream, &Target::new(&other).unwrap()).await.unwrap_err();
+
+    assert_eq!((error.kind, error.sent), (Kind::Build, false));
+    assert_eq!(wire.seen().len(), 1);
+}

@@ -1,0 +1,224 @@
+//! What leaves for a platform, byte for byte.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use clients::platform::{Fault, Kind, NativeCall, RequestBody, Target};
+use domain::method::Method;
+use http::{HeaderMap, HeaderValue};
+use http_body::{Body, Frame, SizeHint};
+use proptest::prelude::*;
+
+use crate::support::{SIGNING, Wire, always, call, credentials, ok, settings, target, upstream};
+
+/// A spooled body: parts that come one by one, and perhaps an error behind them.
+struct Parts {
+    parts: VecDeque<Result<&'static str, &'static str>>,
+    length: Option<u64>,
+}
+
+impl Body for Parts {
+    type Data = Bytes;
+    type Error = &'static str;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, &'static str>>> {
+        let part = self.parts.pop_front();
+        Poll::Ready(
+            part.map(|part| part.map(|text| Frame::data(Bytes::from_static(text.as_bytes())))),
+        )
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.length.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
+fn native<'a>(
+    method: Method,
+    path: &'a str,
+    query: &'a str,
+    caller_headers: &'a HeaderMap,
+) -> NativeCall<'a> {
+    static CREDENTIALS: std::sync::LazyLock<clients::platform::Credentials> =
+        std::sync::LazyLock::new(credentials);
+    NativeCall {
+        call_id: "call_1",
+        method,
+        path,
+        query,
+        caller_headers,
+        body: Bytes::new(),
+        credentials: &CREDENTIALS,
+        signing: SIGNING,
+    }
+}
+
+#[tokio::test]
+async fn a_read_leaves_with_our_headers_and_nothing_more() {
+    let wire = Wire::start(always(ok("")));
+
+    call(&upstream(), &target(&wire.url()), Method::Get, "users/me", "dropped").await.unwrap();
+
+    let host = wire.url().replace("http://", "");
+    assert_eq!(
+        wire.only(),
+        format!(
+            "GET /api/users/me HTTP/1.1\r\naccept-encoding: identity\r\nuser-agent: creator-gateway\r\n\
+             authorization: Bearer canary-7f3a\r\nhost: {host}\r\n\r\n"
+        )
+    );
+}
+
+#[tokio::test]
+async fn a_write_leaves_with_its_length_also_when_it_is_empty() {
+    for (method, body, length) in [
+        (Method::Post, "{\"a\": 1}", Some("content-length: 8\r\n")),
+        (Method::Post, "", Some("content-length: 0\r\n")),
+        (Method::Put, "", Some("content-length: 0\r\n")),
+        (Method::Patch, "", Some("content-length: 0\r\n")),
+        (Method::Delete, "x", Some("content-length: 1\r\n")),
+        (Method::Delete, "", None),
+    ] {
+        let wire = Wire::start(always(ok("")));
+
+        call(&upstream(), &target(&wire.url()), method, "x", body).await.unwrap();
+
+        let request = wire.only();
+        assert!(request.starts_with(&format!("{} /api/x HTTP/1.1\r\n", method.as_str())));
+        assert!(request.ends_with(&format!("\r\n\r\n{body}")), "{request}");
+        assert_eq!(request.matches("content-length").count(), usize::from(length.is_some()));
+        assert!(length.is_none_or(|length| request.contains(length)), "{request}");
+    }
+}
+
+#[tokio::test]
+async fn a_spooled_body_leaves_part_by_part_with_its_length_if_it_has_one() {
+    let cases = [
+        (Some(6), "content-length: 6\r\n", "\r\n\r\nabcdef"),
+        (None, "transfer-encoding: chunked\r\n", "\r\n\r\n3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n"),
+    ];
+    for (length, framing, content) in cases {
+        let wire = Wire::start(always(ok("")));
+        let target = target(&wire.url());
+        let headers = HeaderMap::from_iter([(
+            http::header::CONTENT_TYPE,
+            HeaderValue::from_static("multipart/form-data; boundary=x"),
+        )]);
+        let parts = Parts { parts: [Ok("abc"), Ok("def")].into(), length };
+
+        let call = native(Method::Post, "upload", "", &headers);
+        let request = target.request_with(&call, RequestBody::spooled(parts)).unwrap();
+        upstream().send(&target, request).await.unwrap();
+
+        let seen = wire.only();
+        assert!(seen.contains(framing) && seen.ends_with(content), "{seen}");
+        assert!(seen.contains("content-type: multipart/form-data; boundary=x\r\n"), "{seen}");
+    }
+}
+
+#[tokio::test]
+async fn a_spooled_body_that_fails_is_our_fault_and_never_looks_whole() {
+    let wire = Wire::start(always(ok("")));
+    let target = target(&wire.url());
+    let parts = Parts { parts: [Ok("abc"), Err("the disk is gone")].into(), length: Some(6) };
+
+    let headers = HeaderMap::new();
+    let call = native(Method::Post, "upload", "", &headers);
+    let request = target.request_with(&call, RequestBody::spooled(parts)).unwrap();
+    let error = upstream().send(&target, request).await.unwrap_err();
+
+    assert_eq!((error.fault, error.kind, error.retryable), (Fault::Ours, Kind::Closed, false));
+    assert!(wire.seen().is_empty());
+}
+
+#[tokio::test]
+async fn callers_can_neither_replace_our_headers_nor_take_them_away() {
+    let wire = Wire::start(always(ok("")));
+    let target = target(&wire.url());
+    let mut headers = HeaderMap::new();
+    for (name, value) in [
+        ("connection", "authorization, host, user-agent, accept, content-length"),
+        ("authorization", "Bearer theirs"),
+        ("user-agent", "theirs"),
+        ("host", "evil.example"),
+        ("accept-encoding", "gzip"),
+        ("transfer-encoding", "chunked"),
+        ("content-length", "99"),
+        ("cookie", "theirs=1"),
+        ("x-client-signature", "theirs"),
+        ("accept", "text/plain"),
+        ("accept-language", "de"),
+    ] {
+        headers.append(name, HeaderValue::from_static(value));
+    }
+
+    let request = target.request(&native(Method::Post, "x", "", &headers)).unwrap();
+    upstream().send(&target, request).await.unwrap();
+
+    let host = wire.url().replace("http://", "");
+    assert_eq!(
+        wire.only(),
+        format!(
+            "POST /api/x HTTP/1.1\r\naccept-language: de\r\naccept-encoding: identity\r\n\
+             user-agent: creator-gateway\r\nauthorization: Bearer canary-7f3a\r\n\
+             content-length: 0\r\nhost: {host}\r\n\r\n"
+        )
+    );
+}
+
+#[tokio::test]
+async fn odd_bytes_that_are_allowed_arrive_as_they_are() {
+    let path = "a.b/..c/@evil.example/(x)/it's/a+b,c=d:e~f!$&*/caf%C3%A9%20/";
+    let query = "q=%2e%2E%2f&a[]=1&b={x|y}^`\\;?/:@'&limit=1&limit=2&&=";
+    let wire = Wire::start(always(ok("")));
+    let target = target(&wire.url());
+
+    let headers = HeaderMap::new();
+    let request = target.request(&native(Method::Get, path, query, &headers)).unwrap();
+    upstream().send(&target, request).await.unwrap();
+
+    let line = format!("GET /api/{path}?{query} HTTP/1.1\r\n");
+    assert!(wire.only().starts_with(&line), "{}", wire.only());
+}
+
+proptest! {
+    /// What is accepted is forwarded byte for byte below the prefix, and no path changes the host.
+    #[test]
+    fn an_accepted_target_is_the_prefix_the_path_and_the_query(
+        path in "([!-~]|[a-z/.@:%]|%[0-9a-fA-F]{2}|%[cC]3%[aA]9|//|\\.\\.|https://evil\\.example){0,16}",
+        query in "([!-~]|%[0-9a-fA-F]{2}){0,16}",
+    ) {
+        let mut settings = settings("https://platform.example:8443/base");
+        settings.path_prefix = "api/v1".to_owned();
+        let target = Target::new(&settings).unwrap();
+        let headers = HeaderMap::new();
+        match target.request(&native(Method::Get, &path, &query, &headers)) {
+            Ok(request) => {
+                let mark = if query.is_empty() { "" } else { "?" };
+                let expected = format!("https://platform.example:8443/base/api/v1/{path}{mark}{query}");
+                prop_assert_eq!(request.uri().to_string(), expected);
+                prop_assert_eq!(request.uri().authority().unwrap().as_str(), "platform.example:8443");
+                prop_assert!(!path.split('/').any(|segment| matches!(segment, "." | "..")));
+            }
+            Err(error) => prop_assert_eq!((error.kind, error.sent), (Kind::Build, false)),
+        }
+    }
+
+    /// The checks of a path and of a query alone decide: what they let through can always be built.
+    #[test]
+    fn what_the_checks_let_through_is_never_refused_later(
+        path in "[A-Za-z0-9._~!$&'()*+,=:@-]{1,12}(/[a-z]{1,4}|/%[cC]3%[aA]9){0,4}/?", query in "[!$-;=?-~]{0,24}",
+    ) {
+        let is_allowed = clients::platform::path::check_path(&path).is_ok()
+            && clients::platform::path::check_query(&query).is_ok();
+        let target = target("http://platform.example");
+        let headers = HeaderMap::new();
+        let built = target.request(&native(Method::Get, &path, &query, &headers));
+        prop_assert_eq!(built.is_ok(), is_allowed);
+    }
+}

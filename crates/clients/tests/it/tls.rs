@@ -1,0 +1,206 @@
+//! Only a platform that proves who it is gets credentials.
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clients::platform::{ClientError, Fault, Kind, Phase, Target};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use tempfile::NamedTempFile;
+
+use crate::support::{Step, TOKEN, Wire, always, get, get_text, ok, settings, target, upstream};
+
+/// An authority of the tests.
+pub(crate) struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    /// Its certificate as a PEM file.
+    pub(crate) file: NamedTempFile,
+}
+
+impl Authority {
+    pub(crate) fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        let mut file = NamedTempFile::new().unwrap();
+        file.write_all(pem(certificate.der()).as_bytes()).unwrap();
+        Self { issuer: Issuer::new(params, key), file }
+    }
+
+    /// What a server for this host presents.
+    pub(crate) fn server(
+        &self,
+        host: &str,
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> ServerConfig {
+        let mut params = CertificateParams::new([host.to_owned()]).unwrap();
+        change(&mut params);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        server(certificate.der().clone(), &key)
+    }
+}
+
+fn server(certificate: CertificateDer<'static>, key: &KeyPair) -> ServerConfig {
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .unwrap()
+}
+
+fn pem(der: &[u8]) -> String {
+    use base64::Engine as _;
+    let text = base64::engine::general_purpose::STANDARD.encode(der);
+    format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n")
+}
+
+/// A platform over TLS.
+fn secured(config: ServerConfig, script: Vec<Step>) -> Wire {
+    let config = Arc::new(config);
+    Wire::start_over(
+        move |_| script.clone(),
+        Box::new(move |tcp: TcpStream| {
+            let mut stream =
+                StreamOwned::new(ServerConnection::new(Arc::clone(&config)).unwrap(), tcp);
+            stream.conn.complete_io(&mut stream.sock).ok()?;
+            Some(Box::new(stream))
+        }),
+    )
+}
+
+fn trusting(base_url: &str, authority: &Authority) -> Target {
+    let mut settings = settings(base_url);
+    settings.ca_file = Some(authority.file.path().to_owned());
+    Target::new(&settings).unwrap()
+}
+
+/// Asserts that the handshake failed and that no request came through.
+#[track_caller]
+fn assert_nothing_sent(error: &ClientError, wire: &Wire) {
+    assert_eq!((error.fault, error.kind), (Fault::Theirs, Kind::Tls), "{error:?}");
+    assert!(!error.sent && !error.retryable, "{error:?}");
+    assert_eq!(wire.seen().len(), 0);
+}
+
+#[tokio::test]
+async fn a_configured_authority_is_trusted() {
+    let authority = Authority::new();
+    let wire = secured(authority.server("127.0.0.1", |_| {}), always(ok("fine")));
+    let (upstream, target) = (upstream(), trusting(&wire.https_url(), &authority));
+
+    for _ in 0..3 {
+        assert_eq!(get_text(&upstream, &target).await, "fine");
+    }
+
+    assert_eq!(wire.connections(), [0, 0, 0]);
+    assert!(wire.seen()[0].text.contains(TOKEN));
+}
+
+#[tokio::test]
+async fn an_authority_that_is_not_configured_gets_nothing() {
+    let authority = Authority::new();
+    let wire = secured(authority.server("127.0.0.1", |_| {}), always(ok("fine")));
+
+    let with_public_roots = target(&wire.https_url());
+    let with_another = trusting(&wire.https_url(), &Authority::new());
+
+    for target in [with_public_roots, with_another] {
+        assert_nothing_sent(&get(&upstream(), &target).await.unwrap_err(), &wire);
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_of_its_own_making_gets_nothing() {
+    let key = KeyPair::generate().unwrap();
+    let certificate =
+        CertificateParams::new(["127.0.0.1".to_owned()]).unwrap().self_signed(&key).unwrap();
+    let wire = secured(server(certificate.der().clone(), &key), always(ok("fine")));
+
+    let target = trusting(&wire.https_url(), &Authority::new());
+
+    assert_nothing_sent(&get(&upstream(), &target).await.unwrap_err(), &wire);
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_host_gets_nothing() {
+    let authority = Authority::new();
+    for host in ["platform.example", "127.0.0.2", "localhost"] {
+        let wire = secured(authority.server(host, |_| {}), always(ok("fine")));
+
+        let target = trusting(&wire.https_url(), &authority);
+
+        assert_nothing_sent(&get(&upstream(), &target).await.unwrap_err(), &wire);
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_out_of_its_time_gets_nothing() {
+    let authority = Authority::new();
+    for (from, to) in [(2019, 2020), (3019, 3020)] {
+        let config = authority.server("127.0.0.1", |params| {
+            params.not_before = rcgen::date_time_ymd(from, 1, 1);
+            params.not_after = rcgen::date_time_ymd(to, 1, 1);
+        });
+        let wire = secured(config, always(ok("fine")));
+
+        let target = trusting(&wire.https_url(), &authority);
+
+        assert_nothing_sent(&get(&upstream(), &target).await.unwrap_err(), &wire);
+    }
+}
+
+#[tokio::test]
+async fn a_platform_without_tls_gets_nothing() {
+    let wire = Wire::start([Step::Write(ok("not TLS")), Step::Read]);
+
+    let error = get(&upstream(), &target(&wire.https_url())).await.unwrap_err();
+
+    assert_nothing_sent(&error, &wire);
+}
+
+#[tokio::test]
+async fn a_handshake_without_an_end_is_a_timeout_that_sent_nothing() {
+    let wire = Wire::start([Step::Hang]);
+    let mut settings = settings(&wire.https_url());
+    settings.timeouts.tls = Duration::from_millis(50);
+
+    let error = get(&upstream(), &Target::new(&settings).unwrap()).await.unwrap_err();
+
+    assert_eq!((error.kind, error.sent), (Kind::Timeout(Phase::Tls), false), "{error:?}");
+}
+
+#[tokio::test]
+async fn an_answer_cut_without_a_farewell_is_no_clean_end() {
+    let authority = Authority::new();
+    let script =
+        vec![Step::Read, Step::Write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nabc".to_vec())];
+    let wire = secured(authority.server("127.0.0.1", |_| {}), script);
+
+    let mut answer = get(&upstream(), &trusting(&wire.https_url(), &authority)).await.unwrap();
+    let error = answer.body.read_up_to(1_000).await.unwrap_err();
+
+    assert!(matches!(error.kind, Kind::BadResponse(_)), "{error:?}");
+}
+
+#[test]
+fn a_file_of_authorities_that_cannot_be_used_is_a_problem_of_its_key() {
+    let empty = NamedTempFile::new().unwrap();
+    let mut broken = NamedTempFile::new().unwrap();
+    broken.write_all(pem(b"no certificate").as_bytes()).unwrap();
+    for file in [empty.path(), broken.path(), "/nowhere/at/all.pem".as_ref()] {
+        let mut settings = settings("https://platform.example");
+        settings.ca_file = Some(file.to_owned());
+
+        let problems = Target::new(&settings).unwrap_err();
+
+        let keys: Vec<_> = problems.iter().map(|problem| problem.key.as_str()).collect();
+        assert_eq!(keys, ["ca_file"], "{problems:?}");
+    }
+}
