@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use clients::platform::{Target, Tokens, oauth};
+use domain::account::AccountState;
 use domain::time::Timestamp;
 
 use super::accounts::AccountEntry;
@@ -26,14 +27,14 @@ pub(super) async fn with_fresh_token(
     target: &Target,
     account: Arc<AccountEntry>,
 ) -> Result<Arc<AccountEntry>, ApiError> {
-    if !is_due(&account, app.clock.now()) || !target.has_oauth() {
+    if !needs_refresh(&account, app.clock.now()) || !target.has_oauth() {
         return Ok(account);
     }
     let health = Arc::clone(&account.health);
     let _single = health.mending.lock().await;
     for _ in 0..WAITS_MAX {
         let current = reread(app, &account).await?;
-        if !is_due(&current, app.clock.now()) {
+        if !needs_refresh(&current, app.clock.now()) {
             return Ok(current);
         }
         if claim(app, &current).await? {
@@ -47,8 +48,11 @@ pub(super) async fn with_fresh_token(
     Ok(account)
 }
 
-fn is_due(account: &AccountEntry, now: Timestamp) -> bool {
-    account.token_expires_at.is_some_and(|end| end <= now.plus_seconds(REFRESH_BEFORE_S))
+/// An account that must be connected again has nothing to refresh with: its calls go on as they are.
+fn needs_refresh(account: &AccountEntry, now: Timestamp) -> bool {
+    let is_due =
+        account.token_expires_at.is_some_and(|end| end <= now.plus_seconds(REFRESH_BEFORE_S));
+    is_due && account.state != AccountState::ReconnectNeeded
 }
 
 fn has_ended(account: &AccountEntry, now: Timestamp) -> bool {
@@ -86,7 +90,8 @@ async fn refresh(
         Err(oauth::RefreshFailure::Refused { code }) => {
             tracing::info!(account = account.creator.as_str(), code, "a token refresh was refused");
             reconnect::mark(app, &account).await;
-            Ok(account)
+            // Marking changed the account; a call with what it was before would be made twice.
+            reread(app, &account).await
         }
         Err(oauth::RefreshFailure::Client(error)) => {
             tracing::warn!(account = account.creator.as_str(), %error, "a token refresh failed");
