@@ -1,5 +1,6 @@
 //! Native calls: what they cost, what platforms see of them, and what must never happen.
 
+mod accounts;
 mod callers;
 mod faults;
 mod framing;
@@ -7,5 +8,6 @@ mod headers;
 mod idempotency;
 mod metering;
 mod paths;
+mod recovery;
 mod routes;
 mod wire;
