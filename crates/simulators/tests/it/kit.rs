@@ -93,6 +93,23 @@ impl Kit {
         self.raw(method, &target, &headers, body).await
     }
 
+    /// Posts a multipart form to `platform_gamma`.
+    pub(crate) async fn multipart(
+        &self,
+        creator_id: &str,
+        path: &str,
+        boundary: &str,
+        body: Vec<u8>,
+    ) -> Reply {
+        let auth = self.auth(creator_id);
+        let request = Request::post(format!("/platform_gamma/{path}"))
+            .header("authorization", format!("Bearer {}", auth["token"].as_str().unwrap()))
+            .header("x-resource", auth["resource"].as_str().unwrap())
+            .header("content-type", format!("multipart/form-data; boundary={boundary}"))
+            .body(Body::from(body));
+        self.answer(request.unwrap()).await
+    }
+
     /// The headers of `platform_beta` for a request to this target, with a nonce that is new.
     pub(crate) fn signed(
         &self,

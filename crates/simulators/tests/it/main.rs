@@ -15,4 +15,6 @@ mod control;
 mod delta;
 mod delta_oauth;
 mod delta_state;
+mod gamma;
+mod gamma_state;
 mod kit;
