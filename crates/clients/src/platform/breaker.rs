@@ -124,6 +124,8 @@ impl Default for RetryBudget {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn at_ms(ms: i64) -> Timestamp {
@@ -214,5 +216,43 @@ mod tests {
         (0..100_000).for_each(|_| budget.record_call());
 
         assert_eq!(std::iter::from_fn(|| budget.take().then_some(())).count(), 100);
+    }
+
+    proptest! {
+        /// Whatever happens in whatever order: it is never shut for longer than a minute, lets no two
+        /// calls go within the time it is open for, and an answer always sets it back.
+        #[test]
+        fn no_history_keeps_it_shut_or_lets_a_crowd_through(
+            history in proptest::collection::vec((0..70_000_i64, 0..4_u8), 0..80)
+        ) {
+            let (breaker, mut now, mut failures, mut shut_until) = (Breaker::default(), 0, 0, None);
+            for (later, event) in history {
+                now += later;
+                match event {
+                    0 => {
+                        breaker.succeeded();
+                        (failures, shut_until) = (0, None);
+                        prop_assert_eq!(breaker.refuses(at_ms(now)), None);
+                    }
+                    1 | 2 => {
+                        breaker.failed(at_ms(now));
+                        failures += 1;
+                    }
+                    _ => match breaker.refuses(at_ms(now)) {
+                        Some(wait_ms) => {
+                            prop_assert!(failures >= FAILURES_MAX);
+                            prop_assert!((1..=OPEN_MS_MAX).contains(&wait_ms));
+                            shut_until = Some(now + wait_ms);
+                        }
+                        None => {
+                            prop_assert!(shut_until.is_none_or(|until| now >= until));
+                            if failures >= FAILURES_MAX {
+                                prop_assert!(breaker.refuses(at_ms(now)) >= Some(OPEN_MS_MIN));
+                            }
+                        }
+                    },
+                }
+            }
+        }
     }
 }

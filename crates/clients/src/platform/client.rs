@@ -28,7 +28,8 @@ pub(super) const HEADERS_MAX: usize = 100;
 pub(super) const INFORMATIONAL_MAX: u8 = 8;
 
 const STREAM_WINDOW_BYTES: u32 = 262_144;
-const CONNECTION_WINDOW_BYTES: u32 = 1_048_576;
+/// Room for 64 answers whose callers do not read on; more of them on one connection hold the others up.
+const CONNECTION_WINDOW_BYTES: u32 = 64 * STREAM_WINDOW_BYTES;
 const PING_AFTER: Duration = Duration::from_secs(20);
 const PING_WAIT: Duration = Duration::from_secs(10);
 

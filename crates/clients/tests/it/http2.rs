@@ -159,3 +159,20 @@ async fn only_a_refused_stream_lets_a_call_be_tried_again() {
     assert_eq!(refused, (Fault::Theirs, Kind::Closed, false, true));
     assert_eq!(broken, (Fault::Network, Kind::Closed, true, false));
 }
+
+#[tokio::test]
+async fn answers_that_nobody_reads_do_not_hold_up_others_on_their_connection() {
+    const LENGTH: usize = 300_000;
+    let platform = Platform::start(Ok(Response::new("k".repeat(LENGTH).leak())));
+    let upstream = upstream();
+    let mut unread = Vec::new();
+    for _ in 0..16 {
+        unread.push(get(&upstream, &platform.target).await.unwrap());
+    }
+
+    let mut answer = get(&upstream, &platform.target).await.unwrap();
+    let read = answer.body.read_up_to(LENGTH).await.unwrap();
+
+    assert!(matches!(read, ReadUpTo::Whole(bytes) if bytes.len() == LENGTH));
+    assert!(platform.seen.lock().unwrap().iter().all(|(connection, _)| *connection == 0));
+}

@@ -2,21 +2,57 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
-use clients::platform::{Fault, Kind, NativeCall, RequestBody, Target};
+use clients::platform::{Answer, ClientError, Fault, Kind, NativeCall, Phase, RequestBody, Target};
 use domain::method::Method;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, Request};
 use http_body::{Body, Frame, SizeHint};
-use proptest::prelude::*;
+use tokio::time::{Sleep, sleep};
 
-use crate::support::{SIGNING, Wire, always, call, credentials, ok, settings, target, upstream};
+use crate::support::{SIGNING, Wire, always, call, credentials, ok, target, upstream};
 
 /// A spooled body: parts that come one by one, and perhaps an error behind them.
 struct Parts {
     parts: VecDeque<Result<&'static str, &'static str>>,
     length: Option<u64>,
+}
+
+/// A body of single bytes that each take a time to come, while the clock of the test is moved.
+struct Slow {
+    parts: usize,
+    each: Duration,
+    next: Pin<Box<Sleep>>,
+}
+
+impl Slow {
+    fn new(parts: usize, each: Duration) -> Self {
+        Self { parts, each, next: Box::pin(sleep(each)) }
+    }
+}
+
+impl Body for Slow {
+    type Data = Bytes;
+    type Error = &'static str;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, &'static str>>> {
+        if self.parts == 0 {
+            return Poll::Ready(None);
+        }
+        ready!(self.next.as_mut().poll(context));
+        self.parts -= 1;
+        self.next = Box::pin(sleep(self.each));
+        if self.parts == 0 {
+            // The platform answers in its own time.
+            tokio::time::resume();
+        }
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"k")))))
+    }
 }
 
 impl Body for Parts {
@@ -56,6 +92,13 @@ fn native<'a>(
         credentials: &CREDENTIALS,
         signing: SIGNING,
     }
+}
+
+async fn upstream_send(
+    target: &Target,
+    request: Request<RequestBody>,
+) -> Result<Answer, ClientError> {
+    upstream().send(target, request).await
 }
 
 #[tokio::test]
@@ -122,6 +165,27 @@ async fn a_spooled_body_leaves_part_by_part_with_its_length_if_it_has_one() {
 }
 
 #[tokio::test]
+async fn the_time_for_an_answer_begins_anew_with_each_part_of_a_spooled_body() {
+    let wire = Wire::start(always(ok("")));
+    let target = target(&wire.url());
+    let headers = HeaderMap::new();
+    let call = native(Method::Post, "upload", "", &headers);
+    let upload = |parts, seconds| {
+        let body = RequestBody::spooled(Slow::new(parts, Duration::from_secs(seconds)));
+        upstream_send(&target, target.request_with(&call, body).unwrap())
+    };
+
+    // The settings allow 20 seconds; ten parts of 15 seconds each leave none of them without one.
+    tokio::time::pause();
+    let steady = upload(10, 15).await;
+    tokio::time::pause();
+    let stalled = upload(10, 45).await;
+
+    assert_eq!(steady.unwrap().status, 200);
+    assert_eq!(stalled.unwrap_err().kind, Kind::Timeout(Phase::FirstByte));
+}
+
+#[tokio::test]
 async fn a_spooled_body_that_fails_is_our_fault_and_never_looks_whole() {
     let wire = Wire::start(always(ok("")));
     let target = target(&wire.url());
@@ -184,41 +248,4 @@ async fn odd_bytes_that_are_allowed_arrive_as_they_are() {
 
     let line = format!("GET /api/{path}?{query} HTTP/1.1\r\n");
     assert!(wire.only().starts_with(&line), "{}", wire.only());
-}
-
-proptest! {
-    /// What is accepted is forwarded byte for byte below the prefix, and no path changes the host.
-    #[test]
-    fn an_accepted_target_is_the_prefix_the_path_and_the_query(
-        path in "([!-~]|[a-z/.@:%]|%[0-9a-fA-F]{2}|%[cC]3%[aA]9|//|\\.\\.|https://evil\\.example){0,16}",
-        query in "([!-~]|%[0-9a-fA-F]{2}){0,16}",
-    ) {
-        let mut settings = settings("https://platform.example:8443/base");
-        settings.path_prefix = "api/v1".to_owned();
-        let target = Target::new(&settings).unwrap();
-        let headers = HeaderMap::new();
-        match target.request(&native(Method::Get, &path, &query, &headers)) {
-            Ok(request) => {
-                let mark = if query.is_empty() { "" } else { "?" };
-                let expected = format!("https://platform.example:8443/base/api/v1/{path}{mark}{query}");
-                prop_assert_eq!(request.uri().to_string(), expected);
-                prop_assert_eq!(request.uri().authority().unwrap().as_str(), "platform.example:8443");
-                prop_assert!(!path.split('/').any(|segment| matches!(segment, "." | "..")));
-            }
-            Err(error) => prop_assert_eq!((error.kind, error.sent), (Kind::Build, false)),
-        }
-    }
-
-    /// The checks of a path and of a query alone decide: what they let through can always be built.
-    #[test]
-    fn what_the_checks_let_through_is_never_refused_later(
-        path in "[A-Za-z0-9._~!$&'()*+,=:@-]{1,12}(/[a-z]{1,4}|/%[cC]3%[aA]9){0,4}/?", query in "[!$-;=?-~]{0,24}",
-    ) {
-        let is_allowed = clients::platform::path::check_path(&path).is_ok()
-            && clients::platform::path::check_query(&query).is_ok();
-        let target = target("http://platform.example");
-        let headers = HeaderMap::new();
-        let built = target.request(&native(Method::Get, &path, &query, &headers));
-        prop_assert_eq!(built.is_ok(), is_allowed);
-    }
 }
