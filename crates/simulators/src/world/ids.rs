@@ -100,15 +100,17 @@ fn parse_lower_hex(text: &str, digits: usize) -> Option<u64> {
 
 /// Makes neighbours look unlike; a bijection, because the factor is odd.
 fn scramble(index: u64) -> u64 {
-    let spread = index.wrapping_mul(FACTOR);
+    let spread = (index ^ MASK).wrapping_mul(FACTOR);
     spread ^ (spread >> 32)
 }
 
 fn unscramble(scrambled: u64) -> u64 {
     let spread = scrambled ^ (scrambled >> 32);
-    spread.wrapping_mul(FACTOR_INVERSE)
+    spread.wrapping_mul(FACTOR_INVERSE) ^ MASK
 }
 
+/// Keeps the first of each kind from being all zeros.
+const MASK: u64 = 0x5bd1_e995_2545_f491;
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 const FACTOR_INVERSE: u64 = 0xf1de_83e1_9937_733d;
 

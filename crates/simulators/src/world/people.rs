@@ -106,6 +106,7 @@ impl World {
         let subscribed_at_ms = self.time_ms(FAN, index, self.fan_step_ms());
         let left_ms = signed(dice.between(1, 30 * 24)) * HOUR_MS;
         let price_cents = self.tier(tier).price_cents;
+        let seen_at_ms = EPOCH_MS - signed(dice.below(72 * 60)) * MINUTE_MS;
         let months = (EPOCH_MS - subscribed_at_ms) / (30 * DAY_MS) + 1;
         Fan {
             name: format!("{first} {last}"),
@@ -117,7 +118,7 @@ impl World {
             } else {
                 (subscribed_at_ms + 30 * DAY_MS).min(EPOCH_MS - MINUTE_MS)
             },
-            last_seen_at_ms: EPOCH_MS - signed(dice.below(72 * 60)) * MINUTE_MS,
+            last_seen_at_ms: seen_at_ms.max(subscribed_at_ms + MINUTE_MS).min(EPOCH_MS),
             active,
             renews: active && !ENDING.contains(&(index % 10)),
             online: dice.chance(15),

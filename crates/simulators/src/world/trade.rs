@@ -98,7 +98,9 @@ impl World {
     /// The payment with this index.
     pub(crate) fn payment(&self, index: u64) -> Payment {
         let mut dice = self.dice(PAYMENT, index);
-        let fan = dice.below(self.fans);
+        // There are three payments for each fan in the same time, so older fans have higher numbers.
+        let youngest = (index / 3 + 2).min(self.fans.saturating_sub(1));
+        let fan = youngest + dice.below(self.fans.saturating_sub(youngest));
         let (kind, gross_cents) = self.what_was_paid(fan, &mut dice);
         Payment {
             index,
@@ -225,6 +227,18 @@ mod tests {
 
         assert_eq!(counted.collect::<Vec<_>>(), looked);
         assert!(!looked.is_empty());
+    }
+
+    #[test]
+    fn fans_subscribe_before_they_pay() {
+        for fans in [240, 5000] {
+            let world = World::new(7, 1, fans);
+            for index in 0..fans * 3 - 9 {
+                let payment = world.payment(index);
+                assert!(payment.fan < fans);
+                assert!(world.fan(payment.fan).subscribed_at_ms < payment.paid_at_ms);
+            }
+        }
     }
 
     #[test]

@@ -61,7 +61,7 @@ fn me_json(call: &Call<'_>, shelf: &Shelf) -> Value {
         "username": username,
         "email": format!("{username}@alpha.test"),
         "about": "Pictures, videos and long answers.",
-        "location": "Lisbon",
+        "location": "Hamburg",
         "website": format!("https://{username}.alpha.test"),
         "isPerformer": true,
         "isVerified": true,
@@ -86,7 +86,7 @@ fn start_date(call: &Call<'_>, _: &Shelf) -> Outcome {
 
 fn settings(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     Ok(Answer::ok(json!({
-        "blockedCountries": ["XX"],
+        "blockedCountries": [],
         "blockedStates": [],
         "blockedIps": [],
         "drm": {"enabled": true, "status": "active", "appliesTo": ["video"]},

@@ -94,9 +94,9 @@ fn legal_info(call: &Call<'_>, _: &Shelf) -> Outcome {
         "type": "individual",
         "name": call.world.creator_name(),
         "country": "DE",
-        "city": "Lisbon",
+        "city": "Hamburg",
         "address": "1 Harbour Street",
-        "postalCode": "1000-001",
+        "postalCode": "20457",
         "birthDate": "1994-05-17",
         "isApproved": true,
     })))

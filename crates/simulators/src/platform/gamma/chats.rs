@@ -45,7 +45,7 @@ fn chats(call: &Call<'_>, shelf: &Shelf) -> Outcome {
 fn chat_json(call: &Call<'_>, shelf: &Shelf, fan: u64) -> Value {
     let chat_id = id(call, Kind::Chat, fan);
     let last = last_message(call, shelf, fan);
-    let began_at = json!(rfc3339(call.world.fan(fan).subscribed_at_ms));
+    let began_at = json!(rfc3339(began_at_ms(call, fan)));
     let changed_at = last.get("created_at").unwrap_or(&began_at).clone();
     let generated = json!({
         "_id": chat_id,
@@ -60,6 +60,14 @@ fn chat_json(call: &Call<'_>, shelf: &Shelf, fan: u64) -> Value {
         "last_message": last,
     });
     shelf.over(CHATS, fan, generated)
+}
+
+/// The time of the first message; a chat that was not there before begins with the subscription.
+fn began_at_ms(call: &Call<'_>, fan: u64) -> i64 {
+    match generated_messages(call, fan).count().checked_sub(1) {
+        Some(oldest) => call.world.message(fan, oldest).sent_at_ms,
+        None => call.world.fan(fan).subscribed_at_ms,
+    }
 }
 
 /// The fan of the chat in the path; 404 when there is no such chat.
