@@ -219,7 +219,7 @@ async fn give_back(store: &Store, node: NodeId, now: Timestamp) {
     match store::metering::recover(store, node, now).await {
         Ok(recovery) if recovery.refunded == 0 => {}
         Ok(recovery) => {
-            tracing::warn!(calls = recovery.refunded, "calls were cut off and given back")
+            tracing::warn!(calls = recovery.refunded, "calls were cut off and given back");
         }
         Err(error) => tracing::error!(%error, "calls that were cut off wait for the next start"),
     }
