@@ -1,8 +1,9 @@
 //! Hygiene of a native path and query: what may go to a platform, by a positive rule.
 //!
-//! The bytes are looked at, never decoded or normalised: what passes is sent exactly as it came. A path
-//! that passes cannot climb out of the platform's prefix, reach another host or hold a control byte,
-//! however often the platform decodes it, because the encodings of `.`, `/`, `\` and `%` are refused.
+//! Nothing is decoded or normalised on the way: what passes is sent exactly as it came. A path that passes
+//! cannot climb out of the platform's prefix, reach another host or hold a control byte, however often
+//! the platform decodes it, because the encodings of `.`, `/`, `\` and `%` are refused, and so is what
+//! careless readers take for them.
 
 /// The longest native path, in bytes.
 pub const PATH_BYTES_MAX: usize = 2_048;
@@ -12,9 +13,9 @@ pub const SEGMENTS_MAX: usize = 32;
 pub const QUERY_BYTES_MAX: usize = 8_192;
 
 /// Small, full-width and leader forms of `.`, `/`, `\` and `%`.
-const TAKEN_FOR_OTHERS: [char; 10] = [
-    '\u{2024}', '\u{2025}', '\u{2026}', '\u{fe52}', '\u{fe68}', '\u{fe6a}', '\u{ff05}', '\u{ff0e}',
-    '\u{ff0f}', '\u{ff3c}',
+const TAKEN_FOR_OTHERS: [char; 11] = [
+    '\u{2024}', '\u{2025}', '\u{2026}', '\u{fe30}', '\u{fe52}', '\u{fe68}', '\u{fe6a}', '\u{ff05}',
+    '\u{ff0e}', '\u{ff0f}', '\u{ff3c}',
 ];
 
 /// Why a native path or query is refused.
@@ -64,7 +65,8 @@ pub enum PathProblem {
 /// Checks a raw native path: relative, without its leading slash, a trailing slash allowed.
 ///
 /// Segments are made of `[A-Za-z0-9._~!$&'()*+,=:@-]` and `%XX`, where XX is none of 2e, 2f, 5c, 25,
-/// 00–1f and 7f, and what lies above 7f is UTF-8; none is empty, `.` or `..`. At most [`PATH_BYTES_MAX`] bytes, [`SEGMENTS_MAX`] segments.
+/// 00–1f and 7f, and what lies above 7f is UTF-8 without look-alikes of `.`, `/`, `\` and `%`; none is
+/// empty, `.` or `..`. At most [`PATH_BYTES_MAX`] bytes, [`SEGMENTS_MAX`] segments.
 pub fn check_path(raw: &str) -> Result<(), PathProblem> {
     if raw.is_empty() {
         return Err(PathProblem::Empty);
@@ -247,6 +249,7 @@ mod tests {
             ("%c0%ae%c0%ae/x", P::ForbiddenText),
             ("a%c0%afb", P::ForbiddenText),
             ("%ef%bc%8e%EF%BC%8E/x", P::ForbiddenText),
+            ("%ef%b8%b0/x", P::ForbiddenText),
             ("a%E2%80%A5", P::ForbiddenText),
             ("a%ff", P::ForbiddenText),
             ("a%", P::BrokenEncoding),

@@ -1,10 +1,12 @@
 //! Which connections are used again, and which never are.
 
 use clients::platform::{Kind, Target};
+use domain::method::Method;
 use domain::platform::Platform;
 
 use crate::support::{
-    Step, Wire, always, answer, assert_bad_response, get, get_text, ok, settings, target, upstream,
+    Step, Wire, always, answer, assert_bad_response, call, get, get_text, ok, settings, target,
+    upstream,
 };
 
 #[tokio::test]
@@ -109,4 +111,26 @@ async fn connections_of_one_target_carry_nothing_of_another_with_other_settings(
 
     assert_eq!((error.kind, error.sent), (Kind::Build, false));
     assert_eq!(wire.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_write_is_never_sent_twice_whatever_becomes_of_its_connection() {
+    let wire = Wire::start([Step::Read, Step::Write(ok("fine"))]);
+    let (upstream, target) = (upstream(), target(&wire.url()));
+
+    // The platform gives up each connection behind its answer, which the next write finds out late.
+    for number in 0..100 {
+        let body = format!("write {number}.");
+        match call(&upstream, &target, Method::Post, "x", &body).await {
+            Ok(mut answer) => while answer.body.next().await.unwrap().is_some() {},
+            Err(error) => assert_eq!(error.kind, Kind::Closed, "{error:?}"),
+        }
+    }
+
+    let seen = wire.seen();
+    for number in 0..100 {
+        let body = format!("\r\n\r\nwrite {number}.");
+        assert!(seen.iter().filter(|seen| seen.text.ends_with(&body)).count() <= 1);
+    }
+    assert!(seen.len() >= 50, "{}", seen.len());
 }
