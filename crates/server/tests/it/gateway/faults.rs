@@ -361,10 +361,10 @@ async fn a_read_on_a_fresh_connection_is_not_tried_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_account_that_keeps_failing_is_left_alone_until_a_probe_succeeds() {
     let gate = Arc::new(Semaphore::new(0));
-    let probe = Script::Gated(Arc::clone(&gate), vec![json_answer(200, "{}")]);
+    let waiting = Script::Gated(Arc::clone(&gate), vec![json_answer(200, "{}")]);
     let script = move |_: &_, number| match number {
         0..7 => Script::close(),
-        7 => probe.clone(),
+        7 => waiting.clone(),
         _ => Script::json(200, "{}"),
     };
     on_stage("platform_alpha", "", script, async |stage| {

@@ -32,8 +32,7 @@ async fn what_a_caller_may_say_reaches_the_platform_as_it_was_said() {
             ("If-Modified-Since", "Sat, 21 Nov 2026 12:00:00 GMT"),
             ("Range", "bytes=0-9"),
         ];
-        let lines: String =
-            said.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let lines = said.map(|(name, value)| format!("{name}: {value}\r\n")).concat();
 
         get(&stage, &lines).await;
 
@@ -255,8 +254,7 @@ async fn of_a_platforms_headers_only_the_allowed_ones_reach_the_caller() {
         "trailer: evil",
         "upgrade: evil",
     ];
-    let mut lines: String =
-        passed.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let mut lines = passed.map(|(name, value)| format!("{name}: {value}\r\n")).concat();
     lines.extend(dropped.map(|line| format!("{line}\r\n")));
     lines.push_str("x-ratelimit-remaining: 5\r\nX-RateLimit-Reset: 60\r\n");
     let script = move |_: &_, _| Script::Answer(answer(200, &lines, "{}"));

@@ -220,8 +220,8 @@ async fn an_answer_is_kept_for_a_day() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_key_of_another_customer_is_another_key() {
     on_stage("platform_alpha", "", counting, async |stage| {
-        let other = stage.app.customer(10).await;
-        let theirs = stage.app.with_key(&other.key);
+        let neighbour = stage.app.customer(10).await;
+        let theirs = stage.app.with_key(&neighbour.key);
         let auth = crate::support::stage::auth("platform_alpha");
         let import = json!({"creator_id": "ada", "platform": "platform_alpha", "auth": auth});
         assert_eq!(theirs.post("/v1/connect/import", &import).await.status, 201);

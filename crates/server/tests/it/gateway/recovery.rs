@@ -54,10 +54,9 @@ async fn leave_a_call(stage: &Stage, idempotency: Option<IdempotencyClaim>) -> C
     };
     let (meter, writer) = metering::start(&store, MeterOptions::new(node, epoch));
     let hold = async move { meter.reserve(hold).await.unwrap().durable().await };
-    let (held, ()) = tokio::join!(hold, writer.run());
-    assert!(matches!(held, HoldOutcome::Held { .. }), "{held:?}");
-    let held = stage.client.get("/v1/billing").await.json()["held"].clone();
-    assert_eq!(held, json!(2));
+    let (outcome, ()) = tokio::join!(hold, writer.run());
+    assert!(matches!(outcome, HoldOutcome::Held { .. }), "{outcome:?}");
+    assert_eq!(stage.client.get("/v1/billing").await.json()["held"], json!(2));
     call_id
 }
 
@@ -113,9 +112,9 @@ async fn a_repeat_of_what_was_left_open_is_told_that_its_outcome_is_unknown() {
             let stage = restarted(stage).await;
 
             assert_eq!(stage.ending().await, ("outcome_unknown".to_owned(), 0));
-            let mut caller = stage.raw().await;
-            caller.send(&request).await;
-            let again = caller.answer().await.unwrap();
+            let mut repeating = stage.raw().await;
+            repeating.send(&request).await;
+            let again = repeating.answer().await.unwrap();
             assert_eq!((again.status, again.code().as_str()), (409, "outcome_unknown"));
             assert_eq!((stage.platform.calls().len(), stage.balance().await), (1, CREDITS));
             stage
@@ -177,7 +176,7 @@ async fn a_stop_lets_running_calls_end() {
     .await;
 }
 
-/// Numbers that are the same in every run (SplitMix64).
+/// Numbers that are the same in every run (`SplitMix64`).
 struct Dice(u64);
 
 impl Dice {

@@ -164,7 +164,7 @@ async fn the_simulated_delta_answers_its_routes_through_the_gateway() {
     routes_without_ids_answer(Platform::Delta, &["GET media/bulk"]).await;
 }
 
-/// Shorthands of platform_gamma and what they lead to (specification 4.3), for the account 66f0a1.
+/// Shorthands of `platform_gamma` and what they lead to (specification 4.3), for the account 66f0a1.
 const SHORTHANDS: [(&str, &str); 30] = [
     ("me", "/user/66f0a1"),
     ("subscribers", "/user/66f0a1/subscription?limit=50"),
@@ -198,7 +198,7 @@ const SHORTHANDS: [(&str, &str); 30] = [
     ("search", "/user"),
 ];
 
-/// Checks where calls to platform_gamma lead.
+/// Checks where calls to `platform_gamma` lead.
 async fn leads_to(method: &str, rows: &[(&str, &str)]) {
     on_stage(
         "platform_gamma",

@@ -250,7 +250,7 @@ async fn a_get_with_a_body_is_refused_and_free() {
     .await;
 }
 
-/// What platform_beta answers and what the caller then gets: bytes, and the value of `X-Envelope`.
+/// What `platform_beta` answers and what the caller then gets: bytes, and the value of `X-Envelope`.
 async fn unwraps(answers: &[(Vec<u8>, Vec<u8>, &str)]) {
     let scripts: Vec<_> = answers.iter().map(|(sent, ..)| sent.clone()).collect();
     let script = move |_: &_, number: usize| Script::Answer(scripts[number].clone());

@@ -1,4 +1,12 @@
 //! What every test stands on: the service as it runs, over simulated platforms, on a database of its own.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::large_futures,
+    reason = "a test that meets what it does not expect must fail, and has the stack to itself"
+)]
 
 pub(crate) mod app;
 pub(crate) mod client;

@@ -39,8 +39,12 @@ where
     F: AsyncFn(Stage) -> Stage,
 {
     for database in store::testing::stores().await {
-        let stage = Stage::set(database, platform, make().await, overrides).await;
-        test(stage).await.app.end().await;
+        let raw = make().await;
+        let played = async {
+            let stage = Stage::set(database, platform, raw, overrides).await;
+            test(stage).await.app.end().await;
+        };
+        Box::pin(played).await;
     }
 }
 
