@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
+use axum::extract::rejection::JsonRejection;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -79,12 +80,19 @@ struct Refused {
 async fn run_command(
     State(admin): State<Admin>,
     headers: HeaderMap,
-    axum::Json(command): axum::Json<Command>,
+    sent: Result<axum::Json<Command>, JsonRejection>,
 ) -> Response {
     if !is_staff(&admin.app, &headers) {
         let error = "the admin token is missing or wrong".to_owned();
         return (StatusCode::UNAUTHORIZED, axum::Json(Refused { error })).into_response();
     }
+    let command = match sent {
+        Ok(axum::Json(command)) => command,
+        Err(malformed) => {
+            let refused = Refused { error: malformed.body_text() };
+            return (malformed.status(), axum::Json(refused)).into_response();
+        }
+    };
     let app = admin.app.clone();
     let work = async move {
         let desk = Desk {

@@ -5,8 +5,7 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use domain::id::RequestId;
-use http::header::ALLOW;
-use http::{HeaderValue, StatusCode};
+use http::HeaderValue;
 
 use crate::app::App;
 use crate::error::render::render;
@@ -59,11 +58,6 @@ fn rendered(mut response: Response, id: &str) -> Response {
         if !rendered.headers().contains_key(name) {
             rendered.headers_mut().insert(name.clone(), value.clone());
         }
-    }
-    // The router names the methods of its own paths; the native route takes these on every path.
-    if rendered.status() == StatusCode::METHOD_NOT_ALLOWED {
-        let native = HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE");
-        rendered.headers_mut().entry(ALLOW).or_insert(native);
     }
     rendered
 }

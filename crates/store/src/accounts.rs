@@ -27,7 +27,7 @@ pub struct Account {
     pub version: i64,
     /// What opens it at the platform.
     pub credentials: Credentials,
-    /// When it was connected, the last time.
+    /// When it was first connected.
     pub connected_at: Timestamp,
     /// When the platform last confirmed the credentials.
     pub verified_at: Option<Timestamp>,
@@ -290,7 +290,6 @@ async fn upsert(
             version = excluded.version, credentials = excluded.credentials,
             data_key_id = excluded.data_key_id, scopes = excluded.scopes,
             token_expires_at = excluded.token_expires_at, refresh_claimed_until = null,
-            connected_at = excluded.connected_at,
             verified_at = excluded.verified_at";
     let scopes = new.credentials.scopes.as_ref().map(|scopes| scopes.join(" "));
     tx.execute(

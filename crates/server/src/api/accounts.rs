@@ -59,7 +59,7 @@ impl From<Account> for AccountOut {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ImportIn {
     /// 1 to 64 letters, digits, `_`, `.` or `-`; unique for the customer.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, min_length = 1, max_length = 64, pattern = "^[0-9A-Za-z_.-]+$")]
     creator_id: CreatorId,
     #[schema(schema_with = super::words::platform)]
     platform: Platform,

@@ -132,6 +132,7 @@ struct RecentQuery {
     #[param(schema_with = super::words::status_class)]
     status_class: Option<String>,
     /// The `creator_id` of an account.
+    #[param(min_length = 1, max_length = 64, pattern = "^[0-9A-Za-z_.-]+$")]
     account: Option<String>,
     /// Epoch seconds with fraction: only calls before it. `next_before` of a page gives the next one.
     #[param(value_type = Option<f64>)]

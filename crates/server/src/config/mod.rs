@@ -3,6 +3,7 @@
 //! Structs refuse unknown keys. `Config::problems` looks at everything, across sections too, so that an
 //! operator learns of all mistakes at once.
 
+mod environment;
 pub mod http;
 pub mod platforms;
 pub mod secrets;
@@ -74,20 +75,21 @@ impl Problem {
 impl Config {
     /// Reads the defaults, then the file if one is named, then the environment.
     pub fn load(file: Option<&Path>) -> Result<Self, Unreadable> {
-        let environment = config::Environment::with_prefix(ENVIRONMENT_PREFIX)
-            .prefix_separator("__")
-            .separator("__")
-            .ignore_empty(true)
-            .try_parsing(true)
-            .list_separator(",")
-            .with_list_parse_key("http.allowed_hosts")
-            .with_list_parse_key("http.trusted_proxies")
-            .with_list_parse_key("secrets.master_keys");
+        Self::load_with(file, environment::variables())
+    }
+
+    /// The same with these environment variables.
+    pub fn load_with(
+        file: Option<&Path>,
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, Unreadable> {
+        let overrides = environment::overrides(variables)?.to_string();
         let mut layers = layer(DEFAULT_TOML);
         if let Some(path) = file {
             layers = layers.add_source(config::File::from(path).format(config::FileFormat::Toml));
         }
-        Ok(layers.add_source(environment).build()?.try_deserialize()?)
+        let overrides = config::File::from_str(&overrides, config::FileFormat::Toml);
+        Ok(layers.add_source(overrides).build()?.try_deserialize()?)
     }
 
     /// Reads the defaults with `overrides`, a TOML text, over them; the environment is not looked at.

@@ -51,6 +51,9 @@ pub(crate) enum ApiError {
     /// The path exists, the method does not.
     #[error("this path does not offer that method; see the `Allow` header")]
     MethodNotAllowed,
+    /// A method that no platform is called with. The router names the methods of its other paths itself.
+    #[error("native calls are made with GET, POST, PUT, PATCH or DELETE")]
+    NativeMethod,
     /// The balance does not cover the call.
     #[error("the balance is {balance}, this request costs {cost}")]
     InsufficientCredits {
@@ -210,7 +213,7 @@ impl ApiError {
             Self::AccountNotFound => table::ACCOUNT_NOT_FOUND,
             Self::NotFound(_) => table::NOT_FOUND,
             Self::RouteNotListed(_) => table::ROUTE_NOT_LISTED,
-            Self::MethodNotAllowed => table::METHOD_NOT_ALLOWED,
+            Self::MethodNotAllowed | Self::NativeMethod => table::METHOD_NOT_ALLOWED,
             Self::InsufficientCredits { .. } => table::INSUFFICIENT_CREDITS,
             Self::Invalid(_) => table::INVALID,
             Self::EmailTaken => table::EMAIL_TAKEN,

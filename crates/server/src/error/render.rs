@@ -49,6 +49,10 @@ pub(crate) fn render(error: &ApiError, request_id: &str) -> Response {
     if row.status == StatusCode::UNAUTHORIZED {
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
+    if matches!(error, ApiError::NativeMethod) {
+        let native = HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE");
+        headers.insert(header::ALLOW, native);
+    }
     if let Some(retry_after_ms) = error.retry_after_ms() {
         let seconds = retry_after_ms.max(0).saturating_add(999) / 1_000;
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));

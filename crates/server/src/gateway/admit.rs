@@ -66,7 +66,7 @@ impl Arrival {
 
 /// Reads the head: method, path, key, scope. Nothing is looked up before the key's form is right.
 pub(super) async fn identify(app: &App, parts: Parts) -> Result<Arrival, ApiError> {
-    let method: Method = parts.method.as_str().parse().map_err(|_| ApiError::MethodNotAllowed)?;
+    let method: Method = parts.method.as_str().parse().map_err(|_| ApiError::NativeMethod)?;
     let (creator, path_at) = split_path(parts.uri.path())?;
     path::check_path(parts.uri.path().get(path_at..).unwrap_or_default())
         .map_err(|problem| ApiError::InvalidPath(problem.to_string()))?;

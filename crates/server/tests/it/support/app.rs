@@ -190,6 +190,42 @@ impl TestApp {
         self
     }
 
+    /// Stops the service; the database can be looked into.
+    pub(crate) async fn stop_service(&mut self) {
+        self.running.take().unwrap().stop().await;
+    }
+
+    /// Starts the stopped service with a changed configuration, or tells why it does not start.
+    pub(crate) async fn start_service(
+        &mut self,
+        change: impl FnOnce(&mut Config),
+    ) -> Result<(), String> {
+        let mut config = self.config.clone();
+        change(&mut config);
+        let started = server::start::start(config, self.clock.clone(), Random::seeded(9)).await;
+        let running = started.map_err(|error| {
+            let mut text = error.to_string();
+            let mut source = std::error::Error::source(&error);
+            while let Some(cause) = source {
+                text = format!("{text}: {cause}");
+                source = cause.source();
+            }
+            text
+        })?;
+        self.running = Some(running);
+        Ok(())
+    }
+
+    /// The url of the database.
+    pub(crate) fn database_url(&self) -> &str {
+        &self.database.options().url
+    }
+
+    /// The admin listener, as somebody without the token.
+    pub(crate) fn admin(&self) -> Client {
+        Client::new(self.running().admin_address())
+    }
+
     /// Stops everything and checks what must hold after every test.
     pub(crate) async fn end(mut self) {
         self.running.take().unwrap().stop().await;

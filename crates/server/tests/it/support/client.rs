@@ -110,6 +110,24 @@ impl Reply {
         body["code"].as_str().unwrap_or_default().to_owned()
     }
 
+    /// Status and stable code of a failure.
+    pub(crate) fn failure(&self) -> (u16, String) {
+        (self.status, self.code())
+    }
+
+    /// The fields that a 422 complains about, with the kind of mistake, in its order.
+    pub(crate) fn wrong_fields(&self) -> Vec<(String, String)> {
+        assert_eq!(self.status, 422, "{}", self.text());
+        let detail = self.json()["detail"].as_array().unwrap().clone();
+        let place = |problem: &Value| {
+            let steps = problem["loc"].as_array().unwrap();
+            steps.iter().map(|step| step.as_str().unwrap()).collect::<Vec<_>>().join(".")
+        };
+        let named =
+            |problem: &Value| (place(problem), problem["type"].as_str().unwrap().to_owned());
+        detail.iter().map(named).collect()
+    }
+
     /// The receipt: (cost, balance).
     pub(crate) fn receipt(&self) -> (i64, i64) {
         let number = |name: &str| self.header(name).parse().unwrap_or(-1);

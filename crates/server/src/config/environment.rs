@@ -1,0 +1,93 @@
+//! Environment variables over defaults and file: one for each key of the default file, named after it.
+//!
+//! Values stay the texts they are until a field reads them, so that a secret such as `0012` or `1e5` is never
+//! taken for a number and written back differently.
+
+use std::collections::BTreeMap;
+
+use config::ConfigError;
+
+use super::{DEFAULT_TOML, ENVIRONMENT_PREFIX};
+
+/// A key of the default file.
+struct Known {
+    steps: Vec<String>,
+    is_list: bool,
+}
+
+/// The configuration that the variables set, as TOML. A variable with our prefix that names no key is refused;
+/// an empty one counts as not set.
+pub(super) fn overrides(
+    variables: impl IntoIterator<Item = (String, String)>,
+) -> Result<toml::Table, ConfigError> {
+    let known = known()?;
+    let mut table = toml::Table::new();
+    for (variable, text) in variables {
+        if !variable.starts_with(&format!("{ENVIRONMENT_PREFIX}__")) || text.is_empty() {
+            continue;
+        }
+        let Some(key) = known.get(&variable) else {
+            return Err(refused(&variable, "names no key of the configuration"));
+        };
+        let value = if key.is_list { list(&variable, &text)? } else { toml::Value::String(text) };
+        insert(&mut table, &key.steps, value);
+    }
+    Ok(table)
+}
+
+/// The variables of this process, as far as they are text.
+pub(super) fn variables() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
+/// Every key of the default file by its variable.
+fn known() -> Result<BTreeMap<String, Known>, ConfigError> {
+    let defaults: toml::Table = DEFAULT_TOML
+        .parse()
+        .map_err(|error: toml::de::Error| ConfigError::Message(error.to_string()))?;
+    let mut known = BTreeMap::new();
+    collect(&defaults, &[], &mut known);
+    Ok(known)
+}
+
+fn collect(table: &toml::Table, above: &[String], known: &mut BTreeMap<String, Known>) {
+    for (key, value) in table {
+        let mut steps = above.to_vec();
+        steps.push(key.clone());
+        if let toml::Value::Table(inner) = value {
+            collect(inner, &steps, known);
+            continue;
+        }
+        let variable = format!("{ENVIRONMENT_PREFIX}__{}", steps.join("__").to_uppercase());
+        known.insert(variable, Known { steps, is_list: value.is_array() });
+    }
+}
+
+/// `a,b` or, for lists of other things than words, a TOML array.
+fn list(variable: &str, text: &str) -> Result<toml::Value, ConfigError> {
+    if text.trim_start().starts_with('[') {
+        let parsed = format!("value = {text}").parse::<toml::Table>();
+        let value = parsed.ok().and_then(|mut table| table.remove("value"));
+        return value.ok_or_else(|| refused(variable, "is not a list such as [\"a\", \"b\"]"));
+    }
+    let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+    Ok(toml::Value::Array(words.map(|word| toml::Value::String(word.to_owned())).collect()))
+}
+
+fn insert(table: &mut toml::Table, steps: &[String], value: toml::Value) {
+    let Some((key, below)) = steps.split_first() else { return };
+    if below.is_empty() {
+        table.insert(key.clone(), value);
+        return;
+    }
+    let inner = table.entry(key.clone()).or_insert_with(|| toml::Table::new().into());
+    if let toml::Value::Table(inner) = inner {
+        insert(inner, below, value);
+    }
+}
+
+/// The value is not repeated: it may be a secret.
+fn refused(variable: &str, problem: &str) -> ConfigError {
+    ConfigError::Message(format!("the environment variable {variable} {problem}"))
+}

@@ -1,0 +1,142 @@
+//! The admin listener: readiness and metrics for whoever reaches it, staff work for whoever has the token.
+
+use secrecy::ExposeSecret as _;
+use serde_json::{Value, json};
+
+use crate::support::{Client, Reply, TestApp, on_both};
+
+async fn command(app: &TestApp, command: &Value) -> Reply {
+    let token = app.running().admin_token().expose_secret().to_owned();
+    app.admin().bearer(&token).post("/commands", command).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readiness_and_metrics_are_told_to_the_operators_tools() {
+    on_both(async |app| {
+        let (_customer, client, account) = app.ready("platform_alpha", 5).await;
+        assert_eq!(client.get(&format!("/v1/{account}/native/users/me")).await.status, 200);
+        app.settled(&client).await;
+
+        let ready = app.admin().get("/ready").await;
+        let metrics = app.admin().get("/metrics").await;
+
+        assert_eq!((ready.status, &ready.json()["ready"]), (200, &json!(true)), "{}", ready.text());
+        assert_eq!(metrics.status, 200);
+        let text = metrics.text();
+        assert!(text.contains("# TYPE "), "{text}");
+        assert!(text.contains("platform_alpha"), "{text}");
+        for secret in [
+            client.get("/v1/whoami").await.json()["customer_id"].as_str().unwrap(),
+            "session_token",
+        ] {
+            assert!(!text.contains(secret), "{text}");
+        }
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn staff_work_needs_the_token_and_changes_nothing_without_it() {
+    let app = TestApp::on_sqlite("").await;
+    let customer = app.customer(5).await;
+    let grant = json!({
+        "command": "grant_credits", "customer": customer.id, "credits": 100, "reference": "gift",
+    });
+    let admin = app.admin();
+
+    for client in [
+        admin.clone(),
+        admin.bearer(""),
+        admin.bearer("x"),
+        admin.bearer(&customer.key),
+        admin.with_key(&customer.key),
+    ] {
+        let reply = client.post("/commands", &grant).await;
+        assert_eq!(reply.status, 401, "{}", reply.text());
+    }
+    assert_eq!(app.with_key(&customer.key).get("/v1/billing").await.json()["balance"], 5);
+    app.end().await;
+}
+
+/// Who has no token does not even learn what a command looks like.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_token_is_asked_for_before_the_command_is_read() {
+    let app = TestApp::on_sqlite("").await;
+
+    let reply = app.admin().post("/commands", &json!({"command": "no_such_command"})).await;
+
+    assert_eq!(reply.status, 401, "{}", reply.text());
+    app.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_public_listener_knows_nothing_of_the_admin_listener() {
+    let app = TestApp::on_sqlite("").await;
+    let token = app.running().admin_token().expose_secret().to_owned();
+    let public: Client = app.anonymous().bearer(&token);
+
+    for path in ["/ready", "/metrics", "/commands"] {
+        assert_eq!(public.get(path).await.status, 404, "{path}");
+    }
+    let rotate = json!({"command": "rotate_master_key"});
+    assert_eq!(public.post("/commands", &rotate).await.status, 404);
+    app.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn staff_give_and_take_credits_once_for_each_reference() {
+    on_both(async |app| {
+        let customer = app.customer(5).await;
+        let grant = |credits: i64, reference: &str| {
+            json!({"command": "grant_credits", "customer": customer.id, "credits": credits, "reference": reference})
+        };
+
+        let first = command(&app, &grant(10, "one")).await.json();
+        let again = command(&app, &grant(10, "one")).await.json();
+        let taken = command(&app, &grant(-3, "two")).await.json();
+        let nothing = command(&app, &grant(0, "three")).await;
+
+        assert_eq!((&first["applied"], &first["balance"]), (&json!(true), &json!(15)));
+        assert_eq!((&again["applied"], &again["balance"]), (&json!(false), &json!(15)));
+        assert_eq!((&taken["applied"], &taken["balance"]), (&json!(true), &json!(12)));
+        assert_eq!(nothing.status, 422, "{}", nothing.text());
+        let billing = app.with_key(&customer.key).get("/v1/billing").await.json();
+        assert_eq!(billing["balance"], 12);
+        let amounts: Vec<i64> =
+            billing["ledger"].as_array().unwrap().iter().map(|entry| entry["amount"].as_i64().unwrap()).collect();
+        assert_eq!(amounts.len(), 3, "{billing}");
+        assert_eq!(amounts.iter().sum::<i64>(), 12);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn staff_refusals_say_why() {
+    on_both(async |app| {
+        let customer = app.customer(0).await;
+        let nobody = "cus_019ab3c4d5e67f8091a2b3c4d5e6f708";
+        let taken = json!({
+            "command": "create_customer", "email": "CUSTOMER0@example.com", "name": "", "credits": 0,
+        });
+        let grant = json!({
+            "command": "grant_credits", "customer": nobody, "credits": 1, "reference": "r",
+        });
+        let disable = json!({"command": "disable_key", "key": customer.key_id});
+
+        let taken = command(&app, &taken).await;
+        let granted = command(&app, &grant).await;
+        let disabled = command(&app, &disable).await;
+        let disabled_again = command(&app, &disable).await;
+
+        assert_eq!(taken.status, 409, "{}", taken.text());
+        assert_eq!(granted.status, 404, "{}", granted.text());
+        assert!(granted.text().contains(nobody));
+        assert_eq!(disabled.status, 200, "{}", disabled.text());
+        assert_eq!(disabled_again.status, 404, "{}", disabled_again.text());
+        assert_eq!(app.with_key(&customer.key).get("/v1/whoami").await.code(), "invalid_key");
+        app
+    })
+    .await;
+}

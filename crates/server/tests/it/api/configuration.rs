@@ -1,0 +1,347 @@
+//! The configuration: the default file is complete, every key can be overridden, and no secret is ever shown.
+
+use std::collections::BTreeSet;
+
+use server::config::{Config, DEFAULT_TOML};
+
+/// Secrets by their dotted names, each with a value that must never be seen.
+const SECRETS: [&str; 6] = [
+    "database.url",
+    "secrets.master_keys",
+    "admin.token",
+    "platforms.platform_beta.signing.key",
+    "platforms.platform_delta.oauth.client_secret",
+    "platforms.platform_alpha.signing.key",
+];
+
+/// The dotted names of all keys of a table, with their values; tables in lists are values.
+fn leaves(prefix: &str, table: &toml::Table) -> Vec<(String, toml::Value)> {
+    let mut found = Vec::new();
+    for (key, value) in table {
+        let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        match value {
+            toml::Value::Table(inner) => found.extend(leaves(&name, inner)),
+            value => found.push((name, value.clone())),
+        }
+    }
+    found
+}
+
+fn defaults() -> Vec<(String, toml::Value)> {
+    leaves("", &DEFAULT_TOML.parse().unwrap())
+}
+
+/// TOML text that sets one key.
+fn setting(name: &str, value: &str) -> String {
+    let (table, key) = name.rsplit_once('.').unwrap();
+    format!("[{table}]\n{key} = {value}\n")
+}
+
+/// The default file without one key.
+fn without(name: &str) -> String {
+    fn remove(table: &mut toml::Table, steps: &[&str]) {
+        match steps {
+            [key] => drop(table.remove(*key).unwrap()),
+            [key, rest @ ..] => remove(table[*key].as_table_mut().unwrap(), rest),
+            [] => {}
+        }
+    }
+    let mut table: toml::Table = DEFAULT_TOML.parse().unwrap();
+    remove(&mut table, &name.split('.').collect::<Vec<_>>());
+    table.to_string()
+}
+
+/// Each key of the file is a field and each field is in the file: leave one out, and it is missed by name.
+#[test]
+fn the_default_file_and_the_fields_are_the_same() {
+    let all = defaults();
+    assert!(all.len() > 100, "{}", all.len());
+
+    for (name, _) in all {
+        let text = without(&name);
+        let parsed: Result<Config, toml::de::Error> = toml::from_str(&text);
+        let missed = parsed.map(|_| ()).unwrap_err().to_string();
+        let key = name.rsplit('.').next().unwrap();
+        assert!(missed.contains(&format!("missing field `{key}`")), "{name}: {missed}");
+    }
+}
+
+/// The text of a value that is surely another than the default, for its field.
+fn another(name: &str, value: &toml::Value) -> String {
+    match (name, value) {
+        ("http.listen" | "admin.listen", _) => "127.0.0.9:9".to_owned(),
+        ("http.unlisted_routes", _) => "refuse".to_owned(),
+        ("log.format", _) => "json".to_owned(),
+        (_, toml::Value::Boolean(value)) => (!value).to_string(),
+        (_, toml::Value::Integer(value)) => (value + 7).to_string(),
+        (name, toml::Value::Array(_)) if name.ends_with(".headers") => {
+            "[{ name = \"X-Other\", value = \"other\" }]".to_owned()
+        }
+        (_, toml::Value::Array(_)) => "417,418".to_owned(),
+        (_, value) => format!("{}0012", value.as_str().unwrap()),
+    }
+}
+
+/// What a configuration is, secrets too.
+fn written(config: &Config, name: &str) -> String {
+    use secrecy::ExposeSecret as _;
+    let platforms = &config.platforms;
+    let all = [
+        &platforms.platform_alpha,
+        &platforms.platform_beta,
+        &platforms.platform_gamma,
+        &platforms.platform_delta,
+    ];
+    match name {
+        "database.url" => config.database.url.expose_secret().to_owned(),
+        "admin.token" => config.admin.token.expose_secret().to_owned(),
+        "secrets.master_keys" => config
+            .secrets
+            .master_keys
+            .iter()
+            .map(|key| key.expose_secret().to_owned() + ",")
+            .collect(),
+        name if name.ends_with(".signing.key") => {
+            all.map(|one| one.signing.key.expose_secret()).concat()
+        }
+        name if name.ends_with(".client_secret") => {
+            all.map(|one| one.oauth.client_secret.expose_secret()).concat()
+        }
+        _ => format!("{config:#?}"),
+    }
+}
+
+/// Each variable changes its own key: what the configuration then shows is what a file with that value gives.
+#[test]
+fn every_key_is_overridden_by_its_environment_variable() {
+    let default = Config::from_toml("").unwrap();
+    for (name, value) in defaults() {
+        let variable = format!("CREATOR_GATEWAY__{}", name.replace('.', "__").to_uppercase());
+        let text = another(&name, &value);
+
+        let config = Config::load_with(None, [(variable.clone(), text.clone())]);
+
+        let config = config.unwrap_or_else(|error| panic!("{variable}={text}: {error}"));
+        let in_a_file = match &value {
+            toml::Value::Array(_) if name.ends_with(".headers") => text,
+            toml::Value::Array(_) => format!("[\"417\", \"418\"]"),
+            toml::Value::String(_) => format!("\"{text}\""),
+            _ => text,
+        };
+        let by_file = Config::from_toml(&setting(&name, &in_a_file)).unwrap();
+        assert_eq!(written(&config, &name), written(&by_file, &name), "{variable}");
+        assert_ne!(written(&config, &name), written(&default, &name), "{variable}");
+    }
+}
+
+/// A value that looks like a number is still the text that was set.
+#[test]
+fn a_secret_that_looks_like_a_number_stays_as_it_is() {
+    use secrecy::ExposeSecret as _;
+    for text in ["0012", "1e5", "true", "+1", "0x10", " a "] {
+        let variable = "CREATOR_GATEWAY__PLATFORMS__PLATFORM_BETA__SIGNING__KEY".to_owned();
+        let config = Config::load_with(None, [(variable, text.to_owned())]).unwrap();
+        assert_eq!(config.platforms.platform_beta.signing.key.expose_secret(), text);
+    }
+}
+
+#[test]
+fn the_environment_goes_over_the_file_and_the_file_over_the_defaults() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("gateway.toml");
+    std::fs::write(&file, "[credits]\nread = 3\nwrite = 4\n").unwrap();
+    let set = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+
+    let variables = [
+        set("CREATOR_GATEWAY__CREDITS__WRITE", "5"),
+        set("CREATOR_GATEWAY__CREDITS__EXPORT", ""),
+        set("CREATOR_GATEWAY_TEST_SOMETHING", "of somebody else"),
+    ];
+    let config = Config::load_with(Some(&file), variables).unwrap();
+
+    assert_eq!((config.credits.read, config.credits.write, config.credits.export), (3, 5, 10));
+}
+
+#[test]
+fn a_variable_that_names_no_key_or_holds_no_value_is_refused_without_showing_it() {
+    for (variable, text) in [
+        ("CREATOR_GATEWAY__HTTP__LISTN", "hunter2"),
+        ("CREATOR_GATEWAY__HTTP", "hunter2"),
+        ("CREATOR_GATEWAY__HTTP__ALLOWED_HOSTS", "[hunter2"),
+    ] {
+        let refused = Config::load_with(None, [(variable.to_owned(), text.to_owned())]);
+        let refused = refused.map(|_| ()).unwrap_err().to_string();
+        assert!(refused.contains(variable) && !refused.contains("hunter2"), "{refused}");
+    }
+    let words = [("CREATOR_GATEWAY__CREDITS__READ".to_owned(), "many".to_owned())];
+    let refused = Config::load_with(None, words).map(|_| ()).unwrap_err().to_string();
+    assert!(refused.contains("credits.read"), "{refused}");
+}
+
+#[test]
+fn an_unknown_key_is_refused_wherever_it_stands() {
+    let tables: BTreeSet<String> = defaults()
+        .into_iter()
+        .map(|(name, _)| name.rsplit_once('.').unwrap().0.to_owned())
+        .collect();
+
+    for table in tables {
+        let refused = Config::from_toml(&setting(&format!("{table}.no_such_key"), "1"));
+        let refused = refused.map(|_| ()).unwrap_err().to_string();
+        assert!(refused.contains("no_such_key"), "{table}: {refused}");
+    }
+    assert!(Config::from_toml("[no_such_section]\na = 1").is_err());
+}
+
+/// What is written in the default file is explained there: no key stands without a comment above its group.
+#[test]
+fn every_section_of_the_default_file_is_explained() {
+    let mut commented = false;
+    for line in DEFAULT_TOML.lines() {
+        if line.starts_with('#') {
+            commented = true;
+        } else if line.is_empty() {
+            commented = false;
+        } else if line.contains('=')
+            && !line.starts_with([' ', '['])
+            && !in_platform_after_alpha(line)
+        {
+            assert!(commented, "no comment above: {line}");
+        }
+    }
+}
+
+/// The other platforms repeat the keys that the first one explains.
+fn in_platform_after_alpha(line: &str) -> bool {
+    let beta = DEFAULT_TOML.find("[platforms.platform_beta]").unwrap();
+    let headers = DEFAULT_TOML.find("[platforms.platform_alpha]").unwrap();
+    let at = line.as_ptr() as usize - DEFAULT_TOML.as_ptr() as usize;
+    at > beta || at > headers && line.starts_with(['p', 'h'])
+}
+
+#[test]
+fn no_secret_is_printed_with_the_configuration() {
+    let hidden = "hunter2hunter2";
+    let mut toml = String::new();
+    for (index, name) in SECRETS.iter().enumerate() {
+        let value = match *name {
+            "database.url" => format!("\"postgres://user:{hidden}{index}@db/x\""),
+            "secrets.master_keys" => format!("[\"1:{hidden}{index}\"]"),
+            _ => format!("\"{hidden}{index}\""),
+        };
+        toml.push_str(&setting(name, &value));
+    }
+
+    let config = Config::from_toml(&toml).unwrap();
+
+    let shown = format!("{config:#?}");
+    assert!(!shown.contains(hidden), "{shown}");
+    let problems = format!("{:?}", config.problems());
+    assert!(!problems.contains(hidden), "{problems}");
+    assert!(shown.contains("public_base_url"), "what is no secret is shown");
+}
+
+/// Whatever looks like a secret by its name is hidden, also one that somebody adds later.
+#[test]
+fn every_key_that_sounds_like_a_secret_is_hidden() {
+    for (name, value) in defaults() {
+        let key = name.rsplit('.').next().unwrap();
+        let sounds_secret = ["key", "token", "secret", "client_secret", "password"].contains(&key);
+        if !sounds_secret || !value.is_str() {
+            continue;
+        }
+        let config = Config::from_toml(&setting(&name, "\"hunter2hunter2\"")).unwrap();
+        assert!(!format!("{config:#?}").contains("hunter2hunter2"), "{name} is printed");
+        assert!(SECRETS.contains(&name.as_str()) || name.starts_with("platforms."), "{name}");
+    }
+}
+
+#[test]
+fn postgresql_without_master_keys_is_a_problem_and_sqlite_without_is_none() {
+    let postgres = Config::from_toml("[database]\nurl = \"postgres://db/x\"").unwrap();
+    let sqlite = Config::from_toml("[database]\nurl = \"sqlite:x.db\"").unwrap();
+
+    let problems: Vec<String> = postgres.problems().iter().map(ToString::to_string).collect();
+
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(
+        problems[0].starts_with("secrets.master_keys: is required with PostgreSQL"),
+        "{problems:?}"
+    );
+    assert!(problems[0].contains("openssl rand -base64 32"), "it says what to do: {problems:?}");
+    assert_eq!(sqlite.problems(), []);
+}
+
+#[test]
+fn all_problems_of_all_sections_are_told_at_once() {
+    let toml = "
+        [http]
+        public_base_url = \"https://api.example.com/\"
+        trusted_proxies = [\"10.0.0.0/8\", \"10.0.0.0/40\", \"proxy\"]
+        tls = { certificate_file = \"a.pem\", key_file = \"\" }
+        [http.limits]
+        head_bytes_max = 0
+        native_bodies_bytes_max = 1
+        [database]
+        url = \"mysql://x\"
+        connections_max = 1
+        [secrets]
+        master_keys = [\"short\"]
+        [credits]
+        read = 0
+        trial = -1
+        [slots.included]
+        platform_beta = -1
+        [rate_limits]
+        per_key_burst = 0
+        [metering]
+        batch_max = 0
+        hold_ttl_s = 5
+        node = \"one\"
+        [platforms.platform_beta]
+        base_url = \"http://127.0.0.1:1\"
+        timeouts = { connect_ms = 0, tls_ms = 1, first_byte_ms = 1, between_bytes_ms = 1 }
+        [log]
+        filter = \"no such=filter=\"
+    ";
+
+    let config = Config::from_toml(toml).unwrap();
+    let keys: BTreeSet<String> =
+        server::start::problems(&config).into_iter().map(|problem| problem.key).collect();
+
+    for key in [
+        "http.public_base_url",
+        "http.trusted_proxies[1]",
+        "http.trusted_proxies[2]",
+        "http.tls",
+        "http.limits.head_bytes_max",
+        "http.limits.native_bodies_bytes_max",
+        "database.url",
+        "database.connections_max",
+        "secrets.master_keys[0]",
+        "credits.read",
+        "credits.trial",
+        "slots.included.platform_beta",
+        "rate_limits.per_key_burst",
+        "metering.batch_max",
+        "metering.hold_ttl_s",
+        "metering.node",
+        "platforms.platform_beta.signing.key",
+        "platforms.platform_beta.timeouts.connect_ms",
+    ] {
+        assert!(keys.contains(key), "{key} is not told: {keys:?}");
+    }
+}
+
+/// A service that cannot work as configured does not start.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_configuration_with_problems_does_not_start() {
+    let mut app = crate::support::TestApp::on_sqlite("").await;
+    app.stop_service().await;
+
+    let refused = app.start_service(|config| config.credits.read = 0).await.unwrap_err();
+
+    assert!(refused.contains("credits.read: must be 1 to 1,000,000"), "{refused}");
+    app.start_service(|_| ()).await.unwrap();
+    app.end().await;
+}

@@ -1,0 +1,235 @@
+//! Keys: made, listed, rotated and closed; a secret is shown once and dies when it is told to.
+
+use serde_json::{Value, json};
+
+use crate::support::{Client, TestApp, at_once, on_both};
+
+const WHOAMI: &str = "/v1/whoami";
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+}
+
+async fn make_key(client: &Client, scope: &str) -> Value {
+    let reply = client.post("/v1/auth/keys", &json!({"name": "made", "scope": scope})).await;
+    assert_eq!(reply.status, 201, "{}", reply.text());
+    reply.json()
+}
+
+async fn rotate(client: &Client, body: Value) -> Value {
+    let reply = client.post("/v1/auth/keys/rotate", &body).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    reply.json()
+}
+
+async fn status(app: &TestApp, key: &str) -> u16 {
+    app.with_key(key).get(WHOAMI).await.status
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoami_tells_what_the_key_is_and_may_do() {
+    on_both(async |app| {
+        let (customer, client, account) = app.ready("platform_alpha", 5).await;
+
+        let who = client.get(WHOAMI).await.json();
+
+        assert_eq!(who["key_id"], customer.key_id.as_str());
+        assert_eq!(who["customer_id"], customer.id.as_str());
+        assert_eq!(who["scope"], "full");
+        assert_eq!(who["accounts"], json!([account]));
+        assert!(customer.key.starts_with(who["prefix"].as_str().unwrap()));
+        assert_eq!(who["limits"]["requests_per_second"], 200);
+        assert_eq!(who["limits"]["accounts"]["platform_alpha"], 4);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_secret_is_shown_once() {
+    on_both(async |app| {
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+
+        let full = make_key(&client, "full").await;
+        let read_only = make_key(&client, "read_only").await;
+        let listed = client.get("/v1/auth/keys").await;
+
+        for made in [&full, &read_only] {
+            let secret = text(&made["api_key"]);
+            assert_eq!(status(&app, &secret).await, 200);
+            assert!(!listed.text().contains(&secret), "{}", listed.text());
+            assert!(secret.ends_with(made["last_four"].as_str().unwrap()));
+        }
+        assert!(!listed.text().contains(&customer.key));
+        let listed = listed.json();
+        let scopes: Vec<&str> = listed["keys"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|key| key["scope"].as_str().unwrap())
+            .collect();
+        assert_eq!(scopes.len(), 3);
+        assert_eq!(scopes.iter().filter(|scope| **scope == "read_only").count(), 1);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn wrong_fields_of_a_key_are_named() {
+    let app = TestApp::on_sqlite("").await;
+    let client = app.with_key(&app.customer(0).await.key);
+    let cases = [
+        (json!({"scope": "full"}), "body.name", "missing"),
+        (json!({"name": "", "scope": "full"}), "body.name", "length"),
+        (json!({"name": "x".repeat(101), "scope": "full"}), "body.name", "length"),
+        (json!({"name": "a", "scope": "all"}), "body.scope", "value_error"),
+        (
+            json!({"name": "a", "scope": "full", "customer": "x"}),
+            "body.customer",
+            "extra_forbidden",
+        ),
+    ];
+
+    for (body, field, kind) in cases {
+        let fields = client.post("/v1/auth/keys", &body).await.wrong_fields();
+        assert_eq!(fields, [(field.to_owned(), kind.to_owned())], "{body}");
+    }
+    for seconds in [-1, 604_801] {
+        let body = json!({"expires_old_in_s": seconds});
+        let fields = client.post("/v1/auth/keys/rotate", &body).await.wrong_fields();
+        assert_eq!(fields, [("body.expires_old_in_s".to_owned(), "range".to_owned())]);
+    }
+    app.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rotation_kills_the_old_secret_and_keeps_the_key() {
+    on_both(async |app| {
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+
+        let fresh = rotate(&client, json!({})).await;
+
+        assert_eq!(fresh["key_id"], customer.key_id.as_str());
+        assert_eq!(status(&app, &customer.key).await, 401);
+        assert_eq!(status(&app, &text(&fresh["api_key"])).await, 200);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rotation_with_grace_takes_both_secrets_until_it_ends() {
+    on_both(async |app| {
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+
+        let fresh = text(&rotate(&client, json!({"expires_old_in_s": 60})).await["api_key"]);
+
+        assert_eq!((status(&app, &customer.key).await, status(&app, &fresh).await), (200, 200));
+        app.advance_seconds(59);
+        assert_eq!((status(&app, &customer.key).await, status(&app, &fresh).await), (200, 200));
+        app.advance_seconds(1);
+        assert_eq!((status(&app, &customer.key).await, status(&app, &fresh).await), (401, 200));
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rotation_may_change_the_scope_and_another_key() {
+    on_both(async |app| {
+        let client = app.with_key(&app.customer(0).await.key);
+        let other = make_key(&client, "full").await;
+
+        let body = json!({"key_id": other["key_id"], "scope": "read_only"});
+        let fresh = rotate(&client, body).await;
+
+        assert_eq!((&fresh["key_id"], &fresh["scope"]), (&other["key_id"], &json!("read_only")));
+        let fresh = app.with_key(&text(&fresh["api_key"]));
+        assert_eq!(fresh.get(WHOAMI).await.status, 200);
+        assert_eq!(fresh.post("/v1/auth/keys/rotate", &json!({})).await.code(), "read_only_key");
+        app
+    })
+    .await;
+}
+
+/// Calls that begin after the rotation has answered are refused, however busy the old secret is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_taken_with_the_old_secret_once_the_rotation_has_answered() {
+    on_both(async |app| {
+        let (customer, old, account) = app.ready("platform_alpha", 10_000).await;
+        let path = format!("/v1/{account}/native/users/me");
+        let rotated = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+
+        let callers = (0..50).map(|_| {
+            let (old, path, rotated) = (old.clone(), path.clone(), rotated.clone());
+            async move {
+                let mut taken_late = 0;
+                loop {
+                    let is_late = rotated.load(std::sync::atomic::Ordering::SeqCst);
+                    let reply = old.get(&path).await;
+                    assert!([200, 401].contains(&reply.status), "{}", reply.text());
+                    taken_late += usize::from(is_late && reply.status == 200);
+                    if is_late {
+                        return taken_late;
+                    }
+                }
+            }
+        });
+        let calls = tokio::spawn(at_once(callers.collect::<Vec<_>>()));
+        let fresh = rotate(&old, json!({})).await;
+        rotated.store(true, std::sync::atomic::Ordering::SeqCst);
+        let taken_late: usize = calls.await.unwrap().into_iter().sum();
+
+        assert_eq!(taken_late, 0);
+        assert_eq!(status(&app, &customer.key).await, 401);
+        let fresh = app.with_key(&text(&fresh["api_key"]));
+        assert_eq!(fresh.get(&path).await.status, 200);
+        app.settled(&fresh).await;
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_closed_key_is_refused_for_good() {
+    on_both(async |app| {
+        let (_customer, client, account) = app.ready("platform_alpha", 10).await;
+        let made = make_key(&client, "full").await;
+        let (id, secret) = (text(&made["key_id"]), text(&made["api_key"]));
+        let native = format!("/v1/{account}/native/users/me");
+        assert_eq!(app.with_key(&secret).get(&native).await.status, 200);
+
+        let closed = client.delete(&format!("/v1/auth/keys/{id}")).await;
+        let again = client.delete(&format!("/v1/auth/keys/{id}")).await;
+
+        assert_eq!((closed.status, closed.body.len()), (204, 0));
+        assert_eq!(again.failure(), (404, "not_found".to_owned()));
+        assert_eq!(app.with_key(&secret).get(&native).await.code(), "invalid_key");
+        assert_eq!(status(&app, &secret).await, 401);
+        let listed = client.get("/v1/auth/keys").await.json();
+        let shown =
+            listed["keys"].as_array().unwrap().iter().find(|key| key["key_id"] == id.as_str());
+        assert!(shown.unwrap()["revoked_at"].is_string(), "{listed}");
+        let rotated = client.post("/v1/auth/keys/rotate", &json!({"key_id": id})).await;
+        assert_eq!(rotated.failure(), (404, "not_found".to_owned()));
+        app.settled(&client).await;
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_text_that_is_no_id_names_nothing() {
+    let app = TestApp::on_sqlite("").await;
+    let client = app.with_key(&app.customer(0).await.key);
+
+    for id in ["x", "key_", "cus_019ab3c4d5e67f8091a2b3c4d5e6f708", "%00"] {
+        let reply = client.delete(&format!("/v1/auth/keys/{id}")).await;
+        assert_eq!(reply.failure(), (404, "not_found".to_owned()), "{id}");
+    }
+    app.end().await;
+}

@@ -1,0 +1,109 @@
+//! Platforms and their routes: what a customer reads before anything else.
+
+use serde_json::{Value, json};
+
+use crate::support::{TestApp, on_both};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_platform_names_its_auth_fields() {
+    let app = TestApp::on_sqlite("").await;
+
+    let platforms = app.anonymous().get("/v1/platforms").await.json();
+
+    let fields = |index: usize| {
+        let fields = platforms["platforms"][index]["auth"].as_array().unwrap();
+        fields.iter().map(|field| field["name"].as_str().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(platforms["platforms"].as_array().unwrap().len(), 4);
+    assert_eq!(fields(0), ["user_id", "session_token", "user_agent", "extra"]);
+    assert_eq!(fields(1), ["token", "device_id"]);
+    assert_eq!(fields(2), ["token", "resource", "account_id"]);
+    assert_eq!(fields(3), ["access_token", "refresh_token", "expires_at", "scopes"]);
+    let token = &platforms["platforms"][2]["auth"][0];
+    assert_eq!((&token["required"], &token["secret"]), (&json!(true), &json!(true)));
+    assert!(token["description"].as_str().is_some_and(|text| !text.is_empty()));
+    app.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_route_has_its_price_group_and_scopes() {
+    let app = TestApp::on_sqlite("").await;
+    let listed = async |platform: &str| {
+        let path = format!("/v1/platforms/{platform}/routes");
+        let reply = app.anonymous().get(&path).await.json();
+        reply["routes"].as_array().unwrap().clone()
+    };
+    let platforms = app.anonymous().get("/v1/platforms").await.json();
+
+    for platform in platforms["platforms"].as_array().unwrap() {
+        let routes = listed(platform["platform"].as_str().unwrap()).await;
+        assert_eq!(platform["routes"], routes.len());
+        for route in &routes {
+            let price = if route["method"] == "GET" { 1 } else { 2 };
+            assert_eq!(route["cost"], price, "{route}");
+            assert!(route["group"].as_str().is_some_and(|group| !group.is_empty()), "{route}");
+        }
+    }
+    let delta = listed("platform_delta").await;
+    let chats = delta.iter().find(|route| route["path"] == "chats" && route["method"] == "POST");
+    assert_eq!(chats.unwrap()["scopes"], json!(["write:chat"]));
+    let gamma = listed("platform_gamma").await;
+    let subscribers = gamma.iter().find(|route| route["path"] == "subscribers").unwrap();
+    assert_eq!(subscribers["default_query"]["limit"], "50", "{subscribers}");
+    assert!(subscribers["rewrites_to"].is_string(), "{subscribers}");
+    app.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unknown_platform_has_no_routes() {
+    let app = TestApp::on_sqlite("").await;
+
+    let reply = app.anonymous().get("/v1/platforms/platform_omega/routes").await;
+
+    assert_eq!(reply.failure(), (404, "not_found".to_owned()));
+    app.end().await;
+}
+
+/// A route is verified by its first 200, for everybody and for good; a refusal verifies nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_success_verifies_a_route() {
+    on_both(async |app| {
+        let (_customer, client, account) = app.ready("platform_alpha", 100).await;
+        let routes = async |app: &TestApp| {
+            let path = "/v1/platforms/platform_alpha/routes";
+            app.anonymous().get(path).await.json()["routes"].as_array().unwrap().clone()
+        };
+        let verified_at = |routes: &[Value], path: &str| {
+            let found =
+                routes.iter().find(|route| route["path"] == path && route["method"] == "GET");
+            found.unwrap()["verified_at"].clone()
+        };
+        assert_eq!(verified_at(&routes(&app).await, "users/me"), Value::Null);
+
+        assert_eq!(client.get(&format!("/v1/{account}/native/users/me")).await.status, 200);
+        assert_eq!(client.get(&format!("/v1/{account}/native/users/list")).await.status, 400);
+        app.settled(&client).await;
+        let first = wait_for(async || verified_at(&routes(&app).await, "users/me")).await;
+        app.advance_seconds(60);
+        assert_eq!(client.get(&format!("/v1/{account}/native/users/me")).await.status, 200);
+        app.settled(&client).await;
+
+        assert!(first.as_str().unwrap().starts_with("2026-11-21T12:00:00"), "{first}");
+        let app = app.restart().await;
+        assert_eq!(verified_at(&routes(&app).await, "users/me"), first);
+        assert_eq!(verified_at(&routes(&app).await, "users/list"), Value::Null);
+        app
+    })
+    .await;
+}
+
+/// Asks until there is an answer: the mark is made beside the call.
+async fn wait_for(ask: impl AsyncFn() -> Value) -> Value {
+    for _ in 0..10_000 {
+        let answer = ask().await;
+        if !answer.is_null() {
+            return answer;
+        }
+    }
+    panic!("the route is never marked");
+}

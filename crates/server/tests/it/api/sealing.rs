@@ -1,0 +1,218 @@
+//! Secrets at rest: sealed for their place, opened by the master keys in force and by nothing else.
+
+use secrecy::SecretString;
+use serde_json::json;
+use store::testing::run_raw;
+
+use crate::support::app::TestApp;
+use crate::support::{Client, on_both};
+
+const OLD: &str = "1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+const NEW: &str = "2:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
+const WRONG: &str = "1:AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=";
+
+/// In every text column as it is, and in every blob as its hexadecimal digits.
+const IN_THE_CLEAR: &str = "
+    do $$
+    declare place record; found bigint;
+    begin
+        for place in select tablename from pg_tables where schemaname = 'public' loop
+            execute format(
+                'select count(*) from %I r where position(''alpha-session-demo-5f1c27'' in r::text) > 0
+                 or position(encode(''alpha-session-demo-5f1c27''::bytea, ''hex'') in r::text) > 0',
+                place.tablename) into found;
+            if found > 0 then raise exception 'in the clear in %', place.tablename; end if;
+        end loop;
+    end $$";
+
+fn set_keys(config: &mut server::config::Config, keys: &[&str]) {
+    config.secrets.master_keys = keys.iter().map(|key| SecretString::from(*key)).collect();
+}
+
+/// A service whose master keys are configured, on each database.
+async fn on_both_with_keys(test: impl AsyncFn(TestApp) -> TestApp) {
+    for database in store::testing::stores().await {
+        let overrides = format!("[secrets]\nmaster_keys = [{OLD:?}]");
+        let app = TestApp::start(database, &overrides).await;
+        test(app).await.end().await;
+    }
+}
+
+async fn read(client: &Client, account: &str) -> u16 {
+    client.get(&format!("/v1/{account}/native/users/me")).await.status
+}
+
+/// The secret of the simulated platform's first account.
+fn session_token(app: &TestApp) -> String {
+    let accounts = simulators::demo_accounts(&app.settings);
+    let alpha = accounts.iter().find(|account| account.platform == "platform_alpha").unwrap();
+    alpha.auth["session_token"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connected_accounts_secret_is_nowhere_in_the_database() {
+    on_both(async |mut app| {
+        let secret = session_token(&app);
+        assert_eq!(secret, "alpha-session-demo-5f1c27", "the search below looks for this text");
+        let (_customer, client, account) = app.ready("platform_alpha", 10).await;
+        assert_eq!(read(&client, &account).await, 200);
+        let post = client.with("idempotency-key", "one");
+        let path = format!("/v1/{account}/native/chats/mark-as-read");
+        assert_eq!(post.post(&path, &json!({})).await.status, 200);
+        app.settled(&client).await;
+
+        if let Some(path) = app.database_url().strip_prefix("sqlite:") {
+            let path = path.to_owned();
+            assert_not_in_files(&path, &secret, &account);
+            app.stop_service().await;
+            assert_not_in_files(&path, &secret, &account);
+            app.start_service(|_| ()).await.unwrap();
+        } else {
+            run_raw(app.store(), IN_THE_CLEAR).await.unwrap();
+            // The search finds what is there.
+            let spoil = "update accounts set platform_account_id = 'alpha-session-demo-5f1c27'";
+            run_raw(app.store(), spoil).await.unwrap();
+            assert!(run_raw(app.store(), IN_THE_CLEAR).await.is_err());
+        }
+        app
+    })
+    .await;
+}
+
+/// Neither the database nor what SQLite keeps beside it holds the secret; all of them together hold the name.
+fn assert_not_in_files(database: &str, secret: &str, name: &str) {
+    let mut names = 0;
+    for file in ["", "-wal", "-shm"] {
+        let Ok(bytes) = std::fs::read(format!("{database}{file}")) else { continue };
+        let holds = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+        assert!(!holds(secret), "the secret is in {database}{file}");
+        names += usize::from(holds(name));
+    }
+    assert!(names > 0, "the search finds what is there");
+}
+
+/// A sealed text opens in its own row only: a copy in another account's row is no credential.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_seal_copied_to_another_row_does_not_open() {
+    on_both(async |app| {
+        let (customer, client, first) = app.ready("platform_alpha", 10).await;
+        let mut other = simulators::demo_accounts(&app.settings);
+        let other =
+            other.remove(other.iter().position(|account| account.creator_id == first).unwrap());
+        let import =
+            json!({"creator_id": "copy", "platform": "platform_alpha", "auth": other.auth});
+        assert_eq!(client.post("/v1/connect/import", &import).await.status, 201);
+        let copy = "
+            update accounts set credentials =
+                (select a.credentials from accounts a where a.creator_id = 'demo_alpha')
+            where creator_id = 'copy'";
+        assert_eq!(run_raw(app.store(), copy).await.unwrap(), 1);
+        let before = app.seen("platform_alpha").await.len();
+
+        let app = app.restart().await;
+        let client = app.with_key(&customer.key);
+        let reply = client.get("/v1/copy/native/users/me").await;
+
+        assert_eq!(reply.failure(), (409, "credential_error".to_owned()), "{}", reply.text());
+        assert_eq!(app.seen("platform_alpha").await.len(), before);
+        assert_eq!(read(&client, &first).await, 200);
+        app.settled(&client).await;
+        assert_eq!(client.get("/v1/billing").await.json()["balance"], 9);
+        assert_eq!(client.post("/v1/connect/import", &import).await.status, 200);
+        assert_eq!(read(&client, "copy").await, 200);
+        app.settled(&client).await;
+        app
+    })
+    .await;
+}
+
+/// With the embedded default the key file gets a new key in front, and nothing needs to stop.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_master_key_of_the_key_file_is_rotated_while_serving() {
+    let app = TestApp::on_sqlite("").await;
+    let (customer, client, account) = app.ready("platform_alpha", 100).await;
+    let old = store::data_keys::count_by_master_key(app.store()).await.unwrap();
+
+    let done = app.staff(json!({"command": "rotate_master_key"})).await;
+
+    let fresh = done["master_key_id"].as_str().unwrap().to_owned();
+    assert_eq!((old[0].0.as_str(), &done["rewrapped"]), ("1", &json!(1)));
+    let now = store::data_keys::count_by_master_key(app.store()).await.unwrap();
+    assert_eq!(now, [(fresh.clone(), 1)]);
+    assert_eq!(read(&client, &account).await, 200);
+    app.settled(&client).await;
+    let mut app = app.restart().await;
+    assert_eq!(read(&app.with_key(&customer.key), &account).await, 200);
+    app.settled(&app.with_key(&customer.key)).await;
+
+    // The old key can be taken out of the file now.
+    app.stop_service().await;
+    let path = app.database_url().strip_prefix("sqlite:").unwrap();
+    let file = std::path::Path::new(path).with_file_name("creator-gateway.keys");
+    let keys = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(keys.lines().count(), 2);
+    std::fs::write(&file, keys.lines().next().unwrap()).unwrap();
+    app.start_service(|_| ()).await.unwrap();
+    assert_eq!(read(&app.with_key(&customer.key), &account).await, 200);
+    app.settled(&app.with_key(&customer.key)).await;
+    app.end().await;
+}
+
+/// Configured keys: the new one is put in front, the rotation wraps anew, then the old one may go.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_configured_master_key_is_rotated_step_by_step() {
+    on_both_with_keys(async |mut app| {
+        let (customer, _client, account) = app.ready("platform_alpha", 100).await;
+
+        app.stop_service().await;
+        app.start_service(|config| set_keys(config, &[NEW, OLD])).await.unwrap();
+        let client = app.with_key(&customer.key);
+        assert_eq!(read(&client, &account).await, 200);
+        let done = app.staff(json!({"command": "rotate_master_key"})).await;
+        assert_eq!((&done["master_key_id"], &done["rewrapped"]), (&json!("2"), &json!(1)));
+        assert_eq!(store::data_keys::count_under(app.store(), "1").await.unwrap(), 0);
+        assert_eq!(read(&client, &account).await, 200);
+        app.settled(&client).await;
+
+        app.stop_service().await;
+        app.start_service(|config| set_keys(config, &[NEW])).await.unwrap();
+        let client = app.with_key(&customer.key);
+        assert_eq!(read(&client, &account).await, 200);
+        app.settled(&client).await;
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_master_key_in_use_cannot_be_left_out() {
+    on_both_with_keys(async |mut app| {
+        app.ready("platform_alpha", 0).await;
+        app.stop_service().await;
+
+        let refused = app.start_service(|config| set_keys(config, &[NEW])).await.unwrap_err();
+
+        assert!(
+            refused
+                .contains("1 data keys are wrapped by the master key `1`, which is not configured"),
+            "{refused}"
+        );
+        app.start_service(|_| ()).await.unwrap();
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_master_key_of_the_same_name_is_noticed_at_start() {
+    on_both_with_keys(async |mut app| {
+        app.stop_service().await;
+
+        let refused = app.start_service(|config| set_keys(config, &[WRONG])).await.unwrap_err();
+
+        assert!(refused.contains("the master key `1` is not the one"), "{refused}");
+        app.start_service(|_| ()).await.unwrap();
+        app
+    })
+    .await;
+}
