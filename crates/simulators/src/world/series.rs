@@ -27,6 +27,11 @@ impl Series {
         self.total / self.period * self.keep.len() as u64 + in_rest
     }
 
+    /// How many of them have a number below `end`.
+    pub(crate) fn count_below(&self, end: u64) -> u64 {
+        Self { total: self.total.min(end), ..*self }.count()
+    }
+
     /// The number of the thing at `place`, counted from 0; `None` after the last.
     pub(crate) fn at(&self, place: u64) -> Option<u64> {
         if place >= self.count() {
@@ -63,6 +68,10 @@ mod tests {
             assert_eq!(series.at(series.count()), None);
             for (place, index) in looked.iter().enumerate() {
                 assert_eq!(series.place_of(*index), Some(place as u64));
+            }
+            for end in 0..45 {
+                let below = looked.iter().filter(|index| **index < end).count() as u64;
+                assert_eq!(series.count_below(end), below);
             }
             assert_eq!(series.place_of(total), None);
             assert_eq!(series.place_of(2), None);

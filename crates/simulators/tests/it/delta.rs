@@ -571,6 +571,42 @@ async fn sums_of_earnings_are_those_of_the_single_ones() {
 }
 
 #[tokio::test]
+async fn histories_add_up_day_by_day_and_end_with_the_counts_of_now() {
+    let kit = Kit::new();
+    let days = async |path: &str| kit.get(DEMO, &format!("{path}?size=20")).await["data"].clone();
+    let number = |row: &Value, field: &str| row[field].as_i64().unwrap();
+    let now = kit.get(DEMO, "insights/fan-retention-summary").await;
+    let lists = kit.get(DEMO, "chats/lists/smart").await;
+
+    let subscribers = days("insights/subscribers").await;
+    assert_eq!(subscribers[0]["total"], now["activeSubscribers"]);
+    assert_eq!(
+        subscribers,
+        json!(subscribers_of_agency(&days("agencies/subscribers-history").await))
+    );
+    let followers = days("agencies/followers-history").await;
+    assert_eq!(followers[0]["total"], lists["data"][1]["membersCount"]);
+    for pair in followers.as_array().unwrap().windows(2) {
+        let change = number(&pair[0], "total") - number(&pair[1], "total");
+        assert_eq!(change, number(&pair[0], "newFollowers"));
+    }
+    for pair in subscribers.as_array().unwrap().windows(2) {
+        let change = number(&pair[0], "total") - number(&pair[1], "total");
+        let came = number(&pair[0], "newSubscribers");
+        assert_eq!(change, came - number(&pair[0], "cancelledSubscribers"));
+    }
+}
+
+/// The rows of the agency's history without whose they are.
+fn subscribers_of_agency(rows: &Value) -> Vec<Value> {
+    let mut rows = rows.as_array().unwrap().clone();
+    for row in &mut rows {
+        row.as_object_mut().unwrap().remove("creatorUuid").unwrap();
+    }
+    rows
+}
+
+#[tokio::test]
 async fn a_million_subscribers_are_answered_like_a_few() {
     let kit = Kit::with(Settings { subscribers: 1_000_000, ..Settings::default() });
     let deep = kit.get(DEMO, "insights/fans?size=50&page=20000").await;

@@ -8,8 +8,9 @@ use crate::platform::answer::{Outcome, Refusal};
 use crate::platform::call::{Call, object};
 use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
+use crate::world::series::Series;
 use crate::world::time::day;
-use crate::world::{DAY_MS, signed};
+use crate::world::{DAY_MS, EPOCH_MS, signed};
 
 pub(super) fn routes(routes: Routes) -> Routes {
     routes
@@ -66,16 +67,21 @@ fn earnings(call: &Call<'_>, _: &Shelf) -> Outcome {
     page_of(call, &days(call)?.into_iter().map(row).collect::<Vec<_>>())
 }
 
-/// Eight of nine fans follow.
+/// How many of those in `series`, a collection of fans, had subscribed by then.
+fn came_before(call: &Call<'_>, series: Series, at_ms: i64) -> u64 {
+    let later = call.world.fans - fans::joined_before(call, at_ms);
+    series.count() - series.count_below(later)
+}
+
 fn followers_history(call: &Call<'_>, _: &Shelf) -> Outcome {
     let row = |start_ms: i64| {
-        let before = fans::joined_before(call, start_ms + DAY_MS);
-        let new = before - fans::joined_before(call, start_ms);
+        let total = came_before(call, call.world.followers(), start_ms + DAY_MS);
+        let before = came_before(call, call.world.followers(), start_ms);
         json!({
             "date": day(start_ms),
             "creatorUuid": own_id(call),
-            "total": before * 8 / 9,
-            "newFollowers": new * 8 / 9,
+            "total": total,
+            "newFollowers": total - before,
         })
     };
     page_of(call, &days(call)?.into_iter().map(row).collect::<Vec<_>>())
@@ -85,7 +91,11 @@ fn followers_history(call: &Call<'_>, _: &Shelf) -> Outcome {
 pub(super) fn subscriber_day(call: &Call<'_>, start_ms: i64) -> Value {
     let before = fans::joined_before(call, start_ms + DAY_MS);
     let new = before - fans::joined_before(call, start_ms);
-    let ended = |at_ms: i64| fans::joined_before(call, at_ms - 30 * DAY_MS) / 5;
+    let expired = call.world.expired_fans();
+    let ended = |at_ms: i64| {
+        let all = at_ms >= EPOCH_MS;
+        if all { expired.count() } else { came_before(call, expired, at_ms - 30 * DAY_MS) }
+    };
     let left = ended(start_ms + DAY_MS) - ended(start_ms);
     json!({
         "date": day(start_ms),

@@ -146,13 +146,12 @@ fn spending(call: &Call<'_>, _: &Shelf) -> Outcome {
 fn retention(call: &Call<'_>, _: &Shelf) -> Outcome {
     let world = call.world;
     let (all, active) = (world.fans, world.active_fans().count());
-    let renewing = active * 7 / 10;
     Ok(Answer::ok(json!({
         "subscribersEver": all,
         "activeSubscribers": active,
         "expiredSubscribers": world.expired_fans().count(),
         "retentionPercent": (active * 100).checked_div(all).unwrap_or(0),
-        "renewingSubscribers": renewing,
+        "renewingSubscribers": world.renewing_fans().count(),
         "averageMonths": if all == 0 { 0 } else { 11 },
     })))
 }
