@@ -81,7 +81,9 @@ async fn unwrap(app: &App, headers: &mut HeaderMap, content: Content) -> Result<
             }
         },
     };
-    let is_gzip = headers.get(http::header::CONTENT_ENCODING).is_some_and(|value| value == "gzip");
+    let is_gzip = headers
+        .get(http::header::CONTENT_ENCODING)
+        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"gzip"));
     let plain = if is_gzip { decoded(app, &whole)? } else { Some(whole.clone()) };
     match plain.as_deref().map(envelope::unwrap) {
         Some(envelope::Envelope::Inner(inner)) => {
