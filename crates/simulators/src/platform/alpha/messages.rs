@@ -136,7 +136,7 @@ fn send(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
         "isFree": price == 0.0,
         "isOpened": price == 0.0,
         "isTip": false,
-        "tipAmount": 0,
+        "tipAmount": 0.0,
         "mediaCount": media.len(),
         "media": media,
         "createdAt": rfc3339_offset(call.now_ms),
