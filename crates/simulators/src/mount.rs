@@ -96,11 +96,11 @@ impl Mount {
             Some(rest) => self.routes.find(&request.method, rest),
             None => Found::Nothing,
         };
-        let sender = self.sender(&incoming, &found);
-        let seq = self.log.arrived(self.arrival(request, now_ms, sender.as_ref().ok()))?;
-        let answer = match sender {
+        let (creator, allowed) = self.sender(&incoming, &found);
+        let seq = self.log.arrived(self.arrival(request, now_ms, creator))?;
+        let answer = match allowed {
             Err(refusal) => self.platform.refuse(&refusal),
-            Ok(creator) => match found {
+            Ok(()) => match found {
                 Found::Nothing => self.platform.refuse(&Refusal::not_found("Route")),
                 Found::OtherMethods => self.platform.refuse(&Refusal::method_not_allowed()),
                 Found::Route(route, params) => match readable_body(request) {
@@ -132,24 +132,33 @@ impl Mount {
         self.routes.list()
     }
 
-    /// The creator who sent it; `None` for a route that needs no credentials.
-    fn sender(&self, incoming: &Incoming<'_>, found: &Found<'_>) -> Result<Option<usize>, Refusal> {
+    /// The creator who sent it, and whether it may. There is no creator when the credentials are
+    /// wrong or the route needs none; one that lacks a scope is known all the same.
+    fn sender(
+        &self,
+        incoming: &Incoming<'_>,
+        found: &Found<'_>,
+    ) -> (Option<usize>, Result<(), Refusal>) {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        if let Found::Route(route, _) = found
-            && matches!(route.handler, Handler::Open(_))
-        {
-            return Ok(None);
+        let route = match found {
+            Found::Route(matched, _) => Some(*matched),
+            Found::OtherMethods | Found::Nothing => None,
+        };
+        if route.is_some_and(|route| matches!(route.handler, Handler::Open(_))) {
+            return (None, Ok(()));
         }
-        let creator = self.platform.authenticate(incoming, &state)?;
-        if let Found::Route(route, _) = found {
-            self.platform.authorize(incoming, &state, route)?;
+        match self.platform.authenticate(incoming, &state) {
+            Err(refusal) => (None, Err(refusal)),
+            Ok(creator) => {
+                let authorize = |asked: &Route| self.platform.authorize(incoming, &state, asked);
+                (Some(creator), route.map_or(Ok(()), authorize))
+            }
         }
-        Ok(Some(creator))
     }
 
-    fn arrival(&self, request: &Request, at_ms: i64, sender: Option<&Option<usize>>) -> Arrival {
+    fn arrival(&self, request: &Request, at_ms: i64, creator: Option<usize>) -> Arrival {
         let (path, query) = split_query(&request.path_and_query);
-        let account = sender.copied().flatten().and_then(|creator| self.accounts.get(creator));
+        let account = creator.and_then(|creator| self.accounts.get(creator));
         let call_id = text_header(request, "x-call-id");
         Arrival {
             seq: 0,

@@ -8,6 +8,7 @@ use super::{DAY_MS, EPOCH_MS, HOUR_MS, MINUTE_MS, World, signed};
 const FAN: u64 = 1;
 const PEER: u64 = 2;
 const LIST: u64 = 3;
+const TIER_OF_FAN: u64 = 4;
 
 /// How many fans of five are active, and which.
 const ACTIVE: &[u64] = &[0, 1, 2, 3];
@@ -101,7 +102,7 @@ impl World {
         let mut dice = self.dice(FAN, index);
         let first = dice.pick(FIRST_NAMES);
         let last = dice.pick(LAST_NAMES);
-        let tier = dice.below(3);
+        let tier = self.tier_of_fan(index);
         let active = ACTIVE.contains(&(index % 5));
         let subscribed_at_ms = self.time_ms(FAN, index, self.fan_step_ms());
         let left_ms = signed(dice.between(1, 30 * 24)) * HOUR_MS;
@@ -129,6 +130,12 @@ impl World {
             spent_messages_cents: signed(dice.below(9)) * 700,
             spent_posts_cents: signed(dice.below(4)) * 1200,
         }
+    }
+
+    /// The tier of a fan, without making up the rest of the person: sums of payments ask for
+    /// thousands of them.
+    pub(crate) fn tier_of_fan(&self, index: u64) -> u64 {
+        self.dice(TIER_OF_FAN, index).below(3)
     }
 
     /// The time between two new subscribers: two years hold them all, but no more than a day.

@@ -187,9 +187,10 @@ impl World {
     }
 
     fn what_was_paid(&self, fan: u64, dice: &mut Dice) -> (PaymentKind, i64) {
+        let price_cents = self.tier(self.tier_of_fan(fan)).price_cents;
         match dice.below(10) {
-            0 | 1 => (PaymentKind::Subscription, self.fan(fan).price_cents),
-            2..=4 => (PaymentKind::Renewal, self.fan(fan).price_cents),
+            0 | 1 => (PaymentKind::Subscription, price_cents),
+            2..=4 => (PaymentKind::Renewal, price_cents),
             5 | 6 => (PaymentKind::Tip, signed(dice.between(1, 20)) * 500),
             7 | 8 => (PaymentKind::Message, signed(dice.between(3, 30)) * 100),
             _ => (PaymentKind::Post, signed(dice.between(3, 40)) * 100),

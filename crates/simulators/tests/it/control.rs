@@ -33,6 +33,18 @@ async fn the_log_has_every_request_with_its_call_sender_and_status() {
 }
 
 #[tokio::test]
+async fn the_log_names_the_sender_of_a_request_that_its_token_does_not_allow() {
+    let kit = Kit::new();
+    let reply = kit.send("ruby_delta", Method::GET, "notifications", none()).await;
+    assert_eq!(reply.status, StatusCode::FORBIDDEN);
+
+    let log = kit.control("/requests?platform=platform_delta").await;
+
+    assert_eq!(log["requests"][0]["creator"], "ruby_delta");
+    assert_eq!(log["requests"][0]["status"], 403);
+}
+
+#[tokio::test]
 async fn the_log_and_all_that_was_written_outlive_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let kit = Kit::on(folder.path());
