@@ -108,12 +108,6 @@ impl Listener {
         Ok(Self { address, sockets, tls, settings: settings.clone() })
     }
 
-    /// The address with the port that was found.
-    #[cfg(test)]
-    pub(crate) const fn address(&self) -> SocketAddr {
-        self.address
-    }
-
     /// Serves until told to stop. `make` is called once for each core, on that core's runtime and with
     /// its number, so that what it creates belongs to that runtime. Fails when a thread cannot start.
     pub(crate) fn run<S, M>(self, make: M) -> io::Result<Running>
