@@ -89,6 +89,8 @@ pub struct MeteringSection {
     pub batch_max: usize,
     /// Operations that wait for a commit.
     pub queue_max: usize,
+    /// Milliseconds that the oldest of them may have waited.
+    pub queue_age_max_ms: u64,
     /// Seconds that a hold stands without a sign of life.
     pub hold_ttl_s: i64,
     /// This node's id; empty: a new one at each start.
@@ -205,6 +207,9 @@ impl MeteringSection {
         }
         if self.queue_max < self.batch_max {
             problems.push(Problem::new("metering.queue_max", "must be at least batch_max"));
+        }
+        if self.queue_age_max_ms == 0 {
+            problems.push(Problem::new("metering.queue_age_max_ms", "must be above zero"));
         }
         if !(130..=86_400).contains(&self.hold_ttl_s) {
             problems.push(Problem::new(

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use domain::id::NodeId;
 use secrecy::{ExposeSecret, SecretString};
@@ -122,6 +123,7 @@ fn meter_options(config: &Config, node: NodeId, epoch: i64) -> MeterOptions {
     let mut options = MeterOptions::new(node, epoch);
     options.batch_max = config.metering.batch_max;
     options.queue_max = config.metering.queue_max;
+    options.queue_age_max = Duration::from_millis(config.metering.queue_age_max_ms);
     options.on_batch = Arc::new(metrics::batch_committed);
     options
 }

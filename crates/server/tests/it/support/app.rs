@@ -249,9 +249,15 @@ fn config(url: &str, settings: &Settings, world: &simulators::Running, overrides
         let key = "1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
         add(format!("[secrets]\nmaster_keys = [{key:?}]"));
     }
+    // A busy machine is slow, but nothing here is late: limits of time are for the tests that set them.
+    add("[metering]\nqueue_age_max_ms = 60000\n[http.limits]\ncalls_per_account_max = 4000"
+        .to_owned());
+    let patient =
+        "connect_ms = 60000\ntls_ms = 60000\nfirst_byte_ms = 60000\nbetween_bytes_ms = 60000";
     for platform in domain::platform::Platform::ALL {
         let base = world.platform_url(platform.as_str());
         add(format!("[platforms.{platform}]\nbase_url = {base:?}"));
+        add(format!("[platforms.{platform}.timeouts]\n{patient}"));
     }
     add(format!(
         "[platforms.platform_beta.signing]\nscheme = \"hmac-sha256-v1\"\nkey = {:?}\nclient_id = {:?}\nclient_version = {:?}",
