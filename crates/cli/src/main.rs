@@ -5,6 +5,7 @@
 
 mod commands;
 mod logs;
+mod output;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,7 +19,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// A gateway to four creator platforms, metered in credits.
 #[derive(Parser)]
-#[command(name = "creator-gateway", version, about)]
+#[command(
+    name = "creator-gateway",
+    version,
+    about = "A gateway to four creator platforms, metered in credits"
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -51,7 +56,7 @@ enum Command {
 #[derive(clap::Args)]
 pub(crate) struct ConfigFile {
     /// A TOML file over the built-in defaults; environment variables go over both.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
 }
 
@@ -78,7 +83,7 @@ fn main() -> ExitCode {
     match done {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", output::failure(&error));
             ExitCode::FAILURE
         }
     }
@@ -86,13 +91,13 @@ fn main() -> ExitCode {
 
 async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Sandbox(options) => commands::sandbox::run(options).await,
-        Command::Serve(file) => commands::serve::run(&file).await,
+        Command::Sandbox(options) => Box::pin(commands::sandbox::run(options)).await,
+        Command::Serve(file) => Box::pin(commands::serve::run(&file)).await,
         Command::Migrate(file) => commands::migrate::run(&file).await,
         Command::Simulators(options) => commands::simulators::run(&options).await,
         Command::Verify(options) => commands::verify::run(&options).await,
         Command::Catalog(command) => commands::catalog::run(command),
-        Command::Admin(options) => commands::admin::run(options).await,
+        Command::Admin(options) => Box::pin(commands::admin::run(options)).await,
         Command::Openapi => commands::openapi::run(),
         Command::CheckConfig(file) => commands::check_config::run(&file),
     }

@@ -1,16 +1,21 @@
 //! `catalog`: the route catalogue, to look at, to export, and to make from an OpenAPI document.
 
-use std::path::PathBuf;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use catalog::{Catalog, Route};
+use domain::credits::Costs;
 use domain::platform::Platform;
+use server::config::Config;
+
+use crate::output::say;
 
 /// What to do with the catalogue.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
-    /// Lists routes: platform, method, path, group, cost.
+    /// Lists routes: method, path, credits, group.
     List {
         /// Only this platform.
         platform: Option<Platform>,
@@ -40,46 +45,84 @@ pub(crate) enum Command {
 /// Carries the command out.
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     let built_in = Catalog::built_in()?;
-    match command {
-        Command::List { platform } => list(&built_in, platform),
-        Command::Show { platform, path } => return show(&built_in, platform, &path),
-        Command::Export { platform } => print!("{}", built_in.platform(platform).to_toml()),
-        Command::Import { file, prefix } => {
-            let text = std::fs::read_to_string(&file)
-                .with_context(|| format!("{} cannot be read", file.display()))?;
-            let document: serde_json::Value = serde_json::from_str(&text)
-                .with_context(|| format!("{} is not JSON (YAML is not read)", file.display()))?;
-            print!("{}", catalog::openapi_import::import(&document, &prefix)?);
-        }
-    }
+    let text = match command {
+        Command::List { platform } => list(&built_in, platform)?,
+        Command::Show { platform, path } => match show(&built_in, platform, &path)? {
+            Some(text) => text,
+            None => {
+                say(&format!(
+                    "{platform} lists no route for {path}; it would be forwarded as it is\n"
+                ))?;
+                return Ok(ExitCode::FAILURE);
+            }
+        },
+        Command::Export { platform } => built_in.platform(platform).to_toml(),
+        Command::Import { file, prefix } => import(&file, &prefix)?,
+    };
+    say(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(catalog: &Catalog, only: Option<Platform>) {
-    for platform in
-        Platform::ALL.iter().filter(|platform| only.is_none_or(|only| only == **platform))
-    {
-        let routes = catalog.platform(*platform).routes();
-        println!("{platform}: {} routes", routes.len());
-        for route in routes {
-            println!("  {:<6} {:<64} {}", route.method, route.template, route.group);
-        }
-    }
+fn import(file: &Path, prefix: &str) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("{} cannot be read", file.display()))?;
+    let document: serde_json::Value = serde_json::from_str(&text)
+        .with_context(|| format!("{} is not JSON (YAML is not read)", file.display()))?;
+    Ok(catalog::openapi_import::import(&document, prefix)?)
 }
 
-fn show(catalog: &Catalog, platform: Platform, path: &str) -> anyhow::Result<ExitCode> {
+fn list(catalog: &Catalog, only: Option<Platform>) -> anyhow::Result<String> {
+    let costs = Config::from_toml("")?.credits.costs();
+    let mut text = String::new();
+    let wanted = |platform: &&Platform| only.is_none_or(|only| only == **platform);
+    for platform in Platform::ALL.iter().filter(wanted) {
+        let routes = catalog.platform(*platform).routes();
+        writeln!(text, "{platform}: {} routes; method, path, credits, group", routes.len())?;
+        let widest = routes.iter().map(|route| route.template.len()).max().unwrap_or_default();
+        for route in routes {
+            let (method, path) = (route.method.as_str(), route.template.as_str());
+            let cost = route.cost(&costs).whole();
+            writeln!(text, "  {method:<6} {path:<widest$}  {cost:>2}  {}", route.group)?;
+        }
+    }
+    Ok(text)
+}
+
+fn show(catalog: &Catalog, platform: Platform, path: &str) -> anyhow::Result<Option<String>> {
+    let costs = Config::from_toml("")?.credits.costs();
     let catalog = catalog.platform(platform);
     let matches = |route: &&Route| {
         let called = catalog.find(route.method, path).map(|found| &found.route.name);
         route.template == path || called == Some(&route.name)
     };
-    let routes: Vec<&Route> = catalog.routes().iter().filter(matches).collect();
-    if routes.is_empty() {
-        println!("{platform} lists no route for {path}; it would be forwarded as it is");
-        return Ok(ExitCode::FAILURE);
+    let mut text = String::new();
+    for route in catalog.routes().iter().filter(matches) {
+        describe(&mut text, route, &costs)?;
     }
-    for route in routes {
-        println!("{route:#?}");
+    Ok(Some(text).filter(|text| !text.is_empty()))
+}
+
+/// One fact a line; what a route does not have is left out.
+fn describe(text: &mut String, route: &Route, costs: &Costs) -> std::fmt::Result {
+    writeln!(text, "{} {}", route.method, route.template)?;
+    let pairs: Vec<String> =
+        route.default_query.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let facts = [
+        ("group", route.group.clone()),
+        ("credits", route.cost(costs).whole().to_string()),
+        ("about", route.description.clone()),
+        ("notes", route.notes.clone()),
+        ("scopes", route.scopes.join(" ")),
+        ("stands for", route.shorthand().map(|to| to.target.clone()).unwrap_or_default()),
+        ("added", pairs.join("&")),
+        ("verified", if route.verified { "yes" } else { "at its first success" }.to_owned()),
+    ];
+    for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
+        writeln!(text, "  {name:<10}  {value}")?;
     }
-    Ok(ExitCode::SUCCESS)
+    for parameter in &route.query_parameters {
+        let needed = if parameter.required { "required" } else { "optional" };
+        writeln!(text, "  ?{} ({needed})  {}", parameter.name, parameter.description)?;
+    }
+    Ok(())
 }

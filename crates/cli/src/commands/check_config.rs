@@ -1,5 +1,6 @@
 //! `check-config`: the configuration in force, secrets hidden, and everything that is wrong with it.
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use crate::ConfigFile;
@@ -7,15 +8,17 @@ use crate::ConfigFile;
 /// Prints the configuration; fails when the service would not start with it.
 pub(crate) fn run(file: &ConfigFile) -> anyhow::Result<ExitCode> {
     let config = file.load()?;
-    println!("{config:#?}");
     let problems = server::start::problems(&config);
+    let mut text = format!("{config:#?}\n");
     if problems.is_empty() {
-        println!("no problems");
+        text.push_str("no problems\n");
+        crate::output::say(&text)?;
         return Ok(ExitCode::SUCCESS);
     }
-    println!("{} problem(s):", problems.len());
+    writeln!(text, "{} problem(s):", problems.len())?;
     for problem in problems {
-        println!("  {problem}");
+        writeln!(text, "  {problem}")?;
     }
+    crate::output::say(&text)?;
     Ok(ExitCode::FAILURE)
 }

@@ -8,6 +8,7 @@ use server::config::Config;
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let catalog = ::catalog::Catalog::built_in()?;
     let costs = Config::from_toml("")?.credits.costs();
-    println!("{}", serde_json::to_string_pretty(&server::openapi::document(&catalog, &costs))?);
+    let document = server::openapi::document(&catalog, &costs);
+    crate::output::say(&format!("{}\n", serde_json::to_string_pretty(&document)?))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -4,6 +4,7 @@
 //! With `--data` a later start keeps everything, the simulated platforms' state too.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -125,20 +126,22 @@ fn config(
     );
     for platform in Platform::ALL {
         let url = world.platform_url(platform.as_str());
-        toml.push_str(&format!("[platforms.{platform}]\nbase_url = {}\n", text(&url)));
+        writeln!(toml, "[platforms.{platform}]\nbase_url = {}", text(&url))?;
         match platform {
-            Platform::Beta => toml.push_str(&format!(
-                "signing = {{ scheme = \"hmac-sha256-v1\", key = {}, client_id = {}, client_version = {} }}\n",
+            Platform::Beta => writeln!(
+                toml,
+                "signing = {{ scheme = \"hmac-sha256-v1\", key = {}, client_id = {}, client_version = {} }}",
                 text(&settings.beta_signing_key),
                 text(&settings.beta_client_id),
                 text(&settings.beta_client_version),
-            )),
-            Platform::Delta => toml.push_str(&format!(
-                "oauth = {{ token_url = {}, client_id = {}, client_secret = {} }}\n",
+            )?,
+            Platform::Delta => writeln!(
+                toml,
+                "oauth = {{ token_url = {}, client_id = {}, client_secret = {} }}",
                 text(&format!("{url}/oauth/token")),
                 text(&settings.delta_client_id),
                 text(&settings.delta_client_secret),
-            )),
+            )?,
             Platform::Alpha | Platform::Gamma => {}
         }
     }

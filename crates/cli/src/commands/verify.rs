@@ -24,6 +24,9 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
         Some(folder) => sandbox_config(folder)?,
         None => options.file.load()?,
     };
+    if let Some(path) = server::start::embedded_path(&config) {
+        anyhow::ensure!(path.exists(), "there is no database at {}", path.display());
+    }
     let store = server::start::open_store_for_reading(&config).await?;
     let violations = store::verify::check(&store, Clock::system().now()).await?;
     store.close().await;

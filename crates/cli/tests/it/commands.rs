@@ -1,0 +1,200 @@
+//! Commands that look and end: the contract, the configuration, the database, the catalogue.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::process::{Running, command, fails, get, ok, run, run_with};
+
+fn here() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+#[test]
+fn openapi_prints_the_written_contract() {
+    let written = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../openapi.json");
+
+    let printed = ok(here().path(), &["openapi"]);
+
+    assert_eq!(printed, std::fs::read_to_string(written).unwrap());
+}
+
+/// `creator-gateway openapi | head` is nothing to complain about.
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    for arguments in [&["openapi"][..], &["catalog", "list"], &["check-config"]] {
+        let mut child = command(here().path(), arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn check_config_shows_what_is_in_force_and_no_secret() {
+    let folder = here();
+    let variables = [
+        ("CREATOR_GATEWAY__ADMIN__TOKEN", "hunter2"),
+        ("CREATOR_GATEWAY__DATABASE__URL", "sqlite:hunter2.db"),
+        ("CREATOR_GATEWAY__CREDITS__READ", "3"),
+        ("CREATOR_GATEWAY__HTTP__TRUSTED_PROXIES", "10.0.0.0/8, 192.0.2.1"),
+        ("CREATOR_GATEWAY__PLATFORMS__PLATFORM_BETA__SIGNING__KEY", "0012hunter2"),
+    ];
+
+    let (code, out, err) = run_with(folder.path(), &variables, &["check-config"]);
+
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert!(!out.contains("hunter2"), "{out}");
+    assert!(out.contains("read: 3,") && out.contains("\"192.0.2.1\""), "{out}");
+    assert!(out.ends_with("no problems\n"), "{out}");
+}
+
+#[test]
+fn check_config_tells_every_problem_and_fails() {
+    let folder = here();
+    std::fs::write(
+        folder.path().join("bad.toml"),
+        "[credits]\nread = 0\n[metering]\nhold_ttl_s = 1\n",
+    )
+    .unwrap();
+
+    let said = fails(folder.path(), &["check-config", "--config", "bad.toml"]);
+
+    assert!(
+        said.contains(
+            "2 problem(s):\n  credits.read: must be 1 to 1,000,000\n  metering.hold_ttl_s: "
+        ),
+        "{said}"
+    );
+    let (code, _, err) =
+        run_with(folder.path(), &[("CREATOR_GATEWAY__HTTP__LISTN", "x")], &["check-config"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("CREATOR_GATEWAY__HTTP__LISTN names no key"), "{err}");
+}
+
+/// A database is made and brought up to date as often as one likes, and a server may be told not to.
+#[test]
+fn migrate_brings_the_database_up_to_date() {
+    let folder = here();
+    let folder = folder.path();
+
+    assert_eq!(ok(folder, &["migrate"]), "the database is up to date\n");
+    assert_eq!(ok(folder, &["migrate"]), "the database is up to date\n");
+
+    assert_eq!(ok(folder, &["verify"]), "the books are right: no invariant is broken\n");
+}
+
+#[test]
+fn the_catalogue_is_listed_with_prices() {
+    let folder = here();
+
+    let all = ok(folder.path(), &["catalog", "list"]);
+    let one = ok(folder.path(), &["catalog", "list", "platform_delta"]);
+
+    for platform in ["platform_alpha", "platform_beta", "platform_gamma", "platform_delta"] {
+        assert!(all.contains(&format!("{platform}: ")), "{platform}");
+    }
+    assert!(all.contains(&one), "the list of one is a part of the list of all");
+    let chats = one.lines().filter(|line| line.split_whitespace().nth(1) == Some("chats"));
+    let told: Vec<Vec<&str>> =
+        chats.map(|line| line.split_whitespace().take(3).collect()).collect();
+    assert!(
+        told.contains(&vec!["GET", "chats", "1"]) && told.contains(&vec!["POST", "chats", "2"]),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_route_is_shown_by_template_and_as_it_is_called() {
+    let folder = here();
+
+    let shorthand = ok(folder.path(), &["catalog", "show", "platform_gamma", "subscribers"]);
+    let called = ok(folder.path(), &["catalog", "show", "platform_alpha", "chats/42/messages"]);
+    let unknown = fails(folder.path(), &["catalog", "show", "platform_gamma", "no/such"]);
+
+    assert!(shorthand.starts_with("GET subscribers\n"), "{shorthand}");
+    assert!(
+        shorthand.contains("stands for  user/{id}/") && shorthand.contains("added       limit=50"),
+        "{shorthand}"
+    );
+    assert!(called.contains("GET chats/{chat_id}/messages\n"), "{called}");
+    assert_eq!(
+        unknown,
+        "platform_gamma lists no route for no/such; it would be forwarded as it is\n"
+    );
+}
+
+/// What an import makes is a catalogue file that a server takes.
+#[test]
+fn an_imported_document_becomes_routes_of_a_platform() {
+    let folder = here();
+    let folder = folder.path();
+    let document = r#"{"openapi":"3.1.0","info":{"title":"x","version":"1"},"paths":{"/api/v1/things/{id}":
+        {"get":{"tags":["things"],"summary":"One thing"}}}}"#;
+    std::fs::write(folder.join("document.json"), document).unwrap();
+
+    let file = ok(folder, &["catalog", "import", "document.json", "--prefix", "/api/v1"]);
+
+    std::fs::write(folder.join("extra.toml"), &file).unwrap();
+    let config = "[http]\nlisten = \"127.0.0.1:0\"\n[admin]\nlisten = \"127.0.0.1:0\"\n\
+        [platforms.platform_alpha]\nbase_url = \"http://127.0.0.1:9\"\ncatalog = \"extra.toml\"\n";
+    std::fs::write(folder.join("gateway.toml"), config).unwrap();
+    assert!(ok(folder, &["check-config", "--config", "gateway.toml"]).ends_with("no problems\n"));
+    let refused = fails(folder, &["catalog", "import", "extra.toml"]);
+    assert!(refused.contains("extra.toml is not JSON (YAML is not read)"), "{refused}");
+}
+
+/// An exported catalogue is a file that the platform's `catalog` setting takes, whole or changed.
+#[test]
+fn an_exported_catalogue_is_taken_back() {
+    let folder = here();
+    let folder = folder.path();
+    for platform in ["platform_alpha", "platform_gamma", "platform_delta"] {
+        let exported = ok(folder, &["catalog", "export", platform]);
+        std::fs::write(folder.join("exported.toml"), exported).unwrap();
+        let config = format!(
+            "[platforms.{platform}]\nbase_url = \"http://127.0.0.1:9\"\ncatalog = \"exported.toml\"\n"
+        );
+        std::fs::write(folder.join("gateway.toml"), config).unwrap();
+
+        let said = ok(folder, &["check-config", "--config", "gateway.toml"]);
+
+        assert!(said.ends_with("no problems\n"), "{platform}: {said}");
+    }
+}
+
+#[test]
+fn the_simulated_platforms_run_alone() {
+    let folder = here();
+    let mut simulators = Running::start(command(
+        folder.path(),
+        &["simulators", "--json", "--listen", "127.0.0.1:0"],
+    ));
+    let facts: serde_json::Value = serde_json::from_str(&simulators.line()).unwrap();
+
+    let seen = get(
+        facts["simulators_url"].as_str().unwrap(),
+        "/control/requests?platform=platform_alpha",
+        "",
+    );
+
+    assert!(seen["requests"].is_array(), "{seen}");
+    assert_eq!(simulators.stop("TERM").0, 0);
+}
+
+#[test]
+fn help_says_what_it_is_and_what_it_can_do() {
+    let (code, out, _) = run(here().path(), &["--help"]);
+
+    assert_eq!(code, 0);
+    assert!(out.starts_with("A gateway to four creator platforms, metered in credits\n"), "{out}");
+    for command in
+        ["sandbox", "serve", "migrate", "verify", "catalog", "admin", "openapi", "check-config"]
+    {
+        assert!(out.contains(command), "{command}: {out}");
+    }
+}

@@ -1,0 +1,12 @@
+//! The binary as people and scripts use it: what it prints, how it ends, and what it keeps.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "all of this is a test"
+)]
+
+mod commands;
+mod process;
+mod sandbox;
+mod serve;

@@ -1,0 +1,131 @@
+//! `sandbox`: a whole world in one command, which keeps everything in its folder and stops when told to.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::process::{Running, command, get, ok, request, run};
+
+const READS: [(&str, &str); 4] = [
+    ("platform_alpha", "users/me"),
+    ("platform_beta", "account/me"),
+    ("platform_gamma", "me"),
+    ("platform_delta", "notifications"),
+];
+
+fn start(data: &Path) -> (Running, Value) {
+    let data = data.to_str().unwrap();
+    let arguments = ["sandbox", "--json", "--listen", "127.0.0.1:0", "--data", data];
+    let mut sandbox = Running::start(command(Path::new("/"), &arguments));
+    let line = sandbox.line();
+    let facts = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
+    (sandbox, facts)
+}
+
+fn text<'a>(facts: &'a Value, name: &str) -> &'a str {
+    facts[name].as_str().unwrap_or_else(|| panic!("{name} is not in {facts}"))
+}
+
+fn native(facts: &Value, platform: &str, path: &str) -> String {
+    format!("/v1/{}/native/{path}", text(&facts["accounts"], platform))
+}
+
+fn balance(facts: &Value) -> i64 {
+    let billing = get(text(facts, "base_url"), "/v1/billing", text(facts, "read_only_key"));
+    billing["balance"].as_i64().unwrap()
+}
+
+#[test]
+fn one_line_of_json_says_everything_and_all_of_it_works() {
+    let folder = tempfile::tempdir().unwrap();
+    let (sandbox, facts) = start(folder.path());
+    let (base, key) = (text(&facts, "base_url"), text(&facts, "api_key"));
+
+    for name in ["console_url", "simulators_url", "read_only_key", "customer", "accounts"] {
+        assert!(facts.get(name).is_some(), "{name} is not in {facts}");
+    }
+    assert!(facts["customer"]["email"].is_string() && facts["customer"]["password"].is_string());
+    let before = balance(&facts);
+    for (platform, path) in READS {
+        get(base, &native(&facts, platform, path), key);
+    }
+    let write = native(&facts, "platform_alpha", "chats/mark-as-read");
+    let (refused, _, _) = request(base, "POST", &write, text(&facts, "read_only_key"), "{}");
+    let (status, head, body) = request(base, "POST", &write, key, "{}");
+    assert_eq!((refused, status), (403, 200), "{body}");
+    assert!(head.contains("x-credits-cost: 2"), "{head}");
+    assert_eq!(balance(&facts), before - 6);
+
+    let (code, rest) = sandbox.stop("INT");
+    assert_eq!((code, rest.as_str()), (0, ""), "one line and nothing else");
+}
+
+/// Keys, balance, and what the simulated platforms remember outlive a restart.
+#[test]
+fn a_second_start_on_the_same_folder_continues_where_the_first_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let (sandbox, first) = start(folder.path());
+    let lists = native(&first, "platform_alpha", "lists");
+    let (base, key) = (text(&first, "base_url"), text(&first, "api_key"));
+    let (status, _, body) = request(base, "POST", &lists, key, r#"{"name":"kept over night"}"#);
+    assert!(status < 300, "{status} {body}");
+    let left = balance(&first);
+    assert_eq!(sandbox.stop("TERM").0, 0);
+
+    let (again, second) = start(folder.path());
+
+    for name in ["api_key", "read_only_key", "accounts", "customer", "data"] {
+        assert_eq!(second[name], first[name], "{name}");
+    }
+    assert_eq!(balance(&second), left);
+    let shown = get(text(&second, "base_url"), &lists, text(&second, "api_key"));
+    assert!(shown.to_string().contains("kept over night"), "{shown}");
+    assert_eq!(again.stop("INT").0, 0);
+    let said = ok(folder.path(), &["verify", "--data", "."]);
+    assert_eq!(said, "the books are right: no invariant is broken\n");
+}
+
+#[test]
+fn for_people_it_prints_lines_to_copy_and_how_to_stop() {
+    let arguments = ["sandbox", "--listen", "127.0.0.1:0"];
+    let mut sandbox = Running::start(command(Path::new("/"), &arguments));
+    let mut said = String::new();
+    while !said.ends_with("Ctrl-C stops it.\n") {
+        let line = sandbox.line();
+        assert!(!line.is_empty(), "it ended: {said}");
+        said.push_str(&line);
+    }
+
+    assert!(said.starts_with("creator-gateway sandbox is ready\n"), "{said}");
+    assert_eq!(said.matches("curl -i -H 'X-API-Key: cgw_live_").count(), 4, "{said}");
+    let data = said.lines().find_map(|line| line.trim().strip_prefix("data ")).unwrap().trim();
+    assert!(Path::new(data).exists(), "{data}");
+    let data = data.to_owned();
+    assert_eq!(sandbox.stop("INT").0, 0);
+    assert!(!Path::new(&data).exists(), "the temporary folder is removed at the end");
+}
+
+#[test]
+fn the_secrets_of_the_folder_are_readable_for_their_owner_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let (sandbox, _facts) = start(folder.path());
+
+    for file in ["sandbox.json", "creator-gateway.keys", "creator-gateway.db.admin"] {
+        let mode = std::fs::metadata(folder.path().join(file)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
+    assert_eq!(sandbox.stop("INT").0, 0);
+    assert!(!folder.path().join("creator-gateway.db.admin").exists());
+}
+
+#[test]
+fn an_address_that_is_taken_is_named() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+
+    let (code, out, err) = run(Path::new("/"), &["sandbox", "--listen", &address]);
+
+    assert_eq!((code, out.as_str()), (1, ""), "{err}");
+    assert!(err.starts_with(&format!("error: cannot listen on {address}: ")), "{err}");
+}

@@ -1,0 +1,188 @@
+//! `serve` and what works beside it: one server for each file, staff work with and without it, the books.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::process::{Running, command, fails, get, ok, request, run};
+
+const CONFIG: &str = "
+[http]
+listen = \"127.0.0.1:0\"
+cores = 1
+[admin]
+listen = \"127.0.0.1:0\"
+[log]
+format = \"json\"
+";
+
+/// A folder with a configuration and a database in it.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("gateway.toml"), CONFIG).unwrap();
+    folder
+}
+
+const WITH: [&str; 2] = ["--config", "gateway.toml"];
+
+fn with_config<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    arguments.iter().copied().chain(WITH).collect()
+}
+
+/// The service, and where it says that it listens.
+fn serve(folder: &Path) -> (Running, String) {
+    let mut command = command(folder, &with_config(&["serve"]));
+    let log = folder.join("log");
+    command.stderr(std::fs::File::create(&log).unwrap());
+    let running = Running::start(command);
+    loop {
+        let text = std::fs::read_to_string(&log).unwrap();
+        let ready = text.lines().find(|line| line.contains("the service listens"));
+        if let Some(line) = ready.and_then(|line| serde_json::from_str::<Value>(line).ok()) {
+            return (running, format!("http://{}", line["address"].as_str().unwrap()));
+        }
+        assert!(!text.contains("error:"), "{text}");
+        std::thread::yield_now();
+    }
+}
+
+fn admin(folder: &Path, arguments: &[&str]) -> Value {
+    let mut all = vec!["admin", "--json"];
+    all.extend(arguments);
+    serde_json::from_str(&ok(folder, &with_config(&all))).unwrap()
+}
+
+fn create(folder: &Path, email: &str) -> (String, String, String) {
+    let made = admin(folder, &["create-customer", "--email", email, "--credits", "50"]);
+    let text = |name: &str| made[name].as_str().unwrap().to_owned();
+    (text("customer_id"), text("key_id"), text("api_key"))
+}
+
+/// Staff work is the same whether the database is free or a server holds it.
+#[test]
+fn staff_work_with_and_without_a_server() {
+    let folder = folder();
+    let folder = folder.path();
+    let (customer, _, key) = create(folder, "before@example.com");
+    let grant = ["grant-credits", "--customer", &customer, "--credits", "7", "--reference", "a"];
+    assert_eq!(admin(folder, &grant)["balance"], 57);
+
+    let (server, base) = serve(folder);
+    assert_eq!(get(&base, "/v1/billing", &key)["balance"], 57);
+    let again = admin(folder, &grant);
+    assert_eq!((&again["applied"], &again["balance"]), (&Value::Bool(false), &Value::from(57)));
+    let take = ["grant-credits", "--customer", &customer, "--credits", "-7", "--reference", "b"];
+    assert_eq!(admin(folder, &take)["balance"], 50);
+    assert_eq!(get(&base, "/v1/billing", &key)["balance"], 50);
+    let (_, beside, beside_key) = create(folder, "beside@example.com");
+    assert_eq!(get(&base, "/v1/billing", &beside_key)["balance"], 50);
+    admin(folder, &["disable-key", "--key", &beside]);
+    assert_eq!(request(&base, "GET", "/v1/whoami", &beside_key, "").0, 401);
+    let rotated = admin(folder, &["rotate-master-key"]);
+    assert!(rotated["master_key_id"].is_string(), "{rotated}");
+    let closed = fails(folder, &with_config(&["admin", "disable-key", "--key", &beside]));
+    assert_eq!(closed, format!("error: there is no open key {beside}\n"));
+    assert_eq!(server.stop("TERM").0, 0);
+
+    assert!(admin(folder, &["rotate-master-key"])["master_key_id"].is_string());
+    let refused =
+        fails(folder, &with_config(&["admin", "create-customer", "--email", "BEFORE@example.com"]));
+    assert_eq!(refused, "error: a customer with this address exists already\n");
+    assert_eq!(
+        ok(folder, &with_config(&["verify"])),
+        "the books are right: no invariant is broken\n"
+    );
+}
+
+#[test]
+fn for_people_staff_work_says_what_was_done() {
+    let folder = folder();
+    let folder = folder.path();
+
+    let said = ok(
+        folder,
+        &with_config(&["admin", "create-customer", "--email", "a@b.cd", "--credits", "5"]),
+    );
+
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(
+        lines[0].starts_with("customer cus_") && lines[0].ends_with("(a@b.cd) with 5 credits"),
+        "{said}"
+    );
+    assert!(lines[1].starts_with("key key_") && lines[1].contains(": cgw_live_"), "{said}");
+    assert_eq!(lines[2], "The key is shown this once.");
+}
+
+#[test]
+fn a_second_server_on_the_same_file_is_refused() {
+    let folder = folder();
+    let (server, _) = serve(folder.path());
+
+    let refused = fails(folder.path(), &with_config(&["serve"]));
+
+    assert!(refused.contains("creator-gateway.db is in use by another server"), "{refused}");
+    let beside = ok(folder.path(), &with_config(&["verify"]));
+    assert_eq!(beside, "the books are right: no invariant is broken\n");
+    assert_eq!(server.stop("INT").0, 0);
+}
+
+/// A changed row is found, with the rule that it breaks and whose it is.
+#[test]
+fn verify_names_the_rule_that_a_tampered_row_breaks() {
+    let folder = folder();
+    let folder = folder.path();
+    let (customer, _, _) = create(folder, "a@b.cd");
+    let tamper = "import sqlite3; d = sqlite3.connect('creator-gateway.db'); \
+        d.execute('update customer_credits set granted = granted + 1, available = available + 1'); d.commit()";
+    let done = Command::new("python3")
+        .args(["-c", tamper])
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .status();
+    assert!(done.unwrap().success());
+
+    let said = fails(folder, &with_config(&["verify"]));
+
+    assert!(said.starts_with("1 row(s) break an invariant:\n"), "{said}");
+    assert!(
+        said.contains("what a customer was granted and lost is the sum of its ledger"),
+        "{said}"
+    );
+    assert!(said.contains(&customer), "{said}");
+    assert!(said.contains("51") && said.contains("50"), "it shows both figures: {said}");
+}
+
+#[test]
+fn what_was_registered_is_there_after_a_restart() {
+    let folder = folder();
+    let folder = folder.path();
+    let (_, _, key) = create(folder, "a@b.cd");
+    let (server, base) = serve(folder);
+    let form = r#"{"email":"c@d.ef","password":"correct horse"}"#;
+
+    let (status, _, body) = request(&base, "POST", "/v1/auth/register", &key, form);
+
+    assert_eq!(status, 201, "{body}");
+    let made: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(server.stop("TERM").0, 0);
+    let (again, base_again) = serve(folder);
+    let who = get(&base_again, "/v1/whoami", made["api_key"].as_str().unwrap());
+    assert_eq!(who["customer_id"], made["customer"]["customer_id"]);
+    assert_eq!(again.stop("TERM").0, 0);
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+
+    assert_eq!(fails(folder, &["verify"]), "error: there is no database at creator-gateway.db\n");
+    let no_data = fails(folder, &["verify", "--data", "nowhere"]);
+    assert_eq!(no_data, "error: there is no database in nowhere\n");
+    let refused = fails(folder, &["serve", "--config", "nowhere.toml"]);
+    assert_eq!(refused.matches("nowhere.toml").count(), 2, "{refused}");
+    let (code, _, err) = run(folder, &["admin", "disable-key", "--key", "x"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("expected an id that starts with `key_`"), "{err}");
+}
