@@ -42,8 +42,14 @@ fn recorder() -> Result<metrics_exporter_prometheus::PrometheusRecorder, BuildEr
     Ok(builder.build_recorder())
 }
 
-/// Puts the process's recorder in place and gives the handle that renders it; `None` if there is one already.
+/// The handle that renders the process's recorder, which is put in place by the first service of the process;
+/// `None` if somebody else's recorder is there.
 pub(crate) fn install() -> Option<PrometheusHandle> {
+    static INSTALLED: std::sync::OnceLock<Option<PrometheusHandle>> = std::sync::OnceLock::new();
+    INSTALLED.get_or_init(install_once).clone()
+}
+
+fn install_once() -> Option<PrometheusHandle> {
     let recorder = recorder().ok()?;
     let handle = recorder.handle();
     metrics::set_global_recorder(recorder).ok()?;

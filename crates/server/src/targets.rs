@@ -30,7 +30,8 @@ pub(crate) fn targets(
         match Target::new(&settings(*platform, section)) {
             Ok(target) => drop(targets.insert(*platform, target)),
             Err(found) => problems.extend(found.into_iter().map(|problem| {
-                Problem::new(format!("platforms.{platform}.{}", problem.key), problem.message)
+                let unit = if problem.key.starts_with("timeouts.") { "_ms" } else { "" };
+                Problem::new(format!("platforms.{platform}.{}{unit}", problem.key), problem.message)
             })),
         }
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::Problem;
 use crate::listener::tls::TlsFiles;
+use crate::middleware::real_ip::Network;
 
 /// The public listener.
 #[derive(Debug, Clone, serde::Deserialize)]
@@ -143,12 +144,9 @@ impl HttpSection {
             ));
         }
         for (index, proxy) in self.trusted_proxies.iter().enumerate() {
-            let address = proxy.split_once('/').map_or(proxy.as_str(), |(address, _)| address);
-            if address.parse::<std::net::IpAddr>().is_err() {
-                problems.push(Problem::new(
-                    format!("http.trusted_proxies[{index}]"),
-                    "must be an address or a network such as 10.0.0.0/8",
-                ));
+            if let Err(malformed) = proxy.parse::<Network>() {
+                let key = format!("http.trusted_proxies[{index}]");
+                problems.push(Problem::new(key, malformed.to_string()));
             }
         }
         let (certificate, key) = (&self.tls.certificate_file, &self.tls.key_file);

@@ -1,5 +1,8 @@
 //! Keys: made, listed, rotated and closed; a secret is shown once and dies when it is told to.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::{Value, json};
 
 use crate::support::{Client, TestApp, at_once, on_both};
@@ -162,36 +165,36 @@ async fn nothing_is_taken_with_the_old_secret_once_the_rotation_has_answered() {
     on_both(async |app| {
         let (customer, old, account) = app.ready("platform_alpha", 10_000).await;
         let path = format!("/v1/{account}/native/users/me");
-        let rotated = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let rotated = Arc::new(AtomicBool::new(false));
 
-        let callers = (0..50).map(|_| {
-            let (old, path, rotated) = (old.clone(), path.clone(), rotated.clone());
-            async move {
-                let mut taken_late = 0;
-                loop {
-                    let is_late = rotated.load(std::sync::atomic::Ordering::SeqCst);
-                    let reply = old.get(&path).await;
-                    assert!([200, 401].contains(&reply.status), "{}", reply.text());
-                    taken_late += usize::from(is_late && reply.status == 200);
-                    if is_late {
-                        return taken_late;
-                    }
-                }
-            }
-        });
-        let calls = tokio::spawn(at_once(callers.collect::<Vec<_>>()));
-        let fresh = rotate(&old, json!({})).await;
-        rotated.store(true, std::sync::atomic::Ordering::SeqCst);
-        let taken_late: usize = calls.await.unwrap().into_iter().sum();
+        let callers = (0..50).map(|_| call_until(Arc::clone(&rotated), old.clone(), path.clone()));
+        let rotation = async {
+            let fresh = rotate(&old, json!({})).await;
+            rotated.store(true, Ordering::SeqCst);
+            fresh
+        };
+        let (taken_late, fresh) = tokio::join!(at_once(callers), rotation);
 
-        assert_eq!(taken_late, 0);
+        assert_eq!(taken_late.into_iter().sum::<usize>(), 0);
         assert_eq!(status(&app, &customer.key).await, 401);
-        let fresh = app.with_key(&text(&fresh["api_key"]));
-        assert_eq!(fresh.get(&path).await.status, 200);
-        app.settled(&fresh).await;
+        let client = app.with_key(&text(&fresh["api_key"]));
+        assert_eq!(client.get(&path).await.status, 200);
+        app.settled(&client).await;
         app
     })
     .await;
+}
+
+/// Calls until a call has begun after the rotation's answer; tells how many such calls were taken.
+async fn call_until(rotated: Arc<AtomicBool>, client: Client, path: String) -> usize {
+    loop {
+        let is_late = rotated.load(Ordering::SeqCst);
+        let reply = client.get(&path).await;
+        assert!([200, 401].contains(&reply.status), "{}", reply.text());
+        if is_late {
+            return usize::from(reply.status == 200);
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

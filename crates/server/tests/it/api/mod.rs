@@ -1,4 +1,11 @@
 //! The service's own routes, the admin listener, the configuration, and secrets at rest.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::large_futures,
+    reason = "a test that meets what it does not expect must fail, and has the stack to itself"
+)]
 
 mod accounts;
 mod admin;

@@ -69,30 +69,30 @@ async fn an_unknown_platform_has_no_routes() {
 async fn the_first_success_verifies_a_route() {
     on_both(async |app| {
         let (_customer, client, account) = app.ready("platform_alpha", 100).await;
-        let routes = async |app: &TestApp| {
+        let listed = async |service: &TestApp| {
             let path = "/v1/platforms/platform_alpha/routes";
-            app.anonymous().get(path).await.json()["routes"].as_array().unwrap().clone()
+            service.anonymous().get(path).await.json()["routes"].as_array().unwrap().clone()
         };
         let verified_at = |routes: &[Value], path: &str| {
             let found =
                 routes.iter().find(|route| route["path"] == path && route["method"] == "GET");
             found.unwrap()["verified_at"].clone()
         };
-        assert_eq!(verified_at(&routes(&app).await, "users/me"), Value::Null);
+        assert_eq!(verified_at(&listed(&app).await, "users/me"), Value::Null);
 
         assert_eq!(client.get(&format!("/v1/{account}/native/users/me")).await.status, 200);
         assert_eq!(client.get(&format!("/v1/{account}/native/users/list")).await.status, 400);
         app.settled(&client).await;
-        let first = wait_for(async || verified_at(&routes(&app).await, "users/me")).await;
+        let first = wait_for(async || verified_at(&listed(&app).await, "users/me")).await;
         app.advance_seconds(60);
         assert_eq!(client.get(&format!("/v1/{account}/native/users/me")).await.status, 200);
         app.settled(&client).await;
 
         assert!(first.as_str().unwrap().starts_with("2026-11-21T12:00:00"), "{first}");
-        let app = app.restart().await;
-        assert_eq!(verified_at(&routes(&app).await, "users/me"), first);
-        assert_eq!(verified_at(&routes(&app).await, "users/list"), Value::Null);
-        app
+        let again = app.restart().await;
+        assert_eq!(verified_at(&listed(&again).await, "users/me"), first);
+        assert_eq!(verified_at(&listed(&again).await, "users/list"), Value::Null);
+        again
     })
     .await;
 }

@@ -57,15 +57,15 @@ async fn a_connected_accounts_secret_is_nowhere_in_the_database() {
         let (_customer, client, account) = app.ready("platform_alpha", 10).await;
         assert_eq!(read(&client, &account).await, 200);
         let post = client.with("idempotency-key", "one");
-        let path = format!("/v1/{account}/native/chats/mark-as-read");
-        assert_eq!(post.post(&path, &json!({})).await.status, 200);
+        let native = format!("/v1/{account}/native/chats/mark-as-read");
+        assert_eq!(post.post(&native, &json!({})).await.status, 200);
         app.settled(&client).await;
 
         if let Some(path) = app.database_url().strip_prefix("sqlite:") {
-            let path = path.to_owned();
-            assert_not_in_files(&path, &secret, &account);
+            let file = path.to_owned();
+            assert_not_in_files(&file, &secret, &account);
             app.stop_service().await;
-            assert_not_in_files(&path, &secret, &account);
+            assert_not_in_files(&file, &secret, &account);
             app.start_service(|_| ()).await.unwrap();
         } else {
             run_raw(app.store(), IN_THE_CLEAR).await.unwrap();
@@ -96,9 +96,9 @@ fn assert_not_in_files(database: &str, secret: &str, name: &str) {
 async fn a_seal_copied_to_another_row_does_not_open() {
     on_both(async |app| {
         let (customer, client, first) = app.ready("platform_alpha", 10).await;
-        let mut other = simulators::demo_accounts(&app.settings);
-        let other =
-            other.remove(other.iter().position(|account| account.creator_id == first).unwrap());
+        let mut accounts = simulators::demo_accounts(&app.settings);
+        let other = accounts
+            .remove(accounts.iter().position(|account| account.creator_id == first).unwrap());
         let import =
             json!({"creator_id": "copy", "platform": "platform_alpha", "auth": other.auth});
         assert_eq!(client.post("/v1/connect/import", &import).await.status, 201);
@@ -110,17 +110,17 @@ async fn a_seal_copied_to_another_row_does_not_open() {
         let before = app.seen("platform_alpha").await.len();
 
         let app = app.restart().await;
-        let client = app.with_key(&customer.key);
-        let reply = client.get("/v1/copy/native/users/me").await;
+        let again = app.with_key(&customer.key);
+        let reply = again.get("/v1/copy/native/users/me").await;
 
         assert_eq!(reply.failure(), (409, "credential_error".to_owned()), "{}", reply.text());
         assert_eq!(app.seen("platform_alpha").await.len(), before);
-        assert_eq!(read(&client, &first).await, 200);
-        app.settled(&client).await;
-        assert_eq!(client.get("/v1/billing").await.json()["balance"], 9);
-        assert_eq!(client.post("/v1/connect/import", &import).await.status, 200);
-        assert_eq!(read(&client, "copy").await, 200);
-        app.settled(&client).await;
+        assert_eq!(read(&again, &first).await, 200);
+        app.settled(&again).await;
+        assert_eq!(again.get("/v1/billing").await.json()["balance"], 9);
+        assert_eq!(again.post("/v1/connect/import", &import).await.status, 200);
+        assert_eq!(read(&again, "copy").await, 200);
+        app.settled(&again).await;
         app
     })
     .await;
@@ -176,9 +176,9 @@ async fn a_configured_master_key_is_rotated_step_by_step() {
 
         app.stop_service().await;
         app.start_service(|config| set_keys(config, &[NEW])).await.unwrap();
-        let client = app.with_key(&customer.key);
-        assert_eq!(read(&client, &account).await, 200);
-        app.settled(&client).await;
+        let again = app.with_key(&customer.key);
+        assert_eq!(read(&again, &account).await, 200);
+        app.settled(&again).await;
         app
     })
     .await;

@@ -107,14 +107,14 @@ async fn usage_is_that_of_the_calling_key_and_survives_its_rotation() {
         app.settled(&client).await;
 
         let rotated = other.post("/v1/auth/keys/rotate", &json!({})).await.json();
-        let other = app.with_key(rotated["api_key"].as_str().unwrap());
+        let fresh = app.with_key(rotated["api_key"].as_str().unwrap());
 
-        let counts = async |client: &Client| {
-            let day = daily(client, "?days=1").await["days"][0]["calls"].clone();
-            (day.as_i64().unwrap(), ids(&client.get(RECENT).await.json()).len())
+        let counts = async |caller: &Client| {
+            let day = daily(caller, "?days=1").await["days"][0]["calls"].clone();
+            (day.as_i64().unwrap(), ids(&caller.get(RECENT).await.json()).len())
         };
         assert_eq!(counts(&client).await, (2, 2));
-        assert_eq!(counts(&other).await, (1, 1));
+        assert_eq!(counts(&fresh).await, (1, 1));
         app
     })
     .await;

@@ -83,9 +83,9 @@ impl Client {
         }
         let request = request.body(Full::from(body.unwrap_or_default())).unwrap();
         let answer = self.http.request(request).await.map_err(|error| format!("{error:?}"))?;
-        let (parts, body) = answer.into_parts();
-        let body = body.collect().await.map_err(|error| format!("{error:?}"))?.to_bytes();
-        Ok(Reply { status: parts.status.as_u16(), headers: parts.headers, body })
+        let (parts, incoming) = answer.into_parts();
+        let whole = incoming.collect().await.map_err(|error| format!("{error:?}"))?.to_bytes();
+        Ok(Reply { status: parts.status.as_u16(), headers: parts.headers, body: whole })
     }
 }
 
