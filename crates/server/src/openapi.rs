@@ -3,7 +3,7 @@
 //! `openapi.json` at the root of the repository is this document; a test keeps them equal.
 #![expect(clippy::indexing_slicing, reason = "indexing a JSON object by name inserts the member")]
 
-use catalog::{Catalog, Route};
+use catalog::{AuthField, AuthKind, Catalog, Route};
 use domain::credits::Costs;
 use domain::platform::Platform;
 use serde_json::{Map, Value, json};
@@ -28,6 +28,7 @@ pub fn document(catalog: &Catalog, costs: &Costs) -> Value {
     });
     document["tags"] = tags();
     document["paths"][NATIVE_PATH] = native_path(catalog, costs);
+    document["components"]["schemas"]["ImportIn"]["properties"]["auth"] = auth_schema(catalog);
     describe_answers(&mut document);
     add_problems(&mut document);
     document
@@ -170,6 +171,41 @@ fn problem(description: &str) -> Value {
         "description": description,
         "content": { "application/problem+json": { "schema": { "$ref": "#/components/schemas/Problem" } } },
     })
+}
+
+/// What an account of each platform is connected with, from the catalogue.
+fn auth_schema(catalog: &Catalog) -> Value {
+    let of_platform = |platform: &Platform| {
+        let fields = catalog.platform(*platform).auth_fields();
+        let required: Vec<&str> =
+            fields.iter().filter(|field| field.required).map(|field| field.name.as_str()).collect();
+        let properties: Map<String, Value> =
+            fields.iter().map(|field| (field.name.clone(), auth_field(field))).collect();
+        json!({
+            "title": platform.as_str(), "type": "object", "additionalProperties": false,
+            "required": required, "properties": properties,
+        })
+    };
+    json!({
+        "description": "The fields that `GET /v1/platforms` names for the platform.",
+        "anyOf": Platform::ALL.iter().map(of_platform).collect::<Vec<_>>(),
+    })
+}
+
+fn auth_field(field: &AuthField) -> Value {
+    let mut schema = match field.kind {
+        AuthKind::String => json!({ "type": "string", "minLength": 1 }),
+        AuthKind::Timestamp => json!({ "type": ["string", "integer"] }),
+        AuthKind::StringList => json!({ "type": "array", "items": { "type": "string" } }),
+        AuthKind::StringMap => {
+            json!({ "type": "object", "additionalProperties": { "type": "string" } })
+        }
+    };
+    schema["description"] = json!(field.description);
+    if field.secret {
+        schema["writeOnly"] = json!(true);
+    }
+    schema
 }
 
 /// Gives every answer the words that the document demands: those of its body, where the handler has none.
