@@ -65,7 +65,7 @@ pub enum PathProblem {
 /// Checks a raw native path: relative, without its leading slash, a trailing slash allowed.
 ///
 /// Segments are made of `[A-Za-z0-9._~!$&'()*+,=:@-]` and `%XX`, where XX is none of 2e, 2f, 5c, 25,
-/// 00–1f and 7f, and what lies above 7f is UTF-8 without look-alikes of `.`, `/`, `\` and `%`; none is
+/// 00–1f and 7f, and what lies above 7f is UTF-8 without likenesses of `.`, `/`, `\` and `%`; none is
 /// empty, `.` or `..`. At most [`PATH_BYTES_MAX`] bytes, [`SEGMENTS_MAX`] segments.
 pub fn check_path(raw: &str) -> Result<(), PathProblem> {
     if raw.is_empty() {
