@@ -11,12 +11,27 @@ pub(crate) mod serve;
 pub(crate) mod simulators;
 pub(crate) mod verify;
 
-/// Waits for Ctrl-C or a termination signal.
-pub(crate) async fn stop_signal() -> std::io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        interrupted = tokio::signal::ctrl_c() => interrupted,
-        _ = terminate.recv() => Ok(()),
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Ctrl-C and the termination signal. Listened for from before a command says that it is ready, so that
+/// whoever reads that can stop it in order at once.
+pub(crate) struct StopSignal {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl StopSignal {
+    /// Listens from now on: the signals no longer end the process by themselves.
+    pub(crate) fn listen() -> std::io::Result<Self> {
+        let interrupt = signal(SignalKind::interrupt())?;
+        Ok(Self { interrupt, terminate: signal(SignalKind::terminate())? })
+    }
+
+    /// Waits for either.
+    pub(crate) async fn given(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
     }
 }

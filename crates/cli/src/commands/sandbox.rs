@@ -17,6 +17,7 @@ use server::clock::{Clock, Random};
 use server::config::Config;
 use server::demo::{self, Wanted, WantedAccount};
 
+use super::StopSignal;
 use crate::logs;
 
 /// The database's file in the data folder.
@@ -75,6 +76,7 @@ struct Customer<'a> {
 
 /// Runs the sandbox until told to stop.
 pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
+    let mut stop = StopSignal::listen()?;
     let temporary = if options.data.is_none() { Some(tempfile::tempdir()?) } else { None };
     let folder = match (&options.data, &temporary) {
         (Some(folder), _) => folder.clone(),
@@ -97,7 +99,7 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
         None => make_demo(&gateway, &folder, demo_accounts).await?,
     };
     print(&options, &description(&gateway, &world, &folder, &remembered))?;
-    super::stop_signal().await?;
+    stop.given().await;
     if !options.json {
         println!("\nstopping");
     }

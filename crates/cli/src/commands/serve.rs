@@ -4,19 +4,25 @@ use std::process::ExitCode;
 
 use server::clock::{Clock, Random};
 
+use super::StopSignal;
 use crate::{ConfigFile, logs};
 
 /// Runs the service.
 pub(crate) async fn run(file: &ConfigFile) -> anyhow::Result<ExitCode> {
     let config = file.load()?;
     logs::start(&config.log);
-    let running = server::start::start(config, Clock::system(), Random::System).await?;
+    let mut stop = StopSignal::listen()?;
+    let starting = server::start::start(config, Clock::system(), Random::System);
+    let running = tokio::select! {
+        started = starting => started?,
+        () = stop.given() => return Ok(ExitCode::SUCCESS),
+    };
     tracing::info!(
         address = %running.address(),
         admin_address = %running.admin_address(),
         "the service listens"
     );
-    super::stop_signal().await?;
+    stop.given().await;
     tracing::info!("stopping: running calls may end, new ones are refused");
     running.stop().await;
     tracing::info!("stopped");

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 
+use super::StopSignal;
+
 /// Where, and with what.
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -26,6 +28,7 @@ pub(crate) struct Options {
 /// Runs the simulated platforms until told to stop.
 pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let settings = settings(options.listen, options.data.clone(), options.subscribers);
+    let mut stop = StopSignal::listen()?;
     let running = simulators::start(settings).await.context("the simulators did not start")?;
     let address = running.address();
     if options.json {
@@ -37,7 +40,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
         }
         println!("Ctrl-C stops them.");
     }
-    super::stop_signal().await?;
+    stop.given().await;
     running.stop().await;
     Ok(ExitCode::SUCCESS)
 }
