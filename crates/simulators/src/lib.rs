@@ -14,6 +14,7 @@ mod lines;
 mod mount;
 mod multipart;
 mod platform;
+mod present;
 mod request_log;
 mod running;
 mod service;

@@ -56,15 +56,21 @@ struct Known<'a> {
 }
 
 impl Mount {
-    /// Opens the log and the journal and does again what the journal says.
-    pub(crate) fn open(platform: Box<dyn Platform>, settings: &Settings) -> io::Result<Self> {
+    /// Opens the log and the journal and does again what the journal says. `present_ms` is where
+    /// the generated world ends, if the platform's does not end at a fixed time.
+    pub(crate) fn open(
+        platform: Box<dyn Platform>,
+        settings: &Settings,
+        present_ms: i64,
+    ) -> io::Result<Self> {
         let data = settings.data.as_deref();
         let file = |kind: &str| {
             data.map(|folder: &Path| folder.join(format!("{kind}-{}.jsonl", platform.name())))
         };
         let world = |creator: usize| {
             let fans = if creator == EMPTY_CREATOR { 0 } else { settings.subscribers };
-            World::new(settings.seed, creator as u64, fans)
+            let world = World::new(settings.seed, creator as u64, fans);
+            if platform.reaches_the_present() { world.ending(present_ms) } else { world }
         };
         let mount = Self {
             accounts: platform.accounts(),
@@ -218,7 +224,7 @@ impl Mount {
         else {
             return Err(Refusal::not_found("Account"));
         };
-        handler(&known.call(world, &self.settings), shelf)
+        handler(&known.call(&world.at(known.now_ms), &self.settings), shelf)
     }
 
     fn write(&self, known: &Known<'_>, state: &mut State) -> Outcome {
@@ -228,7 +234,8 @@ impl Mount {
         else {
             return Err(Refusal::not_found("Account"));
         };
-        let call = known.call(world, &self.settings);
+        let world = world.at(known.now_ms);
+        let call = known.call(&world, &self.settings);
         match known.route.handler {
             Handler::Read(handler) => handler(&call, shelf),
             Handler::Write(handler) => handler(&call, shelf),

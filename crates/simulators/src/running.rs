@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::mount::Mount;
 use crate::platform::{self, DemoAccount};
+use crate::present;
 use crate::service::Service;
 use crate::settings::Settings;
 
@@ -60,7 +61,8 @@ pub fn router(settings: &Settings) -> Result<axum::Router, StartError> {
     if let Some(folder) = &settings.data {
         std::fs::create_dir_all(folder).map_err(StartError::Data)?;
     }
-    let open = |platform| Mount::open(platform, settings).map_err(StartError::Data);
+    let present_ms = present::of(settings).map_err(StartError::Data)?;
+    let open = |platform| Mount::open(platform, settings, present_ms).map_err(StartError::Data);
     let mounts = platform::all(settings).into_iter().map(open).collect::<Result<_, _>>()?;
     Ok(Arc::new(Service { mounts }).router())
 }

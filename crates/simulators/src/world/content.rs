@@ -84,6 +84,19 @@ impl World {
         Series::all(self.unless_empty(FOLDER_NAMES.len() as u64))
     }
 
+    /// The generated media of a folder: each lies in one of the generated folders, and in a folder
+    /// that was made while running there are none of them.
+    pub(crate) fn folder_media(&self, folder: u64) -> Series {
+        let keep: &'static [u64] = match folder {
+            0 => &[0],
+            1 => &[1],
+            2 => &[2],
+            3 => &[3],
+            _ => return Series::all(0),
+        };
+        Series::of(self.media().count(), 4, keep)
+    }
+
     /// All posts, newest first.
     pub(crate) fn posts(&self) -> Series {
         Series::all(self.unless_empty(60))
@@ -132,7 +145,7 @@ impl World {
     /// The story with this index.
     pub(crate) fn story(&self, index: u64) -> Story {
         let mut dice = self.dice(STORY, index);
-        let created_at_ms = self.time_ms(STORY, index, 7 * HOUR_MS);
+        let created_at_ms = self.time_ms(STORY, index, 2 * HOUR_MS);
         Story {
             medium: dice.below(MEDIA),
             created_at_ms,

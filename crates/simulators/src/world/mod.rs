@@ -9,6 +9,7 @@ pub(crate) mod dice;
 pub(crate) mod ids;
 pub(crate) mod people;
 pub(crate) mod series;
+mod sums;
 pub(crate) mod talk;
 pub(crate) mod time;
 pub(crate) mod trade;
@@ -16,7 +17,8 @@ mod words;
 
 use self::dice::{Dice, mix};
 
-/// The newest moment of the generated world: 2026-01-01T00:00:00Z, in milliseconds.
+/// Where a generated world ends unless it is told to end elsewhere: 2026-01-01T00:00:00Z, in
+/// milliseconds.
 pub(crate) const EPOCH_MS: i64 = 1_767_225_600_000;
 
 /// One second, minute, hour and day in milliseconds.
@@ -37,12 +39,27 @@ pub(crate) struct World {
     pub(crate) creator: u64,
     /// How many people ever subscribed.
     pub(crate) fans: u64,
+    /// The newest moment of the generated world, in milliseconds: nothing generated is younger.
+    pub(crate) end_ms: i64,
+    /// The time at which the world is looked at; subscriptions go on renewing themselves until it.
+    pub(crate) now_ms: i64,
 }
 
 impl World {
     /// The world of the creator with this number; `fans` of 0 is an account that just started.
     pub(crate) fn new(seed: u64, creator: u64, fans: u64) -> Self {
-        Self { seed: mix(seed ^ (creator << 32)), creator, fans: fans.min(SUBSCRIBERS_MAX) }
+        let (seed, fans) = (mix(seed ^ (creator << 32)), fans.min(SUBSCRIBERS_MAX));
+        Self { seed, creator, fans, end_ms: EPOCH_MS, now_ms: EPOCH_MS }
+    }
+
+    /// The same world, moved in time so that it ends here.
+    pub(crate) fn ending(self, end_ms: i64) -> Self {
+        Self { end_ms, now_ms: end_ms, ..self }
+    }
+
+    /// The same world, looked at at this time.
+    pub(crate) fn at(self, now_ms: i64) -> Self {
+        Self { now_ms: now_ms.max(self.end_ms), ..self }
     }
 
     /// True for an account to which nothing has happened yet.
@@ -59,12 +76,12 @@ impl World {
         Dice::of(self.seed, kind, index)
     }
 
-    /// The time of the `index`-th thing of a line that reaches back from the epoch in steps of
+    /// The time of the `index`-th thing of a line that reaches back from the end in steps of
     /// `step_ms`; it never equals that of a neighbour.
     fn time_ms(&self, kind: u64, index: u64, step_ms: i64) -> i64 {
         let step = step_ms.max(2);
         let jitter = self.dice(kind, index).below(step.unsigned_abs() - 1);
-        EPOCH_MS - signed(index) * step - signed(jitter) - 1
+        self.end_ms - signed(index) * step - signed(jitter) - 1
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::dice::mix;
 use super::series::Series;
+use super::trade::PaymentKind;
 use super::words::{COUNTRIES, FIRST_NAMES, LAST_NAMES};
-use super::{DAY_MS, EPOCH_MS, HOUR_MS, MINUTE_MS, World, signed};
+use super::{DAY_MS, HOUR_MS, MINUTE_MS, World, signed};
 
 const FAN: u64 = 1;
 const PEER: u64 = 2;
@@ -15,6 +16,9 @@ const ACTIVE: &[u64] = &[0, 1, 2, 3];
 
 /// How many fans of ten are active but will not renew, and which.
 const ENDING: &[u64] = &[2, 8];
+
+/// A subscription is paid for so long at once.
+pub(crate) const PERIOD_MS: i64 = 30 * DAY_MS;
 
 /// How many peers there are; a creator follows some of them.
 pub(crate) const PEERS: u64 = 60;
@@ -94,7 +98,7 @@ impl World {
 
     /// When the creator joined.
     pub(crate) fn creator_joined_at_ms(&self) -> i64 {
-        EPOCH_MS - 900 * DAY_MS - signed(self.creator) * 37 * DAY_MS
+        self.end_ms - 900 * DAY_MS - signed(self.creator) * 37 * DAY_MS
     }
 
     /// The fan with this index; it is for the caller to know that it is below `fans`.
@@ -104,32 +108,41 @@ impl World {
         let last = dice.pick(LAST_NAMES);
         let tier = self.tier_of_fan(index);
         let active = ACTIVE.contains(&(index % 5));
-        let subscribed_at_ms = self.time_ms(FAN, index, self.fan_step_ms());
-        let left_ms = signed(dice.between(1, 30 * 24)) * HOUR_MS;
-        let price_cents = self.tier(tier).price_cents;
-        let seen_at_ms = EPOCH_MS - signed(dice.below(72 * 60)) * MINUTE_MS;
-        let months = (EPOCH_MS - subscribed_at_ms) / (30 * DAY_MS) + 1;
+        let subscribed_at_ms = self.subscribed_at_ms(index);
+        let left_ms = signed(dice.between(25, 30 * 24)) * HOUR_MS;
+        let seen_at_ms = self.end_ms - signed(dice.below(72 * 60)) * MINUTE_MS;
+        let spent = |kinds: &[PaymentKind]| {
+            let paid = self.payments_of(index).filter(|payment| kinds.contains(&payment.kind));
+            paid.map(|payment| payment.gross_cents).sum()
+        };
         Fan {
             name: format!("{first} {last}"),
             username: username(first, index),
             country: dice.pick(COUNTRIES),
             subscribed_at_ms,
             expires_at_ms: if active {
-                EPOCH_MS + left_ms
+                self.renewed_ms(self.end_ms + left_ms)
             } else {
-                (subscribed_at_ms + 30 * DAY_MS).min(EPOCH_MS - MINUTE_MS)
+                (subscribed_at_ms + self.periods_paid(index) * PERIOD_MS)
+                    .min(self.end_ms - MINUTE_MS)
             },
-            last_seen_at_ms: seen_at_ms.max(subscribed_at_ms + MINUTE_MS).min(EPOCH_MS),
+            last_seen_at_ms: seen_at_ms.max(subscribed_at_ms + MINUTE_MS).min(self.end_ms),
             active,
             renews: active && !ENDING.contains(&(index % 10)),
             online: dice.chance(15),
             tier,
-            price_cents,
-            spent_subscriptions_cents: price_cents * if active { months } else { 1 },
-            spent_tips_cents: signed(dice.below(12)) * 500,
-            spent_messages_cents: signed(dice.below(9)) * 700,
-            spent_posts_cents: signed(dice.below(4)) * 1200,
+            price_cents: self.tier(tier).price_cents,
+            spent_subscriptions_cents: spent(&[PaymentKind::Subscription, PaymentKind::Renewal]),
+            spent_tips_cents: spent(&[PaymentKind::Tip]),
+            spent_messages_cents: spent(&[PaymentKind::Message]),
+            spent_posts_cents: spent(&[PaymentKind::Post]),
         }
+    }
+
+    /// The first end of a subscription, moved on by whole periods until it has not come yet.
+    pub(crate) fn renewed_ms(&self, first_end_ms: i64) -> i64 {
+        let late_ms = (self.now_ms - first_end_ms).max(-1);
+        first_end_ms + (late_ms + PERIOD_MS) / PERIOD_MS * PERIOD_MS
     }
 
     /// The tier of a fan, without making up the rest of the person: sums of payments ask for
@@ -251,16 +264,31 @@ mod tests {
     }
 
     #[test]
+    fn subscriptions_that_run_have_not_ended_however_late_it_is() {
+        for days in [0, 1, 29, 30, 31, 400] {
+            let world = World::new(1, 0, 240);
+            let world = world.at(world.end_ms + days * DAY_MS);
+            for index in 0..world.fans {
+                let (fan, first) = (world.fan(index), World::new(1, 0, 240).fan(index));
+                let left_ms = fan.expires_at_ms - world.now_ms;
+                assert_eq!(fan.active, left_ms > 0, "after {days} days");
+                assert!(left_ms <= 30 * DAY_MS);
+                assert_eq!((fan.expires_at_ms - first.expires_at_ms) % (30 * DAY_MS), 0);
+            }
+        }
+    }
+
+    #[test]
     fn fans_are_ordered_by_time_and_agree_with_the_active_collection() {
         for fans in [240, 1_000_000] {
             let world = World::new(1, 0, fans);
-            let mut before = EPOCH_MS;
+            let mut before = world.end_ms;
             for index in 0..200 {
                 let fan = world.fan(index);
                 assert!(fan.subscribed_at_ms < before);
                 before = fan.subscribed_at_ms;
                 assert_eq!(fan.active, world.active_fans().place_of(index).is_some());
-                assert_eq!(fan.active, fan.expires_at_ms > EPOCH_MS);
+                assert_eq!(fan.active, fan.expires_at_ms > world.now_ms);
                 assert_eq!(fan.renews, world.renewing_fans().place_of(index).is_some());
                 let ending = world.ending_fans().place_of(index).is_some();
                 assert_eq!(fan.active && !fan.renews, ending);

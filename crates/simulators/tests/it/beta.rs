@@ -378,7 +378,7 @@ async fn an_account_without_fans_and_content_answers_every_list_with_an_empty_on
 }
 
 /// Reads all pages with `limit` and `offset`.
-async fn all_by_offset(kit: &Kit, path: &str, noun: &str, limit: usize) -> Vec<Value> {
+pub(crate) async fn all_by_offset(kit: &Kit, path: &str, noun: &str, limit: usize) -> Vec<Value> {
     let mut rows = Vec::new();
     loop {
         let sign = if path.contains('?') { '&' } else { '?' };

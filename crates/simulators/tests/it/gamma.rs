@@ -363,7 +363,7 @@ async fn pages_cover_everything_once() {
         ("user/{id}/following", 40),
         ("user/{id}/vault", 120),
         ("user/{id}/file-stack", 60),
-        ("user/{id}/payout", 12),
+        ("user/{id}/payout", 8),
         ("user/{id}/process/stats", 720),
         ("user/{id}/interaction", 720),
         ("activity", 720),

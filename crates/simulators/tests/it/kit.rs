@@ -44,7 +44,12 @@ impl Kit {
 
     /// Simulators with these settings, but a clock that stands still.
     pub(crate) fn with(settings: Settings) -> Self {
-        let clock = Clock::manual(NOW_MS);
+        Self::started_at(NOW_MS, settings)
+    }
+
+    /// Simulators with these settings that are started at this time.
+    pub(crate) fn started_at(now_ms: i64, settings: Settings) -> Self {
+        let clock = Clock::manual(now_ms);
         let settings = Settings { clock: clock.clone(), ..settings };
         let accounts = simulators::demo_accounts(&settings);
         Self { clock, router: simulators::router(&settings).unwrap(), accounts }

@@ -18,3 +18,5 @@ mod delta_state;
 mod gamma;
 mod gamma_state;
 mod kit;
+mod money;
+mod present;

@@ -12,7 +12,7 @@ use crate::shelf::Shelf;
 use crate::world::ids::Kind;
 use crate::world::series::Series;
 use crate::world::trade::PaymentKind;
-use crate::world::{DAY_MS, EPOCH_MS, signed};
+use crate::world::{DAY_MS, signed};
 
 /// Row 0 is the room.
 const ROOM: &str = "chatroom";
@@ -84,7 +84,7 @@ fn goal_json(call: &Call<'_>, shelf: &Shelf, goal: u64) -> Value {
         "label": label,
         "description": "",
         "goalAmount": amount,
-        "createdAt": EPOCH_MS - (signed(goal) + 1) * 10 * DAY_MS,
+        "createdAt": call.world.end_ms - (signed(goal) + 1) * 10 * DAY_MS,
     });
     let mut shown = object(shelf.over(GOALS, goal, generated));
     let wanted = shown.get("goalAmount").and_then(Value::as_i64).unwrap_or_default();

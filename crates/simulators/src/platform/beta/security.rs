@@ -9,7 +9,7 @@ use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
 use crate::world::ids::Kind;
 use crate::world::series::Series;
-use crate::world::{DAY_MS, EPOCH_MS, HOUR_MS, signed};
+use crate::world::{DAY_MS, HOUR_MS, signed};
 
 const SESSIONS: Collection<'static> =
     Collection { table: "sessions", series: Series::all(3), kind: Kind::Session };
@@ -36,8 +36,8 @@ fn session(call: &Call<'_>, index: u64) -> Value {
         "device": device,
         "ip": format!("198.51.100.{}", index + 10),
         "current": index == 0,
-        "createdAt": EPOCH_MS - (age_ms * 30 + 5) * DAY_MS,
-        "lastActiveAt": if index == 0 { call.now_ms } else { EPOCH_MS - age_ms * 9 * HOUR_MS },
+        "createdAt": call.world.end_ms - (age_ms * 30 + 5) * DAY_MS,
+        "lastActiveAt": if index == 0 { call.now_ms } else { call.world.end_ms - age_ms * 9 * HOUR_MS },
     })
 }
 

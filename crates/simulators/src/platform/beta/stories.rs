@@ -14,7 +14,7 @@ use crate::shelf::Shelf;
 use crate::world::ids::{CREATED, Kind};
 use crate::world::people::PEERS;
 use crate::world::series::Series;
-use crate::world::{DAY_MS, EPOCH_MS, MINUTE_MS, signed};
+use crate::world::{DAY_MS, MINUTE_MS, signed};
 
 const MEDIA_STORIES: &str = "media-stories";
 const STORIES: &str = "stories";
@@ -68,12 +68,11 @@ fn shown(call: &Call<'_>, shelf: &Shelf, media_story: u64) -> Value {
     Value::Object(shown)
 }
 
-/// Those of the last day. The generated ones are as old as the world.
+/// Those of the last day.
 fn running(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     let is_running = |media_story: &u64| {
-        let now_ms = if *media_story < CREATED { EPOCH_MS } else { call.now_ms };
         let expires = shown(call, shelf, *media_story).get("expiresAt").and_then(Value::as_i64);
-        expires.is_some_and(|expires_ms| expires_ms > now_ms)
+        expires.is_some_and(|expires_ms| expires_ms > call.now_ms)
     };
     let running = collection(call).all(shelf).into_iter().filter(is_running).collect();
     super::shapes::list_of(call, "mediaStories", running, |it| shown(call, shelf, it))
@@ -87,7 +86,7 @@ fn all_media_stories(call: &Call<'_>, shelf: &Shelf) -> Outcome {
 /// One of each creator followed.
 fn of_followed(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     let row = |peer: u64| {
-        let created_at_ms = EPOCH_MS - signed(peer + 1) * 20 * MINUTE_MS;
+        let created_at_ms = call.world.end_ms - signed(peer + 1) * 20 * MINUTE_MS;
         json!({
             "id": id(call, Kind::Story, PEER_INDEXES + peer),
             "accountId": account_id(call, Who::Peer(peer)),
@@ -151,7 +150,7 @@ fn story(call: &Call<'_>, shelf: &Shelf, story: u64) -> Value {
         json!({
             "title": format!("Story {}", story + 1),
             "mediaStoryIds": kept.collect::<Vec<_>>(),
-            "createdAt": EPOCH_MS - signed(story + 1) * 30 * DAY_MS,
+            "createdAt": call.world.end_ms - signed(story + 1) * 30 * DAY_MS,
         })
     } else {
         json!({})

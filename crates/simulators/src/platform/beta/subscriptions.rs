@@ -8,10 +8,10 @@ use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::{Call, object};
 use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
+use crate::world::DAY_MS;
 use crate::world::ids::Kind;
 use crate::world::people::PEERS;
 use crate::world::series::Series;
-use crate::world::{DAY_MS, EPOCH_MS};
 
 /// The creator's own subscriptions, by peer.
 pub(super) const OWN: &str = "own-subscriptions";
@@ -87,7 +87,7 @@ fn own_json(call: &Call<'_>, shelf: &Shelf, peer: u64) -> Value {
         "autoRenew": true,
         "status": "active",
         "createdAt": person.followed_at_ms,
-        "endsAt": EPOCH_MS + 14 * DAY_MS,
+        "endsAt": call.world.renewed_ms(call.world.end_ms + 14 * DAY_MS),
     });
     let mut shown = object(shelf.over(OWN, peer, generated));
     shown.insert("account".to_owned(), account(call, shelf, Who::Peer(peer)));

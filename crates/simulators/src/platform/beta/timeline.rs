@@ -11,7 +11,7 @@ use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
 use crate::world::ids::Kind;
 use crate::world::people::PEERS;
-use crate::world::{DAY_MS, EPOCH_MS, MINUTE_MS, signed};
+use crate::world::{DAY_MS, MINUTE_MS, signed};
 
 /// Every peer has so many posts.
 const PEER_POSTS: u64 = 10;
@@ -103,7 +103,7 @@ fn peer_post(call: &Call<'_>, day: u64, peer: u64) -> Value {
         "likeCount": generated.likes,
         "replyCount": generated.comments,
         "attachments": [],
-        "createdAt": EPOCH_MS - signed(day) * DAY_MS - signed(peer + 1) * 17 * MINUTE_MS,
+        "createdAt": call.world.end_ms - signed(day) * DAY_MS - signed(peer + 1) * 17 * MINUTE_MS,
     })
 }
 

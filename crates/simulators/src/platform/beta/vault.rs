@@ -3,15 +3,14 @@
 use serde_json::{Value, json};
 
 use super::media;
-use super::shapes::{Collection, NOTHING, body_id, body_ids, id, query_id, text_fields};
+use super::shapes::{Collection, body_id, body_ids, id, query_id, text_fields};
 use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::{Call, object};
 use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
 use crate::world::content::folder_name;
 use crate::world::ids::Kind;
-use crate::world::series::Series;
-use crate::world::{DAY_MS, EPOCH_MS, signed};
+use crate::world::{DAY_MS, signed};
 
 const ALBUMS: &str = "albums";
 
@@ -34,23 +33,11 @@ fn table(album: u64) -> String {
     format!("album/{album}")
 }
 
-/// Every medium lies in one of the four generated albums.
-fn generated_content(call: &Call<'_>, album: u64) -> Series {
-    let keep: &'static [u64] = match album {
-        0 => &[0],
-        1 => &[1],
-        2 => &[2],
-        3 => &[3],
-        _ => return NOTHING,
-    };
-    Series::of(call.world.media().count(), 4, keep)
-}
-
 /// The ids of the albums that a medium lies in.
 pub(super) fn albums_of(call: &Call<'_>, shelf: &Shelf, medium: u64) -> Vec<String> {
     let albums = collection(call).all(shelf).into_iter();
     let holding =
-        albums.filter(|album| shelf.holds(&table(*album), generated_content(call, *album), medium));
+        albums.filter(|album| shelf.holds(&table(*album), call.world.folder_media(*album), medium));
     holding.map(|album| id(call, Kind::Folder, album)).collect()
 }
 
@@ -59,10 +46,10 @@ fn shown(call: &Call<'_>, shelf: &Shelf, album: u64) -> Value {
         "id": id(call, Kind::Folder, album),
         "title": folder_name(album),
         "description": "",
-        "createdAt": EPOCH_MS - signed(album % 10 + 1) * 60 * DAY_MS,
+        "createdAt": call.world.end_ms - signed(album % 10 + 1) * 60 * DAY_MS,
     });
     let mut shown = object(shelf.over(ALBUMS, album, generated));
-    let count = shelf.count(&table(album), generated_content(call, album));
+    let count = shelf.count(&table(album), call.world.folder_media(album));
     shown.insert("itemCount".to_owned(), json!(count));
     Value::Object(shown)
 }
@@ -74,7 +61,7 @@ fn albums(call: &Call<'_>, shelf: &Shelf) -> Outcome {
 fn content(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     let album = collection(call).find(call, shelf, query_id(call, "albumId")?, "Album")?;
     let table = table(album);
-    let series = generated_content(call, album);
+    let series = call.world.folder_media(album);
     let content = Collection { table: &table, series, kind: Kind::Media };
     content.list(call, shelf, "media", |index| media::medium(call, shelf, index))
 }
@@ -114,7 +101,7 @@ fn sent_media(call: &Call<'_>, shelf: &Shelf) -> Result<Vec<u64>, Refusal> {
 
 fn add_content(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     let (album, media) = (named(call, shelf)?, sent_media(call, shelf)?);
-    let series = generated_content(call, album);
+    let series = call.world.folder_media(album);
     for medium in media {
         if !shelf.holds(&table(album), series, medium) {
             shelf.put(&table(album), medium);

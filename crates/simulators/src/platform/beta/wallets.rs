@@ -13,7 +13,6 @@ use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
 use crate::world::time::{day, parse_ms};
 use crate::world::trade::{Payment, PaymentKind};
-use crate::world::{DAY_MS, EPOCH_MS};
 
 /// Views that look at single payments look at no more than the newest of this many.
 const PAYMENTS_MAX: u64 = 20_000;
@@ -57,7 +56,7 @@ fn window(call: &Call<'_>) -> Result<Window, Refusal> {
         Ok(sent.map(|at_ms| i64::try_from(at_ms).unwrap_or(i64::MAX)))
     };
     let from_ms = bound("startDate")?.unwrap_or(0);
-    let to_ms = bound("endDate")?.unwrap_or_else(|| EPOCH_MS.max(call.now_ms));
+    let to_ms = bound("endDate")?.unwrap_or(call.world.now_ms);
     if from_ms > to_ms {
         return Err(Refusal::bad_request("startDate is after endDate"));
     }
@@ -71,12 +70,13 @@ fn payments(call: &Call<'_>, (from_ms, to_ms): Window) -> impl Iterator<Item = P
     (range.start..end).map(move |index| world.payment(index))
 }
 
-/// The sum, what can be paid out, and what still waits: the last week.
+/// The sum of the time, and what became of all that was ever earned: the net sums of payouts, of
+/// what can be paid out, of what waits for a week, and of what the fans' banks took back.
 fn earnings(call: &Call<'_>, _: &Shelf) -> Outcome {
     let world = call.world;
     let (from_ms, to_ms) = window(call)?;
     let total = world.earnings(from_ms, to_ms);
-    let pending = world.earnings(EPOCH_MS - 7 * DAY_MS, EPOCH_MS);
+    let balance = world.balance();
     Ok(Answer::ok(json!({
         "accountId": account_id(call, Who::Creator),
         "currency": "USD",
@@ -85,7 +85,10 @@ fn earnings(call: &Call<'_>, _: &Shelf) -> Outcome {
         "totalGross": mills(total.gross_cents),
         "totalNet": net_mills(total.gross_cents),
         "transactions": total.payments,
-        "pendingNet": net_mills(pending.gross_cents),
+        "paidOutNet": mills(balance.paid_out_cents),
+        "availableNet": mills(balance.available_cents),
+        "pendingNet": mills(balance.pending_cents),
+        "chargedBackNet": net_mills(world.earnings(i64::MIN, i64::MAX).charged_back_cents),
     })))
 }
 
@@ -150,9 +153,9 @@ fn by_type(call: &Call<'_>, _: &Shelf) -> Outcome {
     Ok(Answer::ok(json!({"startDate": from_ms, "endDate": to_ms, "stats": rows})))
 }
 
-/// The calendar month that is `back` months before the newest of the world.
-fn month(back: u64) -> Option<(String, Window)> {
-    let newest = day(EPOCH_MS - 1);
+/// The calendar month that is `back` months before the one of `now_ms`.
+fn month(now_ms: i64, back: u64) -> Option<(String, Window)> {
+    let newest = day(now_ms);
     let year: i64 = newest.get(..4)?.parse().ok()?;
     let month: i64 = newest.get(5..7)?.parse().ok()?;
     let months = year * 12 + month - 1 - i64::try_from(back).ok()?;
@@ -179,14 +182,15 @@ fn by_month(call: &Call<'_>, _: &Shelf) -> Outcome {
             "transactions": total.payments,
         })
     };
-    let rows: Vec<Value> = (0..months).filter_map(month).map(row).collect();
+    let rows: Vec<Value> =
+        (0..months).filter_map(|back| month(call.now_ms, back)).map(row).collect();
     Ok(Answer::ok(json!({"monthlyStats": rows})))
 }
 
 /// One `month` such as `2025-12`, the newest when absent, by fan.
 fn month_by_account(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     let wanted = call.query("month");
-    let mut months = (0..MONTHS_MAX).filter_map(month);
+    let mut months = (0..MONTHS_MAX).filter_map(|back| month(call.now_ms, back));
     let found = months.find(|(name, _)| wanted.is_none_or(|wanted| wanted == name));
     let (_, window) = found.ok_or_else(|| Refusal::bad_request("month is not known"))?;
     accounts(call, shelf, window)

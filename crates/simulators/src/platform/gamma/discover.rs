@@ -14,7 +14,7 @@ use crate::world::people::PEERS;
 use crate::world::series::Series;
 use crate::world::time::rfc3339;
 use crate::world::trade::PaymentKind;
-use crate::world::{DAY_MS, EPOCH_MS, HOUR_MS, signed};
+use crate::world::{DAY_MS, HOUR_MS, signed};
 
 pub(super) fn routes(routes: Routes) -> Routes {
     routes
@@ -37,7 +37,7 @@ fn feed(call: &Call<'_>, shelf: &Shelf) -> Outcome {
             "like_count": call.world.post(index).likes,
             "price": 0,
             "currency": CURRENCY,
-            "created_at": rfc3339(EPOCH_MS - signed(index + 1) * 5 * HOUR_MS),
+            "created_at": rfc3339(call.world.end_ms - signed(index + 1) * 5 * HOUR_MS),
         })
     });
     rows_of(call, posts)
@@ -88,7 +88,7 @@ fn partnerships(call: &Call<'_>, shelf: &Shelf) -> Outcome {
             "partner": peer(call, index),
             "share_percent": 10 + index % 3 * 5,
             "status": "active",
-            "created_at": rfc3339(EPOCH_MS - signed(index + 1) * 30 * DAY_MS),
+            "created_at": rfc3339(call.world.end_ms - signed(index + 1) * 30 * DAY_MS),
         })
     })
 }

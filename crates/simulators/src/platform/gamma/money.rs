@@ -7,10 +7,10 @@ use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::Call;
 use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
+use crate::world::DAY_MS;
 use crate::world::ids::Kind;
 use crate::world::time::{day, parse_ms, rfc3339};
 use crate::world::trade::{Payment, PaymentKind};
-use crate::world::{DAY_MS, EPOCH_MS};
 
 pub(super) fn routes(routes: Routes) -> Routes {
     routes
@@ -32,7 +32,7 @@ fn stats(call: &Call<'_>, _: &Shelf) -> Outcome {
         Some(_) => Err(Refusal::bad_request(format!("{name} is YYYY-MM-DD"))),
     };
     let from_ms = date("init_from")?.unwrap_or(0);
-    let to_ms = date("init_to")?.map_or(EPOCH_MS, |start_ms| start_ms + DAY_MS);
+    let to_ms = date("init_to")?.map_or(call.world.now_ms, |start_ms| start_ms + DAY_MS);
     let (limit, offset) = window(call)?;
     let range = call.world.payments_between(from_ms, to_ms);
     let first = range.start.saturating_add(offset).min(range.end);
@@ -45,6 +45,7 @@ fn stats(call: &Call<'_>, _: &Shelf) -> Outcome {
         "init_to": day(to_ms - 1),
         "total": earned.gross_cents,
         "total_netto": earned.net_cents,
+        "total_charged_back": earned.charged_back_cents,
         "currency": CURRENCY,
         "count": earned.payments,
         "processes": processes,
@@ -71,13 +72,13 @@ fn process_json(call: &Call<'_>, payment: &Payment) -> Value {
     })
 }
 
+/// What is left of all earnings that were not taken back, without the payouts of the history.
 fn available(call: &Call<'_>, _: &Shelf) -> Outcome {
     own(call)?;
-    let pending = call.world.earnings(EPOCH_MS - 7 * DAY_MS, EPOCH_MS);
-    let ready = call.world.earnings(EPOCH_MS - 30 * DAY_MS, EPOCH_MS - 7 * DAY_MS);
+    let balance = call.world.balance();
     Ok(Answer::ok(json!({
-        "available": ready.net_cents,
-        "pending": pending.net_cents,
+        "available": balance.available_cents,
+        "pending": balance.pending_cents,
         "minimum": 5000,
         "currency": CURRENCY,
     })))

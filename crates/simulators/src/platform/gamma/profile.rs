@@ -15,7 +15,7 @@ use crate::world::people::PEERS;
 use crate::world::series::Series;
 use crate::world::time::rfc3339;
 use crate::world::trade::PaymentKind;
-use crate::world::{DAY_MS, EPOCH_MS, World, signed};
+use crate::world::{DAY_MS, World, signed};
 
 pub(super) fn routes(routes: Routes) -> Routes {
     routes
@@ -109,8 +109,8 @@ fn vouchers(call: &Call<'_>, shelf: &Shelf) -> Outcome {
             "discount": 10 * (index + 1),
             "max_uses": 100,
             "uses": 7 * (index + 1),
-            "created_at": rfc3339(EPOCH_MS - signed(index + 1) * 20 * DAY_MS),
-            "expires_at": rfc3339(EPOCH_MS + signed(index + 1) * 20 * DAY_MS),
+            "created_at": rfc3339(call.world.end_ms - signed(index + 1) * 20 * DAY_MS),
+            "expires_at": rfc3339(call.world.end_ms + signed(index + 1) * 20 * DAY_MS),
         })
     })
 }

@@ -1,0 +1,30 @@
+//! Where the generated worlds end. They reach the day on which they are first started and stay there
+//! as long as their data folder is kept: what was generated never moves, and what is written always
+//! comes after it. Without a data folder every start is a first one.
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+use crate::lines::Lines;
+use crate::settings::Settings;
+use crate::world::DAY_MS;
+
+/// The one line of the file.
+#[derive(Serialize, Deserialize)]
+struct Present {
+    /// The start of a UTC day, in milliseconds.
+    ends_at_ms: i64,
+}
+
+/// The start of the UTC day of the first start, in milliseconds; it is written down if it is new.
+pub(crate) fn of(settings: &Settings) -> io::Result<i64> {
+    let file = settings.data.as_ref().map(|folder| folder.join("world.jsonl"));
+    let lines = Lines::open(file.as_deref())?;
+    if let Some(present) = lines.read::<Present>()?.first() {
+        return Ok(present.ends_at_ms);
+    }
+    let present = Present { ends_at_ms: settings.clock.now_ms().div_euclid(DAY_MS) * DAY_MS };
+    lines.append(&present)?;
+    Ok(present.ends_at_ms)
+}

@@ -1,0 +1,72 @@
+//! Sums of payments from the newest on. They are kept by blocks once they were counted, so that a
+//! window of millions of payments is summed at once and exactly.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use super::World;
+
+/// How many payments a block has.
+const BLOCK: u64 = 4096;
+
+/// Worlds whose sums are kept; the demo accounts have one each.
+const WORLDS_MAX: usize = 64;
+
+/// The sum of some payments, in cents, before the platform's share.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sum {
+    pub(super) gross_cents: i64,
+    /// The part of it that was taken back.
+    pub(super) charged_back_cents: i64,
+}
+
+impl Sum {
+    fn add(&mut self, world: &World, index: u64) {
+        let cents = world.gross_cents(index);
+        self.gross_cents += cents;
+        if world.chargebacks().place_of(index).is_some() {
+            self.charged_back_cents += cents;
+        }
+    }
+}
+
+/// At each place the sum of all blocks before it, as far as it was counted yet.
+type Blocks = Arc<Mutex<Vec<Sum>>>;
+
+/// By what the payments of a world depend on; its time is no part of it.
+static KEPT: LazyLock<Mutex<HashMap<(u64, u64), Blocks>>> = LazyLock::new(Mutex::default);
+
+/// The sum of the payments `0..end`; `end` is at most their count.
+pub(super) fn before(world: &World, end: u64) -> Sum {
+    let mut sum = whole_blocks(world, end / BLOCK);
+    for index in end / BLOCK * BLOCK..end {
+        sum.add(world, index);
+    }
+    sum
+}
+
+fn whole_blocks(world: &World, count: u64) -> Sum {
+    let blocks = blocks_of(world);
+    let mut blocks = blocks.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut last = blocks.last().copied().unwrap_or_default();
+    if blocks.is_empty() {
+        blocks.push(last);
+    }
+    while (blocks.len() as u64) <= count {
+        let block = blocks.len() as u64 - 1;
+        for index in block * BLOCK..(block + 1) * BLOCK {
+            last.add(world, index);
+        }
+        blocks.push(last);
+    }
+    usize::try_from(count).ok().and_then(|at| blocks.get(at)).copied().unwrap_or_default()
+}
+
+fn blocks_of(world: &World) -> Blocks {
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let key = world.sums_key();
+    if kept.len() >= WORLDS_MAX && !kept.contains_key(&key) {
+        kept.clear();
+    }
+    Arc::clone(kept.entry(key).or_default())
+}
