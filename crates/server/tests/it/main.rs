@@ -4,4 +4,5 @@ mod access;
 mod api;
 mod contract;
 mod gateway;
+mod nodes;
 mod support;

@@ -221,6 +221,11 @@ impl TestApp {
         &self.database.options().url
     }
 
+    /// The configuration that the service was first started with.
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
     /// The admin listener, as somebody without the token.
     pub(crate) fn admin(&self) -> Client {
         Client::new(self.running().admin_address())

@@ -10,6 +10,7 @@
 
 pub(crate) mod app;
 pub(crate) mod client;
+pub(crate) mod nodes;
 pub(crate) mod platform;
 pub(crate) mod raw;
 pub(crate) mod stage;
