@@ -1,0 +1,267 @@
+"""What the scripts start and stop: the simulated platforms and the service, each as a process of its own."""
+
+import base64
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+import urllib.parse
+import urllib.request
+
+HERE = pathlib.Path(__file__).resolve().parent.parent
+POSTGRES_VARIABLE = "CREATOR_GATEWAY_TEST_POSTGRES"
+START_TIMEOUT_S = 60
+STOP_TIMEOUT_S = 60
+CALL_TIMEOUT_S = 30
+CREDITS = 100_000_000
+
+# What the simulated platforms expect by default.
+SIGNING = {"scheme": "hmac-sha256-v1", "key": "sandbox-signing-key", "client_id": "sandbox-client", "client_version": "1.0.0"}
+OAUTH = {"client_id": "creator-gateway", "client_secret": "sandbox-secret"}
+
+
+
+class Failure(Exception):
+    """The test could not be carried out, or a check failed that makes going on pointless."""
+
+
+def check(condition, message):
+    if not condition:
+        raise Failure(message)
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def toml(value):
+    """A value in TOML: strings are written as in JSON, dictionaries inline."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name} = {toml(part)}" for name, part in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(toml(part) for part in value) + "]"
+    return json.dumps(value)
+
+
+def fetch(url, key=None, body=None):
+    """The JSON answer of a GET, or of a POST when there is a body."""
+    request = urllib.request.Request(url, headers={"X-API-Key": key} if key else {})
+    if body is not None:
+        request.data = json.dumps(body).encode()
+        request.add_header("Content-Type", "application/json")
+    with urllib.request.urlopen(request, timeout=CALL_TIMEOUT_S) as answer:
+        return json.load(answer)
+
+
+class Child:
+    """A process of ours that writes its log into a file."""
+
+    def __init__(self, arguments, log, environment=None):
+        with open(log, "ab") as file:
+            self.process = subprocess.Popen(
+                [str(argument) for argument in arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE if "--json" in arguments else file,
+                stderr=file,
+                env={**os.environ, **(environment or {})},
+            )
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        if self.process.stdout:
+            self.process.stdout.close()
+
+    def stop(self):
+        """Ends it as Ctrl-C does; gives its exit code."""
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(STOP_TIMEOUT_S)
+
+
+class Platforms(Child):
+    """The simulated platforms."""
+
+    def __init__(self, program, folder):
+        super().__init__(
+            [program, "simulators", "--listen", "127.0.0.1:0", "--json", "--data", folder / "platforms"],
+            folder / "platforms.log",
+        )
+        line = self.process.stdout.readline()
+        check(line, "the simulated platforms did not start")
+        self.url = json.loads(line)["simulators_url"]
+        self.accounts = {}
+        for account in fetch(f"{self.url}/control/accounts")["accounts"]:
+            self.accounts.setdefault(account["platform"], account)
+
+    def requests(self, platform, after=0):
+        """Everything that the platform was asked after a number, in the order of arrival."""
+        found = []
+        while True:
+            query = urllib.parse.urlencode({"platform": platform, "after": after, "limit": 10_000})
+            page = fetch(f"{self.url}/control/requests?{query}")
+            if not page["requests"]:
+                return found
+            found.extend(page["requests"])
+            after = page["next_after"]
+
+
+def shared_settings(database_url):
+    """What all nodes of a PostgreSQL have in common: without a key of its own a shared database is refused."""
+    if not database_url.startswith("postgres"):
+        return {}
+    key = base64.b64encode(os.urandom(32)).decode()
+    return {"secrets": {"master_keys": [f"test:{key}"]}}
+
+
+def node_id():
+    """An id for a node that keeps it: it gives back what its killed predecessor held as soon as it starts."""
+    return "node_" + os.urandom(16).hex()
+
+
+class Service:
+    """`creator-gateway serve`, which is killed and started again on the same configuration."""
+
+    def __init__(self, program, folder, platforms, database_url, *, name="service", settings=None, environment=None):
+        self.program = program
+        self.name = name
+        self.config = folder / f"{name}.toml"
+        self.log = folder / f"{name}.log"
+        self.port = free_port()
+        self.base_url = f"http://127.0.0.1:{self.port}"
+        self.admin_url = f"http://127.0.0.1:{free_port()}"
+        self.database_url = database_url
+        self.settings = settings or {}
+        self.environment = environment or {}
+        self.child = None
+        self.write_configuration(platforms)
+
+    def write_configuration(self, platforms):
+        defaults = tomllib.loads((HERE.parent / "config" / "default.toml").read_text())
+        sections = {
+            "http": {"listen": f"127.0.0.1:{self.port}", "public_base_url": self.base_url},
+            "admin": {"listen": self.admin_url.removeprefix("http://")},
+            "database": {"url": self.database_url},
+            "rate_limits": {"per_key_per_second": 100_000, "per_key_burst": 100_000},
+            "log": {"filter": "warn", "format": "text"},
+        }
+        for name, section in self.settings.items():
+            sections.setdefault(name, {}).update(section)
+        for platform in platforms.accounts:
+            url = f"{platforms.url}/{platform}"
+            headers = defaults["platforms"][platform]["headers"]
+            section = {"base_url": url, "headers": [*headers, {"name": "X-Call-Id", "value": "{call_id}"}]}
+            if platform == "platform_beta":
+                section["signing"] = SIGNING
+            if platform == "platform_delta":
+                section["oauth"] = {"token_url": f"{url}/oauth/token", **OAUTH}
+            sections[f"platforms.{platform}"] = section
+        lines = []
+        for name, section in sections.items():
+            lines.append(f"[{name}]")
+            lines.extend(f"{key} = {toml(value)}" for key, value in section.items())
+        self.config.write_text("\n".join(lines) + "\n")
+
+    def start(self):
+        self.child = Child([self.program, "serve", "--config", self.config], self.log, self.environment)
+
+    def wait_for_health(self):
+        """Milliseconds until the service answers."""
+        begun = time.monotonic()
+        while time.monotonic() - begun < START_TIMEOUT_S:
+            check(self.child.process.poll() is None, f"{self.name} ended at its start")
+            try:
+                fetch(f"{self.base_url}/health")
+                return (time.monotonic() - begun) * 1000
+            except OSError:
+                time.sleep(0.01)
+        raise Failure(f"{self.name} did not answer within {START_TIMEOUT_S} s")
+
+    def command(self, name, *arguments):
+        return subprocess.run(
+            [self.program, name, "--config", str(self.config), *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=STOP_TIMEOUT_S,
+        )
+
+    def verify(self, findings, when):
+        """Checks the books beside the running service."""
+        done = self.command("verify")
+        findings.add(
+            "verify: runs that found a fault",
+            [f"{when}: {done.stdout.strip()[:600]} {done.stderr.strip()[:300]}"] if done.returncode else [],
+        )
+        return "clean" if done.returncode == 0 else "FAULT"
+
+    def create_customer(self):
+        arguments = ("admin", "create-customer", "--email", "test@example.com", "--credits", str(CREDITS), "--json")
+        done = self.command(*arguments)
+        check(done.returncode == 0, f"no customer: {done.stdout}{done.stderr}")
+        # What was done is named by one tag at most.
+        facts = json.loads(done.stdout)
+        facts = facts if "api_key" in facts else next(iter(facts.values()))
+        return facts["customer_id"], facts["api_key"]
+
+    def prepare(self, platforms):
+        """A customer, and one account on each platform, connected through the API: the customer's id and key."""
+        customer, key = self.create_customer()
+        for account in platforms.accounts.values():
+            body = {name: account[name] for name in ("creator_id", "platform", "auth")}
+            fetch(f"{self.base_url}/v1/connect/import", key, body)
+        return customer, key
+
+
+def run_on(options, name, books, run_of):
+    """Makes a run of the test on each of the databases, in a folder that is kept when a promise was broken."""
+    is_clean = True
+    for books_of in books:
+        folder = pathlib.Path(tempfile.mkdtemp(prefix=f"creator-gateway-{name}."))
+        try:
+            run = run_of(options, books_of, folder)
+        except (Failure, OSError, subprocess.SubprocessError) as failure:
+            for log in sorted(folder.glob("*.log")):
+                sys.stderr.write(f"{log.name}:\n{log.read_text(errors='replace')[-3000:]}\n")
+            sys.exit(f"{name}: {failure}; everything is kept in {folder}")
+        run.report()
+        if run.findings.is_clean():
+            shutil.rmtree(folder)
+        else:
+            is_clean = False
+            print(f"{name}: everything is kept in {folder}", file=sys.stderr)
+    return is_clean
+
+
+def begin(needs_postgres):
+    """What every test of this kind begins with."""
+    # Whoever is told to end stops first what it has started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # A proxy of the surroundings has no part in calls to this machine.
+    os.environ["no_proxy"] = "127.0.0.1,localhost"
+    if needs_postgres and POSTGRES_VARIABLE not in os.environ:
+        # PostgreSQL is brought for as long as the test runs.
+        postgres = str(HERE / "postgres")
+        os.execv(postgres, [postgres, "run", "--", sys.executable, *sys.orig_argv[1:]])
+
+
+def add_binary(parser):
+    default = HERE.parent / "target" / "release" / "creator-gateway"
+    parser.add_argument("--binary", type=pathlib.Path, default=default)
+
+
+def parse(parser):
+    options = parser.parse_args()
+    options.binary = options.binary.resolve()
+    if not options.binary.exists():
+        parser.error(f"there is no {options.binary}; build it, or name one with --binary")
+    return options

@@ -1,0 +1,50 @@
+"""A trial: a database, simulated platforms, the service on both, and a client; whatever happens, all of it is stopped."""
+
+import random
+
+from lib.books import Reader
+from lib.comparison import Findings
+from lib.load import Load
+from lib.processes import Platforms
+
+
+class Trial:
+    """What every trial has. Making one carries it out."""
+
+    def __init__(self, options, books_of, folder):
+        self.options, self.folder = options, folder
+        self.random = random.Random(options.seed)
+        self.findings = Findings()
+        self.platforms = self.load = self.reader = self.books = None
+        self.services = []
+        try:
+            self.books = books_of(folder)
+            self.platforms = Platforms(options.binary, folder)
+            self.carry_out()
+        finally:
+            if self.load:
+                self.load.ended.set()
+            if self.reader:
+                self.reader.ended.set()
+            for child in (*(service.child for service in self.services), self.platforms):
+                if child:
+                    child.kill()
+            if self.books:
+                self.books.drop()
+
+    def carry_out(self):
+        """Everything, from the first start to the comparison."""
+        raise NotImplementedError
+
+    def begin_load(self, customer, key, *, may_break=False):
+        """Lets the clients call all services and a reader look at the balance."""
+        self.customer = customer
+        self.reader = Reader(self.books, customer, may_break=may_break)
+        self.reader.start()
+        self.load = Load(self.services, key, self.platforms, self.options.rps, self.options.seed)
+        self.load.start()
+
+    def stop_services(self):
+        """Ends the services as Ctrl-C does."""
+        codes = [code for code in (service.child.stop() for service in self.services) if code]
+        self.findings.add("exit codes of a stopped service other than 0", codes)
