@@ -21,6 +21,13 @@ impl Answer {
         Self { status: StatusCode::CREATED, body: Some(body) }
     }
 
+    /// Puts one more field into an answer that is an object.
+    pub(crate) fn add(&mut self, name: &str, value: Value) {
+        if let Some(Value::Object(body)) = &mut self.body {
+            body.insert(name.to_owned(), value);
+        }
+    }
+
     /// 204.
     pub(crate) fn empty() -> Self {
         Self { status: StatusCode::NO_CONTENT, body: None }

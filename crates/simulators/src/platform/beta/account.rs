@@ -29,7 +29,6 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .post("account/emailchange/finish", finish_email_change)
         .get("account/settings", settings)
         .post("account/settings", change_settings)
-        .get("account/verifynsfw", adult_verification)
 }
 
 /// The creator's own account.
@@ -51,7 +50,9 @@ pub(super) fn own(call: &Call<'_>, shelf: &Shelf) -> Value {
         "statusId": 1,
         "disabledAt": null,
         "twofa": two_factor::is_on(shelf),
+        "emailChange": open_email_change(call, shelf),
         "followCount": shelf.count(super::follows::FOLLOWERS, world.followers()),
+        "followingCount": shelf.count(super::follows::FOLLOWING, world.following()),
         "subscriberCount": world.active_fans().count(),
         "postLikes": likes,
         "timelineStats": {
@@ -134,6 +135,13 @@ fn email_change(call: &Call<'_>, shelf: &Shelf, change: u64) -> Value {
     shelf.over(EMAIL_CHANGES, change, json!({"id": id(call, Kind::Other, change)}))
 }
 
+/// The change that waits for its codes; null when there is none.
+fn open_email_change(call: &Call<'_>, shelf: &Shelf) -> Value {
+    let newest = shelf.page(EMAIL_CHANGES, super::shapes::NOTHING, 0, 1).indexes;
+    let shown = newest.first().map(|change| email_change(call, shelf, *change));
+    shown.filter(|change| change.get("status") != Some(&json!("finished"))).unwrap_or_default()
+}
+
 /// The newest change, if it is in this state, has not expired, and `code` is the right one.
 fn change_in_state(call: &Call<'_>, shelf: &Shelf, state: &str) -> Result<u64, Refusal> {
     let code = call.text("code")?;
@@ -189,9 +197,4 @@ fn change_settings(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     let sent = super::shapes::merged(&settings_of(shelf), &call.body)?;
     shelf.set(SETTINGS, 0, sent);
     Ok(Answer::ok(Value::Object(settings_of(shelf))))
-}
-
-fn adult_verification(call: &Call<'_>, _: &Shelf) -> Outcome {
-    let verified_at = call.world.creator_joined_at_ms() + DAY_MS;
-    Ok(Answer::ok(json!({"verified": true, "verifiedAt": verified_at})))
 }

@@ -4,11 +4,11 @@
 use serde_json::{Value, json};
 
 use super::media::{self, medium};
-use super::permissions;
 use super::shapes::{
     Collection, NOTHING, Who, account_id, body_id, body_ids, cursor, id, index_of, limit, mills,
     net_mills, price, query_ids,
 };
+use super::{offers, permissions};
 use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::{Call, object};
 use crate::platform::routes::Routes;
@@ -93,6 +93,7 @@ fn add(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
         "createdAt": call.now_ms,
     });
     let index = shelf.create(ACCOUNT_MEDIA, object(fields));
+    offers::set_price(call, shelf, index, price(call)?);
     Ok(Answer::ok(account_media(call, shelf, index)))
 }
 
@@ -106,7 +107,11 @@ fn edit(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     let mut fields = call.fields(&["previewId", "price"]);
     known_preview(call, shelf)?;
     fields.insert("updatedAt".to_owned(), json!(call.now_ms));
-    price(call)?;
+    let price = price(call)?;
+    if fields.contains_key("price") {
+        fields.insert("price".to_owned(), json!(price));
+        offers::set_price(call, shelf, index, price);
+    }
     shelf.set(ACCOUNT_MEDIA, index, fields);
     Ok(Answer::ok(account_media(call, shelf, index)))
 }
@@ -156,28 +161,44 @@ fn set_bundle_permissions(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     Ok(Answer::ok(bundle(call, shelf, index)))
 }
 
-/// Payments for media, newest first; `before` goes on after an order.
+/// Payments for media, newest first; `before` and `after` are ids of orders. There is no total: it
+/// would take a look at every payment there ever was.
 fn orders(call: &Call<'_>, _: &Shelf) -> Outcome {
     let world = call.world;
-    let first = match cursor(call, "before") {
-        None => 0,
-        Some(before) => {
-            let index = index_of(call, Kind::Order, before);
-            let known = index.filter(|index| world.payments().place_of(*index).is_some());
-            known.ok_or_else(|| Refusal::not_found("Order"))? + 1
-        }
+    let place = |name: &str| -> Result<Option<u64>, Refusal> {
+        let Some(sent) = cursor(call, name) else {
+            return Ok(None);
+        };
+        let index = index_of(call, Kind::Order, sent);
+        let known = index.filter(|index| {
+            world.payments().place_of(*index).is_some() && is_order(&world.payment(*index))
+        });
+        known.map(Some).ok_or_else(|| Refusal::not_found("Order"))
     };
-    let limit = limit(call)?;
-    let limit = usize::try_from(limit).unwrap_or(0);
-    let offset = usize::try_from(call.query_number("offset")?.unwrap_or(0)).unwrap_or(usize::MAX);
-    let payments = (first..world.payments().count()).map(|index| world.payment(index));
-    let bought =
-        payments.filter(|payment| matches!(payment.kind, PaymentKind::Message | PaymentKind::Post));
-    let mut page: Vec<Payment> = bought.skip(offset).take(limit + 1).collect();
+    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let (before, after, limit) = (place("before")?, place("after")?, number(limit(call)?));
+    let newer = before.is_none() && after.is_some();
+    let first = before.map_or(0, |before| before + 1);
+    let payments = first..after.unwrap_or_else(|| world.payments().count());
+    let order_at = |index| Some(world.payment(index)).filter(is_order);
+    let mut page: Vec<Payment> = if newer {
+        payments.rev().filter_map(order_at).take(limit + 1).collect()
+    } else {
+        let offset = if before.is_some() { 0 } else { call.query_number("offset")?.unwrap_or(0) };
+        payments.filter_map(order_at).skip(number(offset)).take(limit + 1).collect()
+    };
     let has_more = page.len() > limit;
     page.truncate(limit);
+    if newer {
+        page.reverse();
+    }
     let rows: Vec<Value> = page.iter().map(|payment| order(call, payment)).collect();
     Ok(Answer::ok(json!({"orders": rows, "hasMore": has_more})))
+}
+
+/// Whether media were paid for.
+fn is_order(payment: &Payment) -> bool {
+    matches!(payment.kind, PaymentKind::Message | PaymentKind::Post)
 }
 
 fn order(call: &Call<'_>, payment: &Payment) -> Value {

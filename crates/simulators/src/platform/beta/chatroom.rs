@@ -38,6 +38,10 @@ fn goal_collection(call: &Call<'_>) -> Collection<'static> {
 fn change(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     let fields = text_fields(call, &["name", "description"])?;
     shelf.set(ROOM, 0, fields);
+    Ok(Answer::ok(room(call, shelf)))
+}
+
+fn room(call: &Call<'_>, shelf: &Shelf) -> Value {
     let generated = json!({
         "id": id(call, Kind::Chat, 0),
         "accountId": account_id(call, Who::Creator),
@@ -45,14 +49,17 @@ fn change(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
         "description": "",
         "status": "open",
     });
-    Ok(Answer::ok(shelf.over(ROOM, 0, generated)))
+    shelf.over(ROOM, 0, generated)
 }
 
-/// Every seventh fan sits in the room.
+/// The room, and who is in it: every seventh fan.
 fn chatters(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     let series = Series::of(call.world.fans, 7, &[3]);
     let collection = Collection { table: "chatters", series, kind: Kind::Fan };
-    collection.list(call, shelf, "chatters", |fan| account(call, shelf, Who::Fan(fan)))
+    let row = |fan| account(call, shelf, Who::Fan(fan));
+    let mut answer = collection.list(call, shelf, "chatters", row)?;
+    answer.add("chatRoom", room(call, shelf));
+    Ok(answer)
 }
 
 /// The newest tips; the first goal gets those with an even number, the second the others.

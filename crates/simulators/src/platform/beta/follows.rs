@@ -2,9 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::shapes::{
-    Collection, Who, account, account_id, body_id, cursor, index_of, limit, list_of, somebody,
-};
+use super::shapes::{Collection, Who, account, account_id, body_id, list_of, somebody};
 use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::Call;
 use crate::platform::routes::Routes;
@@ -60,35 +58,13 @@ fn followers(call: &Call<'_>, shelf: &Shelf) -> Outcome {
                 let fan = world.fan(*fan);
                 fan.username.contains(&search) || fan.name.to_lowercase().contains(&search)
             });
-            let found = around_cursor(call, found.collect())?;
-            list_of(call, "followers", found, |fan| row(call, shelf, Who::Fan(fan)))
+            list_of(call, "followers", found.collect(), |fan| row(call, shelf, Who::Fan(fan)))
         }
         Who::Peer(peer) if shelf.holds(FOLLOWING, world.following(), peer) => {
             list_of(call, "followers", vec![Who::Creator], |who| row(call, shelf, who))
         }
         Who::Peer(_) | Who::Fan(_) => list_of(call, "followers", Vec::<Value>::new(), |row| row),
     }
-}
-
-/// Those of the fans that the query's `before` or `after` leaves.
-fn around_cursor(call: &Call<'_>, mut fans: Vec<u64>) -> Result<Vec<u64>, Refusal> {
-    let place = |name: &str| -> Result<Option<usize>, Refusal> {
-        let Some(sent) = cursor(call, name) else {
-            return Ok(None);
-        };
-        let fan = index_of(call, Kind::Fan, sent);
-        let place = fans.iter().position(|found| Some(*found) == fan);
-        place.map(Some).ok_or_else(|| Refusal::not_found("Entry of the cursor"))
-    };
-    if let Some(place) = place("before")? {
-        return Ok(fans.split_off(place + 1));
-    }
-    if let Some(place) = place("after")? {
-        fans.truncate(place);
-        let limit = usize::try_from(limit(call)?).unwrap_or(0);
-        return Ok(fans.split_off(place.saturating_sub(limit)));
-    }
-    Ok(fans)
 }
 
 /// Of the creator all whom it follows; of a fan what the creator may see, which is itself.

@@ -40,6 +40,11 @@ pub(super) fn flags(call: &Call<'_>, shelf: &Shelf, fan: u64) -> u64 {
     set.map(|(bit, _)| bit).sum()
 }
 
+/// The sum of the bits that are set for another creator.
+pub(super) fn flags_of_peer(shelf: &Shelf, peer: u64) -> u64 {
+    shelf.field(PEER_FLAGS, peer, "ignoreFlags").and_then(Value::as_u64).unwrap_or(0)
+}
+
 /// The flags that are sent are those that stand afterwards; bits left out are cleared.
 fn ignore(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     let ignored_id = body_id(call, "ignoredId")?;

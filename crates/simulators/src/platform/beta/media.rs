@@ -72,13 +72,15 @@ fn vault_list(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     collection(call).list(call, shelf, "media", |index| medium(call, shelf, index))
 }
 
-/// The vault with the albums that each medium lies in.
+/// The vault with the albums that each medium lies in, and the uploads that are under way.
 fn vault_list_new(call: &Call<'_>, shelf: &Shelf) -> Outcome {
-    collection(call).list(call, shelf, "media", |index| {
+    let mut answer = collection(call).list(call, shelf, "media", |index| {
         let mut shown = object(medium(call, shelf, index));
         shown.insert("albumIds".to_owned(), json!(vault::albums_of(call, shelf, index)));
         Value::Object(shown)
-    })
+    })?;
+    answer.add("uploads", Value::Array(uploads::open(call, shelf)));
+    Ok(answer)
 }
 
 /// The last step after an upload: `uploadId` of an upload that was verified.

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::media;
-use super::shapes::{Collection, Who, account_id, cursor, id, index_of, limit, query_id};
-use crate::platform::answer::{Answer, Outcome, Refusal};
+use super::shapes::{Collection, Who, account_id, id, index_of, query_id, window};
+use crate::platform::answer::{Answer, Outcome};
 use crate::platform::call::Call;
 use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
@@ -44,23 +44,18 @@ fn group(call: &Call<'_>, shelf: &Shelf, fan: u64) -> Value {
     })
 }
 
-/// The messages of the group `groupId`, newest first; `before` is the id of a message.
+/// The messages of the group `groupId`, newest first; cursors are ids of messages.
 fn messages(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     let groups = group_collection(call);
     let fan = groups.find(call, shelf, query_id(call, "groupId")?, "Group")?;
     let count = call.world.messages(fan).count();
-    let start = match cursor(call, "before") {
-        None => call.query_number("offset")?.unwrap_or(0).min(count),
-        Some(before) => {
-            let found = index_of(call, Kind::Message, before).map(fan_and_place);
-            let place = found.filter(|(of, place)| *of == fan && *place < count);
-            place.ok_or_else(|| Refusal::not_found("Message"))?.1 + 1
-        }
-    };
-    let limit = limit(call)?;
-    let end = start.saturating_add(limit).min(count);
-    let rows: Vec<Value> = (start..end).map(|place| message(call, shelf, fan, place)).collect();
-    Ok(Answer::ok(json!({"messages": rows, "hasMore": end < count})))
+    let window = window(call, count, |sent| {
+        let (of, place) = index_of(call, Kind::Message, sent).map(fan_and_place)?;
+        (of == fan && place < count).then_some(place)
+    })?;
+    let places = window.start..window.end;
+    let rows: Vec<Value> = places.map(|place| message(call, shelf, fan, place)).collect();
+    Ok(Answer::ok(json!({"messages": rows, "total": count, "hasMore": window.has_more})))
 }
 
 fn message(call: &Call<'_>, shelf: &Shelf, fan: u64, place: u64) -> Value {

@@ -1,16 +1,22 @@
-//! Media that are offered for a price, and where: each offer stands in one post.
+//! Media that are offered for a price, and where: in the posts that have them attached.
 
 use serde_json::{Value, json};
 
-use super::account_media::{account_media, generated_price};
+use super::account_media::{self, account_media, generated_price};
 use super::posts;
-use super::shapes::{Collection, Who, account_id, id, list_of};
+use super::shapes::{Collection, Who, account_id, id, index_of, list_of};
 use crate::platform::answer::Outcome;
 use crate::platform::call::Call;
 use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
-use crate::world::ids::Kind;
+use crate::world::ids::{CREATED, Kind};
 use crate::world::series::Series;
+
+const OFFERS: &str = "offers";
+/// A post has at most this many attachments that are numbered.
+const PLACES: u64 = 1000;
+/// Places in posts that were made while running are numbered from here on.
+const MADE_PLACES: u64 = 7_000_000_000;
 
 pub(super) fn routes(routes: Routes) -> Routes {
     routes
@@ -19,49 +25,68 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .get("mediaoffers/location/deleted", deleted_locations)
 }
 
-/// The media with a price, under the same index.
+/// The account media with a price, under the same index.
 fn collection(call: &Call<'_>) -> Collection<'static> {
     let series = Series::of(call.world.media().count(), 5, &[1]);
-    Collection { table: "offers", series, kind: Kind::Offer }
+    Collection { table: OFFERS, series, kind: Kind::Offer }
 }
 
-fn post_of(call: &Call<'_>, offer: u64) -> u64 {
-    offer % call.world.posts().count().max(1)
+/// Offers the account medium at its new price, or no longer when it has none.
+pub(super) fn set_price(call: &Call<'_>, shelf: &mut Shelf, account_medium: u64, price: i64) {
+    if price == 0 {
+        shelf.take(OFFERS, account_medium);
+    } else if !shelf.holds(OFFERS, collection(call).series, account_medium) {
+        shelf.put(OFFERS, account_medium);
+    }
 }
 
 fn offers(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     collection(call).list(call, shelf, "mediaOffers", |offer| {
+        let offered = account_media(call, shelf, offer);
+        let generated = || json!(generated_price(offer));
         json!({
             "id": id(call, Kind::Offer, offer),
             "accountId": account_id(call, Who::Creator),
             "accountMediaId": id(call, Kind::AccountMedia, offer),
-            "accountMedia": account_media(call, shelf, offer),
-            "price": generated_price(offer),
+            "price": offered.get("price").cloned().unwrap_or_else(generated),
             "status": "active",
+            "accountMedia": offered,
         })
     })
 }
 
-fn rows(call: &Call<'_>, shelf: &Shelf, keep: impl Fn(bool) -> bool) -> Vec<Value> {
-    let posts = call.world.posts();
-    let stands = |offer: u64| shelf.holds(posts::POSTS, posts, post_of(call, offer));
-    let offers = collection(call).all(shelf).into_iter();
-    let row = |offer: u64| {
-        json!({
-            "id": id(call, Kind::Location, offer),
+/// Where the posts have media attached that are offered: a row for each such place.
+fn rows(call: &Call<'_>, shelf: &Shelf, in_posts: impl Iterator<Item = u64>) -> Vec<Value> {
+    let row = |post: u64, place: u64, attached: &str| {
+        let offer = index_of(call, account_media::collection(call).kind, attached)?;
+        if !shelf.holds(OFFERS, collection(call).series, offer) {
+            return None;
+        }
+        let first =
+            post.checked_sub(CREATED).map_or(post * PLACES, |made| MADE_PLACES + made * PLACES);
+        Some(json!({
+            "id": id(call, Kind::Location, first + place),
             "mediaOfferId": id(call, Kind::Offer, offer),
             "type": "post",
-            "postId": id(call, Kind::Post, post_of(call, offer)),
-        })
+            "postId": id(call, Kind::Post, post),
+        }))
     };
-    offers.filter(|offer| keep(stands(*offer))).map(row).collect()
+    let of_post = |post: u64| {
+        let attached = posts::attached(call, shelf, post);
+        let rows: Vec<Value> =
+            (0..PLACES).zip(&attached).filter_map(|(place, id)| row(post, place, id)).collect();
+        rows
+    };
+    in_posts.flat_map(of_post).collect()
 }
 
 fn locations(call: &Call<'_>, shelf: &Shelf) -> Outcome {
-    list_of(call, "locations", rows(call, shelf, |stands| stands), |row| row)
+    let posts = posts::collection(call).all(shelf).into_iter();
+    list_of(call, "locations", rows(call, shelf, posts), |row| row)
 }
 
 /// Where the post has been deleted.
 fn deleted_locations(call: &Call<'_>, shelf: &Shelf) -> Outcome {
-    list_of(call, "locations", rows(call, shelf, |stands| !stands), |row| row)
+    let posts = posts::DELETED.all(shelf).into_iter();
+    list_of(call, "locations", rows(call, shelf, posts), |row| row)
 }

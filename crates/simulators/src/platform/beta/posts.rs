@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::account_media;
-use super::shapes::{Collection, Who, account_id, body_id, id, id_text, mills, price};
+use super::shapes::{Collection, NOTHING, Who, account_id, body_id, id, id_text, mills, price};
 use super::walls;
 use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::{Call, object};
@@ -12,6 +12,9 @@ use crate::shelf::Shelf;
 use crate::world::ids::{CREATED, Kind};
 
 pub(super) const POSTS: &str = "posts";
+/// The posts that were deleted.
+pub(super) const DELETED: Collection<'static> =
+    Collection { table: "deleted-posts", series: NOTHING, kind: Kind::Post };
 
 pub(super) fn routes(routes: Routes) -> Routes {
     routes
@@ -27,11 +30,9 @@ pub(super) fn collection(call: &Call<'_>) -> Collection<'static> {
 pub(super) fn shown(call: &Call<'_>, shelf: &Shelf, post: u64) -> Value {
     let generated = if post < CREATED {
         let post = call.world.post(post);
-        let media = post.media.iter().map(|it| id(call, Kind::AccountMedia, *it));
         json!({
             "content": post.text,
             "price": mills(post.price_cents),
-            "attachments": media.collect::<Vec<_>>(),
             "likeCount": post.likes,
             "replyCount": post.comments,
             "totalTipAmount": mills(post.tips_cents),
@@ -43,8 +44,19 @@ pub(super) fn shown(call: &Call<'_>, shelf: &Shelf, post: u64) -> Value {
     let mut shown = object(shelf.over(POSTS, post, generated));
     shown.insert("id".to_owned(), json!(id(call, Kind::Post, post)));
     shown.insert("accountId".to_owned(), json!(account_id(call, Who::Creator)));
+    shown.insert("attachments".to_owned(), json!(attached(call, shelf, post)));
     shown.insert("wallIds".to_owned(), json!(walls::ids_of(call, shelf, post)));
     Value::Object(shown)
+}
+
+/// The ids of the account media that a post has attached.
+pub(super) fn attached(call: &Call<'_>, shelf: &Shelf, post: u64) -> Vec<String> {
+    if post < CREATED {
+        let media = call.world.post(post).media.into_iter();
+        return media.map(|medium| id(call, Kind::AccountMedia, medium)).collect();
+    }
+    let written = shelf.field(POSTS, post, "attachments").and_then(Value::as_array);
+    written.into_iter().flatten().map(id_text).collect()
 }
 
 /// The ids of account media in `accountMediaIds`; 404 when one is unknown.
@@ -106,6 +118,7 @@ fn delete(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
             walls::take_post(shelf, wall, post);
         }
         shelf.take(POSTS, post);
+        shelf.put(DELETED.table, post);
     } else {
         let wall_id = body_id(call, "wallId")?;
         let wall = walls::collection(call).find(call, shelf, &wall_id, "Wall")?;

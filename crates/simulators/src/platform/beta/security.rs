@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::shapes::{Collection, id};
+use super::shapes::{Collection, NOTHING, id};
+use super::two_factor;
 use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::{Call, object};
 use crate::platform::routes::Routes;
@@ -14,13 +15,21 @@ use crate::world::{DAY_MS, HOUR_MS, signed};
 const SESSIONS: Collection<'static> =
     Collection { table: "sessions", series: Series::all(3), kind: Kind::Session };
 const FORMS: &str = "forms";
+const FORMS_SHOWN: u64 = 20;
 
 pub(super) fn routes(routes: Routes) -> Routes {
-    routes.get("sessions", sessions).post("status", set_status).post("submit/v1", submit)
+    routes
+        .get("sessions", sessions)
+        .get("account/verifynsfw", adult_verification)
+        .post("status", set_status)
+        .post("submit/v1", submit)
 }
 
+/// The sessions, and how far two-factor authentication is.
 fn sessions(call: &Call<'_>, shelf: &Shelf) -> Outcome {
-    SESSIONS.list(call, shelf, "sessions", |index| session(call, index))
+    let mut answer = SESSIONS.list(call, shelf, "sessions", |index| session(call, index))?;
+    answer.add("twofa", two_factor::state(call, shelf));
+    Ok(answer)
 }
 
 /// The first is the one whose token the gateway holds.
@@ -59,5 +68,17 @@ fn submit(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
         "createdAt": call.now_ms,
     });
     let index = shelf.create(FORMS, object(fields));
-    Ok(Answer::ok(shelf.over(FORMS, index, json!({"id": id(call, Kind::Other, index)}))))
+    Ok(Answer::ok(form_json(call, shelf, index)))
+}
+
+fn form_json(call: &Call<'_>, shelf: &Shelf, index: u64) -> Value {
+    shelf.over(FORMS, index, json!({"id": id(call, Kind::Other, index)}))
+}
+
+/// Whether the account is verified, and the newest forms that it sent.
+fn adult_verification(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    let verified_at = call.world.creator_joined_at_ms() + DAY_MS;
+    let newest = shelf.page(FORMS, NOTHING, 0, FORMS_SHOWN).indexes.into_iter();
+    let forms: Vec<Value> = newest.map(|index| form_json(call, shelf, index)).collect();
+    Ok(Answer::ok(json!({"verified": true, "verifiedAt": verified_at, "submissions": forms})))
 }

@@ -142,24 +142,15 @@ impl Collection<'_> {
             .ok_or_else(|| Refusal::not_found(what))
     }
 
-    /// The page that the query asks for: before an id (older), after an id (newer), or by offset.
+    /// The page that the query asks for.
     pub(super) fn page(&self, call: &Call<'_>, shelf: &Shelf) -> Result<Page, Refusal> {
-        let place = |id: &str| {
-            let index = index_of(call, self.kind, id);
-            let place = index.and_then(|index| shelf.place_of(self.table, self.series, index));
-            place.ok_or_else(|| Refusal::not_found("Entry of the cursor"))
-        };
-        let limit = limit(call)?;
-        if let Some(before) = cursor(call, "before") {
-            return Ok(shelf.page(self.table, self.series, place(before)? + 1, limit));
-        }
-        if let Some(after) = cursor(call, "after") {
-            let end = place(after)?;
-            let start = end.saturating_sub(limit);
-            let page = shelf.page(self.table, self.series, start, end - start);
-            return Ok(Page { has_more: start > 0, ..page });
-        }
-        call.page(shelf, self.table, self.series, PAGE)
+        let total = shelf.count(self.table, self.series);
+        let window = window(call, total, |id| {
+            let index = index_of(call, self.kind, id)?;
+            shelf.place_of(self.table, self.series, index)
+        })?;
+        let page = shelf.page(self.table, self.series, window.start, window.end - window.start);
+        Ok(Page { has_more: window.has_more, ..page })
     }
 
     /// The page of the query as `{<noun>: […], "total": …, "hasMore": …}`.
@@ -197,9 +188,13 @@ impl Collection<'_> {
     }
 }
 
-/// How many rows the query asks for.
+/// How many rows the query asks for: more than a page can have are cut, none at all are refused.
 pub(super) fn limit(call: &Call<'_>) -> Result<u64, Refusal> {
-    Ok(call.query_number("limit")?.unwrap_or(PAGE.0).clamp(1, PAGE.1))
+    let limit = call.query_number("limit")?.unwrap_or(PAGE.0);
+    if limit == 0 {
+        return Err(Refusal::bad_request("limit is at least 1"));
+    }
+    Ok(limit.min(PAGE.1))
 }
 
 /// A cursor of the query; empty and 0 stand for none.
@@ -207,20 +202,58 @@ pub(super) fn cursor<'a>(call: &'a Call<'_>, name: &str) -> Option<&'a str> {
     call.query(name).filter(|id| !matches!(*id, "" | "0"))
 }
 
-/// The page of the query out of things that were looked up one by one.
-pub(super) fn list_of<T>(
+/// The part of a list that the query asks for, by places, the newest thing at place 0.
+pub(super) struct Window {
+    pub(super) start: u64,
+    /// Not less than `start`.
+    pub(super) end: u64,
+    /// Whether there is more in the direction in which the list is read.
+    pub(super) has_more: bool,
+}
+
+/// What comes `before` an id (is older), `after` an id (is newer, and next to it), between the two,
+/// or after `offset` things. 404 when the thing of a cursor is not in the list: a list that went on
+/// from somewhere else would be taken for a whole one.
+pub(super) fn window(
+    call: &Call<'_>,
+    total: u64,
+    place_of: impl Fn(&str) -> Option<u64>,
+) -> Result<Window, Refusal> {
+    let place = |name: &str| {
+        let found = cursor(call, name).map(&place_of);
+        found
+            .map(|place| place.ok_or_else(|| Refusal::not_found("Entry of the cursor")))
+            .transpose()
+    };
+    let (limit, before, after) = (limit(call)?, place("before")?, place("after")?);
+    if let (None, Some(end)) = (before, after) {
+        let start = end.saturating_sub(limit);
+        return Ok(Window { start, end, has_more: start > 0 });
+    }
+    let last = after.unwrap_or(total);
+    let offset = call.query_number("offset")?.unwrap_or(0);
+    let start = before.map_or(offset, |before| before + 1).min(last);
+    let end = start.saturating_add(limit).min(last);
+    Ok(Window { start, end, has_more: end < last })
+}
+
+/// The page of the query out of things that were looked up one by one. A cursor is the `id` of a
+/// row.
+pub(super) fn list_of<T: Clone>(
     call: &Call<'_>,
     noun: &str,
     things: Vec<T>,
     row: impl Fn(T) -> Value,
 ) -> Outcome {
-    let limit = limit(call)?;
-    let offset = call.query_number("offset")?.unwrap_or(0);
-    let (total, end) = (things.len() as u64, offset.saturating_add(limit));
-    let skip = usize::try_from(offset).unwrap_or(usize::MAX);
-    let take = usize::try_from(limit).unwrap_or(0);
-    let page: Vec<Value> = things.into_iter().skip(skip).take(take).map(row).collect();
-    Ok(Answer::ok(json!({noun: page, "total": total, "hasMore": end < total})))
+    let total = things.len() as u64;
+    let Window { start, end, has_more } = window(call, total, |sent| {
+        let is_it = |thing: &T| row(thing.clone()).get("id").and_then(Value::as_str) == Some(sent);
+        things.iter().position(is_it).map(|place| place as u64)
+    })?;
+    let number = |place: u64| usize::try_from(place).unwrap_or(usize::MAX);
+    let shown = things.into_iter().skip(number(start)).take(number(end - start));
+    let page: Vec<Value> = shown.map(row).collect();
+    Ok(Answer::ok(json!({noun: page, "total": total, "hasMore": has_more})))
 }
 
 /// Whose account id this is.
@@ -280,6 +313,7 @@ pub(super) fn account(call: &Call<'_>, shelf: &Shelf, who: Who) -> Value {
                 super::subscriptions::own_series(call),
                 peer,
             ),
+            "ignoreFlags": ignore::flags_of_peer(shelf, peer),
         }),
         Who::Creator => json!({}),
     };

@@ -20,8 +20,9 @@ const MEDIA_STORIES: &str = "media-stories";
 const STORIES: &str = "stories";
 /// The stories that the creator has looked at.
 const SEEN: &str = "seen-stories";
-/// The media story of a peer has the peer's index from here on.
+/// The media story of a peer is numbered from here on, by the day since 1970 and the peer.
 const PEER_INDEXES: u64 = 8_000_000_000;
+const PEERS_MAX: u64 = 100;
 
 pub(super) fn routes(routes: Routes) -> Routes {
     routes
@@ -65,6 +66,7 @@ fn shown(call: &Call<'_>, shelf: &Shelf, media_story: u64) -> Value {
     shown.insert("id".to_owned(), json!(id(call, Kind::Story, media_story)));
     shown.insert("accountId".to_owned(), json!(account_id(call, Who::Creator)));
     shown.insert("views".to_owned(), json!(viewers(call, media_story).count()));
+    shown.insert("viewed".to_owned(), json!(shelf.holds(SEEN, NOTHING, media_story)));
     Value::Object(shown)
 }
 
@@ -83,20 +85,29 @@ fn all_media_stories(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     collection(call).list(call, shelf, "mediaStories", |it| shown(call, shelf, it))
 }
 
-/// One of each creator followed.
+/// The number of the media story that a peer shows on the day that began at `day_ms`.
+fn peer_index(day_ms: i64, peer: u64) -> u64 {
+    PEER_INDEXES + (day_ms / DAY_MS).unsigned_abs() * PEERS_MAX + peer
+}
+
+/// Those of the creators followed that run: each shows a new one shortly before midnight.
 fn of_followed(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    let day_ms = call.now_ms - call.now_ms.rem_euclid(DAY_MS);
+    let created_at_ms = |peer: u64| day_ms - signed(peer + 1) * MINUTE_MS;
+    let runs = |peer: &u64| created_at_ms(*peer) + DAY_MS > call.now_ms;
     let row = |peer: u64| {
-        let created_at_ms = call.world.end_ms - signed(peer + 1) * 20 * MINUTE_MS;
+        let index = peer_index(day_ms, peer);
         json!({
-            "id": id(call, Kind::Story, PEER_INDEXES + peer),
+            "id": id(call, Kind::Story, index),
             "accountId": account_id(call, Who::Peer(peer)),
             "account": account(call, shelf, Who::Peer(peer)),
-            "createdAt": created_at_ms,
-            "expiresAt": created_at_ms + DAY_MS,
-            "viewed": shelf.holds(SEEN, NOTHING, PEER_INDEXES + peer),
+            "createdAt": created_at_ms(peer),
+            "expiresAt": created_at_ms(peer) + DAY_MS,
+            "viewed": shelf.holds(SEEN, NOTHING, index),
         })
     };
-    follows::following_collection(call).list(call, shelf, "mediaStories", row)
+    let running = follows::following_collection(call).all(shelf).into_iter().filter(runs);
+    super::shapes::list_of(call, "mediaStories", running.collect(), row)
 }
 
 /// The fans who have seen the media story `mediaStoryId`.
@@ -135,7 +146,10 @@ fn delete_media_story(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
 /// Marks a story, of the creator or of a peer, as seen by the creator.
 fn view(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     let sent = body_id(call, "mediaStoryId")?;
-    let of_peer = |index: &u64| (PEER_INDEXES..PEER_INDEXES + PEERS).contains(index);
+    let newest = peer_index(call.now_ms, PEERS - 1);
+    let of_peer = |index: &u64| {
+        (PEER_INDEXES..=newest).contains(index) && (index - PEER_INDEXES) % PEERS_MAX < PEERS
+    };
     let index = match index_of(call, Kind::Story, &sent).filter(of_peer) {
         Some(index) => index,
         None => collection(call).find(call, shelf, &sent, "Media story")?,
@@ -156,6 +170,10 @@ fn story(call: &Call<'_>, shelf: &Shelf, story: u64) -> Value {
         json!({})
     };
     let mut shown = object(shelf.over(STORIES, story, generated));
+    if let Some(Value::Array(kept)) = shown.get_mut("mediaStoryIds") {
+        let exists = |sent: &str| collection(call).find(call, shelf, sent, "Media story").is_ok();
+        kept.retain(|sent| sent.as_str().is_some_and(exists));
+    }
     shown.insert("id".to_owned(), json!(id(call, Kind::Highlight, story)));
     shown.insert("accountId".to_owned(), json!(account_id(call, Who::Creator)));
     Value::Object(shown)
@@ -165,7 +183,7 @@ fn stories(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     story_collection(call).list(call, shelf, "stories", |index| story(call, shelf, index))
 }
 
-/// `title` and `mediaStoryIds`.
+/// `title` and `mediaStoryIds`; those that are deleted later are no part of it any more.
 fn create_story(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     let title = call.text("title")?;
     let kept = body_ids(call, "mediaStoryIds")?;

@@ -162,10 +162,17 @@ fn order(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     Ok(Answer::ok(json!({"subscriptionTiers": all(call, shelf)})))
 }
 
-fn plan_exists(call: &Call<'_>, shelf: &Shelf, plan_id: &str) -> bool {
-    let tiers = collection(call).all(shelf);
-    let mut plans = tiers.into_iter().flat_map(|tier| plan_indexes(shelf, tier));
-    index_of(call, Kind::Plan, plan_id).is_some_and(|wanted| plans.any(|plan| plan == wanted))
+/// 404 unless a tier has this plan, 400 unless it is the first one of its tier.
+fn check_first_plan(call: &Call<'_>, shelf: &Shelf, plan_id: &str) -> Result<(), Refusal> {
+    let wanted = index_of(call, Kind::Plan, plan_id);
+    let tiers = collection(call).all(shelf).into_iter();
+    let mut plans = tiers.map(|tier| plan_indexes(shelf, tier));
+    let of_tier = plans.find(|plans| wanted.is_some_and(|wanted| plans.contains(&wanted)));
+    let of_tier = of_tier.ok_or_else(|| Refusal::not_found("Plan"))?;
+    if of_tier.first().copied() == wanted {
+        return Ok(());
+    }
+    Err(Refusal::bad_request("planId is not the first plan of its tier"))
 }
 
 /// `planId`, `status`, `duration` (days), `maxUses`, `price` (at least 3000), `startsAt`, `endsAt`.
@@ -188,9 +195,7 @@ fn promote(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     if number("startsAt")? >= number("endsAt")? {
         return Err(Refusal::bad_request("startsAt is not before endsAt"));
     }
-    if !plan_exists(call, shelf, &plan_id) {
-        return Err(Refusal::not_found("Plan"));
-    }
+    check_first_plan(call, shelf, &plan_id)?;
     let names = ["status", "duration", "maxUses", "price", "startsAt", "endsAt"];
     let mut fields = call.fields(&names);
     fields.insert("planId".to_owned(), json!(plan_id));

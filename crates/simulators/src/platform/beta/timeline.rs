@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::follows::{self, FOLLOWING};
 use super::posts;
-use super::shapes::{Who, account_id, body_id, cursor, id, index_of, limit, somebody};
+use super::shapes::{Who, account_id, body_id, id, index_of, list_of, somebody};
 use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::Call;
 use crate::platform::routes::Routes;
@@ -38,10 +38,8 @@ fn timeline(call: &Call<'_>, shelf: &Shelf) -> Outcome {
 fn timeline_new(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     let mut answer = timeline(call, shelf)?;
     let author = call.query("accountId").map_or(Ok(Who::Creator), |id| somebody(call, id))?;
-    if let Some(Value::Object(body)) = &mut answer.body {
-        let accounts = json!([super::shapes::account(call, shelf, author)]);
-        body.insert("aggregationData".to_owned(), json!({"accounts": accounts}));
-    }
+    let accounts = json!([super::shapes::account(call, shelf, author)]);
+    answer.add("aggregationData", json!({"accounts": accounts}));
     Ok(answer)
 }
 
@@ -68,28 +66,7 @@ fn feed(call: &Call<'_>, peers: &[u64]) -> Outcome {
     let days = 0..PEER_POSTS;
     let all: Vec<(u64, u64)> =
         days.flat_map(|day| peers.iter().map(move |peer| (day, *peer))).collect();
-    let place = |name: &str| -> Result<Option<usize>, Refusal> {
-        let Some(sent) = cursor(call, name) else {
-            return Ok(None);
-        };
-        let index = index_of(call, Kind::Event, sent);
-        let wanted = index.map(|index| (index / PEERS, index % PEERS));
-        let place = all.iter().position(|post| Some(*post) == wanted);
-        place.map(Some).ok_or_else(|| Refusal::not_found("Post"))
-    };
-    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    let limit = number(limit(call)?);
-    let (start, end) = match (place("before")?, place("after")?) {
-        (Some(before), _) => (before + 1, all.len()),
-        (None, Some(after)) => (after.saturating_sub(limit), after),
-        (None, None) => (number(call.query_number("offset")?.unwrap_or(0)), all.len()),
-    };
-    let rest = all.get(start.min(end)..end).unwrap_or_default();
-    let rows: Vec<Value> =
-        rest.iter().take(limit).map(|(day, peer)| peer_post(call, *day, *peer)).collect();
-    let newer_wanted = end < all.len();
-    let has_more = if newer_wanted { start > 0 } else { rest.len() > limit };
-    Ok(Answer::ok(json!({"posts": rows, "total": all.len(), "hasMore": has_more})))
+    list_of(call, "posts", all, |(day, peer)| peer_post(call, day, peer))
 }
 
 fn peer_post(call: &Call<'_>, day: u64, peer: u64) -> Value {

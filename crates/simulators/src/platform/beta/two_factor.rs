@@ -17,6 +17,7 @@ const TABLE: &str = "two-factor";
 const SESSIONS: Collection<'static> =
     Collection { table: "two-factor-sessions", series: NOTHING, kind: Kind::Session };
 const CODES: u64 = 8;
+const SESSIONS_SHOWN: u64 = 5;
 const SESSION_MS: i64 = 10 * MINUTE_MS;
 
 pub(super) fn routes(routes: Routes) -> Routes {
@@ -31,6 +32,19 @@ pub(super) fn routes(routes: Routes) -> Routes {
 /// Whether the account has it on.
 pub(super) fn is_on(shelf: &Shelf) -> bool {
     shelf.field(TABLE, 0, "enabled") == Some(&Value::Bool(true))
+}
+
+/// Whether it is on, how many codes are left, and the newest sessions that asked for one.
+pub(super) fn state(call: &Call<'_>, shelf: &Shelf) -> Value {
+    let codes = shelf.field(TABLE, 0, "codes").and_then(Value::as_array).map_or(0, Vec::len);
+    let newest = shelf.page(SESSIONS.table, NOTHING, 0, SESSIONS_SHOWN).indexes.into_iter();
+    let sessions: Vec<Value> = newest.map(|index| session(call, shelf, index)).collect();
+    json!({
+        "enabled": is_on(shelf),
+        "pending": !is_on(shelf) && codes > 0,
+        "codesLeft": codes,
+        "sessions": sessions,
+    })
 }
 
 fn begin(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {

@@ -46,6 +46,16 @@ fn begin(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     Ok(Answer::ok(shown(call, shelf, index)))
 }
 
+/// The uploads that have not become a medium and can still do so.
+pub(super) fn open(call: &Call<'_>, shelf: &Shelf) -> Vec<Value> {
+    let is_open = |upload: &Value| {
+        let expires_ms = upload.get("expiresAt").and_then(Value::as_i64).unwrap_or_default();
+        expires_ms >= call.now_ms && upload.get("status") != Some(&json!("used"))
+    };
+    let all = UPLOADS.all(shelf).into_iter().map(|index| shown(call, shelf, index));
+    all.filter(is_open).collect()
+}
+
 fn named(call: &Call<'_>, shelf: &Shelf) -> Result<u64, Refusal> {
     UPLOADS.find(call, shelf, &body_id(call, "uploadId")?, "Upload")
 }

@@ -1,7 +1,7 @@
 //! File stacks: the platform's word for posts.
 
 use http::Method;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::shapes::{CURRENCY, id, index, medium, own, rows_of};
 use super::uploads::words;
@@ -10,13 +10,14 @@ use crate::platform::call::{Call, object};
 use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
 use crate::world::ids::{CREATED, Kind};
-use crate::world::time::rfc3339;
+use crate::world::time::{parse_ms, rfc3339};
 
 /// The posts of the creator.
 pub(super) const FILE_STACKS: &str = "file-stacks";
 const ONE: &str = "file-stack/{stack_id}";
 
-const FIELDS: &[&str] = &["description", "price", "tag", "private", "is_subscription_item"];
+const FIELDS: &[&str] =
+    &["description", "price", "tag", "categories", "private", "is_subscription_item"];
 const TAGS: [&str; 3] = ["studio", "travel", "live"];
 
 pub(super) fn routes(routes: Routes) -> Routes {
@@ -106,29 +107,56 @@ fn file_stack(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     Ok(Answer::ok(file_stack_json(call, shelf, stack)))
 }
 
+/// What may change is what an upload has; `to_be_posted_at` moves a post that was not posted yet.
 fn edit(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     let stack = stack_param(call, shelf)?;
     let mut fields = call.fields(FIELDS);
-    if fields.is_empty() {
-        return Err(Refusal::bad_request("Nothing to change"));
-    }
-    if let Some(price) = fields.get("price")
-        && price.as_i64().is_none_or(|price| price != 0 && price < 300)
-    {
-        return Err(Refusal::bad_request("price is 0 or at least 300"));
-    }
-    for name in ["private", "is_subscription_item"] {
-        if fields.get(name).is_some_and(|flag| !flag.is_boolean()) {
-            return Err(Refusal::bad_request(format!("{name} is true or false")));
+    check_edit(&fields)?;
+    for name in ["tag", "categories"] {
+        if let Some(Value::String(list)) = fields.get(name) {
+            let list = json!(words(list));
+            fields.insert(name.to_owned(), list);
         }
     }
-    if let Some(Value::String(tags)) = fields.get("tag") {
-        let tags = json!(words(tags));
-        fields.insert("tag".to_owned(), tags);
+    if !call.field("to_be_posted_at").is_null() {
+        fields.insert("posted_at_ms".to_owned(), json!(new_time(call, shelf, stack)?));
+    }
+    if fields.is_empty() {
+        return Err(Refusal::bad_request("Nothing to change"));
     }
     fields.insert("updated_at".to_owned(), json!(rfc3339(call.now_ms)));
     shelf.set(FILE_STACKS, stack, fields);
     Ok(Answer::ok(file_stack_json(call, shelf, stack)))
+}
+
+fn check_edit(fields: &Map<String, Value>) -> Result<(), Refusal> {
+    let fits = |(name, value): (&String, &Value)| match name.as_str() {
+        "price" => value.as_i64().is_some_and(|price| price == 0 || price >= 300),
+        "private" | "is_subscription_item" => value.is_boolean(),
+        "tag" | "categories" => {
+            let all_text = |list: &Vec<Value>| list.iter().all(Value::is_string);
+            value.is_string() || value.as_array().is_some_and(all_text)
+        }
+        _ => value.is_string(),
+    };
+    match fields.iter().find(|field| !fits(*field)) {
+        None => Ok(()),
+        Some((name, _)) if name == "price" => {
+            Err(Refusal::bad_request("price is 0 or at least 300"))
+        }
+        Some((name, _)) => Err(Refusal::bad_request(format!("{name} has a wrong value"))),
+    }
+}
+
+/// The time in `to_be_posted_at`, one in the past means now; 409 when the post is out already.
+fn new_time(call: &Call<'_>, shelf: &Shelf, stack: u64) -> Result<i64, Refusal> {
+    let posted_at_ms = shelf.field(FILE_STACKS, stack, "posted_at_ms").and_then(Value::as_i64);
+    if posted_at_ms.is_none_or(|posted_at_ms| posted_at_ms <= call.now_ms) {
+        return Err(Refusal::conflict("The file stack is published"));
+    }
+    let sent = call.field("to_be_posted_at").as_str().and_then(parse_ms);
+    let sent = sent.ok_or_else(|| Refusal::bad_request("to_be_posted_at is not a time"))?;
+    Ok(sent.max(call.now_ms))
 }
 
 fn delete(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
