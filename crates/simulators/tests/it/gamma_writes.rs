@@ -146,9 +146,9 @@ async fn mass_messages(kit: &Kit, table: &mut Table<'_>) {
     let route = "PUT user/{selfId}/chat/mass-message/{messageId}";
     let dearer = json!({"message_price": 900});
     table.shows(route, &one, dearer, &[(&path, "/body/0/message_price", json!(900))]).await;
-    let route = "DELETE user/{selfId}/chat/mass-message/{messageId}";
+    let cancel = "DELETE user/{selfId}/chat/mass-message/{messageId}";
     let cancelled = json!("cancelled");
-    table.shows(route, &one, none(), &[(&path, "/body/0/status", cancelled)]).await;
+    table.shows(cancel, &one, none(), &[(&path, "/body/0/status", cancelled)]).await;
 }
 
 async fn lists(kit: &Kit, table: &mut Table<'_>) {
