@@ -19,5 +19,6 @@ pub mod id;
 pub mod key;
 pub mod method;
 pub mod platform;
+pub mod staff;
 pub mod time;
 mod wire;

@@ -90,6 +90,28 @@ impl Day {
         Timestamp(self.0.saturating_mul(MICROS_PER_DAY))
     }
 
+    /// The first day of the UTC month it lies in.
+    #[must_use]
+    pub fn month_start(self) -> Self {
+        self.plus_days(1_i64.saturating_sub(i64::from(self.civil().day())))
+    }
+
+    /// The first day of the UTC month after the one it lies in.
+    #[must_use]
+    pub fn next_month_start(self) -> Self {
+        self.month_start().plus_days(i64::from(self.civil().days_in_month()))
+    }
+
+    /// The day of the calendar; days beyond what can be written count as the last that can.
+    fn civil(self) -> jiff::civil::Date {
+        let start = jiff::Timestamp::from_microsecond(self.start().0).unwrap_or(if self.0 < 0 {
+            jiff::Timestamp::MIN
+        } else {
+            jiff::Timestamp::MAX
+        });
+        jiff::tz::Offset::UTC.to_datetime(start).date()
+    }
+
     /// So many days later (earlier when negative).
     #[must_use]
     pub const fn plus_days(self, days: i64) -> Self {
@@ -134,6 +156,22 @@ mod tests {
         assert_eq!(time.to_rfc3339(), "2026-11-21T04:13:42.000001Z");
         assert_eq!(Timestamp::from_rfc3339("2026-11-21T05:13:42.000001+01:00"), Some(time));
         assert_eq!(Timestamp::from_rfc3339("2026-11-21T05:13:42"), None);
+    }
+
+    #[test]
+    fn a_month_ends_where_the_next_begins() {
+        let cases = [
+            ("2026-11-21", "2026-11-01", "2026-12-01"),
+            ("2026-12-31", "2026-12-01", "2027-01-01"),
+            ("2028-02-29", "2028-02-01", "2028-03-01"),
+            ("2027-02-01", "2027-02-01", "2027-03-01"),
+            ("1970-01-01", "1970-01-01", "1970-02-01"),
+        ];
+        for (day, start, next) in cases {
+            let day = Timestamp::from_rfc3339(&format!("{day}T12:00:00Z")).unwrap().day();
+            assert_eq!(day.month_start().to_string(), start);
+            assert_eq!(day.next_month_start().to_string(), next);
+        }
     }
 
     #[test]

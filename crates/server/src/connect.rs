@@ -51,7 +51,9 @@ pub(crate) async fn connect(app: &App, import: Import) -> Result<Connected, ApiE
     };
     let connection = store::accounts::connect(&app.store, &new).await?;
     // A key that is limited to some accounts may use what it imports; for another key this does nothing.
-    store::keys::allow_account(&app.store, key, &new.creator_id).await?;
+    if store::keys::allow_account(&app.store, key, &new.creator_id).await? {
+        app.cache.forget_keys();
+    }
     app.cache.forget_account(customer, &new.creator_id);
     let is_new = match connection {
         Connection::Connected { created, .. } => created,

@@ -10,10 +10,11 @@ use domain::key::{KeyScope, KeySecret};
 use domain::platform::Platform;
 use serde_json::{Map, Value};
 use store::customers::{Creation, NewCustomer};
-use store::keys::{NewKey, NewSecret};
+use store::keys::{KeyCreation, NewKey, NewSecret};
 use store::ledger::Grant;
 
 use crate::app::App;
+use crate::audit::{self, Deed};
 use crate::connect::{self, Import};
 use crate::error::ApiError;
 use crate::passwords;
@@ -75,7 +76,7 @@ pub async fn make(running: &Running, wanted: Wanted) -> Result<Made, DemoError> 
     let (customer, key, api_key) = customer(app, &wanted).await?;
     let read_only = KeySecret::generate(|bound| app.random.below(bound));
     let new = new_key(app, "read-only key", &read_only, KeyScope::ReadOnly);
-    store::keys::create(&app.store, customer, &new, app.clock.now()).await?;
+    add_key(app, customer, &new).await?;
     for account in wanted.accounts {
         let WantedAccount { platform, creator_id, auth } = account;
         connect::connect(app, Import { customer, key, creator: creator_id, platform, auth })
@@ -89,7 +90,7 @@ async fn customer(app: &App, wanted: &Wanted) -> Result<(CustomerId, KeyId, KeyS
     let secret = KeySecret::generate(|bound| app.random.below(bound));
     let first_key = new_key(app, "full key", &secret, KeyScope::Full);
     if let Some(known) = store::customers::find_by_email(&app.store, &wanted.email).await? {
-        store::keys::create(&app.store, known.id, &first_key, now).await?;
+        add_key(app, known.id, &first_key).await?;
         return Ok((known.id, first_key.id, secret));
     }
     let new = NewCustomer {
@@ -119,6 +120,23 @@ async fn customer(app: &App, wanted: &Wanted) -> Result<(CustomerId, KeyId, KeyS
     Ok((new.id, new.first_key.id, secret))
 }
 
+/// Each start of a sandbox makes fresh keys, however many there are.
+async fn add_key(app: &App, customer: CustomerId, new: &NewKey) -> Result<(), DemoError> {
+    let deed = Deed {
+        customer,
+        actor: audit::OPERATOR.to_owned(),
+        action: audit::KEY_CREATED,
+        details: format!("{} ({})", new.id, new.name),
+    };
+    let entry = deed.now(&app.clock, &app.random);
+    match store::keys::create(&app.store, customer, new, i64::MAX, &entry).await? {
+        KeyCreation::Created => Ok(()),
+        KeyCreation::TooMany | KeyCreation::NoAccount(_) => {
+            Err(DemoError("the demo customer can have no further key".to_owned()))
+        }
+    }
+}
+
 fn new_key(app: &App, name: &str, secret: &KeySecret, scope: KeyScope) -> NewKey {
     NewKey {
         id: KeyId::new(app.clock.now(), app.random.bytes()),
@@ -126,6 +144,7 @@ fn new_key(app: &App, name: &str, secret: &KeySecret, scope: KeyScope) -> NewKey
         secret: NewSecret::of(secret),
         scope,
         accounts: Vec::new(),
+        monthly_budget: None,
         expires_at: None,
     }
 }

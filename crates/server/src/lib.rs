@@ -6,6 +6,7 @@
 mod admin;
 mod api;
 mod app;
+mod audit;
 mod auth;
 pub mod clock;
 pub mod config;

@@ -13,6 +13,7 @@ use store::keys::{NewKey, NewSecret};
 use store::ledger::{Grant, Granting};
 use store::{Store, StoreError};
 
+use crate::audit::{self, Deed};
 use crate::clock::{Clock, Random};
 use crate::keyfile;
 use crate::vault::{Vault, VaultError};
@@ -165,6 +166,7 @@ async fn create_customer(
             secret: NewSecret::of(&secret),
             scope: KeyScope::Full,
             accounts: Vec::new(),
+            monthly_budget: None,
             expires_at: None,
         },
     };
@@ -193,7 +195,7 @@ async fn grant_credits(
         return Err(StaffError::Amount("the amount must not be 0"));
     }
     let now = desk.clock.now();
-    let entry = Grant {
+    let grant = Grant {
         entry: EntryId::new(now, desk.random.bytes()),
         customer,
         amount: Credits::from_whole(credits.saturating_abs()),
@@ -204,9 +206,9 @@ async fn grant_credits(
         at: now,
     };
     let granting = if credits > 0 {
-        store::ledger::grant(desk.store, &entry).await?
+        store::ledger::grant(desk.store, &grant).await?
     } else {
-        store::ledger::remove(desk.store, &entry).await?
+        store::ledger::remove(desk.store, &grant).await?
     };
     let applied = match granting {
         Granting::Granted { .. } => true,
@@ -214,8 +216,9 @@ async fn grant_credits(
         Granting::NoCustomer => return Err(StaffError::NoCustomer(customer)),
     };
     if applied {
-        audit(desk, customer, "credits.adjusted", format!("{credits} credits: {reference}"))
-            .await?;
+        let details = format!("{credits} credits: {reference}");
+        let told = entry(desk, customer, audit::CREDITS_ADJUSTED, details);
+        store::audit::record(desk.store, &told).await?;
     }
     let balance = store::usage::balance(desk.store, customer).await?;
     let balance = balance.ok_or(StaffError::NoCustomer(customer))?.available.whole();
@@ -224,11 +227,11 @@ async fn grant_credits(
 
 async fn disable_key(desk: &Desk<'_>, key: KeyId) -> Result<Done, StaffError> {
     let owner = store::keys::find_by_id(desk.store, key).await?.ok_or(StaffError::NoKey(key))?;
-    let now = desk.clock.now();
-    if !store::keys::revoke(desk.store, owner.customer, key, now).await? {
+    let deleted =
+        entry(desk, owner.customer, audit::KEY_DELETED, format!("{key} ({})", owner.name));
+    if !store::keys::revoke(desk.store, owner.customer, key, &deleted).await? {
         return Err(StaffError::NoKey(key));
     }
-    audit(desk, owner.customer, "key.disabled", key.to_string()).await?;
     Ok(Done::KeyDisabled { key_id: key })
 }
 
@@ -244,20 +247,12 @@ async fn rotate_master_key(desk: &Desk<'_>) -> Result<Done, StaffError> {
     Ok(Done::MasterKeyRotated { master_key_id, rewrapped })
 }
 
-async fn audit(
+fn entry(
     desk: &Desk<'_>,
     customer: CustomerId,
-    action: &str,
+    action: &'static str,
     details: String,
-) -> Result<(), StoreError> {
-    let now = desk.clock.now();
-    let entry = AuditEntry {
-        id: EntryId::new(now, desk.random.bytes()),
-        customer,
-        at: now,
-        actor: "operator".to_owned(),
-        action: action.to_owned(),
-        details,
-    };
-    store::audit::record(desk.store, &entry).await
+) -> AuditEntry {
+    let deed = Deed { customer, actor: audit::OPERATOR.to_owned(), action, details };
+    deed.now(desk.clock, desk.random)
 }

@@ -1,8 +1,9 @@
-//! Audit: what staff and customers did that must be found again. Append only by having no other function.
+//! Audit: what staff, operators and customers did that must be found again. Append only, by trigger too.
 
 use domain::id::{CustomerId, EntryId};
 use domain::time::Timestamp;
 
+use crate::tx::Tx;
 use crate::{Store, StoreError};
 
 /// Something somebody did.
@@ -14,42 +15,52 @@ pub struct AuditEntry {
     pub customer: CustomerId,
     /// When.
     pub at: Timestamp,
-    /// Who, such as a customer's id or `operator`.
+    /// Who: the id of a key, `session`, `operator`, or the customer id of staff.
     pub actor: String,
-    /// What, such as `calls.read`.
+    /// What, such as `key.created`.
     pub action: String,
     /// What else is worth knowing; never a secret.
     pub details: String,
 }
 
-/// Writes an entry.
+/// Which entries to list.
+#[derive(Debug, Clone)]
+pub struct AuditQuery<'a> {
+    /// About whom.
+    pub customer: CustomerId,
+    /// Only actions that begin so; empty for all.
+    pub action: &'a str,
+    /// Only entries older than this one of the same customer.
+    pub before: Option<EntryId>,
+    /// How many at most.
+    pub limit: i64,
+}
+
+/// Writes an entry by itself; what belongs to a change is written in the transaction of that change.
 pub async fn record(store: &Store, entry: &AuditEntry) -> Result<(), StoreError> {
-    const SQL: &str = "
-        insert into audit (id, customer_id, at, actor, action, details)
-        values ($1, $2, $3, $4, $5, $6)";
-    let values = [
-        entry.id.into(),
-        entry.customer.into(),
-        entry.at.into(),
-        entry.actor.as_str().into(),
-        entry.action.as_str().into(),
-        entry.details.as_str().into(),
-    ];
     let mut tx = store.write().await?;
-    tx.execute(SQL, &values).await?;
+    insert(&mut tx, entry).await?;
     tx.commit().await
 }
 
 /// The newest entries about a customer, newest first.
-pub async fn recent(
-    store: &Store,
-    customer: CustomerId,
-    limit: i64,
-) -> Result<Vec<AuditEntry>, StoreError> {
+pub async fn list(store: &Store, query: &AuditQuery<'_>) -> Result<Vec<AuditEntry>, StoreError> {
     const SQL: &str = "
-        select id, customer_id, at, actor, action, details
-        from audit where customer_id = $1 order by at desc, id desc limit $2";
-    let rows = store.read().await?.rows(SQL, &[customer.into(), limit.into()]).await?;
+        select id, customer_id, at, actor, action, details from audit
+        where customer_id = $1 and substr(action, 1, cast($2 as integer)) = $3
+          and (cast($4 as text) is null
+               or (at, id) < (select at, id from audit where id = $4 and customer_id = $1))
+        order by at desc, id desc limit $5";
+    let before = query.before.map(|id| id.to_string());
+    let length = i64::try_from(query.action.len()).unwrap_or(i64::MAX);
+    let values = [
+        query.customer.into(),
+        length.into(),
+        query.action.into(),
+        before.as_deref().into(),
+        query.limit.into(),
+    ];
+    let rows = store.read().await?.rows(SQL, &values).await?;
     rows.iter()
         .map(|row| {
             Ok(AuditEntry {
@@ -62,4 +73,21 @@ pub async fn recent(
             })
         })
         .collect()
+}
+
+/// Writes an entry in the transaction of what it tells.
+pub(crate) async fn insert(tx: &mut Tx, entry: &AuditEntry) -> Result<(), StoreError> {
+    const SQL: &str = "
+        insert into audit (id, customer_id, at, actor, action, details)
+        values ($1, $2, $3, $4, $5, $6)";
+    let values = [
+        entry.id.into(),
+        entry.customer.into(),
+        entry.at.into(),
+        entry.actor.as_str().into(),
+        entry.action.as_str().into(),
+        entry.details.as_str().into(),
+    ];
+    tx.execute(SQL, &values).await?;
+    Ok(())
 }

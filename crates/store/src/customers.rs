@@ -9,7 +9,7 @@ use crate::keys::{self, NewKey};
 use crate::ledger::{self, Grant, Granting};
 use crate::sql::Row;
 use crate::tx::Tx;
-use crate::{Store, StoreError, notices};
+use crate::{Store, StoreError, dialect, notices};
 
 /// A password, as argon2 wrote it. Never shown by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
@@ -239,6 +239,14 @@ pub async fn disable(store: &Store, id: CustomerId, now: Timestamp) -> Result<bo
     notices::tell_keys(&mut tx).await?;
     tx.commit().await?;
     Ok(changed == 1)
+}
+
+/// Lets nobody else change what belongs to this customer and is counted, until the transaction ends.
+pub(crate) async fn lock(tx: &mut Tx, id: CustomerId) -> Result<(), StoreError> {
+    const SQL: &str = "select id from customers where id = $1";
+    let sql = format!("{SQL}{}", dialect::for_update(tx.database()));
+    tx.row(sqlx::AssertSqlSafe(sql), &[id.into()]).await?;
+    Ok(())
 }
 
 async fn grant_trial(

@@ -1,13 +1,15 @@
 //! Keys: what a program signs its calls with. Only hashes of secrets are stored.
 
 use domain::account::CreatorId;
+use domain::credits::Credits;
 use domain::id::{CustomerId, KeyId};
 use domain::key::{KeyHash, KeyScope};
 use domain::time::Timestamp;
 
+use crate::audit::{self, AuditEntry};
 use crate::sql::{Row, Value, hex};
 use crate::tx::Tx;
-use crate::{Store, StoreError, notices};
+use crate::{Store, StoreError, balance, customers, notices};
 
 /// A key as stored; its secret is not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +28,10 @@ pub struct Key {
     pub scope: KeyScope,
     /// The accounts it is limited to; empty means all.
     pub accounts: Vec<CreatorId>,
+    /// What it may spend in a UTC month; nothing means all that its customer has.
+    pub monthly_budget: Option<Credits>,
+    /// Grows with every change of what it may do.
+    pub version: i64,
     /// When it was made.
     pub created_at: Timestamp,
     /// When its secret was last replaced.
@@ -49,6 +55,8 @@ pub struct NewKey {
     pub scope: KeyScope,
     /// The accounts it is limited to; empty means all.
     pub accounts: Vec<CreatorId>,
+    /// What it may spend in a UTC month; nothing means all that its customer has.
+    pub monthly_budget: Option<Credits>,
     /// From when on it is refused.
     pub expires_at: Option<Timestamp>,
 }
@@ -116,39 +124,108 @@ pub struct Rotation {
     pub old_valid_until: Option<Timestamp>,
 }
 
-/// Stores another key of a customer.
+/// How the making of a key ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyCreation {
+    /// It opens what it may from now on.
+    Created,
+    /// The customer has as many keys as it may have.
+    TooMany,
+    /// The customer has no account of this id, which the key was to be limited to.
+    NoAccount(CreatorId),
+}
+
+/// A change of what a key may do, and of its name. What is nothing stays as it is.
+#[derive(Debug, Clone)]
+pub struct KeyChange {
+    /// The key.
+    pub key: KeyId,
+    /// Whose it must be.
+    pub customer: CustomerId,
+    /// What the customer calls it.
+    pub name: Option<String>,
+    /// The accounts it is limited to; an empty list ends the limit.
+    pub accounts: Option<Vec<CreatorId>>,
+    /// What it may spend in a UTC month; an inner nothing ends the limit.
+    pub monthly_budget: Option<Option<Credits>>,
+    /// From when on it is refused; an inner nothing means never.
+    pub expires_at: Option<Option<Timestamp>>,
+}
+
+/// How a change of a key ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyChanging {
+    /// It is in force for every call that is held from now on. The key as it is now.
+    Changed(Key),
+    /// The customer has no such key, or it is revoked.
+    NotFound,
+    /// The customer has no account of this id, which the key was to be limited to.
+    NoAccount(CreatorId),
+}
+
+/// Stores another key of a customer that has fewer than `keys_max` of them; revoked ones do not count.
 pub async fn create(
     store: &Store,
     customer: CustomerId,
     new: &NewKey,
-    now: Timestamp,
-) -> Result<(), StoreError> {
+    keys_max: i64,
+    entry: &AuditEntry,
+) -> Result<KeyCreation, StoreError> {
+    const COUNT: &str = "select count(*) from keys where customer_id = $1 and revoked_at is null";
     let mut tx = store.write().await?;
-    insert(&mut tx, customer, new, now).await?;
-    tx.commit().await
+    customers::lock(&mut tx, customer).await?;
+    let row = tx.row(COUNT, &[customer.into()]).await?;
+    if row.map_or(Ok(0), |row| row.int(0))? >= keys_max {
+        return Ok(KeyCreation::TooMany);
+    }
+    if let Some(missing) = missing_account(&mut tx, customer, &new.accounts).await? {
+        return Ok(KeyCreation::NoAccount(missing));
+    }
+    insert(&mut tx, customer, new, entry.at).await?;
+    audit::insert(&mut tx, entry).await?;
+    tx.commit().await?;
+    Ok(KeyCreation::Created)
 }
 
-/// A customer's keys, revoked ones too, oldest first.
-pub async fn list(store: &Store, customer: CustomerId) -> Result<Vec<Key>, StoreError> {
-    const SQL: &str = "
-        select id, customer_id, name, shown_prefix, shown_suffix, scope, created_at, rotated_at,
-               expires_at, revoked_at
-        from keys where customer_id = $1 order by created_at, id";
-    const ACCOUNTS: &str = "
-        select key_id, creator_id from key_accounts
-        where key_id in (select id from keys where customer_id = $1)
-        order by key_id, creator_id";
-    let mut tx = store.read().await?;
-    let rows = tx.rows(SQL, &[customer.into()]).await?;
-    let accounts = tx.rows(ACCOUNTS, &[customer.into()]).await?;
-    let mut keys = rows.iter().map(key).collect::<Result<Vec<Key>, StoreError>>()?;
-    for row in &accounts {
-        let id: KeyId = row.parse(0, "key_accounts")?;
-        if let Some(key) = keys.iter_mut().find(|key| key.id == id) {
-            key.accounts.push(row.parse(1, "key_accounts")?);
-        }
+/// Changes what a key may do. Holds of this customer that are being decided are waited for, so that none
+/// is decided by the old limits once this returns.
+pub async fn change(
+    store: &Store,
+    change: &KeyChange,
+    entry: &AuditEntry,
+) -> Result<KeyChanging, StoreError> {
+    const KEY: &str = "
+        update keys set name = coalesce(cast($3 as text), name), version = version + 1,
+               monthly_budget = case when $4 = 1 then $5 else monthly_budget end,
+               expires_at = case when $6 = 1 then $7 else expires_at end
+        where id = $1 and customer_id = $2 and revoked_at is null";
+    const FORGET: &str = "delete from key_accounts where key_id = $1";
+    let mut tx = store.write().await?;
+    balance::lock(&mut tx, std::iter::once(change.customer)).await?;
+    let values: [Value<'_>; 7] = [
+        change.key.into(),
+        change.customer.into(),
+        change.name.as_deref().into(),
+        i64::from(change.monthly_budget.is_some()).into(),
+        change.monthly_budget.flatten().map(Credits::whole).into(),
+        i64::from(change.expires_at.is_some()).into(),
+        change.expires_at.flatten().into(),
+    ];
+    if tx.execute(KEY, &values).await? == 0 {
+        return Ok(KeyChanging::NotFound);
     }
-    Ok(keys)
+    if let Some(accounts) = &change.accounts {
+        if let Some(missing) = missing_account(&mut tx, change.customer, accounts).await? {
+            return Ok(KeyChanging::NoAccount(missing));
+        }
+        tx.execute(FORGET, &[change.key.into()]).await?;
+        insert_accounts(&mut tx, change.key, accounts).await?;
+    }
+    let changed = find_in(&mut tx, change.customer, change.key).await?;
+    audit::insert(&mut tx, entry).await?;
+    notices::tell_keys(&mut tx).await?;
+    tx.commit().await?;
+    Ok(changed.map_or(KeyChanging::NotFound, KeyChanging::Changed))
 }
 
 /// One key of a customer.
@@ -172,8 +249,8 @@ pub async fn find_by_id(store: &Store, id: KeyId) -> Result<Option<Key>, StoreEr
 pub async fn find_by_hash(store: &Store, hash: &KeyHash) -> Result<Option<Presented>, StoreError> {
     const SQL: &str = "
         select k.id, k.customer_id, k.name, k.shown_prefix, k.shown_suffix, k.scope, k.created_at,
-               k.rotated_at, k.expires_at, k.revoked_at, s.valid_until, c.disabled_at,
-               c.email_verified_at
+               k.rotated_at, k.expires_at, k.revoked_at, k.monthly_budget, k.version,
+               s.valid_until, c.disabled_at, c.email_verified_at
         from key_secrets s
         join keys k on k.id = s.key_id
         join customers c on c.id = k.customer_id
@@ -186,18 +263,22 @@ pub async fn find_by_hash(store: &Store, hash: &KeyHash) -> Result<Option<Presen
     key.accounts = accounts_of(&mut tx, key.id).await?;
     Ok(Some(Presented {
         key,
-        secret_valid_until: row.optional_time(10)?,
-        customer_disabled_at: row.optional_time(11)?,
-        email_verified_at: row.optional_time(12)?,
+        secret_valid_until: row.optional_time(12)?,
+        customer_disabled_at: row.optional_time(13)?,
+        email_verified_at: row.optional_time(14)?,
     }))
 }
 
 /// Replaces the secret of a key that is not revoked. Without a time of grace no older secret opens
 /// anything once this returns. Nothing when the customer has no such key.
-pub async fn rotate(store: &Store, rotation: &Rotation) -> Result<Option<Key>, StoreError> {
+pub async fn rotate(
+    store: &Store,
+    rotation: &Rotation,
+    entry: &AuditEntry,
+) -> Result<Option<Key>, StoreError> {
     const KEY: &str = "
         update keys set shown_prefix = $3, shown_suffix = $4, rotated_at = $5,
-               scope = coalesce(cast($6 as text), scope)
+               scope = coalesce(cast($6 as text), scope), version = version + 1
         where id = $1 and customer_id = $2 and revoked_at is null";
     const END_OLD: &str = "delete from key_secrets where key_id = $1";
     const KEEP_CURRENT: &str = "
@@ -224,6 +305,7 @@ pub async fn rotate(store: &Store, rotation: &Rotation) -> Result<Option<Key>, S
     };
     insert_secret(&mut tx, rotation.key, &rotation.secret).await?;
     let rotated = find_in(&mut tx, rotation.customer, rotation.key).await?;
+    audit::insert(&mut tx, entry).await?;
     notices::tell_keys(&mut tx).await?;
     tx.commit().await?;
     Ok(rotated)
@@ -235,36 +317,43 @@ pub async fn revoke(
     store: &Store,
     customer: CustomerId,
     key: KeyId,
-    now: Timestamp,
+    entry: &AuditEntry,
 ) -> Result<bool, StoreError> {
     const KEY: &str = "
         update keys set revoked_at = $3
         where id = $1 and customer_id = $2 and revoked_at is null";
     const SECRETS: &str = "delete from key_secrets where key_id = $1";
     let mut tx = store.write().await?;
-    if tx.execute(KEY, &[key.into(), customer.into(), now.into()]).await? == 0 {
+    if tx.execute(KEY, &[key.into(), customer.into(), entry.at.into()]).await? == 0 {
         return Ok(false);
     }
     tx.execute(SECRETS, &[key.into()]).await?;
+    audit::insert(&mut tx, entry).await?;
     notices::tell_keys(&mut tx).await?;
     tx.commit().await?;
     Ok(true)
 }
 
-/// Lets a key that is limited to some accounts use one more. Does nothing to a key without a limit.
+/// Lets a key that is limited to some accounts use one more. Does nothing to a key without a limit; true when
+/// the key may use more than before.
 pub async fn allow_account(
     store: &Store,
     key: KeyId,
     creator_id: &CreatorId,
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
     const SQL: &str = "
         insert into key_accounts (key_id, creator_id)
         select $1, $2 where exists (select 1 from key_accounts where key_id = $1)
         on conflict (key_id, creator_id) do nothing";
+    const CHANGED: &str = "update keys set version = version + 1 where id = $1";
     let mut tx = store.write().await?;
-    tx.execute(SQL, &[key.into(), creator_id.into()]).await?;
+    if tx.execute(SQL, &[key.into(), creator_id.into()]).await? == 0 {
+        return Ok(false);
+    }
+    tx.execute(CHANGED, &[key.into()]).await?;
     notices::tell_keys(&mut tx).await?;
-    tx.commit().await
+    tx.commit().await?;
+    Ok(true)
 }
 
 pub(crate) async fn insert(
@@ -274,9 +363,9 @@ pub(crate) async fn insert(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     const KEY: &str = "
-        insert into keys (id, customer_id, name, shown_prefix, shown_suffix, scope, created_at, expires_at)
-        values ($1, $2, $3, $4, $5, $6, $7, $8)";
-    const ACCOUNT: &str = "insert into key_accounts (key_id, creator_id) values ($1, $2)";
+        insert into keys (id, customer_id, name, shown_prefix, shown_suffix, scope, created_at, expires_at,
+                          monthly_budget)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
     tx.execute(
         KEY,
         &[
@@ -288,13 +377,41 @@ pub(crate) async fn insert(
             new.scope.as_str().into(),
             now.into(),
             new.expires_at.into(),
+            new.monthly_budget.map(Credits::whole).into(),
         ],
     )
     .await?;
-    for creator_id in &new.accounts {
-        tx.execute(ACCOUNT, &[new.id.into(), creator_id.into()]).await?;
-    }
+    insert_accounts(tx, new.id, &new.accounts).await?;
     insert_secret(tx, new.id, &new.secret).await
+}
+
+async fn insert_accounts(
+    tx: &mut Tx,
+    key: KeyId,
+    accounts: &[CreatorId],
+) -> Result<(), StoreError> {
+    const SQL: &str = "
+        insert into key_accounts (key_id, creator_id) values ($1, $2)
+        on conflict (key_id, creator_id) do nothing";
+    for creator_id in accounts {
+        tx.execute(SQL, &[key.into(), creator_id.into()]).await?;
+    }
+    Ok(())
+}
+
+/// The first of these accounts that the customer does not have.
+async fn missing_account(
+    tx: &mut Tx,
+    customer: CustomerId,
+    accounts: &[CreatorId],
+) -> Result<Option<CreatorId>, StoreError> {
+    const SQL: &str = "select 1 from accounts where customer_id = $1 and creator_id = $2";
+    for creator_id in accounts {
+        if tx.row(SQL, &[customer.into(), creator_id.into()]).await?.is_none() {
+            return Ok(Some(creator_id.clone()));
+        }
+    }
+    Ok(None)
 }
 
 async fn insert_secret(tx: &mut Tx, key: KeyId, secret: &NewSecret) -> Result<(), StoreError> {
@@ -306,7 +423,7 @@ async fn insert_secret(tx: &mut Tx, key: KeyId, secret: &NewSecret) -> Result<()
 async fn find_in(tx: &mut Tx, customer: CustomerId, id: KeyId) -> Result<Option<Key>, StoreError> {
     const SQL: &str = "
         select id, customer_id, name, shown_prefix, shown_suffix, scope, created_at, rotated_at,
-               expires_at, revoked_at
+               expires_at, revoked_at, monthly_budget, version
         from keys where id = $1 and customer_id = $2";
     let Some(row) = tx.row(SQL, &[id.into(), customer.into()]).await? else {
         return Ok(None);
@@ -321,7 +438,7 @@ async fn accounts_of(tx: &mut Tx, key: KeyId) -> Result<Vec<CreatorId>, StoreErr
     rows.iter().map(|row| row.parse(0, "key_accounts")).collect()
 }
 
-fn key(row: &Row) -> Result<Key, StoreError> {
+pub(crate) fn key(row: &Row) -> Result<Key, StoreError> {
     Ok(Key {
         id: row.parse(0, "keys")?,
         customer: row.parse(1, "keys")?,
@@ -330,6 +447,8 @@ fn key(row: &Row) -> Result<Key, StoreError> {
         shown_suffix: row.text(4)?,
         scope: row.parse(5, "keys")?,
         accounts: Vec::new(),
+        monthly_budget: row.optional_int(10)?.map(Credits::from_whole),
+        version: row.int(11)?,
         created_at: row.time(6)?,
         rotated_at: row.optional_time(7)?,
         expires_at: row.optional_time(8)?,

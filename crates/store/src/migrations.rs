@@ -7,14 +7,27 @@ use crate::store::DatabaseKind;
 
 /// The steps for one of the databases. All but the guards are the same text for both.
 pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
-    let guards = match database {
-        DatabaseKind::Sqlite => include_str!("../migrations/0003_guards.sqlite.sql"),
-        DatabaseKind::Postgres => include_str!("../migrations/0003_guards.postgres.sql"),
+    let (guards, keys) = match database {
+        DatabaseKind::Sqlite => (
+            include_str!("../migrations/0003_guards.sqlite.sql"),
+            concat!(
+                include_str!("../migrations/0006_keys.sql"),
+                include_str!("../migrations/0006_keys.sqlite.sql")
+            ),
+        ),
+        DatabaseKind::Postgres => (
+            include_str!("../migrations/0003_guards.postgres.sql"),
+            concat!(
+                include_str!("../migrations/0006_keys.sql"),
+                include_str!("../migrations/0006_keys.postgres.sql")
+            ),
+        ),
     };
     Migrator::with_migrations(vec![
         step(1, "customers", include_str!("../migrations/0001_customers.sql")),
         step(2, "calls", include_str!("../migrations/0002_calls.sql")),
         step(3, "guards", guards),
+        step(6, "keys", keys),
     ])
 }
 

@@ -6,11 +6,13 @@ use domain::id::KeyId;
 use domain::key::{KeyScope, KeySecret};
 use domain::time::Timestamp;
 use http::StatusCode;
-use store::keys::{Key, NewKey, NewSecret, Rotation};
+use store::audit::AuditEntry;
+use store::keys::{Key, KeyCreation, NewKey, NewSecret, Rotation};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
+use crate::audit::{self, Deed};
 use crate::auth::{Caller, FullCaller};
 use crate::error::{ApiError, FieldProblem};
 use crate::extract::{Json, Path};
@@ -77,8 +79,9 @@ pub(crate) struct Keys {
 /// Lists the customer's keys, revoked ones included.
 #[utoipa::path(get, path = "/v1/auth/keys", tag = "auth", responses((status = 200, body = Keys)))]
 async fn list_keys(State(app): State<App>, caller: Caller) -> Result<axum::Json<Keys>, ApiError> {
-    let keys = store::keys::list(&app.store, caller.customer).await?;
-    Ok(axum::Json(Keys { keys: keys.into_iter().map(KeyOut::from).collect() }))
+    let today = app.clock.now().day();
+    let keys = store::key_list::list(&app.store, caller.customer, today).await?;
+    Ok(axum::Json(Keys { keys: keys.into_iter().map(|listed| listed.key.into()).collect() }))
 }
 
 /// A key to be made.
@@ -121,13 +124,32 @@ async fn create_key(
         secret: NewSecret::of(&secret),
         scope: new.scope,
         accounts: caller.allowed_accounts.clone(),
+        monthly_budget: None,
         expires_at: None,
     };
-    store::keys::create(&app.store, caller.customer, &key, now).await?;
+    let entry = entry(&app, &caller, audit::KEY_CREATED, format!("{} ({})", key.id, key.name));
+    let count_max = app.config.keys.count_max;
+    match store::keys::create(&app.store, caller.customer, &key, count_max, &entry).await? {
+        KeyCreation::Created => {}
+        KeyCreation::TooMany => return Err(ApiError::TooManyKeys(count_max)),
+        KeyCreation::NoAccount(account) => return Err(no_account(&account)),
+    }
     let stored = store::keys::find(&app.store, caller.customer, key.id).await?;
     let stored = stored.ok_or(ApiError::NotFound("there is no key of that id"))?;
     let created = CreatedKey { key: stored.into(), api_key: secret.expose().to_owned() };
     Ok((StatusCode::CREATED, axum::Json(created)))
+}
+
+/// What a caller did to a key.
+fn entry(app: &App, caller: &Caller, action: &'static str, details: String) -> AuditEntry {
+    let deed = Deed { customer: caller.customer, actor: caller.key.to_string(), action, details };
+    deed.now(&app.clock, &app.random)
+}
+
+fn no_account(account: &CreatorId) -> ApiError {
+    let message =
+        format!("there is no account `{}`; `GET /v1/accounts` lists them", account.as_str());
+    FieldProblem::new("body", "accounts", "unknown_account", message).into()
 }
 
 fn check_name(name: &str) -> Result<(), ApiError> {
@@ -153,7 +175,8 @@ async fn delete_key(
     FullCaller(caller): FullCaller,
     Path(key): Path<KeyId>,
 ) -> Result<StatusCode, ApiError> {
-    let revoked = store::keys::revoke(&app.store, caller.customer, key, app.clock.now()).await?;
+    let entry = entry(&app, &caller, audit::KEY_DELETED, key.to_string());
+    let revoked = store::keys::revoke(&app.store, caller.customer, key, &entry).await?;
     app.cache.forget_keys();
     if revoked {
         Ok(StatusCode::NO_CONTENT)
@@ -205,7 +228,8 @@ async fn rotate_key(
         at: now,
         old_valid_until: (grace > 0).then(|| now.plus_seconds(grace)),
     };
-    let rotated = store::keys::rotate(&app.store, &change).await?;
+    let entry = entry(&app, &caller, audit::KEY_ROTATED, change.key.to_string());
+    let rotated = store::keys::rotate(&app.store, &change, &entry).await?;
     app.cache.forget_keys();
     let key = rotated.ok_or(ApiError::NotFound("there is no key of that id"))?.into();
     Ok(axum::Json(CreatedKey { key, api_key: secret.expose().to_owned() }))

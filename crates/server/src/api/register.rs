@@ -106,6 +106,7 @@ async fn register_customer(
             secret: NewSecret::of(&secret),
             scope: KeyScope::Full,
             accounts: Vec::new(),
+            monthly_budget: None,
             expires_at: None,
         },
     };

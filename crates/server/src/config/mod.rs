@@ -10,7 +10,7 @@ pub mod secrets;
 mod sections;
 
 pub use sections::{AdminSection, CreditsSection, DatabaseSection, LogFormat, LogSection};
-pub use sections::{MeteringSection, RateLimitsSection, SlotsSection};
+pub use sections::{KeysSection, MeteringSection, RateLimitsSection, SlotsSection};
 
 use std::path::Path;
 
@@ -33,6 +33,8 @@ pub struct Config {
     pub secrets: secrets::SecretsSection,
     /// What calls cost.
     pub credits: CreditsSection,
+    /// How many keys a customer may have.
+    pub keys: KeysSection,
     /// How many accounts a customer may have active.
     pub slots: SlotsSection,
     /// How often a key or an address may call.
@@ -105,6 +107,7 @@ impl Config {
         self.secrets.check(&self.database, &mut problems);
         self.database.check(&mut problems);
         self.credits.check(&mut problems);
+        self.keys.check(&mut problems);
         self.slots.check(&mut problems);
         self.rate_limits.check(&mut problems);
         self.metering.check(&mut problems);

@@ -46,6 +46,22 @@ pub struct CreditsSection {
     pub trial: i64,
 }
 
+/// `[keys]`: how many keys a customer may have.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeysSection {
+    /// Keys of one customer that are not revoked.
+    pub count_max: i64,
+}
+
+impl KeysSection {
+    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+        if self.count_max < 1 {
+            problems.push(Problem::new("keys.count_max", "must be 1 or more"));
+        }
+    }
+}
+
 /// `[slots]`: how many accounts may be active.
 #[derive(Debug, Clone, serde::Deserialize)]
 #[serde(deny_unknown_fields)]

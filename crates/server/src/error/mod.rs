@@ -9,7 +9,8 @@ mod table;
 
 use axum::response::{IntoResponse, Response};
 use domain::credits::Credits;
-use domain::id::CallId;
+use domain::id::{CallId, KeyId};
+use domain::time::Timestamp;
 
 use crate::middleware::body::BodyProblem;
 use crate::middleware::framing::FrameProblem;
@@ -62,6 +63,26 @@ pub(crate) enum ApiError {
         /// What was asked for.
         cost: Credits,
     },
+    /// The month's budget of the key does not cover the call.
+    #[error(
+        "the key {key} has used {used} of the {budget} credits that it may spend in this UTC month, and this \
+         request costs {cost}; it may spend again at {resets_at}"
+    )]
+    KeyBudgetExhausted {
+        /// The key.
+        key: KeyId,
+        /// What it may spend in a month.
+        budget: Credits,
+        /// What it has spent and holds.
+        used: Credits,
+        /// What was asked for.
+        cost: Credits,
+        /// When the next month begins.
+        resets_at: Timestamp,
+    },
+    /// The customer has as many keys as it may have.
+    #[error("there are {0} keys already; delete one that is no longer used")]
+    TooManyKeys(i64),
     /// Fields of the request are wrong.
     #[error("the request has invalid fields")]
     Invalid(Vec<FieldProblem>),
@@ -215,6 +236,8 @@ impl ApiError {
             Self::RouteNotListed(_) => table::ROUTE_NOT_LISTED,
             Self::MethodNotAllowed | Self::NativeMethod => table::METHOD_NOT_ALLOWED,
             Self::InsufficientCredits { .. } => table::INSUFFICIENT_CREDITS,
+            Self::KeyBudgetExhausted { .. } => table::KEY_BUDGET_EXHAUSTED,
+            Self::TooManyKeys(_) => table::TOO_MANY_KEYS,
             Self::Invalid(_) => table::INVALID,
             Self::EmailTaken => table::EMAIL_TAKEN,
             Self::CreatorExists(_) => table::CREATOR_EXISTS,

@@ -68,6 +68,13 @@ fn members(error: &ApiError) -> serde_json::Map<String, serde_json::Value> {
             members.insert("balance".to_owned(), balance.whole().into());
             members.insert("cost".to_owned(), cost.whole().into());
         }
+        ApiError::KeyBudgetExhausted { key, budget, used, cost, resets_at } => {
+            members.insert("key_id".to_owned(), key.to_string().into());
+            members.insert("budget".to_owned(), budget.whole().into());
+            members.insert("used".to_owned(), used.whole().into());
+            members.insert("cost".to_owned(), cost.whole().into());
+            members.insert("resets_at".to_owned(), resets_at.to_rfc3339().into());
+        }
         ApiError::MissingScope(scopes) => {
             members.insert("missing_scopes".to_owned(), scopes.clone().into());
         }

@@ -105,6 +105,22 @@ pub(super) const INSUFFICIENT_CREDITS: Row = Row {
     retryable: false,
     meaning: "The balance does not cover the request; `balance` and `cost` say by how much. Nothing was sent.",
 };
+/// `key_budget_exhausted`
+pub(super) const KEY_BUDGET_EXHAUSTED: Row = Row {
+    code: "key_budget_exhausted",
+    status: StatusCode::PAYMENT_REQUIRED,
+    title: "Key budget exhausted",
+    retryable: false,
+    meaning: "The key may spend only so many credits in a UTC month, and the request does not fit in what is left; `key_id`, `budget`, `used`, `cost` and `resets_at` say what is. Nothing was sent. Raise the budget with `PATCH /v1/auth/keys/{key_id}`, or wait for `resets_at`.",
+};
+/// `too_many_keys`
+pub(super) const TOO_MANY_KEYS: Row = Row {
+    code: "too_many_keys",
+    status: StatusCode::CONFLICT,
+    title: "Too many keys",
+    retryable: false,
+    meaning: "The customer has as many keys as it may have. Delete one that is no longer used.",
+};
 /// `invalid_request`
 pub(super) const INVALID: Row = Row {
     code: "invalid_request",
@@ -327,6 +343,8 @@ pub(super) const ALL: &[Row] = &[
     ROUTE_NOT_LISTED,
     METHOD_NOT_ALLOWED,
     INSUFFICIENT_CREDITS,
+    KEY_BUDGET_EXHAUSTED,
+    TOO_MANY_KEYS,
     INVALID,
     EMAIL_TAKEN,
     CREATOR_EXISTS,

@@ -74,16 +74,34 @@ pub(super) async fn identify(app: &App, parts: Parts) -> Result<Arrival, ApiErro
         .map_err(|problem| ApiError::InvalidPath(problem.to_string()))?;
     let secret = auth::presented_key(&parts.headers)?;
     let key = cache::key(app, secret.hash()).await?;
-    if !method.is_read() && key.scope != KeyScope::Full {
-        return Err(ApiError::ReadOnlyKey);
-    }
+    check_scope(&key, method)?;
     let creator: CreatorId = creator.parse().map_err(|_| ApiError::AccountNotFound)?;
-    if !key.accounts.is_empty() && !key.accounts.contains(&creator) {
-        return Err(ApiError::AccountNotFound);
-    }
+    check_account(&key, &creator)?;
     let idempotency =
         if method.is_read() { None } else { idempotency::from_headers(&parts.headers)? };
     Ok(Arrival { key, creator, method, parts, path_at, idempotency })
+}
+
+/// Reads the key of a call once more, after what it may do has changed.
+pub(super) async fn identify_again(app: &App, whole: &mut Whole) -> Result<(), ApiError> {
+    let arrival = &mut whole.arrival;
+    arrival.key = cache::key(app, arrival.key.hash).await?;
+    check_scope(&arrival.key, arrival.method)?;
+    check_account(&arrival.key, &arrival.creator)
+}
+
+fn check_scope(key: &KeyEntry, method: Method) -> Result<(), ApiError> {
+    if method.is_read() || key.scope == KeyScope::Full {
+        return Ok(());
+    }
+    Err(ApiError::ReadOnlyKey)
+}
+
+fn check_account(key: &KeyEntry, creator: &CreatorId) -> Result<(), ApiError> {
+    if key.accounts.is_empty() || key.accounts.contains(creator) {
+        return Ok(());
+    }
+    Err(ApiError::AccountNotFound)
 }
 
 /// Splits `/v1/{account}/native/{path}`: the account, and where the path begins.

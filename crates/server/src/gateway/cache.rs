@@ -31,6 +31,10 @@ pub(crate) struct KeyEntry {
     pub(crate) customer: CustomerId,
     /// What it may do.
     pub(crate) scope: KeyScope,
+    /// Its version, which the hold compares.
+    pub(crate) version: i64,
+    /// Whether what it may spend in a month is limited: then only the hold's transaction knows.
+    pub(crate) has_budget: bool,
 }
 
 /// Keys and accounts that were used lately.
@@ -79,6 +83,8 @@ pub(super) async fn key(app: &App, hash: KeyHash) -> Result<Arc<KeyEntry>, ApiEr
         key: key.id,
         customer: key.customer,
         scope: key.scope,
+        version: key.version,
+        has_budget: key.monthly_budget.is_some(),
     };
     Ok(app.cache.keys.put(hash, Arc::new(entry), now))
 }

@@ -43,12 +43,12 @@ pub(super) async fn run(app: App, request: Request, mut answer: AnswerSender) {
     let (parts, body) = request.into_parts();
     let label = parts.extensions.get::<RequestLabel>().cloned();
     let request_id = label.as_ref().map_or("", RequestLabel::as_str);
-    let whole = match arrive(&app, parts, body).await {
+    let mut whole = match arrive(&app, parts, body).await {
         Ok(whole) => whole,
         Err(refusal) => return answer.refuse(refusal),
     };
-    // An account that changes between its reading and the hold is read again, once.
-    for _ in 0..2 {
+    // A key or an account that changes between its reading and the hold is read again.
+    for _ in 0..3 {
         match attempt(&app, &whole, request_id, started, &mut answer).await {
             Ok(()) => return,
             Err(NotHeld::Refused(refusal)) => return answer.refuse(refusal),
@@ -57,6 +57,12 @@ pub(super) async fn run(app: App, request: Request, mut answer: AnswerSender) {
             }
             Err(NotHeld::Stale) => {
                 app.cache.forget_account(whole.arrival.key.customer, &whole.arrival.creator);
+            }
+            Err(NotHeld::KeyChanged) => {
+                app.cache.forget_keys();
+                if let Err(refusal) = admit::identify_again(&app, &mut whole).await {
+                    return answer.refuse(refusal);
+                }
             }
         }
     }

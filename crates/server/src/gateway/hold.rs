@@ -1,10 +1,11 @@
 //! Phase 2, hold: the credits are set aside before anything leaves.
 //!
 //! A write waits until its hold is durable. A read waits only where this process is not the authority for the
-//! balance; otherwise its credits are reserved at once, and its *answer* waits for the durable hold.
+//! balance, or where its key has a budget; otherwise its credits are reserved at once, and its *answer* waits
+//! for the durable hold.
 
 use domain::credits::Credits;
-use domain::id::CallId;
+use domain::id::{CallId, KeyId};
 use store::idempotency::{Existing, StoredAnswer};
 use store::metering::{Hold, HoldOutcome, Refusal, Reservation};
 
@@ -15,6 +16,8 @@ use crate::error::ApiError;
 /// A hold on its way to the books, or on them.
 pub(super) struct Held {
     pub(super) call: CallId,
+    /// The key that pays.
+    key: KeyId,
     pub(super) cost: Credits,
     /// When the hold was asked for, on a clock that cannot be set.
     pub(super) since: tokio::time::Instant,
@@ -29,6 +32,8 @@ pub(super) enum NotHeld {
     Replay(StoredAnswer),
     /// The account changed since it was read; reading it again may help.
     Stale,
+    /// What the key may do changed since it was read; the call must be admitted anew.
+    KeyChanged,
 }
 
 /// Reserves the credits; for a write, or where the database decides, waits until they are held.
@@ -42,6 +47,7 @@ pub(super) async fn take(setting: &Setting<'_>) -> Result<Held, NotHeld> {
         customer: arrival.key.customer,
         key: arrival.key.key,
         key_hash: arrival.key.hash,
+        key_version: arrival.key.version,
         account: account.creator.clone(),
         account_version: account.version,
         platform: account.platform,
@@ -64,8 +70,9 @@ pub(super) async fn take(setting: &Setting<'_>) -> Result<Held, NotHeld> {
         })
     })?;
     let since = tokio::time::Instant::now();
-    let mut held = Held { call, cost: plan.cost, since, reservation };
-    if !(arrival.method.is_read() && app.meter.is_authority()) {
+    let mut held = Held { call, key: arrival.key.key, cost: plan.cost, since, reservation };
+    let is_sure = app.meter.is_authority() && !arrival.key.has_budget;
+    if !(arrival.method.is_read() && is_sure) {
         held.durable().await?;
     }
     Ok(held)
@@ -79,7 +86,12 @@ impl Held {
             HoldOutcome::Insufficient { balance } => {
                 ApiError::InsufficientCredits { balance, cost: self.cost }
             }
+            HoldOutcome::BudgetExhausted { budget, used, resets_at } => {
+                let (key, cost) = (self.key, self.cost);
+                ApiError::KeyBudgetExhausted { key, budget, used, cost, resets_at }
+            }
             HoldOutcome::KeyRefused => ApiError::InvalidKey,
+            HoldOutcome::KeyChanged => return Err(NotHeld::KeyChanged),
             HoldOutcome::AccountChanged => return Err(NotHeld::Stale),
             HoldOutcome::Idempotency(existing) => match existing {
                 Existing::Replay(answer) => return Err(NotHeld::Replay(answer)),

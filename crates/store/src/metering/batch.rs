@@ -11,6 +11,7 @@ use domain::id::{CallId, CustomerId};
 use domain::key::KeyHash;
 use domain::time::Timestamp;
 
+use super::budget::Budgets;
 use super::end::{self, End, Ended};
 use super::known::{Known, Secret};
 use super::queue::Batch;
@@ -69,7 +70,8 @@ pub(crate) async fn write(
     let holders = batch.holds.iter().map(|request| request.hold.customer);
     let customers = holders.chain(ended.iter().map(|call| call.customer));
     let mut balances = lock(tx, customers, known).await?;
-    let holds = decide(tx, batch, &mut balances, known).await?;
+    let mut budgets = Budgets::beside(&ended);
+    let holds = decide(tx, batch, (&mut balances, &mut budgets), known).await?;
     let witness = witness(batch, &holds, &ended);
     // From the last to the first: asked for twice, the first end counts.
     let ends: HashMap<CallId, End<'_>> =
@@ -127,7 +129,7 @@ fn witness(batch: &Batch, holds: &[HoldOutcome], ended: &[Ended<'_>]) -> Option<
 async fn decide(
     tx: &mut Tx,
     batch: &Batch,
-    balances: &mut Balances,
+    (balances, budgets): (&mut Balances, &mut Budgets<'_>),
     known: &mut Known,
 ) -> Result<Vec<HoldOutcome>, StoreError> {
     read_secrets(tx, batch, known).await?;
@@ -135,16 +137,24 @@ async fn decide(
     let mut outcomes = Vec::with_capacity(batch.holds.len());
     for request in &batch.holds {
         let hold = &request.hold;
-        let accepted = known.secrets.get(&hold.key_hash).is_some_and(|secret| secret.opens(hold));
+        let secret = known.secrets.get(&hold.key_hash).filter(|secret| secret.opens(hold));
         let version = known.versions.get(&(hold.customer, hold.account.clone()));
         // Nothing was reserved for a hold that only asks whether it is a repetition.
         let may_take = request.reserved || tx.database() == DatabaseKind::Postgres;
-        let outcome = if !accepted {
+        let outcome = if secret.is_none() {
             HoldOutcome::KeyRefused
+        } else if secret.is_some_and(|secret| secret.version != hold.key_version) {
+            HoldOutcome::KeyChanged
         } else if version != Some(&hold.account_version) {
             repeated(tx, hold).await?.unwrap_or(HoldOutcome::AccountChanged)
+        } else if let Some(budget) = secret.and_then(|secret| secret.monthly_budget)
+            && let Some(exhausted) = budgets.refuse(tx, hold, budget).await?
+        {
+            repeated(tx, hold).await?.unwrap_or(exhausted)
         } else {
-            take(tx, hold, balances, may_take).await?
+            let outcome = take(tx, hold, balances, may_take).await?;
+            budgets.note(hold, &outcome);
+            outcome
         };
         outcomes.push(outcome);
     }
@@ -214,7 +224,8 @@ async fn claim_key(tx: &mut Tx, hold: &Hold, claim: &IdempotencyClaim) -> Result
 async fn read_secrets(tx: &mut Tx, batch: &Batch, known: &mut Known) -> Result<(), StoreError> {
     const SQL: &str = "
         with v (hash) as ({rows})
-        select s.hash, s.key_id, k.customer_id, s.valid_until, k.expires_at, k.revoked_at, c.disabled_at
+        select s.hash, s.key_id, k.customer_id, s.valid_until, k.expires_at, k.revoked_at,
+               c.disabled_at, k.version, k.monthly_budget
         from key_secrets s
         join keys k on k.id = s.key_id
         join customers c on c.id = k.customer_id
@@ -236,6 +247,8 @@ async fn read_secrets(tx: &mut Tx, batch: &Batch, known: &mut Known) -> Result<(
             customer: row.parse(2, "keys")?,
             ends_at: [row.optional_time(3)?, row.optional_time(4)?],
             is_refused: row.optional_time(5)?.is_some() || row.optional_time(6)?.is_some(),
+            version: row.int(7)?,
+            monthly_budget: row.optional_int(8)?,
         };
         if let Some(hash) = wanted.get(&row.text(0)?) {
             known.secrets.insert(*hash, secret);

@@ -34,6 +34,10 @@ pub(crate) struct Secret {
     pub(crate) ends_at: [Option<Timestamp>; 2],
     /// Whether the key is revoked or the customer closed.
     pub(crate) is_refused: bool,
+    /// The version of its key.
+    pub(crate) version: i64,
+    /// What its key may spend in a UTC month.
+    pub(crate) monthly_budget: Option<i64>,
 }
 
 impl Known {

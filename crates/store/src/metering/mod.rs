@@ -6,6 +6,7 @@
 //! committed hold counts. A call's row is its hold, its log entry and its receipt.
 
 mod batch;
+mod budget;
 mod end;
 mod known;
 mod meter;
@@ -118,6 +119,8 @@ pub struct Hold {
     pub key: KeyId,
     /// The secret it came with: refused when it was rotated away or revoked meanwhile.
     pub key_hash: KeyHash,
+    /// The version of the key it was admitted with.
+    pub key_version: i64,
     /// The account it is for.
     pub account: CreatorId,
     /// The version of the account it was prepared with.
@@ -183,8 +186,19 @@ pub enum HoldOutcome {
         /// What is available.
         balance: Credits,
     },
+    /// The key's budget of this month does not cover the cost.
+    BudgetExhausted {
+        /// What the key may spend in the UTC month in which the call began.
+        budget: Credits,
+        /// What calls of that month have spent or hold.
+        used: Credits,
+        /// When the next month begins.
+        resets_at: Timestamp,
+    },
     /// The key, its secret or its customer is no longer accepted.
     KeyRefused,
+    /// What the key may do has changed: admit the call anew.
+    KeyChanged,
     /// The account is gone or has another version: prepare the call anew.
     AccountChanged,
     /// The Idempotency-Key was used before.

@@ -4,10 +4,11 @@ use domain::charge::Outcome;
 use domain::id::CallId;
 use store::calls::{self, RecentCalls, StatusClass};
 use store::metering::{Hold, Resolution};
-use store::{keys, testing};
+use store::testing;
 
 use crate::support::{
-    Caller, Metering, NOON, creator, fresh_secret, is_held, new_account, new_key, resolution,
+    Caller, Metering, NOON, create_key, creator, fresh_secret, is_held, new_account, new_key,
+    resolution,
 };
 
 fn all(caller: &Caller) -> RecentCalls {
@@ -72,7 +73,7 @@ async fn calls_are_filtered_by_key_and_account_and_nobody_sees_those_of_others()
         let caller = Caller::with(&store, 100).await;
         let stranger = Caller::with(&store, 100).await;
         let second = new_key(fresh_secret());
-        keys::create(&store, caller.customer, &second, NOON).await.unwrap();
+        create_key(&store, caller.customer, &second).await;
         let bob = new_account(caller.customer, "bob");
         store::accounts::connect(&store, &bob).await.unwrap();
         let other = Caller {

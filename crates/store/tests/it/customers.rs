@@ -5,7 +5,9 @@ use domain::id::EntryId;
 use store::customers::{self, Confirmation, Creation, EmailChange, PasswordHash, TrialGrant};
 use store::{keys, ledger, testing};
 
-use crate::support::{NOON, assert_sound, credits, fresh_secret, new_customer, new_key, unique};
+use crate::support::{
+    NOON, assert_sound, create_key, credits, fresh_secret, new_customer, new_key, unique,
+};
 
 fn trial(amount: i64) -> TrialGrant {
     TrialGrant { entry: EntryId::new(NOON, unique()), credits: credits(amount) }
@@ -161,7 +163,7 @@ async fn a_closed_customer_has_no_usable_key() {
         let new = new_customer("ada@example.com");
         customers::create(&store, &new).await.unwrap();
         let second = new_key(fresh_secret());
-        keys::create(&store, new.id, &second, NOON).await.unwrap();
+        create_key(&store, new.id, &second).await;
 
         assert!(customers::disable(&store, new.id, NOON).await.unwrap());
         assert!(!customers::disable(&store, new.id, NOON).await.unwrap());

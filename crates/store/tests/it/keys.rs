@@ -2,10 +2,12 @@
 
 use domain::key::KeyScope;
 use store::keys::{self, NewKey, Rotation};
-use store::testing;
+use store::metering::{Hold, HoldOutcome};
+use store::{accounts, key_list, testing};
 
 use crate::support::{
-    Caller, Metering, NOON, assert_sound, creator, fresh_secret, is_held, new_key, secret,
+    Caller, Metering, NOON, assert_sound, create_key, creator, entry, fresh_secret, is_held,
+    new_account, new_key, secret,
 };
 
 fn rotation(caller: &Caller) -> Rotation {
@@ -23,6 +25,7 @@ fn rotation(caller: &Caller) -> Rotation {
 async fn a_key_is_found_by_its_secret_and_listed_without_it() {
     for store in testing::stores().await {
         let caller = Caller::with(&store, 0).await;
+        accounts::connect(&store, &new_account(caller.customer, "bob")).await.unwrap();
         let limited = NewKey {
             name: "ci".to_owned(),
             scope: KeyScope::ReadOnly,
@@ -31,16 +34,17 @@ async fn a_key_is_found_by_its_secret_and_listed_without_it() {
             ..new_key(secret(7))
         };
 
-        keys::create(&store, caller.customer, &limited, NOON.plus_seconds(1)).await.unwrap();
+        create_key(&store, caller.customer, &limited).await;
 
         let presented = keys::find_by_hash(&store, &limited.secret.hash).await.unwrap().unwrap();
         assert_eq!(presented.key.scope, KeyScope::ReadOnly);
         assert_eq!(presented.key.accounts, limited.accounts);
         assert!(presented.is_usable(NOON.plus_seconds(59)));
         assert!(!presented.is_usable(NOON.plus_seconds(60)));
-        let listed = keys::list(&store, caller.customer).await.unwrap();
-        assert_eq!(listed.iter().map(|key| key.id).collect::<Vec<_>>(), [caller.key, limited.id]);
-        assert_eq!(listed[1], presented.key);
+        let listed = key_list::list(&store, caller.customer, NOON.day()).await.unwrap();
+        let ids: Vec<_> = listed.iter().map(|listed| listed.key.id).collect();
+        assert_eq!(ids, [caller.key, limited.id]);
+        assert_eq!(listed[1].key, presented.key);
         assert_eq!(
             keys::find(&store, caller.customer, limited.id).await.unwrap(),
             Some(presented.key.clone())
@@ -65,7 +69,8 @@ async fn after_a_rotation_without_grace_only_the_new_secret_opens() {
         let caller = Caller::with(&store, 5).await;
         let rotation = Rotation { scope: Some(KeyScope::ReadOnly), ..rotation(&caller) };
 
-        let rotated = keys::rotate(&store, &rotation).await.unwrap().unwrap();
+        let rotated =
+            keys::rotate(&store, &rotation, &entry(caller.customer)).await.unwrap().unwrap();
 
         assert_eq!(
             (rotated.id, rotated.scope, rotated.rotated_at),
@@ -84,13 +89,13 @@ async fn a_secret_that_was_rotated_away_holds_nothing() {
         let caller = Caller::with(&store, 5).await;
         let metering = Metering::start(&store).await;
         let rotation = rotation(&caller);
-        keys::rotate(&store, &rotation).await.unwrap().unwrap();
+        keys::rotate(&store, &rotation, &entry(caller.customer)).await.unwrap().unwrap();
 
         let old = metering.hold(caller.hold(1)).await;
-        let renewed = Caller { key_hash: rotation.secret.hash, ..caller.clone() };
+        let renewed = Caller { key_hash: rotation.secret.hash, key_version: 1, ..caller.clone() };
         let new = metering.hold(renewed.hold(1)).await;
 
-        assert!(matches!(old, store::metering::HoldOutcome::KeyRefused), "{old:?}");
+        assert!(matches!(old, HoldOutcome::KeyRefused), "{old:?}");
         assert!(is_held(&new), "{new:?}");
         assert_sound(&store).await;
     }
@@ -103,16 +108,19 @@ async fn with_a_time_of_grace_the_old_secret_opens_until_its_end() {
         let until = NOON.plus_seconds(60);
         let rotation = Rotation { old_valid_until: Some(until), ..rotation(&caller) };
 
-        keys::rotate(&store, &rotation).await.unwrap().unwrap();
+        keys::rotate(&store, &rotation, &entry(caller.customer)).await.unwrap().unwrap();
 
         let old = keys::find_by_hash(&store, &caller.key_hash).await.unwrap().unwrap();
         assert!(old.is_usable(until.plus_micros(-1)));
         assert!(!old.is_usable(until));
         let metering = Metering::start(&store).await;
+        let before = metering.hold(caller.hold(1)).await;
+        assert!(matches!(before, HoldOutcome::KeyChanged), "the scope may be another: {before:?}");
+        let caller = Caller { key_version: 1, ..caller };
         assert!(is_held(&metering.hold(caller.hold(1)).await));
-        let late = store::metering::Hold { held_at: until, ..caller.hold(1) };
+        let late = Hold { held_at: until, ..caller.hold(1) };
         let refused = metering.hold(late).await;
-        assert!(matches!(refused, store::metering::HoldOutcome::KeyRefused), "{refused:?}");
+        assert!(matches!(refused, HoldOutcome::KeyRefused), "{refused:?}");
     }
 }
 
@@ -123,9 +131,9 @@ async fn a_second_rotation_ends_the_time_of_grace_of_the_first() {
         let until = Some(NOON.plus_seconds(600));
         let first = Rotation { old_valid_until: until, ..rotation(&caller) };
         let second = Rotation { old_valid_until: until, ..rotation(&caller) };
-        keys::rotate(&store, &first).await.unwrap().unwrap();
+        keys::rotate(&store, &first, &entry(caller.customer)).await.unwrap().unwrap();
 
-        keys::rotate(&store, &second).await.unwrap().unwrap();
+        keys::rotate(&store, &second, &entry(caller.customer)).await.unwrap().unwrap();
 
         assert_eq!(keys::find_by_hash(&store, &caller.key_hash).await.unwrap(), None);
         for hash in [first.secret.hash, second.secret.hash] {
@@ -143,7 +151,9 @@ async fn rotations_at_once_leave_one_secret() {
         let rotations: Vec<Rotation> = (0..10).map(|_| rotation(&caller)).collect();
         for rotation in rotations.clone() {
             let shared = (*store).clone();
-            tasks.spawn(async move { keys::rotate(&shared, &rotation).await.unwrap() });
+            tasks.spawn(async move {
+                keys::rotate(&shared, &rotation, &entry(caller.customer)).await.unwrap()
+            });
         }
 
         assert!(tasks.join_all().await.iter().all(Option::is_some));
@@ -162,13 +172,24 @@ async fn a_revoked_key_stays_revoked() {
     for store in testing::stores().await {
         let caller = Caller::with(&store, 0).await;
 
-        assert!(keys::revoke(&store, caller.customer, caller.key, NOON).await.unwrap());
-        assert!(!keys::revoke(&store, caller.customer, caller.key, NOON).await.unwrap());
+        assert!(
+            keys::revoke(&store, caller.customer, caller.key, &entry(caller.customer))
+                .await
+                .unwrap()
+        );
+        assert!(
+            !keys::revoke(&store, caller.customer, caller.key, &entry(caller.customer))
+                .await
+                .unwrap()
+        );
 
         assert_eq!(keys::find_by_hash(&store, &caller.key_hash).await.unwrap(), None);
-        assert_eq!(keys::rotate(&store, &rotation(&caller)).await.unwrap(), None);
-        let listed = keys::list(&store, caller.customer).await.unwrap();
-        assert_eq!(listed[0].revoked_at, Some(NOON));
+        assert_eq!(
+            keys::rotate(&store, &rotation(&caller), &entry(caller.customer)).await.unwrap(),
+            None
+        );
+        let listed = key_list::list(&store, caller.customer, NOON.day()).await.unwrap();
+        assert_eq!(listed[0].key.revoked_at, Some(NOON));
     }
 }
 
@@ -178,8 +199,12 @@ async fn nobody_touches_the_key_of_another_customer() {
         let (caller, other) = (Caller::with(&store, 0).await, Caller::with(&store, 0).await);
         let foreign = Rotation { customer: other.customer, ..rotation(&caller) };
 
-        assert_eq!(keys::rotate(&store, &foreign).await.unwrap(), None);
-        assert!(!keys::revoke(&store, other.customer, caller.key, NOON).await.unwrap());
+        assert_eq!(keys::rotate(&store, &foreign, &entry(caller.customer)).await.unwrap(), None);
+        assert!(
+            !keys::revoke(&store, other.customer, caller.key, &entry(other.customer))
+                .await
+                .unwrap()
+        );
         assert_eq!(keys::find(&store, other.customer, caller.key).await.unwrap(), None);
 
         let presented = keys::find_by_hash(&store, &caller.key_hash).await.unwrap().unwrap();
@@ -192,7 +217,7 @@ async fn only_a_limited_key_gets_another_account() {
     for store in testing::stores().await {
         let caller = Caller::with(&store, 0).await;
         let limited = NewKey { accounts: vec![creator("ada")], ..new_key(fresh_secret()) };
-        keys::create(&store, caller.customer, &limited, NOON).await.unwrap();
+        create_key(&store, caller.customer, &limited).await;
 
         for key in [caller.key, limited.id, limited.id] {
             keys::allow_account(&store, key, &creator("bob")).await.unwrap();

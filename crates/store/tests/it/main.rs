@@ -7,6 +7,7 @@
 )]
 
 mod accounts;
+mod budgets;
 mod calls;
 mod customers;
 mod data_keys;

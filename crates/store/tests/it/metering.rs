@@ -7,7 +7,7 @@ use store::metering::{HoldOutcome, MeterOptions, Refusal};
 use store::{keys, testing};
 
 use crate::support::{
-    Caller, Metering, NOON, assert_sound, credits, grant, is_held, node, resolution, unique,
+    Caller, Metering, NOON, assert_sound, credits, entry, grant, is_held, node, resolution, unique,
 };
 
 #[tokio::test]
@@ -198,7 +198,11 @@ async fn a_revoked_key_is_refused_at_the_hold() {
         let metering = Metering::start(&store).await;
         assert!(is_held(&metering.hold(caller.hold(1)).await));
 
-        assert!(keys::revoke(&store, caller.customer, caller.key, NOON).await.unwrap());
+        assert!(
+            keys::revoke(&store, caller.customer, caller.key, &entry(caller.customer))
+                .await
+                .unwrap()
+        );
 
         let outcome = metering.hold(caller.hold(1)).await;
         assert!(matches!(outcome, HoldOutcome::KeyRefused), "{outcome:?}");

@@ -4,7 +4,7 @@ use domain::account::AccountState;
 use store::notices::{self, Notice};
 use store::{Store, accounts, keys, testing};
 
-use crate::support::{Caller, NOON};
+use crate::support::{Caller, entry};
 
 #[tokio::test]
 async fn a_node_hears_of_changed_accounts_and_revoked_keys() {
@@ -23,7 +23,7 @@ async fn a_node_hears_of_changed_accounts_and_revoked_keys() {
         let version = caller.account_version;
         let state = AccountState::ReconnectNeeded;
         accounts::set_state(&store, customer, &creator, version, state).await.unwrap();
-        keys::revoke(&store, customer, caller.key, NOON).await.unwrap();
+        keys::revoke(&store, customer, caller.key, &entry(customer)).await.unwrap();
 
         assert_eq!(listener.next().await.unwrap(), Notice::Account { customer, creator });
         assert_eq!(listener.next().await.unwrap(), Notice::Keys);

@@ -2,7 +2,7 @@
 
 use domain::id::{EntryId, NodeId};
 use domain::platform::Platform;
-use store::audit::{self, AuditEntry};
+use store::audit::{self, AuditEntry, AuditQuery};
 use store::nodes::{self, Node};
 use store::routes::{self, VerifiedRoute};
 use store::{metering, testing};
@@ -82,8 +82,16 @@ async fn the_audit_list_shows_the_newest_entries_of_a_customer() {
         }
         audit::record(&store, &entry(other.customer, 9)).await.unwrap();
 
-        let recent = audit::recent(&store, caller.customer, 2).await.unwrap();
+        let query =
+            AuditQuery { customer: caller.customer, action: "calls", before: None, limit: 2 };
+        let newest = audit::list(&store, &query).await.unwrap();
+        let older = AuditQuery { before: Some(newest[1].id), ..query.clone() };
+        let foreign = AuditQuery { customer: other.customer, ..older.clone() };
+        let others = AuditQuery { action: "keys", ..query };
 
-        assert_eq!(recent, [entries[2].clone(), entries[1].clone()]);
+        assert_eq!(newest, [entries[2].clone(), entries[1].clone()]);
+        assert_eq!(audit::list(&store, &older).await.unwrap(), [entries[0].clone()]);
+        assert_eq!(audit::list(&store, &foreign).await.unwrap(), []);
+        assert_eq!(audit::list(&store, &others).await.unwrap(), []);
     }
 }

@@ -12,13 +12,14 @@ use domain::key::{KeyHash, KeyScope};
 use domain::method::Method;
 use domain::platform::Platform;
 use domain::time::Timestamp;
-use store::Store;
 use store::accounts::{Connection, Credentials, NewAccount};
+use store::audit::AuditEntry;
 use store::customers::{Creation, NewCustomer, PasswordHash};
-use store::keys::{NewKey, NewSecret};
+use store::keys::{KeyCreation, NewKey, NewSecret};
 use store::ledger::{Grant, Granting};
 use store::metering::{self, Hold, HoldOutcome, Meter, MeterOptions, Recovery, Resolution};
 use store::usage::Balance;
+use store::{Store, keys};
 use tokio::task::JoinHandle;
 
 /// Noon of a day, so that a few hours more or less stay in it.
@@ -59,6 +60,28 @@ pub(crate) fn fresh_secret() -> NewSecret {
     NewSecret { hash: KeyHash::from_bytes(&bytes).unwrap(), ..secret(0) }
 }
 
+/// An entry about a customer, at noon.
+pub(crate) fn entry(customer: CustomerId) -> AuditEntry {
+    entry_at(customer, NOON)
+}
+
+pub(crate) fn entry_at(customer: CustomerId, at: Timestamp) -> AuditEntry {
+    AuditEntry {
+        id: EntryId::new(at, unique()),
+        customer,
+        at,
+        actor: "session".to_owned(),
+        action: "key.changed".to_owned(),
+        details: String::new(),
+    }
+}
+
+/// Stores a further key of a customer.
+pub(crate) async fn create_key(store: &Store, customer: CustomerId, new: &NewKey) {
+    let creation = keys::create(store, customer, new, 100, &entry(customer)).await.unwrap();
+    assert_eq!(creation, KeyCreation::Created);
+}
+
 pub(crate) fn new_key(secret: NewSecret) -> NewKey {
     NewKey {
         id: KeyId::new(NOON, unique()),
@@ -66,6 +89,7 @@ pub(crate) fn new_key(secret: NewSecret) -> NewKey {
         secret,
         scope: KeyScope::Full,
         accounts: Vec::new(),
+        monthly_budget: None,
         expires_at: None,
     }
 }
@@ -106,6 +130,7 @@ pub(crate) struct Caller {
     pub(crate) customer: CustomerId,
     pub(crate) key: KeyId,
     pub(crate) key_hash: KeyHash,
+    pub(crate) key_version: i64,
     pub(crate) account: CreatorId,
     pub(crate) account_version: i64,
 }
@@ -127,6 +152,7 @@ impl Caller {
             customer: new.id,
             key: new.first_key.id,
             key_hash: new.first_key.secret.hash,
+            key_version: 0,
             account: account.creator_id,
             account_version: version,
         }
@@ -139,6 +165,7 @@ impl Caller {
             customer: self.customer,
             key: self.key,
             key_hash: self.key_hash,
+            key_version: self.key_version,
             account: self.account.clone(),
             account_version: self.account_version,
             platform: Platform::Alpha,

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use domain::charge::Outcome;
 use domain::time::{Day, Timestamp};
 use store::metering::{Hold, Resolution};
+use store::testing;
 use store::usage::{self, DayUsage, UsageOf};
-use store::{keys, testing};
 
 use crate::support::{
-    Caller, Metering, NOON, assert_sound, credits, fresh_secret, is_held, new_key, resolution,
+    Caller, Metering, NOON, assert_sound, create_key, credits, fresh_secret, is_held, new_key,
+    resolution,
 };
 
 const DAY_SECONDS: i64 = 86_400;
@@ -66,7 +67,7 @@ async fn a_key_sees_its_own_usage_and_a_customer_all_of_it() {
     for store in testing::stores().await {
         let caller = Caller::with(&store, 100).await;
         let second = new_key(fresh_secret());
-        keys::create(&store, caller.customer, &second, NOON).await.unwrap();
+        create_key(&store, caller.customer, &second).await;
         let other = Caller { key: second.id, key_hash: second.secret.hash, ..caller.clone() };
         let metering = Metering::start(&store).await;
         call(&metering, caller.hold(2), ended(Outcome::Answered, Some(200))).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use domain::id::KeyId;
+use domain::id::{EntryId, KeyId};
 use domain::key::{KeyScope, KeySecret};
 use serde_json::{Value, json};
 use store::keys::{NewKey, NewSecret};
@@ -54,10 +54,20 @@ async fn key_for(stage: &Stage, account: &str) -> String {
         secret: NewSecret::of(&secret),
         scope: KeyScope::Full,
         accounts: vec![account.parse().unwrap()],
+        monthly_budget: None,
         expires_at: None,
     };
     let customer = stage.customer.id.parse().unwrap();
-    store::keys::create(stage.app.store(), customer, &key, now).await.unwrap();
+    let entry = store::audit::AuditEntry {
+        id: EntryId::new(now, [6; 10]),
+        customer,
+        at: now,
+        actor: "operator".to_owned(),
+        action: "key.created".to_owned(),
+        details: String::new(),
+    };
+    let made = store::keys::create(stage.app.store(), customer, &key, 100, &entry).await.unwrap();
+    assert_eq!(made, store::keys::KeyCreation::Created);
     secret.expose().to_owned()
 }
 

@@ -40,6 +40,7 @@ async fn leave_a_call(stage: &Stage, idempotency: Option<IdempotencyClaim>) -> C
         customer,
         key: stage.customer.key_id.parse().unwrap(),
         key_hash: KeySecret::parse(&stage.customer.key).unwrap().hash(),
+        key_version: 0,
         account,
         account_version: found.version,
         platform: Platform::Alpha,

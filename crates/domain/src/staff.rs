@@ -1,0 +1,13 @@
+//! Staff: customers who may do something for other customers.
+
+use crate::wire::text_enum;
+
+text_enum! {
+    /// What staff may do.
+    Permission, "one of support.read, data-export.manage" {
+        /// Look at calls, exports and usage of customers who allow it at the time.
+        SupportRead = "support.read",
+        /// Remove exports of such customers besides (specification 5.2).
+        DataExportManage = "data-export.manage",
+    }
+}

@@ -1,0 +1,117 @@
+//! A customer's keys as it looks at them: with what each has used, and when.
+
+use std::collections::HashMap;
+
+use domain::account::CreatorId;
+use domain::credits::Credits;
+use domain::id::{CustomerId, KeyId};
+use domain::time::{Day, Timestamp};
+
+use crate::keys::{self, Key};
+use crate::sql::Kind;
+use crate::tx::{Table, Tx};
+use crate::{Store, StoreError};
+
+/// How many revoked keys are shown: the newest.
+const REVOKED_MAX: i64 = 100;
+/// How many uses one statement notes.
+const USES_MAX: usize = 1_000;
+
+/// A key and its use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedKey {
+    /// The key.
+    pub key: Key,
+    /// What calls of this UTC month have spent or hold.
+    pub used: Credits,
+    /// When it was last used, as far as that is noted.
+    pub last_used_at: Option<Timestamp>,
+}
+
+/// A customer's keys, oldest first: those in force, and of those revoked the newest hundred. `today` decides
+/// which month their use is counted in.
+pub async fn list(
+    store: &Store,
+    customer: CustomerId,
+    today: Day,
+) -> Result<Vec<ListedKey>, StoreError> {
+    const SQL: &str = "
+        select id, customer_id, name, shown_prefix, shown_suffix, scope, created_at, rotated_at,
+               expires_at, revoked_at, monthly_budget, version, last_used_at,
+               (select max(held_at) from calls where key_id = keys.id)
+        from keys
+        where customer_id = $1 and (revoked_at is null or id in (
+            select id from keys where customer_id = $1 and revoked_at is not null
+            order by revoked_at desc, id desc limit $2))
+        order by created_at, id";
+    let mut tx = store.snapshot().await?;
+    let rows = tx.rows(SQL, &[customer.into(), REVOKED_MAX.into()]).await?;
+    let mut accounts = accounts_of_all(&mut tx, customer).await?;
+    let used = used_by_all(&mut tx, customer, today).await?;
+    rows.iter()
+        .map(|row| {
+            let key = keys::key(row)?;
+            let accounts = accounts.remove(&key.id).unwrap_or_default();
+            Ok(ListedKey {
+                used: Credits::from_whole(used.get(&key.id).copied().unwrap_or(0)),
+                last_used_at: row.optional_time(12)?.max(row.optional_time(13)?),
+                key: Key { accounts, ..key },
+            })
+        })
+        .collect()
+}
+
+/// Notes when keys were used for something else than a native call. Older than what is noted changes nothing.
+pub async fn note_uses(store: &Store, uses: &[(KeyId, Timestamp)]) -> Result<(), StoreError> {
+    const SQL: &str = "
+        with v (id, used_at) as ({rows})
+        update keys set last_used_at = v.used_at
+        from v where keys.id = v.id and coalesce(keys.last_used_at, 0) < v.used_at";
+    for part in uses.chunks(USES_MAX) {
+        let mut table = Table::new(&[Kind::Text, Kind::Int]);
+        for (key, used_at) in part {
+            table.push([(*key).into(), (*used_at).into()]);
+        }
+        let mut tx = store.write().await?;
+        tx.rows_over(SQL, table).await?;
+        tx.commit().await?;
+    }
+    Ok(())
+}
+
+async fn accounts_of_all(
+    tx: &mut Tx,
+    customer: CustomerId,
+) -> Result<HashMap<KeyId, Vec<CreatorId>>, StoreError> {
+    const SQL: &str = "
+        select key_id, creator_id from key_accounts
+        where key_id in (select id from keys where customer_id = $1)
+        order by key_id, creator_id";
+    let mut accounts: HashMap<KeyId, Vec<CreatorId>> = HashMap::new();
+    for row in &tx.rows(SQL, &[customer.into()]).await? {
+        let key = row.parse(0, "key_accounts")?;
+        accounts.entry(key).or_default().push(row.parse(1, "key_accounts")?);
+    }
+    Ok(accounts)
+}
+
+/// What each key has spent and holds in the UTC month of `today`.
+async fn used_by_all(
+    tx: &mut Tx,
+    customer: CustomerId,
+    today: Day,
+) -> Result<HashMap<KeyId, i64>, StoreError> {
+    const SQL: &str = "
+        select key_id, cast(sum(credits) as bigint) from (
+            select key_id, credits from usage_daily
+            where customer_id = $1 and day >= $2 and day < $3
+            union all
+            select key_id, cost from calls
+            where state = 'held' and customer_id = $1 and held_at >= $4 and held_at < $5
+        ) as uses group by key_id";
+    let (first, next) = (today.month_start(), today.next_month_start());
+    let values =
+        [customer.into(), first.into(), next.into(), first.start().into(), next.start().into()];
+    let rows = tx.rows(SQL, &values).await?;
+    rows.iter().map(|row| Ok((row.parse(0, "usage_daily")?, row.int(1)?))).collect()
+}

@@ -1,0 +1,106 @@
+//! Budgets of keys: what a key may spend in a UTC month, decided in the transaction of the hold.
+//!
+//! Nothing is counted twice: a key has used what its ended calls of the month were charged and what its open
+//! ones hold, read while the customer's balance is locked, which everybody needs who holds or ends a call of
+//! that customer. So a refund gives its credits back to the budget by itself, and a key without a budget
+//! costs nothing but looking whether it has one.
+
+use std::collections::HashMap;
+
+use domain::credits::Credits;
+use domain::id::{CustomerId, KeyId};
+use domain::time::Day;
+
+use super::end::Ended;
+use super::{Hold, HoldOutcome};
+use crate::StoreError;
+use crate::tx::Tx;
+
+/// What the keys with a budget have used, as a transaction that has locked their customers sees it.
+pub(crate) struct Budgets<'b> {
+    /// By key and the first day of the month.
+    used: HashMap<(KeyId, Day), i64>,
+    /// Calls that this transaction has closed but not yet booked: they are neither open nor in the sums.
+    unbooked: &'b [Ended<'b>],
+}
+
+impl<'b> Budgets<'b> {
+    /// In a transaction that has closed these calls and books them later.
+    pub(crate) fn beside(unbooked: &'b [Ended<'b>]) -> Self {
+        Self { used: HashMap::new(), unbooked }
+    }
+
+    /// Why this budget does not cover the hold; nothing when it does.
+    pub(crate) async fn refuse(
+        &mut self,
+        tx: &mut Tx,
+        hold: &Hold,
+        budget: i64,
+    ) -> Result<Option<HoldOutcome>, StoreError> {
+        let day = hold.held_at.day();
+        let place = (hold.key, day.month_start());
+        let used = match self.used.get(&place) {
+            Some(used) => *used,
+            None => {
+                let booked = used_in(tx, hold.customer, hold.key, day).await?;
+                let used = booked.saturating_add(self.unbooked_of(place));
+                self.used.insert(place, used);
+                used
+            }
+        };
+        if used.saturating_add(hold.cost.whole()) <= budget {
+            return Ok(None);
+        }
+        Ok(Some(HoldOutcome::BudgetExhausted {
+            budget: Credits::from_whole(budget),
+            used: Credits::from_whole(used),
+            resets_at: day.next_month_start().start(),
+        }))
+    }
+
+    /// Counts a hold that was just decided. Does nothing for a key without a budget.
+    pub(crate) fn note(&mut self, hold: &Hold, outcome: &HoldOutcome) {
+        if self.used.is_empty() || !matches!(outcome, HoldOutcome::Held { .. }) {
+            return;
+        }
+        if let Some(used) = self.used.get_mut(&(hold.key, hold.held_at.day().month_start())) {
+            *used = used.saturating_add(hold.cost.whole());
+        }
+    }
+
+    fn unbooked_of(&self, (key, month): (KeyId, Day)) -> i64 {
+        let calls = self.unbooked.iter();
+        let same =
+            calls.filter(|call| call.key == key && call.held_at.day().month_start() == month);
+        same.map(|call| call.end.credits(call.cost)).fold(0, i64::saturating_add)
+    }
+}
+
+/// What a key has spent and holds in the UTC month of `day`.
+pub(crate) async fn used_in(
+    tx: &mut Tx,
+    customer: CustomerId,
+    key: KeyId,
+    day: Day,
+) -> Result<i64, StoreError> {
+    // Few calls are open at any moment: they are looked through by their own index, not by that of the key's
+    // whole history, which the joined empty text keeps the database from taking.
+    const SQL: &str = "
+        select cast(
+            coalesce((select sum(credits) from usage_daily
+                      where customer_id = $1 and key_id = $2 and day >= $3 and day < $4), 0)
+          + coalesce((select sum(cost) from calls
+                      where state = 'held' and key_id || '' = $2 and held_at >= $5 and held_at < $6), 0)
+            as bigint)";
+    let (first, next) = (day.month_start(), day.next_month_start());
+    let values = [
+        customer.into(),
+        key.into(),
+        first.into(),
+        next.into(),
+        first.start().into(),
+        next.start().into(),
+    ];
+    let row = tx.row(SQL, &values).await?;
+    row.map_or(Ok(0), |row| row.int(0))
+}

@@ -1,0 +1,103 @@
+//! Permissions: what makes a customer a member of the staff.
+
+use domain::customer::Email;
+use domain::id::CustomerId;
+use domain::staff::Permission;
+use domain::time::Timestamp;
+
+use crate::audit::{self, AuditEntry};
+use crate::tx::Tx;
+use crate::{Store, StoreError};
+
+/// A permission that somebody has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Granted {
+    /// Who has it.
+    pub customer: CustomerId,
+    /// The address, for people.
+    pub email: Email,
+    /// What it allows.
+    pub permission: Permission,
+    /// Since when.
+    pub granted_at: Timestamp,
+}
+
+/// How the grant of a permission ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Granting {
+    /// The customer has it from now on.
+    Granted,
+    /// The customer had it before; nothing changed.
+    Repeated,
+    /// There is no such customer.
+    NoCustomer,
+}
+
+/// Gives a customer a permission; `entry` tells it to the audit list if it is new.
+pub async fn grant(
+    store: &Store,
+    customer: CustomerId,
+    permission: Permission,
+    entry: &AuditEntry,
+) -> Result<Granting, StoreError> {
+    const CUSTOMER: &str = "select 1 from customers where id = $1";
+    const SQL: &str = "
+        insert into staff_permissions (customer_id, permission, granted_at) values ($1, $2, $3)
+        on conflict (customer_id, permission) do nothing";
+    let mut tx = store.write().await?;
+    if tx.row(CUSTOMER, &[customer.into()]).await?.is_none() {
+        return Ok(Granting::NoCustomer);
+    }
+    let values = [customer.into(), permission.as_str().into(), entry.at.into()];
+    if tx.execute(SQL, &values).await? == 0 {
+        return Ok(Granting::Repeated);
+    }
+    audit::insert(&mut tx, entry).await?;
+    tx.commit().await?;
+    Ok(Granting::Granted)
+}
+
+/// Takes a permission back, for every request that begins after this. False when the customer has it not.
+pub async fn revoke(
+    store: &Store,
+    customer: CustomerId,
+    permission: Permission,
+    entry: &AuditEntry,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "delete from staff_permissions where customer_id = $1 and permission = $2";
+    let mut tx = store.write().await?;
+    if tx.execute(SQL, &[customer.into(), permission.as_str().into()]).await? == 0 {
+        return Ok(false);
+    }
+    audit::insert(&mut tx, entry).await?;
+    tx.commit().await?;
+    Ok(true)
+}
+
+/// Everybody who has a permission, by address.
+pub async fn list(store: &Store) -> Result<Vec<Granted>, StoreError> {
+    const SQL: &str = "
+        select p.customer_id, c.email, p.permission, p.granted_at
+        from staff_permissions p join customers c on c.id = p.customer_id
+        order by c.email, p.permission";
+    let rows = store.read().await?.rows(SQL, &[]).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Granted {
+                customer: row.parse(0, "staff_permissions")?,
+                email: row.parse(1, "customers")?,
+                permission: row.parse(2, "staff_permissions")?,
+                granted_at: row.time(3)?,
+            })
+        })
+        .collect()
+}
+
+/// What a customer may do as staff; nothing for one who is closed.
+pub(crate) async fn of(tx: &mut Tx, customer: CustomerId) -> Result<Vec<Permission>, StoreError> {
+    const SQL: &str = "
+        select p.permission from staff_permissions p join customers c on c.id = p.customer_id
+        where p.customer_id = $1 and c.disabled_at is null order by p.permission";
+    let rows = tx.rows(SQL, &[customer.into()]).await?;
+    rows.iter().map(|row| row.parse(0, "staff_permissions")).collect()
+}
