@@ -9,8 +9,10 @@
 
 mod clock;
 mod control;
+mod faults;
 mod journal;
 mod lines;
+mod listener;
 mod mount;
 mod multipart;
 mod platform;

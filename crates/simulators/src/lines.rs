@@ -2,82 +2,105 @@
 //! that a process killed at any moment leaves whole lines, and what was added before is kept.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Lines in a file, or in memory when there is no data folder.
+/// Lines in a file; without a file nothing is kept.
 #[derive(Debug)]
-pub(crate) struct Lines(Mutex<Place>);
-
-#[derive(Debug)]
-enum Place {
-    File(File),
-    Memory(Vec<u8>),
+pub(crate) struct Lines {
+    file: Option<File>,
+    bytes: u64,
 }
 
 impl Lines {
-    /// Opens or makes the file; `None` keeps the lines in memory. A last line that was cut off by
-    /// a loss of power is removed, for nobody was told that it was kept.
+    /// Opens or makes the file. A last line that was cut off by a loss of power is removed, for
+    /// nobody was told that it was kept.
     pub(crate) fn open(path: Option<&Path>) -> io::Result<Self> {
         let Some(path) = path else {
-            return Ok(Self(Mutex::new(Place::Memory(Vec::new()))));
+            return Ok(Self { file: None, bytes: 0 });
         };
         let mut file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        if whole < bytes.len() {
-            file.set_len(whole as u64)?;
+        let bytes = end_of_last_line(&mut file)?;
+        if bytes < file.metadata()?.len() {
+            file.set_len(bytes)?;
         }
         file.seek(SeekFrom::End(0))?;
-        Ok(Self(Mutex::new(Place::File(file))))
+        Ok(Self { file: Some(file), bytes })
     }
 
-    /// Adds a line; when this returns, the kernel has it.
-    pub(crate) fn append<T: Serialize>(&self, line: &T) -> io::Result<()> {
-        let mut bytes = serde_json::to_vec(line)?;
-        bytes.push(b'\n');
-        match &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
-            Place::File(file) => file.write_all(&bytes),
-            Place::Memory(kept) => {
-                kept.extend_from_slice(&bytes);
-                Ok(())
-            }
+    /// Adds a line; when this returns, the kernel has it. Gives the place of the line in the file.
+    pub(crate) fn append<T: Serialize>(&mut self, line: &T) -> io::Result<u64> {
+        let at = self.bytes;
+        if let Some(file) = &mut self.file {
+            let mut bytes = serde_json::to_vec(line)?;
+            bytes.push(b'\n');
+            file.write_all(&bytes)?;
+            self.bytes += bytes.len() as u64;
         }
+        Ok(at)
     }
 
-    /// All lines, first the oldest.
-    pub(crate) fn read<T: DeserializeOwned>(&self) -> io::Result<Vec<T>> {
-        let mut bytes = Vec::new();
-        match &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
-            Place::File(file) => {
-                file.rewind()?;
-                file.read_to_end(&mut bytes)?;
+    /// Whether lines are kept.
+    pub(crate) fn are_kept(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Shows the lines from this place in the file on, with their places, until it is told to stop.
+    /// Only one line at a time is in memory.
+    pub(crate) fn scan<T: DeserializeOwned>(
+        &mut self,
+        from: u64,
+        mut show: impl FnMut(u64, T) -> ControlFlow<()>,
+    ) -> io::Result<()> {
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
+        file.seek(SeekFrom::Start(from))?;
+        let (mut at, mut line) = (from, String::new());
+        let mut reader = BufReader::new(&*file);
+        loop {
+            line.clear();
+            let read = reader.read_line(&mut line)?;
+            if read == 0 || show(at, serde_json::from_str(&line)?).is_break() {
+                break;
             }
-            Place::Memory(kept) => bytes.clone_from(kept),
+            at += read as u64;
         }
-        let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        lines.map(|line| Ok(serde_json::from_slice(line)?)).collect()
+        file.seek(SeekFrom::End(0))?;
+        Ok(())
     }
 
     /// Forgets all lines.
-    pub(crate) fn clear(&self) -> io::Result<()> {
-        match &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
-            Place::File(file) => {
-                file.set_len(0)?;
-                file.rewind()
-            }
-            Place::Memory(kept) => {
-                kept.clear();
-                Ok(())
-            }
-        }
+    pub(crate) fn clear(&mut self) -> io::Result<()> {
+        self.bytes = 0;
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
+        file.set_len(0)?;
+        file.rewind()
     }
+}
+
+/// Where the last line break of the file ends, looked for from the end.
+fn end_of_last_line(file: &mut File) -> io::Result<u64> {
+    const BLOCK: u64 = 64 * 1024;
+    let mut end = file.metadata()?.len();
+    while end > 0 {
+        let start = end.saturating_sub(BLOCK);
+        file.seek(SeekFrom::Start(start))?;
+        let mut block = Vec::new();
+        Read::take(&mut *file, end - start).read_to_end(&mut block)?;
+        if let Some(at) = block.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(start + at as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
 }
 
 #[cfg(test)]
@@ -86,19 +109,50 @@ mod tests {
 
     use super::*;
 
+    fn all(lines: &mut Lines) -> Vec<Value> {
+        let mut all = Vec::new();
+        lines
+            .scan(0, |_, line| {
+                all.push(line);
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        all
+    }
+
     #[test]
     fn lines_outlive_the_one_who_wrote_them_and_a_cut_line_is_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lines.jsonl");
         Lines::open(Some(&path)).unwrap().append(&json!({"n": 1})).unwrap();
         let mut file = OpenOptions::new().append(true).open(&path).unwrap();
-        file.write_all(b"{\"n\": 2").unwrap();
+        file.write_all(format!("{{\"n\": \"{}", "x".repeat(200_000)).as_bytes()).unwrap();
 
-        let lines = Lines::open(Some(&path)).unwrap();
-        lines.append(&json!({"n": 3})).unwrap();
+        let mut lines = Lines::open(Some(&path)).unwrap();
+        let at = lines.append(&json!({"n": 3})).unwrap();
 
-        assert_eq!(lines.read::<Value>().unwrap(), [json!({"n": 1}), json!({"n": 3})]);
+        assert_eq!(at, 8);
+        assert_eq!(all(&mut lines), [json!({"n": 1}), json!({"n": 3})]);
         lines.clear().unwrap();
-        assert!(lines.read::<Value>().unwrap().is_empty());
+        assert!(all(&mut lines).is_empty());
+    }
+
+    #[test]
+    fn a_scan_starts_where_it_is_told_and_ends_when_it_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut lines = Lines::open(Some(&folder.path().join("lines.jsonl"))).unwrap();
+        let places: Vec<u64> = (0..5).map(|n| lines.append(&n).unwrap()).collect();
+
+        let mut seen = Vec::new();
+        lines
+            .scan(places[1], |at, n: u32| {
+                seen.push((at, n));
+                if n == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })
+            .unwrap();
+        lines.append(&5).unwrap();
+
+        assert_eq!(seen, [(places[1], 1), (places[2], 2), (places[3], 3)]);
+        assert_eq!(all(&mut lines), [0, 1, 2, 3, 4, 5].map(Value::from));
     }
 }

@@ -2,14 +2,17 @@
 //! [`Mount::pass`] is the one way a request takes through a platform.
 
 use std::io;
+use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Mutex, PoisonError, RwLock};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use serde_json::Value;
 
 use crate::clock::Clock;
+use crate::faults::script::End;
+use crate::faults::{Asked, Chosen, Faults, Reply, Script, Spoiled};
 use crate::journal::Entry;
 use crate::lines::Lines;
 use crate::multipart;
@@ -30,7 +33,7 @@ pub(crate) struct Mount {
     routes: Routes,
     worlds: [World; CREATORS],
     state: RwLock<State>,
-    journal: Lines,
+    journal: Mutex<Lines>,
     clock: Clock,
     settings: Settings,
 }
@@ -75,8 +78,8 @@ impl Mount {
         let mount = Self {
             accounts: platform.accounts(),
             routes: platform.routes(),
-            log: RequestLog::open(file("requests").as_deref())?,
-            journal: Lines::open(file("journal").as_deref())?,
+            log: RequestLog::open(file("requests").as_deref(), settings.requests_kept)?,
+            journal: Mutex::new(Lines::open(file("journal").as_deref())?),
             worlds: std::array::from_fn(world),
             state: RwLock::new(State::default()),
             clock: settings.clock.clone(),
@@ -89,7 +92,7 @@ impl Mount {
 
     /// Writes the request down, finds out who sent it, and answers it. Whatever is to go wrong on
     /// purpose goes wrong here: no request takes another way.
-    pub(crate) fn pass(&self, request: &Request) -> io::Result<Answer> {
+    pub(crate) fn pass(&self, request: &Request, faults: &Faults) -> io::Result<Spoiled> {
         let now_ms = self.clock.now_ms();
         let (path, query) = split_query(&request.path_and_query);
         let incoming = Incoming {
@@ -98,15 +101,23 @@ impl Mount {
             headers: &request.headers,
             now_ms,
         };
-        let found = match path.strip_prefix(self.platform.base()) {
-            Some(rest) => self.routes.find(&request.method, rest),
-            None => Found::Nothing,
-        };
+        if faults.refuses(self.platform.name()) {
+            return Ok(Spoiled::Script(Script::nothing(End::Close)));
+        }
+        let rest = path.strip_prefix(self.platform.base());
+        let found = rest.map_or(Found::Nothing, |rest| self.routes.find(&request.method, rest));
+        let fault = faults.choose(&Asked {
+            platform: self.platform.name(),
+            method: &request.method,
+            path: rest.unwrap_or(path),
+            template: found.template(),
+        });
         let (creator, allowed) = self.sender(&incoming, &found);
         let seq = self.log.arrived(self.arrival(request, now_ms, creator))?;
-        let answer = match allowed {
-            Err(refusal) => self.platform.refuse(&refusal),
-            Ok(()) => match found {
+        let answer = match (&fault, allowed) {
+            (Some(fault), _) if !fault.carried_out => self.not_carried_out(fault),
+            (_, Err(refusal)) => self.platform.refuse(&refusal),
+            (_, Ok(())) => match found {
                 Found::Nothing => self.platform.refuse(&Refusal::not_found("Route")),
                 Found::OtherMethods => self.platform.refuse(&Refusal::method_not_allowed()),
                 Found::Route(route, params) => match readable_body(request) {
@@ -121,15 +132,35 @@ impl Mount {
                 },
             },
         };
-        self.log.answered(seq, answer.status.as_u16())?;
-        Ok(answer)
+        let honest = Reply::of(&answer);
+        let given = match &fault {
+            Some(fault) => fault.spoil(honest, path),
+            None => Spoiled::Reply(honest),
+        };
+        self.log.answered(seq, given.status(), fault.as_ref().map(|fault| fault.kind))?;
+        Ok(given)
+    }
+
+    /// What stands in for an answer when nothing is carried out: the platform's own refusal.
+    fn not_carried_out(&self, fault: &Chosen) -> Answer {
+        let status = fault.fault.refusal_status();
+        self.platform.refuse(&Refusal::new(status, "fault_on_demand", "A fault was asked for"))
+    }
+
+    /// Whether there is a route with this template or at this path, for the method or for any.
+    pub(crate) fn has_route(&self, method: Option<&Method>, path: &str) -> bool {
+        self.routes.list().any(|(of_route, template)| {
+            method.is_none_or(|method| method == of_route)
+                && (template == path
+                    || self.routes.find(of_route, path).template() == Some(template))
+        })
     }
 
     /// Forgets all that was written and asked.
     pub(crate) fn reset(&self) -> io::Result<()> {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         *state = State::default();
-        self.journal.clear()?;
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner).clear()?;
         self.log.clear()
     }
 
@@ -176,6 +207,7 @@ impl Mount {
             creator: account.map(|account| account.creator_id.to_owned()),
             write: request.method != Method::GET,
             status: None,
+            fault: None,
         }
     }
 
@@ -201,7 +233,7 @@ impl Mount {
                 status: answer.status.as_u16(),
             };
             entry.set_body(known.body);
-            self.journal.append(&entry)?;
+            self.journal.lock().unwrap_or_else(PoisonError::into_inner).append(&entry)?;
         }
         Ok(answer)
     }
@@ -245,30 +277,35 @@ impl Mount {
 
     fn replay(&self) -> io::Result<()> {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        for entry in self.journal.read::<Entry>()? {
-            let body = Bytes::from(entry.body());
-            let method = Method::from_bytes(entry.method.as_bytes()).unwrap_or_default();
-            let rest = entry.path.strip_prefix(self.platform.base()).unwrap_or_default();
-            let Found::Route(route, params) = self.routes.find(&method, rest) else {
-                tracing::warn!(path = entry.path, "the journal has a route that is gone");
-                continue;
-            };
-            let known = Known {
-                route,
-                params,
-                query: entry.query.as_deref(),
-                creator: entry.creator,
-                body: &body,
-                content_type: entry.content_type.as_deref(),
-                now_ms: entry.at_ms,
-            };
-            let answer = self.finish(self.write(&known, &mut state));
-            if answer.status.as_u16() != entry.status {
-                let (path, status) = (&entry.path, answer.status.as_u16());
-                tracing::warn!(path, status, "a write of the journal has another outcome now");
-            }
+        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        journal.scan(0, |_, entry| {
+            self.redo(&entry, &mut state);
+            ControlFlow::Continue(())
+        })
+    }
+
+    fn redo(&self, entry: &Entry, state: &mut State) {
+        let body = Bytes::from(entry.body());
+        let method = Method::from_bytes(entry.method.as_bytes()).unwrap_or_default();
+        let rest = entry.path.strip_prefix(self.platform.base()).unwrap_or_default();
+        let Found::Route(route, params) = self.routes.find(&method, rest) else {
+            tracing::warn!(path = entry.path, "the journal has a route that is gone");
+            return;
+        };
+        let known = Known {
+            route,
+            params,
+            query: entry.query.as_deref(),
+            creator: entry.creator,
+            body: &body,
+            content_type: entry.content_type.as_deref(),
+            now_ms: entry.at_ms,
+        };
+        let answer = self.finish(self.write(&known, state));
+        if answer.status.as_u16() != entry.status {
+            let (path, status) = (&entry.path, answer.status.as_u16());
+            tracing::warn!(path, status, "a write of the journal has another outcome now");
         }
-        Ok(())
     }
 }
 

@@ -3,6 +3,7 @@
 //! comes after it. Without a data folder every start is a first one.
 
 use std::io;
+use std::ops::ControlFlow;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,9 +21,14 @@ struct Present {
 /// The start of the UTC day of the first start, in milliseconds; it is written down if it is new.
 pub(crate) fn of(settings: &Settings) -> io::Result<i64> {
     let file = settings.data.as_ref().map(|folder| folder.join("world.jsonl"));
-    let lines = Lines::open(file.as_deref())?;
-    if let Some(present) = lines.read::<Present>()?.first() {
-        return Ok(present.ends_at_ms);
+    let mut lines = Lines::open(file.as_deref())?;
+    let mut known = None;
+    lines.scan(0, |_, present: Present| {
+        known = Some(present.ends_at_ms);
+        ControlFlow::Break(())
+    })?;
+    if let Some(ends_at_ms) = known {
+        return Ok(ends_at_ms);
     }
     let present = Present { ends_at_ms: settings.clock.now_ms().div_euclid(DAY_MS) * DAY_MS };
     lines.append(&present)?;

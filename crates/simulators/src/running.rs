@@ -4,10 +4,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
+use crate::listener;
 use crate::mount::Mount;
 use crate::platform::{self, DemoAccount};
 use crate::present;
@@ -31,40 +31,38 @@ pub enum StartError {
 }
 
 /// Simulators that serve requests until they are stopped.
-#[derive(Debug)]
 pub struct Running {
     address: SocketAddr,
+    service: Arc<Service>,
     stop: CancellationToken,
-    server: JoinHandle<io::Result<()>>,
+    tasks: TaskTracker,
 }
 
-/// Starts all platforms on one listener. They serve until [`Running::stop`].
-#[expect(clippy::disallowed_methods, reason = "Running owns the task and waits for it in stop")]
+/// Starts all platforms on one common port, and each on a port of its own beside it. They serve
+/// until [`Running::stop`].
 pub async fn start(settings: Settings) -> Result<Running, StartError> {
-    let router = router(&settings)?;
+    let service = service(&settings)?;
+    let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
     let address = settings.listen;
-    let listener = TcpListener::bind(address)
-        .await
+    let address = listener::listen(&service, address, &stop, &tasks)
         .map_err(|source| StartError::Listen { address, source })?;
-    let address = listener.local_addr().map_err(|source| StartError::Listen { address, source })?;
-    let stop = CancellationToken::new();
-    let stopped = stop.clone().cancelled_owned();
-    let server =
-        tokio::spawn(
-            async move { axum::serve(listener, router).with_graceful_shutdown(stopped).await },
-        );
-    Ok(Running { address, stop, server })
+    Ok(Running { address, service, stop, tasks })
 }
 
-/// The service without a listener, for tests that call it in process.
+/// The service without a listener, for tests that call it in process. Faults that need a socket are
+/// answered with 501.
 pub fn router(settings: &Settings) -> Result<axum::Router, StartError> {
+    Ok(service(settings)?.router())
+}
+
+fn service(settings: &Settings) -> Result<Arc<Service>, StartError> {
     if let Some(folder) = &settings.data {
         std::fs::create_dir_all(folder).map_err(StartError::Data)?;
     }
     let present_ms = present::of(settings).map_err(StartError::Data)?;
     let open = |platform| Mount::open(platform, settings, present_ms).map_err(StartError::Data);
     let mounts = platform::all(settings).into_iter().map(open).collect::<Result<_, _>>()?;
-    Ok(Arc::new(Service { mounts }).router())
+    Ok(Arc::new(Service::new(mounts)))
 }
 
 /// The accounts that the simulators accept, with their credentials; the first of each platform is
@@ -74,23 +72,28 @@ pub fn demo_accounts(settings: &Settings) -> Vec<DemoAccount> {
 }
 
 impl Running {
-    /// Where it listens.
+    /// Where everything listens: all platforms and the control interface.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The URL that a platform lives under, such as `http://127.0.0.1:9000/platform_alpha`.
+    /// The URL that a platform lives under, on its own port, such as
+    /// `http://127.0.0.1:9001/platform_alpha`. It is served under the same path on the common port.
     pub fn platform_url(&self, platform: &str) -> String {
-        format!("http://{}/{platform}", self.address)
+        let own = self.service.doors.get().and_then(|doors| doors.address(platform));
+        format!("http://{}/{platform}", own.unwrap_or(self.address))
     }
 
     /// Takes no more requests and waits until the running ones are answered.
     pub async fn stop(self) {
         self.stop.cancel();
-        match self.server.await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::error!(%error, "the listener of the simulators failed"),
-            Err(error) => tracing::error!(%error, "the task of the simulators failed"),
-        }
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+impl std::fmt::Debug for Running {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Running").field("address", &self.address).finish_non_exhaustive()
     }
 }

@@ -1,7 +1,7 @@
-//! The HTTP side: one listener for all platforms and for the control interface. Requests are taken
+//! The HTTP side: one service for all platforms and for the control interface. Requests are taken
 //! apart by hand and not by a router, because paths must reach the platforms byte by byte.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -11,56 +11,79 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
 use crate::control;
+use crate::faults::{Faults, Reply, Script, Spoiled};
+use crate::listener::Doors;
 use crate::mount::{Mount, Request};
-use crate::platform::answer::Answer;
 
 /// Uploads included, no request is larger than this many bytes.
 const BODY_BYTES_MAX: usize = 512 * 1024 * 1024;
 
-/// All platforms.
+/// All platforms, and what goes wrong with them on purpose.
 pub(crate) struct Service {
     pub(crate) mounts: Vec<Mount>,
+    pub(crate) faults: Faults,
+    /// The platforms' own ports; there are none when nobody listens.
+    pub(crate) doors: OnceLock<Doors>,
+}
+
+/// What a request is answered with.
+pub(crate) enum Answered {
+    Http(Response),
+    /// To be played on the socket that the request came on.
+    Script(Script),
 }
 
 impl Service {
+    pub(crate) fn new(mounts: Vec<Mount>) -> Self {
+        Self { mounts, faults: Faults::default(), doors: OnceLock::new() }
+    }
+
     /// The platform with this name.
     pub(crate) fn mount(&self, name: &str) -> Option<&Mount> {
         self.mounts.iter().find(|mount| mount.platform.name() == name)
     }
 
-    /// The router that answers everything.
+    /// The router that answers everything that HTTP can carry; a script needs a socket.
     pub(crate) fn router(self: &Arc<Self>) -> axum::Router {
         let service = Arc::clone(self);
-        axum::Router::new().fallback(move |request| serve(Arc::clone(&service), request))
+        axum::Router::new().fallback(async move |request| match service.answer(request).await {
+            Answered::Http(response) => response,
+            Answered::Script(_) => {
+                let problem = json!({"error": "this fault needs a socket"});
+                json_response(StatusCode::NOT_IMPLEMENTED, &problem)
+            }
+        })
     }
-}
 
-async fn serve(service: Arc<Service>, incoming: HttpRequest<Body>) -> Response {
-    let (head, body) = incoming.into_parts();
-    let Ok(body) = http_body_util::Limited::new(body, BODY_BYTES_MAX).collect().await else {
-        return json_response(StatusCode::PAYLOAD_TOO_LARGE, &json!({"error": "body_too_large"}));
-    };
-    let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
-    let (first, rest) = first_segment(target);
-    if first == "control" {
-        let (status, answer) = control::answer(&service, &head.method, rest);
-        return json_response(status, &answer);
-    }
-    let Some(mount) = service.mount(first) else {
-        return json_response(StatusCode::NOT_FOUND, &json!({"error": "no_such_platform"}));
-    };
-    let request = Request {
-        path_and_query: rest.to_owned(),
-        method: head.method,
-        headers: head.headers,
-        body: body.to_bytes(),
-    };
-    match mount.pass(&request) {
-        Ok(Answer { status, body: Some(answer) }) => json_response(status, &answer),
-        Ok(Answer { status, body: None }) => status.into_response(),
-        Err(error) => {
-            tracing::error!(%error, "the data folder cannot be written");
-            json_response(StatusCode::INTERNAL_SERVER_ERROR, &json!({"error": "storage"}))
+    /// Answers any request.
+    pub(crate) async fn answer(&self, incoming: HttpRequest<Body>) -> Answered {
+        let (head, body) = incoming.into_parts();
+        let Ok(body) = http_body_util::Limited::new(body, BODY_BYTES_MAX).collect().await else {
+            let problem = json!({"error": "body_too_large"});
+            return http(StatusCode::PAYLOAD_TOO_LARGE, &problem);
+        };
+        let body = body.to_bytes();
+        let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
+        let (first, rest) = first_segment(target);
+        if first == "control" {
+            let (status, answer) = control::answer(self, &head.method, rest, &body).await;
+            return http(status, &answer);
+        }
+        let Some(mount) = self.mount(first) else {
+            return http(StatusCode::NOT_FOUND, &json!({"error": "no_such_platform"}));
+        };
+        let path_and_query = rest.to_owned();
+        let request = Request { path_and_query, method: head.method, headers: head.headers, body };
+        match mount.pass(&request, &self.faults) {
+            Ok(Spoiled::Reply(reply)) => {
+                let Reply { status, headers, body: bytes } = reply;
+                Answered::Http((status, headers, Body::from(bytes)).into_response())
+            }
+            Ok(Spoiled::Script(script)) => Answered::Script(script),
+            Err(error) => {
+                tracing::error!(%error, "the data folder cannot be written");
+                http(StatusCode::INTERNAL_SERVER_ERROR, &json!({"error": "storage"}))
+            }
         }
     }
 }
@@ -72,6 +95,10 @@ fn first_segment(target: &str) -> (&str, &str) {
         Some(end) => path.split_at(end),
         None => (path, "/"),
     }
+}
+
+fn http(status: StatusCode, body: &Value) -> Answered {
+    Answered::Http(json_response(status, body))
 }
 
 fn json_response(status: StatusCode, body: &Value) -> Response {

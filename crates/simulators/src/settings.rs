@@ -13,6 +13,9 @@ pub struct Settings {
     /// The folder of the request logs and journals; it is made if it is missing. `None` keeps
     /// both in memory, and all that was written is gone when the process ends.
     pub data: Option<PathBuf>,
+    /// How many requests of each platform are kept in memory for the control interface; the newest.
+    /// With a data folder older ones are read from there.
+    pub requests_kept: usize,
     /// What the world is generated from: the same seed gives the same world.
     pub seed: u64,
     /// How many subscribers each demo account has, up to 5,000,000. They are computed when they
@@ -41,6 +44,7 @@ impl Default for Settings {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             data: None,
+            requests_kept: 65_536,
             seed: 1,
             subscribers: 240,
             beta_signing_key: "sandbox-signing-key".to_owned(),

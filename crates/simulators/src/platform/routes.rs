@@ -53,6 +53,16 @@ pub(crate) enum Found<'a> {
     Nothing,
 }
 
+impl Found<'_> {
+    /// The template of the route, if there is one.
+    pub(crate) fn template(&self) -> Option<&'static str> {
+        match self {
+            Self::Route(route, _) => Some(route.template),
+            Self::OtherMethods | Self::Nothing => None,
+        }
+    }
+}
+
 impl Routes {
     /// Adds a route that only looks.
     pub(crate) fn read(self, method: Method, template: &'static str, handler: ReadHandler) -> Self {
@@ -222,10 +232,7 @@ mod tests {
     }
 
     fn template(routes: &Routes, path: &str) -> Option<&'static str> {
-        match routes.find(&Method::GET, path) {
-            Found::Route(route, _) => Some(route.template),
-            Found::OtherMethods | Found::Nothing => None,
-        }
+        routes.find(&Method::GET, path).template()
     }
 
     #[test]

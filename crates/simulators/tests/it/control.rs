@@ -135,18 +135,21 @@ async fn a_started_simulator_listens_until_it_is_stopped() {
 
     let settings = Settings { clock: Clock::manual(NOW_MS), ..Settings::default() };
     let running = simulators::start(settings).await.unwrap();
-    assert_eq!(
-        running.platform_url("platform_gamma"),
-        format!("http://{}/platform_gamma", running.address())
-    );
-    let mut socket = tokio::net::TcpStream::connect(running.address()).await.unwrap();
-    let request = "GET /control/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-    socket.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    socket.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let common = running.address().to_string();
+    let url = running.platform_url("platform_gamma");
+    let own = url.trim_start_matches("http://").trim_end_matches("/platform_gamma").to_owned();
+    assert_ne!(own, common, "the platform has no port of its own");
+    for address in [&common, &own] {
+        let mut socket = tokio::net::TcpStream::connect(address).await.unwrap();
+        let request = "GET /control/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        socket.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
 
-    let address = running.address();
     running.stop().await;
-    assert!(tokio::net::TcpStream::connect(address).await.is_err());
+    for address in [&common, &own] {
+        assert!(tokio::net::TcpStream::connect(address).await.is_err());
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use axum::Router;
 use axum::body::Body;
 use hmac::{Hmac, KeyInit, Mac};
-use http::{Method, Request, StatusCode};
+use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use sha2::Sha256;
@@ -71,31 +71,65 @@ impl Kit {
         path: &str,
         body: Value,
     ) -> Reply {
+        let (target, headers) = self.credentials(creator_id, &method, path);
+        self.raw(method, &target, &headers, body).await
+    }
+
+    /// The same for answers that need not be JSON: status, headers and bytes.
+    pub(crate) async fn whole_of(
+        &self,
+        creator_id: &str,
+        method: Method,
+        path: &str,
+        body: Value,
+    ) -> (u16, HeaderMap, Vec<u8>) {
+        let (target, headers) = self.credentials(creator_id, &method, path);
+        let request = request(method, &target, &headers, body);
+        let mut answer = self.router.clone().oneshot(request).await.unwrap();
+        let bytes = answer.body_mut().collect().await.unwrap().to_bytes();
+        (answer.status().as_u16(), answer.headers().clone(), bytes.to_vec())
+    }
+
+    /// Status, headers and bytes of the answer to a GET.
+    pub(crate) async fn whole(&self, creator_id: &str, path: &str) -> (u16, HeaderMap, Vec<u8>) {
+        self.whole_of(creator_id, Method::GET, path, Value::Null).await
+    }
+
+    /// Where a path of the creator's platform is, and the headers that its owner sends.
+    fn credentials(
+        &self,
+        creator_id: &str,
+        method: &Method,
+        path: &str,
+    ) -> (String, Vec<(&'static str, String)>) {
         let account = self.account(creator_id);
         let text = |name: &str| account.auth[name].as_str().unwrap_or_default().to_owned();
-        let headers: Vec<(&str, String)> = match account.platform {
-            "platform_alpha" => vec![
-                ("authorization", format!("Session {}", text("session_token"))),
-                ("x-user-id", text("user_id")),
-                ("user-agent", text("user_agent")),
-            ],
-            "platform_gamma" => vec![
-                ("authorization", format!("Bearer {}", text("token"))),
-                ("x-resource", text("resource")),
-            ],
-            "platform_beta" => {
-                let target = format!("/platform_beta/api/v1/{path}");
-                let headers = self.signed(&text("token"), &method, &target);
-                return self.raw(method, &target, &headers, body).await;
-            }
-            "platform_delta" => vec![
-                ("authorization", format!("Bearer {}", text("access_token"))),
-                ("x-api-version", "2025-06-26".to_owned()),
-            ],
-            other => panic!("no credentials are known for {other}"),
-        };
         let target = format!("/{}/{path}", account.platform);
-        self.raw(method, &target, &headers, body).await
+        match account.platform {
+            "platform_alpha" => {
+                let headers = vec![
+                    ("authorization", format!("Session {}", text("session_token"))),
+                    ("x-user-id", text("user_id")),
+                    ("user-agent", text("user_agent")),
+                ];
+                (target, headers)
+            }
+            "platform_beta" => {
+                let prefixed = format!("/platform_beta/api/v1/{path}");
+                let headers = self.signed(&text("token"), method, &prefixed);
+                (prefixed, headers)
+            }
+            "platform_gamma" => {
+                let token = format!("Bearer {}", text("token"));
+                (target, vec![("authorization", token), ("x-resource", text("resource"))])
+            }
+            "platform_delta" => {
+                let token = format!("Bearer {}", text("access_token"));
+                let version = "2025-06-26".to_owned();
+                (target, vec![("authorization", token), ("x-api-version", version)])
+            }
+            other => panic!("no credentials are known for {other}"),
+        }
     }
 
     /// Posts a multipart form to `platform_gamma`.
@@ -167,18 +201,7 @@ impl Kit {
         headers: &[(&str, String)],
         body: Value,
     ) -> Reply {
-        let mut request = Request::builder().method(method).uri(target);
-        for (name, value) in headers {
-            request = request.header(*name, value);
-        }
-        let body = match body {
-            Value::Null => Body::empty(),
-            body => {
-                request = request.header("content-type", "application/json");
-                Body::from(body.to_string())
-            }
-        };
-        self.answer(request.body(body).unwrap()).await
+        self.answer(request(method, target, headers, body)).await
     }
 
     /// Posts this text as if it were JSON.
@@ -218,6 +241,21 @@ impl Kit {
                 format!("{} {}", it["method"].as_str().unwrap(), it["path"].as_str().unwrap())
             })
             .collect()
+    }
+}
+
+/// A request with exactly these headers; a body of `null` is left out.
+fn request(method: Method, target: &str, headers: &[(&str, String)], body: Value) -> Request<Body> {
+    let mut request = Request::builder().method(method).uri(target);
+    for (name, value) in headers {
+        request = request.header(*name, value);
+    }
+    match body {
+        Value::Null => request.body(Body::empty()).unwrap(),
+        body => {
+            let request = request.header("content-type", "application/json");
+            request.body(Body::from(body.to_string())).unwrap()
+        }
     }
 }
 

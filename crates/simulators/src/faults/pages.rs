@@ -1,0 +1,197 @@
+//! Pages that never end, or do not fit together.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::catalogue::{Fault, Kind};
+use super::input::Field;
+
+const PAGES: Field = Field::number(
+    "pages",
+    "how many pages are given in turn, over and over; with 1 it is always the same, with more \
+     their cursors lead in a circle",
+    1,
+    (1, 10),
+);
+const FIELD: Field = Field::text("field", "the name that is left out, at any depth", "hasMore");
+const BY: Field = Field::number("by", "how much less each page says", 1, (1, 1_000_000));
+
+/// More paths than this are not told apart.
+const PATHS_MAX: usize = 64;
+
+/// What is wrong with the pages of a list.
+#[derive(Clone, Debug)]
+pub(crate) enum Pages {
+    Repeat { pages: usize },
+    MissingField { field: String },
+    ShrinkingTotal { by: u64 },
+    DuplicateRows,
+}
+
+/// What earlier pages were, by path. It belongs to a rule and ends with it.
+#[derive(Debug, Default)]
+pub(crate) struct Memory(Mutex<HashMap<String, Seen>>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    /// How many pages there were.
+    pages: u64,
+    bodies: Vec<Value>,
+}
+
+pub(super) const KINDS: [Kind; 4] = [
+    Kind::plain("repeat_pages", "the first pages are given again and again", |fields| {
+        Ok(Fault::Pages(Pages::Repeat { pages: fields.size(&PAGES)? }))
+    })
+    .with(&[PAGES]),
+    Kind::plain(
+        "missing_field",
+        "a field is not there, such as the one for more pages",
+        |fields| Ok(Fault::Pages(Pages::MissingField { field: fields.words(&FIELD)? })),
+    )
+    .with(&[FIELD]),
+    Kind::plain(
+        "shrinking_total",
+        "each page says a smaller `total` than the one before",
+        |fields| Ok(Fault::Pages(Pages::ShrinkingTotal { by: fields.number(&BY)? })),
+    )
+    .with(&[BY]),
+    Kind::plain("duplicate_rows", "a page begins with the last row of the one before", |_| {
+        Ok(Fault::Pages(Pages::DuplicateRows))
+    }),
+];
+
+impl Pages {
+    /// The page that is given in place of `body`; `None` leaves it as it is.
+    pub(super) fn spoil(&self, body: &Bytes, path: &str, memory: &Memory) -> Option<Vec<u8>> {
+        let mut page: Value = serde_json::from_slice(body).ok()?;
+        let mut paths = memory.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if paths.len() >= PATHS_MAX && !paths.contains_key(path) {
+            paths.clear();
+        }
+        let seen = paths.entry(path.to_owned()).or_default();
+        let earlier = seen.pages;
+        seen.pages += 1;
+        match self {
+            Self::Repeat { pages } => {
+                if seen.bodies.len() < *pages {
+                    change(&mut page, "hasMore", &|more| *more = json!(true));
+                    seen.bodies.push(page.clone());
+                } else {
+                    let turn = usize::try_from(earlier).unwrap_or(0) % pages;
+                    page = seen.bodies.get(turn)?.clone();
+                }
+            }
+            Self::MissingField { field } => remove(&mut page, field),
+            Self::ShrinkingTotal { by } => {
+                change(&mut page, "total", &|total| {
+                    if let Some(number) = total.as_u64() {
+                        *total = json!(number.saturating_sub(by.saturating_mul(earlier)));
+                    }
+                });
+            }
+            Self::DuplicateRows => {
+                let rows = rows(&mut page)?;
+                let last = rows.last()?.clone();
+                if let (Some(first), Some(row)) = (rows.first_mut(), seen.bodies.pop()) {
+                    *first = row;
+                }
+                seen.bodies.push(last);
+            }
+        }
+        serde_json::to_vec(&page).ok()
+    }
+}
+
+/// Changes the values of this name, at any depth.
+fn change(value: &mut Value, name: &str, how: &dyn Fn(&mut Value)) {
+    match value {
+        Value::Object(fields) => {
+            for (field, inner) in fields {
+                if field == name {
+                    how(inner);
+                } else {
+                    change(inner, name, how);
+                }
+            }
+        }
+        Value::Array(rows) => rows.iter_mut().for_each(|row| change(row, name, how)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Takes the values of this name out, at any depth.
+fn remove(value: &mut Value, name: &str) {
+    match value {
+        Value::Object(fields) => {
+            fields.remove(name);
+            fields.values_mut().for_each(|inner| remove(inner, name));
+        }
+        Value::Array(rows) => rows.iter_mut().for_each(|row| remove(row, name)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The rows of a page: the page itself, or the first array of objects in it.
+fn rows(page: &mut Value) -> Option<&mut Vec<Value>> {
+    match page {
+        Value::Array(rows) => rows.iter().any(Value::is_object).then_some(rows),
+        Value::Object(fields) => fields.values_mut().find_map(rows),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(fault: &Pages, pages: &[Value]) -> Vec<Value> {
+        let memory = Memory::default();
+        let give = |page: &Value| {
+            let body = Bytes::from(page.to_string());
+            let spoiled = fault.spoil(&body, "/x", &memory);
+            spoiled.map_or_else(|| page.clone(), |it| serde_json::from_slice(&it).unwrap())
+        };
+        pages.iter().map(give).collect()
+    }
+
+    #[test]
+    fn pages_are_repeated_one_or_in_a_circle() {
+        let page = |n: u32, more: bool| json!({"list": [{"id": n}], "hasMore": more});
+        let honest = [page(1, true), page(2, true), page(3, false), page(4, false)];
+
+        let one = given(&Pages::Repeat { pages: 1 }, &honest);
+        let circle = given(&Pages::Repeat { pages: 2 }, &honest);
+
+        assert_eq!(one, [1, 1, 1, 1].map(|n| page(n, true)));
+        assert_eq!(circle, [1, 2, 1, 2].map(|n| page(n, true)));
+    }
+
+    #[test]
+    fn a_field_is_missing_and_totals_shrink() {
+        let page = json!({"response": {"total": 9, "hasMore": true, "rows": [{"hasMore": 1}]}});
+        let pages = [page.clone(), page];
+
+        let missing = given(&Pages::MissingField { field: "hasMore".to_owned() }, &pages);
+        let shrinking = given(&Pages::ShrinkingTotal { by: 4 }, &pages);
+
+        assert_eq!(missing[1], json!({"response": {"total": 9, "rows": [{}]}}));
+        let totals = shrinking.iter().map(|it| it["response"]["total"].as_u64().unwrap());
+        assert_eq!(totals.collect::<Vec<_>>(), [9, 5]);
+    }
+
+    #[test]
+    fn a_page_begins_with_the_last_row_of_the_one_before() {
+        let pages =
+            [json!([{"id": 1}, {"id": 2}]), json!([{"id": 3}, {"id": 4}]), json!([{"id": 5}])];
+
+        let spoiled = given(&Pages::DuplicateRows, &pages);
+
+        let expected =
+            [json!([{"id": 1}, {"id": 2}]), json!([{"id": 2}, {"id": 4}]), json!([{"id": 4}])];
+        assert_eq!(spoiled, expected);
+    }
+}
