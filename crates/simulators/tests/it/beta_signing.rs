@@ -5,6 +5,7 @@ use simulators::Settings;
 
 use crate::beta::DEMO;
 use crate::kit::{Kit, none};
+use crate::refusals::{is_refusal, of_beta};
 
 const TARGET: &str = "/platform_beta/api/v1/account/me?x=1&y=%20a";
 const MINUTE_MS: i64 = 60_000;
@@ -16,8 +17,13 @@ fn headers(kit: &Kit) -> Headers {
     kit.signed(&token, &Method::GET, TARGET)
 }
 
+/// The status of a request with these headers; a refusal has the platform's shape.
 async fn status(kit: &Kit, headers: &Headers) -> u16 {
-    kit.raw(Method::GET, TARGET, headers, none()).await.status.as_u16()
+    let reply = kit.raw(Method::GET, TARGET, headers, none()).await;
+    if reply.status != 200 {
+        is_refusal(&reply, 401, "unauthorized", of_beta, "a request that is not signed well");
+    }
+    reply.status.as_u16()
 }
 
 fn with(headers: &Headers, name: &str, change: impl Fn(&str) -> String) -> Headers {

@@ -118,7 +118,7 @@ pub(crate) struct Ids {
     message: String,
     mass: String,
     tier: String,
-    list: String,
+    pub(crate) list: String,
     pub(crate) stack: String,
     comment: String,
 }

@@ -9,6 +9,7 @@
 
 mod alpha;
 mod beta;
+mod beta_refusals;
 mod beta_signing;
 mod beta_state;
 mod beta_writes;
@@ -20,10 +21,13 @@ mod delta_state;
 mod fault_scripts;
 mod faults;
 mod gamma;
+mod gamma_refusals;
 mod gamma_state;
 mod gamma_writes;
 mod kit;
 mod money;
+mod pages;
 mod present;
+mod refusals;
 mod writes;
 mod socket;

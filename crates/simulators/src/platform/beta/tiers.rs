@@ -108,9 +108,13 @@ fn tiers(call: &Call<'_>, shelf: &Shelf) -> Outcome {
 
 /// The plans of the body, checked; without any, one of 30 days at the price of the tier.
 fn sent_plans(call: &Call<'_>) -> Result<Vec<Map<String, Value>>, Refusal> {
-    let Some(sent) = call.field("plans").as_array().filter(|sent| !sent.is_empty()) else {
-        let plan = json!({"price": price(call)?, "billingCycle": 30, "status": 1});
-        return Ok(vec![object(plan)]);
+    let sent = match call.field("plans") {
+        Value::Array(sent) if !sent.is_empty() => sent,
+        Value::Null | Value::Array(_) => {
+            let plan = json!({"price": price(call)?, "billingCycle": 30, "status": 1});
+            return Ok(vec![object(plan)]);
+        }
+        _ => return Err(Refusal::bad_request("plans is not a list")),
     };
     if sent.len() > PLANS_MAX {
         return Err(Refusal::bad_request("There are too many plans"));
@@ -120,10 +124,30 @@ fn sent_plans(call: &Call<'_>) -> Result<Vec<Map<String, Value>>, Refusal> {
         let price = number("price").ok_or_else(|| Refusal::bad_request("A plan needs a price"))?;
         let cycle = number("billingCycle").filter(|days| (1..=730).contains(days));
         let cycle = cycle.ok_or_else(|| Refusal::bad_request("A plan needs a billingCycle"))?;
-        let status = number("status").unwrap_or(1);
-        Ok(object(json!({"price": price, "billingCycle": cycle, "status": status})))
+        if plan.get("status").is_some_and(|status| *status != 1) {
+            return Err(Refusal::bad_request("The status of a plan is not 1"));
+        }
+        Ok(object(json!({"price": price, "billingCycle": cycle, "status": 1})))
     };
     sent.iter().map(checked).collect()
+}
+
+/// A field of the body, or this when it is missing; 400 when it is of another kind.
+fn sent_or(
+    call: &Call<'_>,
+    name: &str,
+    missing: Value,
+    fits: fn(&Value) -> bool,
+) -> Result<Value, Refusal> {
+    match call.field(name) {
+        Value::Null => Ok(missing),
+        sent if fits(sent) => Ok(sent.clone()),
+        _ => Err(Refusal::bad_request(format!("{name} has a wrong value"))),
+    }
+}
+
+fn is_texts(value: &Value) -> bool {
+    value.as_array().is_some_and(|texts| texts.iter().all(Value::is_string))
 }
 
 /// `name`, `color`, `price`, `maxSubscribers`, `subscriptionBenefits`, `plans`.
@@ -131,14 +155,16 @@ fn create(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     if shelf.count(TIERS, call.world.tiers()) >= TIERS_MAX {
         return Err(Refusal::bad_request("There are too many tiers"));
     }
+    if call.field("price").is_null() {
+        return Err(Refusal::bad_request("price is required"));
+    }
     let plans = sent_plans(call)?;
-    let benefits = call.field("subscriptionBenefits").as_array().cloned().unwrap_or_default();
     let fields = json!({
         "name": call.text("name")?,
-        "color": call.field("color").as_str().unwrap_or("#3b82f6"),
+        "color": sent_or(call, "color", json!("#3b82f6"), Value::is_string)?,
         "price": price(call)?,
-        "maxSubscribers": call.field("maxSubscribers").as_u64().unwrap_or(0),
-        "subscriptionBenefits": benefits,
+        "maxSubscribers": sent_or(call, "maxSubscribers", json!(0), Value::is_u64)?,
+        "subscriptionBenefits": sent_or(call, "subscriptionBenefits", json!([]), is_texts)?,
         "createdAt": call.now_ms,
     });
     let indexes: Vec<u64> = plans.into_iter().map(|plan| shelf.create(PLANS, plan)).collect();
