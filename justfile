@@ -34,6 +34,18 @@ accept:
 smoke:
     scripts/test smoke
 
+# The service killed under load, and its books compared with what really happened
+kill-test *arguments:
+    scripts/kill-test {{ arguments }}
+
+# Three nodes and their PostgreSQL that fail under load
+cluster-test *arguments:
+    scripts/cluster-test {{ arguments }}
+
+# Power cuts under load, on SQLite
+power-loss *arguments:
+    scripts/power-loss {{ arguments }}
+
 # The code's documentation
 doc:
     cargo doc --workspace --no-deps --open

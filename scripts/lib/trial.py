@@ -36,11 +36,14 @@ class Trial:
         """Everything, from the first start to the comparison."""
         raise NotImplementedError
 
-    def begin_load(self, customer, key, *, may_break=False):
-        """Lets the clients call all services and a reader look at the balance."""
-        self.customer = customer
+    def begin_reading(self, customer, *, may_break=False):
+        """Lets a reader look at the balance."""
         self.reader = Reader(self.books, customer, may_break=may_break)
         self.reader.start()
+
+    def begin_load(self, customer, key):
+        """Lets the clients call all services."""
+        self.customer = customer
         self.load = Load(self.services, key, self.platforms, self.options.rps, self.options.seed)
         self.load.start()
 
