@@ -81,6 +81,8 @@ ids! {
     NodeId = "node_",
     /// A data key that seals one customer's credentials.
     DataKeyId = "dek_",
+    /// One login of a customer in a browser.
+    SessionId = "ses_",
 }
 
 /// The canonical form only: the same id has one spelling, so it can be compared as text.

@@ -21,4 +21,5 @@ pub mod method;
 pub mod platform;
 pub mod staff;
 pub mod time;
+pub mod token;
 mod wire;

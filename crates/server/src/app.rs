@@ -11,12 +11,15 @@ use catalog::{Catalog, Route};
 use clients::platform::breaker::RetryBudget;
 use clients::platform::{Target, Upstream};
 use domain::account::CreatorId;
+use domain::customer::Email;
 use domain::id::{CustomerId, KeyId};
 use domain::platform::Platform;
 use store::Store;
 use store::metering::Meter;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::auth::cookie::Transport;
+use crate::auth::csrf::Own;
 use crate::clock::{Clock, Random};
 use crate::config::Config;
 use crate::error::ApiError;
@@ -27,6 +30,7 @@ use crate::middleware::framing::FrameRules;
 use crate::middleware::in_flight::{InFlight, InFlightLimits};
 use crate::middleware::rate_limit::{Quota, RateLimiter};
 use crate::middleware::real_ip::Network;
+use crate::passwords::Hashing;
 use crate::start;
 use crate::tasks::Tasks;
 use crate::vault::Vault;
@@ -87,8 +91,12 @@ pub(crate) struct Shared {
     pub(crate) tasks: Tasks,
     /// The admin listener's token, as in force.
     pub(crate) admin_token: secrecy::SecretString,
-    /// Passwords are hashed two at a time: it is slow on purpose.
-    pub(crate) password_permits: Semaphore,
+    /// Wrong passwords of each address from each network.
+    pub(crate) wrong_passwords: RateLimiter<(Email, std::net::IpAddr)>,
+    /// Where passwords are hashed: few at a time, since it is slow on purpose.
+    pub(crate) hashing: Hashing,
+    /// How sessions travel.
+    pub(crate) transport: Transport,
     /// The name of a route that the catalogue does not list.
     pub(crate) unlisted: Arc<str>,
     stopping: AtomicBool,
@@ -149,7 +157,15 @@ impl Shared {
             retry_budget: RetryBudget::default(),
             bodies: Budget::new(limits.native_bodies_bytes_max),
             envelopes: Arc::new(Semaphore::new(limits.envelopes_bytes_max)),
-            password_permits: Semaphore::new(2),
+            wrong_passwords: RateLimiter::new(
+                Quota::per_hour(rates.wrong_passwords_per_hour),
+                LIMITED_KEYS_MAX,
+            ),
+            hashing: Hashing::new(
+                parts.config.passwords.at_once,
+                parts.config.passwords.waiting_max,
+            ),
+            transport: Transport::of(&parts.config.http.public_base_url),
             unlisted: Arc::from("unlisted"),
             names,
             verified: parking_lot::RwLock::new(parts.verified),
@@ -180,6 +196,14 @@ impl Shared {
     /// How to reach a platform, or that it is not offered.
     pub(crate) fn target(&self, platform: Platform) -> Result<&Target, ApiError> {
         self.targets.get(&platform).ok_or(ApiError::PlatformNotOffered(platform))
+    }
+
+    /// The pages that may use a session.
+    pub(crate) fn own_pages(&self) -> Own<'_> {
+        Own {
+            public_base_url: &self.config.http.public_base_url,
+            allowed_hosts: &self.config.http.allowed_hosts,
+        }
     }
 
     /// How long a request's body may take.

@@ -16,8 +16,8 @@ use crate::vault;
 pub(crate) struct Import {
     /// Whose it will be.
     pub(crate) customer: CustomerId,
-    /// The key that asks for it.
-    pub(crate) key: KeyId,
+    /// The key that asks for it; none with a session.
+    pub(crate) key: Option<KeyId>,
     /// The id that the customer chose.
     pub(crate) creator: CreatorId,
     /// Where it lives.
@@ -51,7 +51,9 @@ pub(crate) async fn connect(app: &App, import: Import) -> Result<Connected, ApiE
     };
     let connection = store::accounts::connect(&app.store, &new).await?;
     // A key that is limited to some accounts may use what it imports; for another key this does nothing.
-    if store::keys::allow_account(&app.store, key, &new.creator_id).await? {
+    if let Some(key) = key
+        && store::keys::allow_account(&app.store, key, &new.creator_id).await?
+    {
         app.cache.forget_keys();
     }
     app.cache.forget_account(customer, &new.creator_id);

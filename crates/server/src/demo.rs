@@ -79,8 +79,11 @@ pub async fn make(running: &Running, wanted: Wanted) -> Result<Made, DemoError> 
     add_key(app, customer, &new).await?;
     for account in wanted.accounts {
         let WantedAccount { platform, creator_id, auth } = account;
-        connect::connect(app, Import { customer, key, creator: creator_id, platform, auth })
-            .await?;
+        connect::connect(
+            app,
+            Import { customer, key: Some(key), creator: creator_id, platform, auth },
+        )
+        .await?;
     }
     Ok(Made { api_key: api_key.expose().to_owned(), read_only_key: read_only.expose().to_owned() })
 }

@@ -17,6 +17,7 @@ mod extract;
 mod gateway;
 pub mod keyfile;
 mod listener;
+mod login;
 mod metrics;
 mod middleware;
 pub mod openapi;

@@ -9,7 +9,7 @@ use domain::platform::Platform;
 use serde_json::{Map, Value, json};
 
 use crate::api;
-use crate::auth::OPEN_ROUTES;
+use crate::auth::{KEY_PATHS, OPEN_ROUTES, SESSION_PATHS};
 
 const NATIVE_PATH: &str = "/v1/{account}/native/{native_path}";
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
@@ -21,10 +21,16 @@ pub fn document(catalog: &Catalog, costs: &Costs) -> Value {
     document["openapi"] = json!("3.1.0");
     document["info"] = info();
     document["servers"] = json!([{ "url": "/" }]);
-    document["security"] = json!([{ "key": [] }, { "bearer": [] }]);
+    document["security"] = json!([{ "key": [] }, { "bearer": [] }, { "session": [] }]);
     document["components"]["securitySchemes"] = json!({
         "key": { "type": "apiKey", "in": "header", "name": "X-API-Key" },
         "bearer": { "type": "http", "scheme": "bearer" },
+        "session": {
+            "type": "apiKey", "in": "cookie", "name": "__Host-session",
+            "description": "Begun by `POST /v1/auth/login`. On a service whose public address is http on \
+                loopback the cookie is named `session`. Changes must come from a page of the service \
+                (`Sec-Fetch-Site` or `Origin`), as JSON.",
+        },
     });
     document["tags"] = tags();
     document["paths"][NATIVE_PATH] = native_path(catalog, costs);
@@ -49,7 +55,7 @@ fn info() -> Value {
 fn tags() -> Value {
     json!([
         { "name": "service", "description": "Whether the service runs." },
-        { "name": "auth", "description": "Registration, and the keys that calls are made with." },
+        { "name": "auth", "description": "Registration, logins, and the keys that calls are made with." },
         { "name": "platforms", "description": "The four platforms, and the routes that each one has." },
         { "name": "accounts", "description": "Creator accounts, connected with credentials that the platform confirmed." },
         { "name": "native", "description": "Calls to a platform through a connected account: the metered part." },
@@ -259,11 +265,9 @@ fn add_problems(document: &mut Value) {
             }
         };
         if !is_open {
-            add("401", problem("No key, or not a valid one."));
-            add(
-                "403",
-                problem("The key may not do this: it is read-only, or limited to other accounts."),
-            );
+            let (missing, forbidden) = refusals(&path);
+            add("401", problem(missing));
+            add("403", problem(forbidden));
         }
         if takes_fields || path == NATIVE_PATH {
             add("422", invalid_fields());
@@ -280,7 +284,31 @@ fn add_problems(document: &mut Value) {
         );
         if is_open {
             operation["security"] = json!([]);
+        } else if KEY_PATHS.contains(&path.as_str()) {
+            operation["security"] = json!([{ "key": [] }, { "bearer": [] }]);
+        } else if SESSION_PATHS.contains(&path.as_str()) {
+            operation["security"] = json!([{ "session": [] }]);
         }
+    }
+}
+
+/// Why a caller is refused: who is missing, and who may not.
+fn refusals(path: &str) -> (&'static str, &'static str) {
+    if KEY_PATHS.contains(&path) {
+        (
+            "No key, or not a valid one.",
+            "The key may not do this: it is read-only, or limited to other accounts.",
+        )
+    } else if SESSION_PATHS.contains(&path) {
+        (
+            "No session, or one that is over.",
+            "The request does not come from a page of the service, or not over https.",
+        )
+    } else {
+        (
+            "No key and no session, or not a valid one.",
+            "The key may only read; or, with a session, the request does not come from a page of the service.",
+        )
     }
 }
 

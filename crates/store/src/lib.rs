@@ -24,6 +24,7 @@ pub mod notices;
 pub mod permissions;
 mod postgres;
 pub mod routes;
+pub mod sessions;
 mod sql;
 mod sqlite;
 mod store;

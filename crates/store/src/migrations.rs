@@ -27,6 +27,7 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
         step(1, "customers", include_str!("../migrations/0001_customers.sql")),
         step(2, "calls", include_str!("../migrations/0002_calls.sql")),
         step(3, "guards", guards),
+        step(4, "sessions", include_str!("../migrations/0004_sessions.sql")),
         step(6, "keys", keys),
     ])
 }

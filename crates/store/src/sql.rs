@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use domain::account::CreatorId;
 use domain::credits::Credits;
 use domain::customer::Email;
-use domain::id::{CallId, CustomerId, DataKeyId, EntryId, KeyId, NodeId};
+use domain::id::{CallId, CustomerId, DataKeyId, EntryId, KeyId, NodeId, SessionId};
 use domain::time::{Day, Timestamp};
+use domain::token::TokenHash;
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
@@ -38,7 +39,7 @@ macro_rules! written_values {
     )+};
 }
 
-written_values!(CallId, CustomerId, DataKeyId, EntryId, KeyId, NodeId);
+written_values!(CallId, CustomerId, DataKeyId, EntryId, KeyId, NodeId, SessionId);
 
 impl<'a> From<&'a str> for Value<'a> {
     fn from(text: &'a str) -> Self {
@@ -73,6 +74,12 @@ impl<'a> From<&'a Email> for Value<'a> {
 impl<'a> From<&'a [u8]> for Value<'a> {
     fn from(bytes: &'a [u8]) -> Self {
         Self::Bytes(Some(bytes))
+    }
+}
+
+impl From<&TokenHash> for Value<'_> {
+    fn from(hash: &TokenHash) -> Self {
+        hex(hash.as_bytes()).into()
     }
 }
 

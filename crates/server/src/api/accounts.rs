@@ -87,7 +87,7 @@ async fn import_account(
 ) -> Result<(StatusCode, axum::Json<AccountOut>), ApiError> {
     let import = Import {
         customer: caller.customer,
-        key: caller.key,
+        key: caller.key().map(|key| key.id),
         creator: import.creator_id,
         platform: import.platform,
         auth: import.auth,
@@ -103,7 +103,7 @@ pub(crate) struct Accounts {
     accounts: Vec<AccountOut>,
 }
 
-/// Lists the accounts that the calling key may use.
+/// Lists the accounts that the caller may use.
 #[utoipa::path(get, path = "/v1/accounts", tag = "accounts", responses((status = 200, body = Accounts)))]
 async fn list_accounts(
     State(app): State<App>,

@@ -1,6 +1,6 @@
 //! Keys: what a program signs its calls with. A secret is shown once, when it is made.
 
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use domain::account::CreatorId;
 use domain::id::KeyId;
 use domain::key::{KeyScope, KeySecret};
@@ -16,6 +16,8 @@ use crate::audit::{self, Deed};
 use crate::auth::{Caller, FullCaller};
 use crate::error::{ApiError, FieldProblem};
 use crate::extract::{Json, Path};
+use crate::login;
+use crate::middleware::real_ip::Client;
 
 const NAME_CHARS_MAX: usize = 100;
 /// The longest time that a rotated-away secret may still be taken: a week.
@@ -123,7 +125,7 @@ async fn create_key(
         name: new.name,
         secret: NewSecret::of(&secret),
         scope: new.scope,
-        accounts: caller.allowed_accounts.clone(),
+        accounts: caller.allowed_accounts().to_vec(),
         monthly_budget: None,
         expires_at: None,
     };
@@ -142,7 +144,7 @@ async fn create_key(
 
 /// What a caller did to a key.
 fn entry(app: &App, caller: &Caller, action: &'static str, details: String) -> AuditEntry {
-    let deed = Deed { customer: caller.customer, actor: caller.key.to_string(), action, details };
+    let deed = Deed { customer: caller.customer, actor: caller.actor(), action, details };
     deed.now(&app.clock, &app.random)
 }
 
@@ -189,9 +191,12 @@ async fn delete_key(
 #[derive(serde::Deserialize, utoipa::ToSchema, Default)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RotationIn {
-    /// The key; the calling key when absent.
+    /// The key; the calling key when absent. With a session it must be named.
     #[schema(value_type = Option<String>)]
     key_id: Option<KeyId>,
+    /// With a session: the customer's password, asked for again. With a key it is not looked at.
+    #[schema(max_length = 128, format = Password)]
+    current_password: Option<String>,
     /// Another scope; the same when absent.
     #[schema(schema_with = super::words::key_scope)]
     scope: Option<KeyScope>,
@@ -206,22 +211,30 @@ pub(crate) struct RotationIn {
     responses(
         (status = 200, body = CreatedKey),
         (status = 404, description = "there is no key of that id"),
+        (status = 429, description = "too many wrong passwords from this network; see `Retry-After`"),
     )
 )]
 async fn rotate_key(
     State(app): State<App>,
     FullCaller(caller): FullCaller,
+    Extension(client): Extension<Client>,
     Json(rotation): Json<RotationIn>,
 ) -> Result<axum::Json<CreatedKey>, ApiError> {
     if !(0..=GRACE_S_MAX).contains(&rotation.expires_old_in_s) {
         let message = "must be 0 to 604800";
         return Err(FieldProblem::new("body", "expires_old_in_s", "range", message).into());
     }
+    let calling = caller.key().map(|key| key.id);
+    let key = rotation.key_id.or(calling).ok_or_else(|| missing("key_id"))?;
+    if calling.is_none() {
+        let password = rotation.current_password.ok_or_else(|| missing("current_password"))?;
+        login::confirm(&app, caller.customer, password, client.ip).await?;
+    }
     let secret = KeySecret::generate(|bound| app.random.below(bound));
     let now = app.clock.now();
     let grace = rotation.expires_old_in_s;
     let change = Rotation {
-        key: rotation.key_id.unwrap_or(caller.key),
+        key,
         customer: caller.customer,
         secret: NewSecret::of(&secret),
         scope: rotation.scope,
@@ -231,6 +244,10 @@ async fn rotate_key(
     let entry = entry(&app, &caller, audit::KEY_ROTATED, change.key.to_string());
     let rotated = store::keys::rotate(&app.store, &change, &entry).await?;
     app.cache.forget_keys();
-    let key = rotated.ok_or(ApiError::NotFound("there is no key of that id"))?.into();
-    Ok(axum::Json(CreatedKey { key, api_key: secret.expose().to_owned() }))
+    let rotated = rotated.ok_or(ApiError::NotFound("there is no key of that id"))?;
+    Ok(axum::Json(CreatedKey { key: rotated.into(), api_key: secret.expose().to_owned() }))
+}
+
+fn missing(field: &str) -> FieldProblem {
+    FieldProblem::new("body", field, "missing", format!("is needed with a session: `{field}`"))
 }

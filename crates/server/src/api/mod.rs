@@ -6,8 +6,10 @@ pub(crate) mod accounts;
 pub(crate) mod billing;
 pub(crate) mod health;
 pub(crate) mod keys;
+pub(crate) mod me;
 pub(crate) mod platforms;
 pub(crate) mod register;
+pub(crate) mod sessions;
 pub(crate) mod usage;
 pub(crate) mod whoami;
 pub(crate) mod words;
@@ -22,6 +24,8 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .merge(health::router())
         .merge(platforms::router())
         .merge(register::router())
+        .merge(sessions::router())
+        .merge(me::router())
         .merge(keys::router())
         .merge(whoami::router())
         .merge(accounts::router())

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use axum::extract::{Extension, State};
-use domain::customer::{Email, TrialState, password_length_fits};
+use domain::customer::{Email, TrialState};
 use domain::id::{CustomerId, KeyId};
 use domain::key::{KeyScope, KeySecret};
 use http::StatusCode;
@@ -12,14 +12,13 @@ use store::keys::{NewKey, NewSecret};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::me::{CustomerOut, problem_of_name};
 use crate::app::App;
-use crate::error::{ApiError, FieldProblem};
+use crate::error::ApiError;
 use crate::extract::Json;
 use crate::listener::limits::network_of;
 use crate::middleware::real_ip::Client;
 use crate::passwords;
-
-const NAME_CHARS_MAX: usize = 200;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(register_customer))
@@ -32,7 +31,7 @@ pub(crate) struct Registration {
     /// The mail address; letter case does not matter.
     #[schema(value_type = String, format = Email, example = "ada@example.com")]
     email: Email,
-    /// 8 to 128 characters, taken as they are.
+    /// 8 to 128 characters, taken as they are, and none that is guessed first.
     #[schema(min_length = 8, max_length = 128, format = Password)]
     password: String,
     /// How the customer wants to be called; up to 200 characters.
@@ -50,16 +49,6 @@ pub(crate) struct Registered {
     #[schema(value_type = String)]
     key_id: KeyId,
     trial: TrialOut,
-}
-
-/// A customer.
-#[derive(serde::Serialize, utoipa::ToSchema)]
-struct CustomerOut {
-    #[schema(value_type = String)]
-    customer_id: CustomerId,
-    email: String,
-    name: String,
-    email_verified: bool,
 }
 
 /// The free trial.
@@ -118,29 +107,17 @@ async fn register_customer(
 
 fn registered(app: &App, new: NewCustomer, secret: &KeySecret) -> Registered {
     Registered {
-        customer: CustomerOut {
-            customer_id: new.id,
-            email: new.email.as_str().to_owned(),
-            name: new.name,
-            email_verified: false,
-        },
         api_key: secret.expose().to_owned(),
         key_id: new.first_key.id,
         trial: TrialOut { state: new.trial, credits: app.config.credits.trial },
+        customer: new.into(),
     }
 }
 
 fn check(form: &Registration) -> Result<(), ApiError> {
     let mut problems = Vec::new();
-    if !password_length_fits(&form.password) {
-        let message = "must have 8 to 128 characters";
-        problems.push(FieldProblem::new("body", "password", "length", message));
-    }
-    let name = form.name.as_deref().unwrap_or_default();
-    if name.chars().count() > NAME_CHARS_MAX || name.chars().any(char::is_control) {
-        let message = "must have at most 200 characters, none of them a control character";
-        problems.push(FieldProblem::new("body", "name", "length", message));
-    }
+    problems.extend(passwords::problem_of_new("password", &form.password));
+    problems.extend(form.name.as_deref().and_then(problem_of_name));
     if problems.is_empty() { Ok(()) } else { Err(ApiError::Invalid(problems)) }
 }
 

@@ -34,9 +34,11 @@ struct DailyQuery {
     /// UTC days up to today: 1 to 366.
     #[param(minimum = 1, maximum = 366, default = 14)]
     days: Option<i64>,
+    /// Only the usage of this key. With a key it is always its own.
+    key_id: Option<String>,
 }
 
-/// Usage of the calling key by UTC day.
+/// Usage by UTC day.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct DailyUsage {
     /// One bucket a day, oldest first, without gaps.
@@ -85,7 +87,7 @@ impl From<HotFailure> for HotFailureOut {
     }
 }
 
-/// Shows calls, credits, successes and errors of the calling key, day by day.
+/// Shows calls, credits, successes and errors, day by day: of the calling key, or with a session of all keys.
 #[utoipa::path(
     get, path = "/v1/billing/usage/daily", tag = "usage", params(DailyQuery),
     responses((status = 200, body = DailyUsage))
@@ -96,7 +98,7 @@ async fn get_daily_usage(
     Query(query): Query<DailyQuery>,
 ) -> Result<Json<DailyUsage>, ApiError> {
     let days = in_range("days", query.days.unwrap_or(DAYS_DEFAULT), DAYS_MAX)?;
-    let of = UsageOf { customer: caller.customer, key: Some(caller.key) };
+    let of = UsageOf { customer: caller.customer, key: whose(&caller, query.key_id.as_deref())? };
     let today = app.clock.now().day();
     let daily = store::usage::daily(&app.store, of, today, days).await?;
     let hot_failure = store::usage::hot_failure(&app.store, of, today).await?;
@@ -111,6 +113,22 @@ async fn get_daily_usage(
         days: buckets.collect(),
         hot_failure: hot_failure.map(HotFailureOut::from),
     }))
+}
+
+/// The key whose usage is shown; nothing for all of them. A key sees its own.
+fn whose(caller: &Caller, wanted: Option<&str>) -> Result<Option<KeyId>, ApiError> {
+    let problem =
+        |message: &str| FieldProblem::new("query", "key_id", "value_error", message).into();
+    let wanted = wanted.map(str::parse::<KeyId>).transpose();
+    let wanted = wanted.map_err(|malformed| problem(&malformed.to_string()))?;
+    match (caller.key(), wanted) {
+        (None, wanted) => Ok(wanted),
+        (Some(own), None) => Ok(Some(own.id)),
+        (Some(own), Some(wanted)) if own.id == wanted => Ok(Some(wanted)),
+        (Some(_), Some(_)) => {
+            Err(problem("a key shows its own usage; log in to see that of others"))
+        }
+    }
 }
 
 fn in_range(field: &str, value: i64, max: i64) -> Result<i64, ApiError> {
@@ -131,6 +149,8 @@ struct RecentQuery {
     /// `2xx`, `3xx`, `4xx`, `5xx`, `ok` or `error`.
     #[param(schema_with = super::words::status_class)]
     status_class: Option<String>,
+    /// Only the calls of this key. With a key it is always its own.
+    key_id: Option<String>,
     /// The `creator_id` of an account.
     #[param(min_length = 1, max_length = 64, pattern = "^[0-9A-Za-z_.-]+$")]
     account: Option<String>,
@@ -200,7 +220,7 @@ impl From<Call> for CallOut {
     }
 }
 
-/// Lists the calls of the calling key, newest first.
+/// Lists calls, newest first: those of the calling key, or with a session those of all keys.
 #[utoipa::path(
     get, path = "/v1/billing/usage/recent", tag = "usage", params(RecentQuery),
     responses((status = 200, body = RecentCallsOut))
@@ -212,7 +232,7 @@ async fn list_recent_calls(
 ) -> Result<Json<RecentCallsOut>, ApiError> {
     let wanted = RecentCalls {
         customer: caller.customer,
-        key: Some(caller.key),
+        key: whose(&caller, query.key_id.as_deref())?,
         account: query.account.as_deref().map(read_account).transpose()?,
         status_class: query.status_class.as_deref().map(read_status_class).transpose()?,
         before: query.before.as_deref().map(read_instant).transpose()?,

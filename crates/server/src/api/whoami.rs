@@ -1,4 +1,4 @@
-//! Who am I: what the calling key is and may do.
+//! Who am I: what the calling key or session is and may do.
 
 use axum::Json;
 use axum::extract::State;
@@ -16,27 +16,28 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(get_whoami))
 }
 
-/// The calling key and its customer.
+/// The caller and its customer.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct WhoAmI {
-    #[schema(value_type = String)]
-    key_id: KeyId,
-    /// The first characters of the key.
-    prefix: String,
+    /// The calling key; absent with a session.
+    #[schema(value_type = Option<String>)]
+    key_id: Option<KeyId>,
+    /// The first characters of the key; absent with a session.
+    prefix: Option<String>,
     #[schema(schema_with = super::words::key_scope)]
     scope: KeyScope,
     #[schema(value_type = String)]
     customer_id: CustomerId,
     email_verified: bool,
-    /// The ids of the accounts that this key may use.
+    /// The ids of the accounts that the caller may use.
     accounts: Vec<String>,
     limits: LimitsOut,
 }
 
-/// What the key may use.
+/// What the caller may use.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct LimitsOut {
-    /// Requests a second on average, and at once.
+    /// Requests of a key each second on average, and at once.
     requests_per_second: u32,
     burst: u32,
     /// Accounts that may be active, for each platform.
@@ -44,16 +45,16 @@ struct LimitsOut {
     accounts: std::collections::BTreeMap<Platform, i64>,
 }
 
-/// Tells what the calling key is and may do.
+/// Tells what the calling key or session is and may do.
 #[utoipa::path(get, path = "/v1/whoami", tag = "auth", responses((status = 200, body = WhoAmI)))]
 async fn get_whoami(State(app): State<App>, caller: Caller) -> Result<Json<WhoAmI>, ApiError> {
     let accounts = store::accounts::list(&app.store, caller.customer).await?;
     let may_use = accounts.into_iter().filter(|account| caller.may_use(&account.creator_id));
     let included = |platform: &Platform| (*platform, app.config.slots.included_on(*platform));
     Ok(Json(WhoAmI {
-        key_id: caller.key,
-        prefix: caller.shown_prefix.clone(),
-        scope: caller.scope,
+        key_id: caller.key().map(|key| key.id),
+        prefix: caller.key().map(|key| key.shown_prefix.clone()),
+        scope: caller.scope(),
         customer_id: caller.customer,
         email_verified: caller.is_email_verified,
         accounts: may_use.map(|account| account.creator_id.as_str().to_owned()).collect(),

@@ -3,12 +3,14 @@
 //! Structs refuse unknown keys. `Config::problems` looks at everything, across sections too, so that an
 //! operator learns of all mistakes at once.
 
+mod access;
 mod environment;
 pub mod http;
 pub mod platforms;
 pub mod secrets;
 mod sections;
 
+pub use access::{PasswordsSection, SessionsSection};
 pub use sections::{AdminSection, CreditsSection, DatabaseSection, LogFormat, LogSection};
 pub use sections::{KeysSection, MeteringSection, RateLimitsSection, SlotsSection};
 
@@ -37,6 +39,10 @@ pub struct Config {
     pub keys: KeysSection,
     /// How many accounts a customer may have active.
     pub slots: SlotsSection,
+    /// Logins of customers in browsers.
+    pub sessions: SessionsSection,
+    /// How passwords are hashed.
+    pub passwords: PasswordsSection,
     /// How often a key or an address may call.
     pub rate_limits: RateLimitsSection,
     /// How calls are put on the books.
@@ -109,6 +115,8 @@ impl Config {
         self.credits.check(&mut problems);
         self.keys.check(&mut problems);
         self.slots.check(&mut problems);
+        self.sessions.check(&mut problems);
+        self.passwords.check(&mut problems);
         self.rate_limits.check(&mut problems);
         self.metering.check(&mut problems);
         self.platforms.check(&mut problems);

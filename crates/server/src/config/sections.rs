@@ -95,6 +95,8 @@ pub struct RateLimitsSection {
     pub per_key_burst: u32,
     /// Registrations from one address for each hour.
     pub registrations_per_hour: u32,
+    /// Wrong passwords for one mail address from one network for each hour.
+    pub wrong_passwords_per_hour: u32,
 }
 
 /// `[metering]`: how calls are put on the books.
@@ -207,6 +209,7 @@ impl RateLimitsSection {
             ("per_key_per_second", self.per_key_per_second),
             ("per_key_burst", self.per_key_burst),
             ("registrations_per_hour", self.registrations_per_hour),
+            ("wrong_passwords_per_hour", self.wrong_passwords_per_hour),
         ];
         for (key, value) in positive {
             if value == 0 {

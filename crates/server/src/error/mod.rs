@@ -23,7 +23,9 @@ pub(crate) enum ApiError {
     #[error("{0}")]
     Frame(#[from] FrameProblem),
     /// No key was sent.
-    #[error("send your key as `X-API-Key: …` or `Authorization: Bearer …`")]
+    #[error(
+        "send your key as `X-API-Key: …` or `Authorization: Bearer …`, or log in where sessions are taken"
+    )]
     MissingKey,
     /// The key is malformed, unknown, revoked or expired; which one is not told.
     #[error("the key is not valid; check that it is complete and has not been rotated")]
@@ -31,6 +33,27 @@ pub(crate) enum ApiError {
     /// Two headers carry two different keys.
     #[error("`X-API-Key` and `Authorization` carry different keys; send one")]
     AmbiguousKey,
+    /// A session's cookie and a key of different customers came together.
+    #[error("the session's cookie and the key belong to different customers; send one of them")]
+    ConflictingCustomers,
+    /// No session was sent to a route that takes nothing else.
+    #[error("this route is for people who are logged in; `POST /v1/auth/login` begins a session")]
+    MissingSession,
+    /// The session is over, unknown or malformed; which one is not told.
+    #[error("the session is over; log in again")]
+    InvalidSession,
+    /// The address has no customer, its customer is closed, or the password is another.
+    #[error("the mail address or the password is wrong")]
+    WrongCredentials,
+    /// Who is signed in did not know the password.
+    #[error("the current password is wrong; nothing was changed")]
+    WrongPassword,
+    /// A browser may have been made to send the request by another site's page.
+    #[error("the request does not come from a page of this service (`Sec-Fetch-Site`, `Origin`)")]
+    CrossSite,
+    /// Sessions do not travel unencrypted.
+    #[error("sessions need https; plain HTTP carries them on the service's own machine only")]
+    HttpsRequired,
     /// A key that may only read was used for a write.
     #[error("this key is read-only; a full-scope key is needed for this request")]
     ReadOnlyKey,
@@ -137,6 +160,12 @@ pub(crate) enum ApiError {
         /// When to try again.
         retry_after_ms: i64,
     },
+    /// Too many wrong passwords for one address from one network.
+    #[error("too many wrong passwords from this network; try again later")]
+    TooManyLogins {
+        /// When to try again.
+        retry_after_ms: i64,
+    },
     /// Too many calls of this customer or account are running.
     #[error("too many calls are running for this {0}; wait for some to end")]
     TooManyInFlight(&'static str),
@@ -228,6 +257,13 @@ impl ApiError {
             Self::MissingKey => table::MISSING_KEY,
             Self::InvalidKey => table::INVALID_KEY,
             Self::AmbiguousKey => table::AMBIGUOUS_KEY,
+            Self::ConflictingCustomers => table::CONFLICTING_CUSTOMERS,
+            Self::MissingSession => table::MISSING_SESSION,
+            Self::InvalidSession => table::INVALID_SESSION,
+            Self::WrongCredentials => table::WRONG_CREDENTIALS,
+            Self::WrongPassword => table::WRONG_PASSWORD,
+            Self::CrossSite => table::CROSS_SITE,
+            Self::HttpsRequired => table::HTTPS_REQUIRED,
             Self::ReadOnlyKey => table::READ_ONLY_KEY,
             Self::MissingScope(_) => table::MISSING_SCOPE,
             Self::AccountInactive(_) => table::ACCOUNT_INACTIVE,
@@ -251,6 +287,7 @@ impl ApiError {
             Self::AccountPaused { .. } => table::ACCOUNT_PAUSED,
             Self::RateLimited { .. } => table::RATE_LIMITED,
             Self::TooManyRegistrations { .. } => table::TOO_MANY_REGISTRATIONS,
+            Self::TooManyLogins { .. } => table::TOO_MANY_LOGINS,
             Self::TooManyInFlight(_) => table::TOO_MANY_IN_FLIGHT,
             Self::Overloaded => table::OVERLOADED,
             Self::IdempotencyInProgress => table::IDEMPOTENCY_IN_PROGRESS,
@@ -273,7 +310,8 @@ impl ApiError {
             Self::PlatformUnavailable { retry_after_ms }
             | Self::AccountPaused { retry_after_ms }
             | Self::RateLimited { retry_after_ms }
-            | Self::TooManyRegistrations { retry_after_ms } => Some(*retry_after_ms),
+            | Self::TooManyRegistrations { retry_after_ms }
+            | Self::TooManyLogins { retry_after_ms } => Some(*retry_after_ms),
             Self::TooManyInFlight(_) | Self::Overloaded | Self::IdempotencyInProgress => {
                 Some(1_000)
             }

@@ -47,7 +47,7 @@ pub(crate) fn render(error: &ApiError, request_id: &str) -> Response {
     let headers = response.headers_mut();
     headers.insert("x-error-source", HeaderValue::from_static("gateway"));
     if row.status == StatusCode::UNAUTHORIZED {
-        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge(error)));
     }
     if matches!(error, ApiError::NativeMethod) {
         let native = HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE");
@@ -58,6 +58,16 @@ pub(crate) fn render(error: &ApiError, request_id: &str) -> Response {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
     }
     response
+}
+
+/// What would have been accepted: a key, or a session's cookie.
+const fn challenge(error: &ApiError) -> &'static str {
+    match error {
+        ApiError::MissingSession | ApiError::InvalidSession | ApiError::WrongCredentials => {
+            "Cookie"
+        }
+        _ => "Bearer",
+    }
 }
 
 /// What a program may want to read besides the code.

@@ -41,6 +41,62 @@ pub(super) const AMBIGUOUS_KEY: Row = Row {
     retryable: false,
     meaning: "`X-API-Key` and `Authorization` carry different keys. Send one of them.",
 };
+/// `conflicting_customers`
+pub(super) const CONFLICTING_CUSTOMERS: Row = Row {
+    code: "conflicting_customers",
+    status: StatusCode::BAD_REQUEST,
+    title: "Two customers",
+    retryable: false,
+    meaning: "The session's cookie and the key belong to different customers. Send one of them.",
+};
+/// `missing_session`
+pub(super) const MISSING_SESSION: Row = Row {
+    code: "missing_session",
+    status: StatusCode::UNAUTHORIZED,
+    title: "Not logged in",
+    retryable: false,
+    meaning: "The route takes a session alone. `POST /v1/auth/login` begins one.",
+};
+/// `invalid_session`
+pub(super) const INVALID_SESSION: Row = Row {
+    code: "invalid_session",
+    status: StatusCode::UNAUTHORIZED,
+    title: "Session over",
+    retryable: false,
+    meaning: "The session is over, unknown or malformed. Log in again.",
+};
+/// `wrong_credentials`
+pub(super) const WRONG_CREDENTIALS: Row = Row {
+    code: "wrong_credentials",
+    status: StatusCode::UNAUTHORIZED,
+    title: "Wrong address or password",
+    retryable: false,
+    meaning: "The mail address or the password is wrong; which of them is not told.",
+};
+/// `wrong_password`
+pub(super) const WRONG_PASSWORD: Row = Row {
+    code: "wrong_password",
+    status: StatusCode::FORBIDDEN,
+    title: "Wrong password",
+    retryable: false,
+    meaning: "The current password, asked for again, is wrong. Nothing was changed.",
+};
+/// `cross_site_request`
+pub(super) const CROSS_SITE: Row = Row {
+    code: "cross_site_request",
+    status: StatusCode::FORBIDDEN,
+    title: "Cross-site request",
+    retryable: false,
+    meaning: "A session changes things only from a page of this service: `Sec-Fetch-Site` must be `same-origin` or `none`, or `Origin` (or `Referer`) the public address.",
+};
+/// `https_required`
+pub(super) const HTTPS_REQUIRED: Row = Row {
+    code: "https_required",
+    status: StatusCode::FORBIDDEN,
+    title: "Https required",
+    retryable: false,
+    meaning: "Sessions travel over https only, or over plain HTTP on the service's own machine. Keys are not affected.",
+};
 /// `read_only_key`
 pub(super) const READ_ONLY_KEY: Row = Row {
     code: "read_only_key",
@@ -225,6 +281,14 @@ pub(super) const TOO_MANY_REGISTRATIONS: Row = Row {
     retryable: true,
     meaning: "Too many registrations came from this network within an hour.",
 };
+/// `too_many_logins`
+pub(super) const TOO_MANY_LOGINS: Row = Row {
+    code: "too_many_logins",
+    status: StatusCode::TOO_MANY_REQUESTS,
+    title: "Too many wrong passwords",
+    retryable: true,
+    meaning: "Too many wrong passwords for this mail address came from this network. Other networks are not affected.",
+};
 /// `too_many_in_flight`
 pub(super) const TOO_MANY_IN_FLIGHT: Row = Row {
     code: "too_many_in_flight",
@@ -335,6 +399,13 @@ pub(super) const ALL: &[Row] = &[
     MISSING_KEY,
     INVALID_KEY,
     AMBIGUOUS_KEY,
+    CONFLICTING_CUSTOMERS,
+    MISSING_SESSION,
+    INVALID_SESSION,
+    WRONG_CREDENTIALS,
+    WRONG_PASSWORD,
+    CROSS_SITE,
+    HTTPS_REQUIRED,
     READ_ONLY_KEY,
     MISSING_SCOPE,
     ACCOUNT_INACTIVE,
@@ -358,6 +429,7 @@ pub(super) const ALL: &[Row] = &[
     ACCOUNT_PAUSED,
     RATE_LIMITED,
     TOO_MANY_REGISTRATIONS,
+    TOO_MANY_LOGINS,
     TOO_MANY_IN_FLIGHT,
     OVERLOADED,
     IDEMPOTENCY_IN_PROGRESS,

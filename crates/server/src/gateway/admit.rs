@@ -74,6 +74,7 @@ pub(super) async fn identify(app: &App, parts: Parts) -> Result<Arrival, ApiErro
         .map_err(|problem| ApiError::InvalidPath(problem.to_string()))?;
     let secret = auth::presented_key(&parts.headers)?;
     let key = cache::key(app, secret.hash()).await?;
+    auth::refuse_other_session(app, &parts, key.customer).await?;
     check_scope(&key, method)?;
     let creator: CreatorId = creator.parse().map_err(|_| ApiError::AccountNotFound)?;
     check_account(&key, &creator)?;

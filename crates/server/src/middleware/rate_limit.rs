@@ -60,7 +60,7 @@ pub(crate) struct RateLimiter<K> {
     policy: HeaderValue,
     keys_per_shard_max: usize,
     hasher: RandomState,
-    shards: [Mutex<Shard<K>>; SHARDS],
+    shards: Box<[Mutex<Shard<K>>; SHARDS]>,
 }
 
 #[derive(Debug)]
@@ -115,7 +115,7 @@ impl<K: Eq + Hash> RateLimiter<K> {
                 .unwrap_or_else(|_| HeaderValue::from_static("\"default\"")),
             keys_per_shard_max: keys_max.div_ceil(SHARDS).max(1),
             hasher: RandomState::new(),
-            shards: std::array::from_fn(|_| Mutex::new(Shard::new())),
+            shards: Box::new(std::array::from_fn(|_| Mutex::new(Shard::new()))),
         }
     }
 
@@ -129,9 +129,18 @@ impl<K: Eq + Hash> RateLimiter<K> {
         decision
     }
 
+    /// Gives units back that turned out not to count.
+    pub(crate) fn give_back(&self, key: K, cost: u32, now: Timestamp) {
+        let now = now.unix_micros();
+        let mut shard = self.shard(&key).lock();
+        let paid_off_at = shard.state_of(key, now, self.keys_per_shard_max);
+        let price = self.quota.unit_micros.saturating_mul(i64::from(cost));
+        *paid_off_at = paid_off_at.saturating_sub(price);
+    }
+
     /// Forgets keys that have their whole quota back, and gives their memory back. Called by housekeeping.
     pub(crate) fn forget_idle(&self, now: Timestamp) {
-        for shard in &self.shards {
+        for shard in self.shards.iter() {
             let mut shard = shard.lock();
             shard.forget(now.unix_micros());
             shard.paid_off_at.shrink_to_fit();
@@ -274,6 +283,20 @@ mod tests {
         assert!(!limiter.check(1, 1, at_ms(12 * MINUTE_MS - 1)).is_allowed());
 
         assert!(limiter.check(1, 1, at_ms(12 * MINUTE_MS)).is_allowed());
+    }
+
+    #[test]
+    fn what_is_given_back_can_be_taken_again_and_no_more() {
+        let limiter = ten_per_second_five_at_once();
+        (0..5).for_each(|_| drop(limiter.check(1, 1, at_ms(0))));
+
+        limiter.give_back(1, 1, at_ms(0));
+        let again = [limiter.check(1, 1, at_ms(0)), limiter.check(1, 1, at_ms(0))];
+        limiter.give_back(2, 5, at_ms(0));
+        let burst = (0..9).filter(|_| limiter.check(2, 1, at_ms(0)).is_allowed()).count();
+
+        assert_eq!(again.map(|decision| decision.is_allowed()), [true, false]);
+        assert_eq!(burst, 5, "nothing is saved up");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Who is really calling, and over what, when a trusted proxy stands in between.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use http::HeaderMap;
@@ -75,6 +75,26 @@ fn address_of(entry: &str) -> Option<IpAddr> {
 /// Whether the address lies in one of the networks.
 pub(crate) fn is_trusted(ip: IpAddr, networks: &[Network]) -> bool {
     networks.iter().any(|network| network.contains(ip))
+}
+
+/// The network that stands for an address where people are told apart: an IPv4 /24, an IPv6 /64.
+pub(crate) fn neighbourhood_of(ip: IpAddr) -> IpAddr {
+    match ip.to_canonical() {
+        IpAddr::V4(address) => {
+            let [a, b, c, _] = address.octets();
+            IpAddr::V4(Ipv4Addr::new(a, b, c, 0))
+        }
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+    }
+}
+
+/// The same, written: `192.0.2.0/24`, `2001:db8::/64`.
+pub(crate) fn neighbourhood_text(ip: IpAddr) -> String {
+    let network = neighbourhood_of(ip);
+    format!("{network}/{}", if network.is_ipv4() { 24 } else { 64 })
 }
 
 impl Network {
@@ -152,6 +172,18 @@ mod tests {
         for (network, address, expected) in cases {
             let network: Network = network.parse().unwrap();
             assert_eq!(network.contains(ip(address)), expected, "{network:?} {address}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_shortened_to_its_neighbourhood() {
+        for (address, network) in [
+            ("192.0.2.77", "192.0.2.0/24"),
+            ("::ffff:192.0.2.77", "192.0.2.0/24"),
+            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+            ("::1", "::/64"),
+        ] {
+            assert_eq!(neighbourhood_text(ip(address)), network);
         }
     }
 

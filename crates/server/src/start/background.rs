@@ -13,7 +13,7 @@ use crate::metrics;
 
 const EVERY_TEN_SECONDS: Duration = Duration::from_secs(10);
 const EVERY_MINUTE: Duration = Duration::from_mins(1);
-/// Stored answers that one round forgets.
+/// Stored answers, and sessions, that one round forgets.
 const FORGET_MAX: i64 = 1_000;
 
 /// Starts all of it.
@@ -121,12 +121,18 @@ async fn check_books(app: &App) {
     }
 }
 
-/// Forgets what has had its time: stored answers, idle limits.
+/// Forgets what has had its time: stored answers, sessions, idle limits.
 async fn keep_house(app: &App) {
     let now = app.clock.now();
     app.rate_limiter.forget_idle(now);
     app.registrations.forget_idle(now);
+    app.wrong_passwords.forget_idle(now);
     if let Err(error) = store::idempotency::delete_expired(&app.store, now, FORGET_MAX).await {
         tracing::warn!(%error, "expired answers could not be forgotten");
+    }
+    let lifetime = app.config.sessions.lifetime();
+    if let Err(error) = store::sessions::delete_expired(&app.store, now, lifetime, FORGET_MAX).await
+    {
+        tracing::warn!(%error, "sessions that are over could not be removed");
     }
 }

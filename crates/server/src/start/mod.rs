@@ -159,7 +159,8 @@ pub async fn start(config: Config, clock: Clock, random: Random) -> Result<Runni
         .map_err(|source| StartError::Listen { address: admin_at, source })?;
     let admin_address =
         admin.local_addr().map_err(|source| StartError::Listen { address: admin_at, source })?;
-    let opened = open::service(config, clock, random).await?;
+    // On the heap: the configuration grows with every part of the service.
+    let opened = Box::pin(open::service(config, clock, random)).await?;
     let shared = Arc::clone(&opened.shared);
     let app = App::new(Arc::clone(&shared), Upstream::new(&UpstreamSettings::default()));
     open::leave_admin_file(&app, admin_address)?;
@@ -249,6 +250,11 @@ impl Running {
 
     pub(crate) fn app(&self) -> &App {
         &self.app
+    }
+
+    /// Password hashes computed since the start, checks included; for tests of equal work.
+    pub fn password_hashes(&self) -> u64 {
+        self.app.hashing.computed()
     }
 
     /// The store, for tests that look into it.

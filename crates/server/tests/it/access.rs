@@ -1,7 +1,7 @@
 //! Who may do what: every operation of the contract, asked by everybody who must not.
 #![expect(
     clippy::indexing_slicing,
-    clippy::large_futures,
+    clippy::unwrap_used,
     reason = "a test that meets what it does not expect must fail, and has the stack to itself"
 )]
 
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::contract::{document, operations};
-use crate::support::app::Customer;
+use crate::support::member::{Member, PASSWORD};
 use crate::support::{Client, Reply, TestApp, on_both};
 
 /// One operation of the contract as a caller would use it on somebody else's things.
@@ -20,14 +20,27 @@ struct Case {
     template: &'static str,
     /// A body that the operation would take.
     body: fn(&Victim) -> Value,
-    /// What a caller with a key of another customer gets.
+    /// Who is let in.
+    takes: Takes,
+    /// What another customer gets who is let in.
     stranger: Stranger,
 }
 
-/// What another customer's key gives.
+/// Who is let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Takes {
+    /// Everybody.
+    Anybody,
+    /// A key; a session counts for nothing.
+    Key,
+    /// A session; a key counts for nothing.
+    Session,
+    /// Both.
+    Either,
+}
+
+/// What another customer gets.
 enum Stranger {
-    /// The operation is open: a key is not looked at.
-    Open,
     /// An answer that shows nothing of the victim's.
     OwnView,
     /// Not found, with this code.
@@ -36,16 +49,10 @@ enum Stranger {
 
 /// Whose things are asked for.
 struct Victim {
-    customer: Customer,
+    member: Member,
     account: String,
+    session_id: String,
 }
-
-const OPEN: &[(&str, &str)] = &[
-    ("get", "/health"),
-    ("get", "/v1/platforms"),
-    ("get", "/v1/platforms/{platform}/routes"),
-    ("post", "/v1/auth/register"),
-];
 
 const NATIVE: &str = "/v1/{account}/native/{native_path}";
 
@@ -58,11 +65,23 @@ fn new_key(_: &Victim) -> Value {
 }
 
 fn rotation(victim: &Victim) -> Value {
-    json!({"key_id": victim.customer.key_id})
+    json!({"key_id": victim.member.customer.key_id, "current_password": PASSWORD})
 }
 
 fn registration(_: &Victim) -> Value {
     json!({"email": "somebody@example.com", "password": "long enough"})
+}
+
+fn login(victim: &Victim) -> Value {
+    json!({"email": victim.member.email, "password": PASSWORD})
+}
+
+fn new_name(_: &Victim) -> Value {
+    json!({"name": "Mallory"})
+}
+
+fn new_password(_: &Victim) -> Value {
+    json!({"current_password": PASSWORD, "new_password": "another long password"})
 }
 
 fn import(_: &Victim) -> Value {
@@ -71,44 +90,67 @@ fn import(_: &Victim) -> Value {
 }
 
 const fn case(
-    method: &'static str,
-    template: &'static str,
+    (method, template): (&'static str, &'static str),
+    takes: Takes,
     body: fn(&Victim) -> Value,
     stranger: Stranger,
 ) -> Case {
-    Case { method, template, body, stranger }
+    Case { method, template, body, takes, stranger }
 }
 
 fn cases() -> Vec<Case> {
-    use Stranger::{NotFound, Open, OwnView};
+    use Stranger::{NotFound, OwnView};
+    use Takes::{Anybody, Either, Key, Session};
     vec![
-        case("get", "/health", nothing, Open),
-        case("get", "/v1/platforms", nothing, Open),
-        case("get", "/v1/platforms/{platform}/routes", nothing, Open),
-        case("post", "/v1/auth/register", registration, Open),
-        case("get", "/v1/auth/keys", nothing, OwnView),
-        case("post", "/v1/auth/keys", new_key, OwnView),
-        case("post", "/v1/auth/keys/rotate", rotation, NotFound("not_found")),
-        case("delete", "/v1/auth/keys/{key_id}", nothing, NotFound("not_found")),
-        case("get", "/v1/whoami", nothing, OwnView),
-        case("post", "/v1/connect/import", import, OwnView),
-        case("get", "/v1/accounts", nothing, OwnView),
-        case("get", "/v1/accounts/{account}", nothing, NotFound("account_not_found")),
-        case("delete", "/v1/accounts/{account}", nothing, NotFound("account_not_found")),
-        case("get", "/v1/billing", nothing, OwnView),
-        case("get", "/v1/billing/usage/daily", nothing, OwnView),
-        case("get", "/v1/billing/usage/recent", nothing, OwnView),
-        case("get", NATIVE, nothing, NotFound("account_not_found")),
-        case("post", NATIVE, nothing, NotFound("account_not_found")),
-        case("put", NATIVE, nothing, NotFound("account_not_found")),
-        case("patch", NATIVE, nothing, NotFound("account_not_found")),
-        case("delete", NATIVE, nothing, NotFound("account_not_found")),
+        case(("get", "/health"), Anybody, nothing, OwnView),
+        case(("get", "/v1/platforms"), Anybody, nothing, OwnView),
+        case(("get", "/v1/platforms/{platform}/routes"), Anybody, nothing, OwnView),
+        case(("post", "/v1/auth/register"), Anybody, registration, OwnView),
+        case(("post", "/v1/auth/login"), Anybody, login, OwnView),
+        case(("get", "/v1/auth/me"), Session, nothing, OwnView),
+        case(("patch", "/v1/auth/me"), Session, new_name, OwnView),
+        case(("post", "/v1/auth/password"), Session, new_password, OwnView),
+        case(("get", "/v1/auth/sessions"), Session, nothing, OwnView),
+        case(("delete", "/v1/auth/sessions/{session_id}"), Session, nothing, NotFound("not_found")),
+        case(("post", "/v1/auth/logout"), Session, nothing, OwnView),
+        case(("get", "/v1/auth/keys"), Either, nothing, OwnView),
+        case(("post", "/v1/auth/keys"), Either, new_key, OwnView),
+        case(("post", "/v1/auth/keys/rotate"), Either, rotation, NotFound("not_found")),
+        case(("delete", "/v1/auth/keys/{key_id}"), Either, nothing, NotFound("not_found")),
+        case(("get", "/v1/whoami"), Either, nothing, OwnView),
+        case(("post", "/v1/connect/import"), Either, import, OwnView),
+        case(("get", "/v1/accounts"), Either, nothing, OwnView),
+        case(("get", "/v1/accounts/{account}"), Either, nothing, NotFound("account_not_found")),
+        case(("delete", "/v1/accounts/{account}"), Either, nothing, NotFound("account_not_found")),
+        case(("get", "/v1/billing"), Either, nothing, OwnView),
+        case(("get", "/v1/billing/usage/daily"), Either, nothing, OwnView),
+        case(("get", "/v1/billing/usage/recent"), Either, nothing, OwnView),
+        case(("get", NATIVE), Key, nothing, NotFound("account_not_found")),
+        case(("post", NATIVE), Key, nothing, NotFound("account_not_found")),
+        case(("put", NATIVE), Key, nothing, NotFound("account_not_found")),
+        case(("patch", NATIVE), Key, nothing, NotFound("account_not_found")),
+        case(("delete", NATIVE), Key, nothing, NotFound("account_not_found")),
     ]
 }
 
+/// The cases that are closed to whoever brings nothing.
+fn closed_cases() -> impl Iterator<Item = Case> {
+    cases().into_iter().filter(|case| case.takes != Takes::Anybody)
+}
+
 impl Case {
-    fn needs_key(&self) -> bool {
-        !matches!(self.stranger, Stranger::Open)
+    fn takes_key(&self) -> bool {
+        matches!(self.takes, Takes::Key | Takes::Either)
+    }
+
+    fn takes_session(&self) -> bool {
+        matches!(self.takes, Takes::Session | Takes::Either)
+    }
+
+    /// What is said to whoever brings nothing that counts.
+    fn missing(&self) -> (u16, String) {
+        let code = if self.takes == Takes::Session { "missing_session" } else { "missing_key" };
+        (401, code.to_owned())
     }
 
     fn name(&self) -> String {
@@ -119,7 +161,8 @@ impl Case {
         let path = self
             .template
             .replace("{account}", &victim.account)
-            .replace("{key_id}", &victim.customer.key_id)
+            .replace("{key_id}", &victim.member.customer.key_id)
+            .replace("{session_id}", &victim.session_id)
             .replace("{platform}", "platform_alpha")
             .replace("{native_path}", "users/me");
         match self.method {
@@ -131,18 +174,26 @@ impl Case {
 }
 
 async fn victim(app: &TestApp) -> Victim {
-    let (customer, _client, account) = app.ready("platform_alpha", 100).await;
-    Victim { customer, account }
+    let member = app.member("victim@example.com").await;
+    app.grant(&member.customer, 100).await;
+    let account = app.connect(&member.customer, "platform_alpha").await;
+    let reply = app.try_log_in(&member.email, PASSWORD).await;
+    let session_id = reply.json()["session_id"].as_str().unwrap().to_owned();
+    Victim { member, account, session_id }
 }
 
-/// The victim's things are as they were: the key works, the account is there, nothing was spent.
+/// The victim's things are as they were: key and password work, account and session are there, nothing was spent.
 async fn assert_unharmed(app: &TestApp, victim: &Victim) {
-    let client = app.with_key(&victim.customer.key);
+    let client = app.with_key(&victim.member.customer.key);
     assert_eq!(client.get("/v1/billing").await.json()["balance"], 100);
     let accounts = client.get("/v1/accounts").await.json();
     assert_eq!(accounts["accounts"][0]["creator_id"], victim.account.as_str(), "{accounts}");
     let keys = client.get("/v1/auth/keys").await.json();
     assert_eq!(keys["keys"][0]["revoked_at"], Value::Null, "{keys}");
+    let browser = app.signed_in(&victim.member).await;
+    assert_eq!(browser.get("/v1/auth/me").await.json()["name"], "");
+    let sessions = browser.get("/v1/auth/sessions").await.text();
+    assert!(sessions.contains(&victim.session_id), "{sessions}");
 }
 
 /// A new operation must be put into the table before it can be shipped.
@@ -156,34 +207,49 @@ fn the_table_has_every_operation_of_the_contract() {
 }
 
 #[test]
-fn exactly_these_operations_need_no_key() {
-    let operations = operations(&document());
-    let open: Vec<(&str, &str)> = operations
-        .iter()
-        .filter(|(_, _, operation)| operation["security"] == json!([]))
-        .map(|(method, path, _)| (method.as_str(), path.as_str()))
-        .collect();
-
-    let sorted = |list: &[(&str, &str)]| {
-        let list = list.iter().map(|(method, path)| format!("{method} {path}"));
-        list.collect::<BTreeSet<String>>()
+fn the_contract_says_who_is_let_in() {
+    let document = document();
+    let said = |operation: &Value| {
+        let security = operation.get("security").unwrap_or(&document["security"]);
+        let schemes: BTreeSet<&str> = security
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|scheme| scheme.as_object().unwrap().keys().map(String::as_str))
+            .collect();
+        match Vec::from_iter(schemes)[..] {
+            [] => Takes::Anybody,
+            ["bearer", "key"] => Takes::Key,
+            ["session"] => Takes::Session,
+            ["bearer", "key", "session"] => Takes::Either,
+            ref other => panic!("{other:?}"),
+        }
     };
-    assert_eq!(sorted(&open), sorted(OPEN));
+    let operations = operations(&document);
+    let contract: BTreeSet<(String, Takes)> = operations
+        .iter()
+        .map(|(method, path, operation)| (format!("{method} {path}"), said(operation)))
+        .collect();
+    let table: BTreeSet<(String, Takes)> =
+        cases().iter().map(|case| (case.name(), case.takes)).collect();
+
+    assert_eq!(table, contract);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_key_everything_but_the_open_operations_is_refused() {
+async fn whoever_brings_nothing_is_let_in_nowhere_but_where_it_is_open() {
     on_both(async |app| {
         let victim = victim(&app).await;
 
         for case in cases() {
             let reply = case.call(&app.anonymous(), &victim).await;
 
-            if case.needs_key() {
-                assert_eq!(reply.failure(), (401, "missing_key".to_owned()), "{}", case.name());
-                assert_eq!(reply.header("www-authenticate"), "Bearer", "{}", case.name());
-            } else {
+            if case.takes == Takes::Anybody {
                 assert!(reply.status < 300, "{}: {}", case.name(), reply.text());
+            } else {
+                assert_eq!(reply.failure(), case.missing(), "{}", case.name());
+                let challenge = if case.takes_key() { "Bearer" } else { "Cookie" };
+                assert_eq!(reply.header("www-authenticate"), challenge, "{}", case.name());
             }
         }
         assert_unharmed(&app, &victim).await;
@@ -196,7 +262,7 @@ async fn without_a_key_everything_but_the_open_operations_is_refused() {
 async fn what_is_no_valid_key_opens_nothing() {
     on_both(async |app| {
         let victim = victim(&app).await;
-        let key = victim.customer.key.as_str();
+        let key = victim.member.customer.key.as_str();
         let other = app.customer(0).await.key;
         let (mut flipped, last) = (key.to_owned(), key.chars().last().unwrap());
         flipped.pop();
@@ -215,7 +281,7 @@ async fn what_is_no_valid_key_opens_nothing() {
             nobody.with("authorization", &format!("Basic {key}")),
         ];
 
-        for case in cases().into_iter().filter(Case::needs_key) {
+        for case in closed_cases().filter(Case::takes_key) {
             for (index, client) in invalid.iter().enumerate() {
                 let reply = case.call(client, &victim).await;
                 let place = format!("{} with form {index}", case.name());
@@ -234,6 +300,125 @@ async fn what_is_no_valid_key_opens_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_no_running_session_opens_nothing() {
+    on_both(async |app| {
+        let victim = victim(&app).await;
+        let cookie = app.session(&victim.member).await;
+        let unknown = domain::token::Token::new([9; 32]).expose().to_owned();
+        let ended = app.session(&victim.member).await;
+        let browser = app.anonymous().with_session(&ended);
+        assert_eq!(browser.post("/v1/auth/logout", &json!({})).await.status, 204);
+        let invalid = [
+            "session=".to_owned(),
+            format!("session={unknown}"),
+            ended,
+            format!("{cookie}A"),
+            cookie.to_uppercase().replace("SESSION", "session"),
+            format!("{cookie}; {cookie}"),
+        ];
+
+        for case in closed_cases().filter(Case::takes_session) {
+            for wrong in &invalid {
+                let reply = case.call(&app.anonymous().with_session(wrong), &victim).await;
+                let place = format!("{} with {wrong}", case.name());
+                assert_eq!(reply.failure(), (401, "invalid_session".to_owned()), "{place}");
+            }
+            // The cookie of a deployment with https means nothing to one without.
+            let other = app.anonymous().with_session(&format!("__Host-{cookie}"));
+            assert_eq!(case.call(&other, &victim).await.failure(), case.missing());
+        }
+        assert_unharmed(&app, &victim).await;
+        app
+    })
+    .await;
+}
+
+/// What is metered takes keys alone, what belongs to a person takes sessions alone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_is_no_key_and_a_key_is_no_session() {
+    on_both(async |app| {
+        let victim = victim(&app).await;
+        let browser = app.signed_in(&victim.member).await;
+        let program = app.with_key(&victim.member.customer.key);
+        let before = app.seen("platform_alpha").await.len();
+
+        for case in closed_cases() {
+            let caller = match case.takes {
+                Takes::Key => &browser,
+                Takes::Session => &program,
+                Takes::Either | Takes::Anybody => continue,
+            };
+            assert_eq!(
+                case.call(caller, &victim).await.failure(),
+                case.missing(),
+                "{}",
+                case.name()
+            );
+        }
+
+        assert_eq!(app.seen("platform_alpha").await.len(), before);
+        assert_unharmed(&app, &victim).await;
+        app
+    })
+    .await;
+}
+
+/// A browser sends its cookie with whatever any page makes it send; only our own pages may change something.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_other_page_changes_anything_by_a_session() {
+    on_both(async |app| {
+        let victim = victim(&app).await;
+        let cookie = app.session(&victim.member).await;
+        let browser = app.anonymous().with("cookie", &cookie);
+        let pages = [
+            browser.clone(),
+            browser.with("sec-fetch-site", "cross-site"),
+            browser.with("sec-fetch-site", "same-site"),
+            browser.with("origin", "null"),
+            browser.with("origin", "https://evil.example"),
+            browser.with("origin", "http://evil.127.0.0.1:8080"),
+            browser.with("origin", "http://127.0.0.1:8081"),
+            browser.with("referer", "https://evil.example/http://127.0.0.1:8080/"),
+            browser.with("sec-fetch-site", "cross-site").with("origin", "http://127.0.0.1:8080"),
+        ];
+
+        for case in closed_cases().filter(Case::takes_session).filter(|case| case.method != "get") {
+            for (index, page) in pages.iter().enumerate() {
+                let reply = case.call(page, &victim).await;
+                let place = format!("{} from page {index}", case.name());
+                assert_eq!(reply.failure(), (403, "cross_site_request".to_owned()), "{place}");
+            }
+        }
+        assert_unharmed(&app, &victim).await;
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_and_a_session_of_different_customers_are_refused_together() {
+    on_both(async |app| {
+        let victim = victim(&app).await;
+        let stranger = app.member("stranger@example.com").await;
+        let cookie = app.session(&stranger).await;
+        let both = app.with_key(&victim.member.customer.key).with_session(&cookie);
+
+        for case in closed_cases() {
+            let reply = case.call(&both, &victim).await;
+            assert_eq!(
+                reply.failure(),
+                (400, "conflicting_customers".to_owned()),
+                "{}",
+                case.name()
+            );
+        }
+        assert_unharmed(&app, &victim).await;
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_is_taken_from_headers_alone() {
     on_both(async |app| {
         let customer = app.customer(0).await;
@@ -242,11 +427,14 @@ async fn a_key_is_taken_from_headers_alone() {
         let by_query = app.anonymous().get(&format!("/v1/whoami?api_key={key}&key={key}")).await;
         let by_cookie =
             app.anonymous().with("cookie", &format!("x-api-key={key}")).get("/v1/whoami").await;
+        let as_session =
+            app.anonymous().with_session(&format!("session={key}")).get("/v1/whoami").await;
         let by_either =
             [app.with_key(key), app.anonymous().bearer(key), app.with_key(key).bearer(key)];
 
         assert_eq!(by_query.failure(), (401, "missing_key".to_owned()));
         assert_eq!(by_cookie.failure(), (401, "missing_key".to_owned()));
+        assert_eq!(as_session.failure(), (401, "invalid_session".to_owned()));
         for client in by_either {
             assert_eq!(client.get("/v1/whoami").await.status, 200);
         }
@@ -259,12 +447,12 @@ async fn a_key_is_taken_from_headers_alone() {
 async fn a_read_only_key_writes_nothing() {
     on_both(async |app| {
         let victim = victim(&app).await;
-        let full = app.with_key(&victim.customer.key);
+        let full = app.with_key(&victim.member.customer.key);
         let made = full.post("/v1/auth/keys", &json!({"name": "r", "scope": "read_only"})).await;
         let read_only = app.with_key(made.json()["api_key"].as_str().unwrap());
         let before = app.seen("platform_alpha").await.len();
 
-        for case in cases().into_iter().filter(Case::needs_key) {
+        for case in closed_cases().filter(Case::takes_key) {
             let reply = case.call(&read_only, &victim).await;
 
             if case.method == "get" {
@@ -287,29 +475,61 @@ async fn a_read_only_key_writes_nothing() {
 async fn somebody_elses_things_do_not_exist() {
     on_both(async |app| {
         let victim = victim(&app).await;
-        let stranger = app.with_key(&app.customer(100).await.key);
+        let stranger = app.member("stranger@example.com").await;
+        app.grant(&stranger.customer, 100).await;
+        let program = app.with_key(&stranger.customer.key);
+        let mut browser = app.signed_in(&stranger).await;
         let before = app.seen("platform_alpha").await.len();
 
-        for case in cases().into_iter().filter(Case::needs_key) {
-            let reply = case.call(&stranger, &victim).await;
-
-            if let Stranger::NotFound(code) = case.stranger {
-                assert_eq!(reply.failure(), (404, code.to_owned()), "{}", case.name());
+        for case in closed_cases() {
+            if case.takes_key() {
+                let reply = case.call(&program, &victim).await;
+                assert_foreign(&case, &reply, &victim);
             }
-            let text = reply.text();
-            for secret in [&victim.customer.id, &victim.customer.key_id, &victim.customer.key] {
-                assert!(!text.contains(secret.as_str()), "{}: {text}", case.name());
-            }
-            if matches!(case.stranger, Stranger::OwnView) {
-                assert!(!text.contains(victim.account.as_str()), "{}: {text}", case.name());
+            if case.takes_session() {
+                let reply = case.call(&browser, &victim).await;
+                assert_foreign(&case, &reply, &victim);
+                if case.template == "/v1/auth/password" {
+                    put_back(&app, &stranger, &reply).await;
+                }
+                if ["/v1/auth/password", "/v1/auth/logout"].contains(&case.template) {
+                    browser = app.signed_in(&stranger).await;
+                }
             }
         }
 
-        // The stranger's own import asked the platform once; nothing else did.
-        assert_eq!(app.seen("platform_alpha").await.len() - before, 1);
+        // The stranger's own imports asked the platform; nothing else did.
+        assert_eq!(app.seen("platform_alpha").await.len() - before, 2);
         assert_unharmed(&app, &victim).await;
-        assert_eq!(stranger.get("/v1/billing").await.json()["balance"], 100);
+        assert_eq!(program.get("/v1/billing").await.json()["balance"], 100);
         app
     })
     .await;
+}
+
+/// The stranger's own password is what it was, so that the next case can log in.
+async fn put_back(app: &TestApp, stranger: &Member, changed: &Reply) {
+    assert_eq!(changed.status, 200, "{}: {}", stranger.email, changed.text());
+    let browser = app.anonymous().with_session(&changed.cookie());
+    let change = json!({"current_password": "another long password", "new_password": PASSWORD});
+    assert_eq!(browser.post("/v1/auth/password", &change).await.status, 200);
+}
+
+/// The answer to another customer shows nothing of the victim's.
+fn assert_foreign(case: &Case, reply: &Reply, victim: &Victim) {
+    if let Stranger::NotFound(code) = case.stranger {
+        assert_eq!(reply.failure(), (404, code.to_owned()), "{}", case.name());
+    } else {
+        assert!(![401, 403].contains(&reply.status), "{}: {}", case.name(), reply.text());
+    }
+    let text = reply.text();
+    let customer = &victim.member.customer;
+    for secret in [&customer.id, &customer.key_id, &customer.key, &victim.member.email] {
+        assert!(!text.contains(secret.as_str()), "{}: {text}", case.name());
+    }
+    if matches!(case.stranger, Stranger::OwnView) {
+        for own in [&victim.account, &victim.session_id] {
+            assert!(!text.contains(own.as_str()), "{}: {text}", case.name());
+        }
+    }
 }

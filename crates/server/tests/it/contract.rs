@@ -100,12 +100,12 @@ fn every_operation_has_an_id_of_its_own_a_summary_and_a_described_tag() {
 }
 
 #[test]
-fn every_operation_that_needs_a_key_says_so_and_how_it_refuses() {
+fn every_operation_that_needs_a_caller_says_so_and_how_it_refuses() {
     for (method, path, operation) in operations(&document()) {
         let is_open = operation["security"] == serde_json::json!([]);
         for status in ["401", "403"] {
             let described = operation["responses"].get(status).is_some();
-            assert_eq!(described, !is_open, "{method} {path}: {status}");
+            assert!(described || is_open, "{method} {path}: {status}");
         }
     }
 }

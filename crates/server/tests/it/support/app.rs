@@ -257,6 +257,7 @@ fn config(url: &str, settings: &Settings, world: &simulators::Running, overrides
     // A busy machine is slow, but nothing here is late: limits of time are for the tests that set them.
     add("[metering]\nqueue_age_max_ms = 60000\n[http.limits]\ncalls_per_account_max = 4000"
         .to_owned());
+    add("[passwords]\nwaiting_max = 1000".to_owned());
     let patient =
         "connect_ms = 60000\ntls_ms = 60000\nfirst_byte_ms = 60000\nbetween_bytes_ms = 60000";
     for platform in domain::platform::Platform::ALL {

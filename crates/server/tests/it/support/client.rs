@@ -46,6 +46,11 @@ impl Client {
         self.with("authorization", &format!("Bearer {token}"))
     }
 
+    /// With a session's cookie (`name=value`), as a page of the service sends it.
+    pub(crate) fn with_session(&self, cookie: &str) -> Self {
+        self.with("cookie", cookie).with("sec-fetch-site", "same-origin")
+    }
+
     pub(crate) async fn get(&self, path: &str) -> Reply {
         self.send("GET", path, None).await
     }
@@ -93,6 +98,12 @@ impl Reply {
     /// A header's value; empty when absent.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    /// The cookie that the answer sets, as a browser sends it back: `name=value`.
+    pub(crate) fn cookie(&self) -> String {
+        let set = self.header("set-cookie");
+        set.split(';').next().unwrap_or_default().to_owned()
     }
 
     pub(crate) fn text(&self) -> String {

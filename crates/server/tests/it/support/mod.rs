@@ -4,12 +4,12 @@
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
-    clippy::large_futures,
     reason = "a test that meets what it does not expect must fail, and has the stack to itself"
 )]
 
 pub(crate) mod app;
 pub(crate) mod client;
+pub(crate) mod member;
 pub(crate) mod nodes;
 pub(crate) mod platform;
 pub(crate) mod raw;

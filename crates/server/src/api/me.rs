@@ -1,0 +1,143 @@
+//! The customer who is signed in: what is known of it, its name, its password.
+
+use axum::extract::State;
+use axum::response::IntoResponse;
+use domain::id::CustomerId;
+use domain::time::Timestamp;
+use store::customers::{Customer, NewCustomer};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::sessions::{LoggedIn, handed_over};
+use crate::app::App;
+use crate::auth::SignedIn;
+use crate::auth::device::Device;
+use crate::error::{ApiError, FieldProblem};
+use crate::extract::Json;
+use crate::login;
+
+const NAME_CHARS_MAX: usize = 200;
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(get_me, update_me)).routes(routes!(change_password))
+}
+
+/// A customer.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct CustomerOut {
+    #[schema(value_type = String)]
+    customer_id: CustomerId,
+    email: String,
+    name: String,
+    /// Whether the address was confirmed.
+    email_verified: bool,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+}
+
+impl From<Customer> for CustomerOut {
+    fn from(customer: Customer) -> Self {
+        Self {
+            customer_id: customer.id,
+            email: customer.email.as_str().to_owned(),
+            name: customer.name,
+            email_verified: customer.email_verified_at.is_some(),
+            created_at: customer.created_at,
+        }
+    }
+}
+
+impl From<NewCustomer> for CustomerOut {
+    fn from(new: NewCustomer) -> Self {
+        Self {
+            customer_id: new.id,
+            email: new.email.as_str().to_owned(),
+            name: new.name,
+            email_verified: new.email_verified_at.is_some(),
+            created_at: new.created_at,
+        }
+    }
+}
+
+/// What keeps a text from being a customer's name.
+pub(super) fn problem_of_name(name: &str) -> Option<FieldProblem> {
+    let fits = name.chars().count() <= NAME_CHARS_MAX && !name.chars().any(char::is_control);
+    let message = "must have at most 200 characters, none of them a control character";
+    (!fits).then(|| FieldProblem::new("body", "name", "length", message))
+}
+
+/// Shows who is signed in.
+#[utoipa::path(get, path = "/v1/auth/me", tag = "auth", responses((status = 200, body = CustomerOut)))]
+async fn get_me(
+    State(app): State<App>,
+    signed_in: SignedIn,
+) -> Result<axum::Json<CustomerOut>, ApiError> {
+    shown(&app, signed_in.customer).await
+}
+
+async fn shown(app: &App, customer: CustomerId) -> Result<axum::Json<CustomerOut>, ApiError> {
+    let found = store::customers::find_by_id(&app.store, customer).await?;
+    Ok(axum::Json(found.ok_or(ApiError::InvalidSession)?.into()))
+}
+
+/// What is to be changed; what is absent stays.
+#[derive(serde::Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MePatch {
+    /// How the customer wants to be called; up to 200 characters.
+    #[serde(default)]
+    #[schema(max_length = 200)]
+    name: Option<String>,
+}
+
+/// Changes what the customer may change about itself.
+#[utoipa::path(
+    patch, path = "/v1/auth/me", tag = "auth", request_body = MePatch,
+    responses((status = 200, body = CustomerOut))
+)]
+async fn update_me(
+    State(app): State<App>,
+    signed_in: SignedIn,
+    Json(patch): Json<MePatch>,
+) -> Result<axum::Json<CustomerOut>, ApiError> {
+    if let Some(name) = &patch.name {
+        if let Some(problem) = problem_of_name(name) {
+            return Err(problem.into());
+        }
+        store::customers::rename(&app.store, signed_in.customer, name).await?;
+    }
+    shown(&app, signed_in.customer).await
+}
+
+/// A change of the password.
+#[derive(serde::Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PasswordIn {
+    /// The password until now.
+    #[schema(max_length = 128, format = Password)]
+    current_password: String,
+    /// The password from now on: 8 to 128 characters, taken as they are, and none that is guessed first.
+    #[schema(min_length = 8, max_length = 128, format = Password)]
+    new_password: String,
+}
+
+/// Changes the password. Every session ends; this browser gets a new one.
+#[utoipa::path(
+    post, path = "/v1/auth/password", tag = "auth", request_body = PasswordIn,
+    responses(
+        (status = 200, body = LoggedIn),
+        (status = 403, description = "the current password is wrong"),
+        (status = 429, description = "too many wrong passwords from this network; see `Retry-After`"),
+        (status = 503, description = "too many logins at once"),
+    )
+)]
+async fn change_password(
+    State(app): State<App>,
+    signed_in: SignedIn,
+    device: Device,
+    Json(change): Json<PasswordIn>,
+) -> Result<impl IntoResponse, ApiError> {
+    let passwords = (change.current_password, change.new_password);
+    let begun = login::change_password(&app, signed_in.customer, passwords, &device).await?;
+    Ok(handed_over(&app, begun))
+}

@@ -1,0 +1,154 @@
+//! The cookie that carries a session, and over what it may travel.
+//!
+//! Over https its name begins with `__Host-`, so that no other host and no plain connection can set it.
+//! Plain HTTP is for one machine only: the public address is on loopback, and so is the caller.
+
+use std::net::IpAddr;
+
+use domain::token::Token;
+use http::{HeaderValue, Uri};
+
+use crate::error::ApiError;
+use crate::middleware::real_ip::Client;
+
+/// How this deployment carries sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transport {
+    /// The public address is https.
+    Https,
+    /// The public address is http on loopback.
+    Loopback,
+    /// The public address is http elsewhere: there are no sessions.
+    Refused,
+}
+
+impl Transport {
+    /// What the public address allows.
+    pub(crate) fn of(public_base_url: &str) -> Self {
+        let Ok(address) = public_base_url.parse::<Uri>() else { return Self::Refused };
+        match (address.scheme_str(), address.host()) {
+            (Some("https"), Some(_)) => Self::Https,
+            (Some("http"), Some(host)) if is_loopback_host(host) => Self::Loopback,
+            _ => Self::Refused,
+        }
+    }
+
+    /// The cookie's name.
+    pub(crate) const fn cookie(self) -> &'static str {
+        match self {
+            Self::Https => "__Host-session",
+            Self::Loopback | Self::Refused => "session",
+        }
+    }
+
+    /// Whether this caller's connection may carry a session.
+    pub(crate) fn check(self, client: Client) -> Result<(), ApiError> {
+        let allowed = match self {
+            Self::Https => client.https,
+            Self::Loopback => client.https || client.ip.is_loopback(),
+            Self::Refused => false,
+        };
+        if allowed { Ok(()) } else { Err(ApiError::HttpsRequired) }
+    }
+
+    /// `Set-Cookie` that hands a token to the browser for so many seconds.
+    pub(crate) fn hand_over(self, token: &Token, age_max_s: i64) -> HeaderValue {
+        self.written(token.expose(), age_max_s)
+    }
+
+    /// `Set-Cookie` that takes it away.
+    pub(crate) fn take_away(self) -> HeaderValue {
+        self.written("", 0)
+    }
+
+    fn written(self, value: &str, age_max_s: i64) -> HeaderValue {
+        let secure = match self {
+            Self::Https => "; Secure",
+            Self::Loopback | Self::Refused => "",
+        };
+        let name = self.cookie();
+        let text =
+            format!("{name}={value}; Path=/; Max-Age={age_max_s}; HttpOnly; SameSite=Lax{secure}");
+        let mut header =
+            HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("session="));
+        header.set_sensitive(true);
+        header
+    }
+}
+
+/// Whether a host is this machine under a name that nobody else can claim.
+pub(super) fn is_loopback_host(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    host.eq_ignore_ascii_case("localhost")
+        || bare.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(ip: &str, https: bool) -> Client {
+        Client { ip: ip.parse().unwrap(), https, by_proxy: false }
+    }
+
+    #[test]
+    fn the_public_address_decides_how_sessions_travel() {
+        for (url, transport) in [
+            ("https://api.example.com", Transport::Https),
+            ("https://127.0.0.1:8443", Transport::Https),
+            ("http://127.0.0.1:8080", Transport::Loopback),
+            ("http://127.9.9.9", Transport::Loopback),
+            ("http://localhost:8080", Transport::Loopback),
+            ("http://[::1]:8080", Transport::Loopback),
+            ("http://api.example.com", Transport::Refused),
+            ("http://localhost.example.com", Transport::Refused),
+            ("http://10.0.0.1:8080", Transport::Refused),
+            ("nonsense", Transport::Refused),
+        ] {
+            assert_eq!(Transport::of(url), transport, "{url}");
+        }
+    }
+
+    #[test]
+    fn plain_http_carries_sessions_on_this_machine_only() {
+        for (transport, ip, https, allowed) in [
+            (Transport::Https, "203.0.113.5", true, true),
+            (Transport::Https, "203.0.113.5", false, false),
+            (Transport::Https, "127.0.0.1", false, false),
+            (Transport::Loopback, "127.0.0.1", false, true),
+            (Transport::Loopback, "::1", false, true),
+            (Transport::Loopback, "10.0.0.9", false, false),
+            (Transport::Loopback, "10.0.0.9", true, true),
+            (Transport::Refused, "127.0.0.1", true, false),
+        ] {
+            let checked = transport.check(client(ip, https));
+            assert_eq!(checked.is_ok(), allowed, "{transport:?} {ip} {https}");
+        }
+    }
+
+    #[test]
+    fn a_cookie_is_for_one_host_and_no_script() {
+        let token = Token::new([3; 32]);
+        let text = token.expose();
+
+        let https = Transport::Https.hand_over(&token, 604_800);
+        let plain = Transport::Loopback.hand_over(&token, 604_800);
+        let gone = Transport::Https.take_away();
+
+        assert_eq!(
+            https.to_str().unwrap(),
+            format!(
+                "__Host-session={text}; Path=/; Max-Age=604800; HttpOnly; SameSite=Lax; Secure"
+            )
+        );
+        assert_eq!(
+            plain.to_str().unwrap(),
+            format!("session={text}; Path=/; Max-Age=604800; HttpOnly; SameSite=Lax")
+        );
+        assert_eq!(
+            gone.to_str().unwrap(),
+            "__Host-session=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax; Secure"
+        );
+        assert!(https.is_sensitive());
+    }
+}

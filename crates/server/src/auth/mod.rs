@@ -1,0 +1,302 @@
+//! Who is calling: as an argument of every handler that needs a caller.
+//!
+//! Everything is closed but the routes in `OPEN_ROUTES`. A handler takes `Caller` (a key or a session), `FullCaller`
+//! (the same, with full scope), `KeyCaller` (a key) or `SignedIn` (a session), and cannot run without one. A key that
+//! is sent counts before a session's cookie, which browsers add by themselves; a wrong key is never replaced by one.
+//! Whatever counts, a request with a key and a session of different customers is refused. The control plane looks
+//! keys and sessions up each time; the data plane may use a cached key, because the hold checks it again.
+
+pub(crate) mod cookie;
+pub(crate) mod csrf;
+pub(crate) mod device;
+mod presented;
+
+use axum::extract::FromRequestParts;
+use domain::account::CreatorId;
+use domain::id::{CustomerId, KeyId, SessionId};
+use domain::key::{KeyHash, KeyScope};
+use domain::time::MICROS_PER_SECOND;
+use http::request::Parts;
+use http::{HeaderMap, Method};
+use store::sessions::Session;
+
+pub(crate) use presented::presented_key;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::extract;
+use crate::middleware::real_ip::Client;
+
+/// Operations that need no caller: (method, path template, why).
+pub(crate) const OPEN_ROUTES: &[(&str, &str, &str)] = &[
+    ("get", "/health", "liveness, asked by load balancers"),
+    ("get", "/v1/platforms", "what a customer reads before registering"),
+    ("get", "/v1/platforms/{platform}/routes", "what a customer reads before registering"),
+    ("post", "/v1/auth/register", "there is no key yet"),
+    ("post", "/v1/auth/login", "there is no session yet"),
+];
+
+/// Paths that take a key and no session: what is metered.
+pub(crate) const KEY_PATHS: &[&str] = &["/v1/{account}/native/{native_path}"];
+
+/// Paths that take a session and no key: what belongs to a person and not to a program.
+pub(crate) const SESSION_PATHS: &[&str] = &[
+    "/v1/auth/logout",
+    "/v1/auth/me",
+    "/v1/auth/password",
+    "/v1/auth/sessions",
+    "/v1/auth/sessions/{session_id}",
+];
+
+/// A last use is written down at most so often.
+const TOUCH_EVERY_MICROS: i64 = 60 * MICROS_PER_SECOND;
+
+/// A key that was used.
+#[derive(Debug, Clone)]
+pub(crate) struct UsedKey {
+    /// Its id.
+    pub(crate) id: KeyId,
+    /// What it may do.
+    pub(crate) scope: KeyScope,
+    /// Its first characters.
+    pub(crate) shown_prefix: String,
+    /// The accounts it is limited to; empty: all.
+    pub(crate) allowed_accounts: Vec<CreatorId>,
+}
+
+/// A customer by key. Anything but a read needs a key of full scope.
+#[derive(Debug, Clone)]
+pub(crate) struct KeyCaller {
+    /// Who pays.
+    pub(crate) customer: CustomerId,
+    /// The key that was used.
+    pub(crate) key: UsedKey,
+    /// Whether the customer's address is confirmed.
+    pub(crate) is_email_verified: bool,
+}
+
+/// A customer by session.
+#[derive(Debug, Clone)]
+pub(crate) struct SignedIn {
+    /// Who is signed in.
+    pub(crate) customer: CustomerId,
+    /// The session.
+    pub(crate) session: SessionId,
+    /// Whether the customer's address is confirmed.
+    pub(crate) is_email_verified: bool,
+}
+
+/// How a customer showed who it is.
+#[derive(Debug, Clone)]
+pub(crate) enum Credential {
+    /// By a key, with that key's limits.
+    Key(UsedKey),
+    /// By a session, which may do everything.
+    Session(SessionId),
+}
+
+/// A customer by key or session. Anything but a read needs full scope, which a session has.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    /// Who pays.
+    pub(crate) customer: CustomerId,
+    /// How it showed that.
+    pub(crate) by: Credential,
+    /// Whether the customer's address is confirmed.
+    pub(crate) is_email_verified: bool,
+}
+
+/// A caller with full scope whatever the method: what every write needs (specification 5.2).
+#[derive(Debug, Clone)]
+pub(crate) struct FullCaller(pub(crate) Caller);
+
+impl Caller {
+    /// The key that was used; none with a session.
+    pub(crate) const fn key(&self) -> Option<&UsedKey> {
+        match &self.by {
+            Credential::Key(key) => Some(key),
+            Credential::Session(_) => None,
+        }
+    }
+
+    /// Who acts, for the audit: the id of the key or of the session.
+    pub(crate) fn actor(&self) -> String {
+        match &self.by {
+            Credential::Key(key) => key.id.to_string(),
+            Credential::Session(session) => session.to_string(),
+        }
+    }
+
+    /// The accounts that the caller is limited to; empty: all.
+    pub(crate) fn allowed_accounts(&self) -> &[CreatorId] {
+        self.key().map_or(&[], |key| key.allowed_accounts.as_slice())
+    }
+
+    /// What the caller may do.
+    pub(crate) fn scope(&self) -> KeyScope {
+        self.key().map_or(KeyScope::Full, |key| key.scope)
+    }
+
+    /// Whether the caller may use this account.
+    pub(crate) fn may_use(&self, creator: &CreatorId) -> bool {
+        let allowed = self.allowed_accounts();
+        allowed.is_empty() || allowed.contains(creator)
+    }
+}
+
+impl From<KeyCaller> for Caller {
+    fn from(caller: KeyCaller) -> Self {
+        Self {
+            customer: caller.customer,
+            by: Credential::Key(caller.key),
+            is_email_verified: caller.is_email_verified,
+        }
+    }
+}
+
+impl From<SignedIn> for Caller {
+    fn from(caller: SignedIn) -> Self {
+        Self {
+            customer: caller.customer,
+            by: Credential::Session(caller.session),
+            is_email_verified: caller.is_email_verified,
+        }
+    }
+}
+
+impl FromRequestParts<App> for KeyCaller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let caller = caller_of(app, &parts.headers).await?;
+        refuse_other_session(app, parts, caller.customer).await?;
+        if parts.method == Method::GET || caller.key.scope == KeyScope::Full {
+            Ok(caller)
+        } else {
+            Err(ApiError::ReadOnlyKey)
+        }
+    }
+}
+
+impl FromRequestParts<App> for SignedIn {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let signed_in = signed_in(app, parts).await?;
+        if presented::carries_key(&parts.headers) {
+            let caller = caller_of(app, &parts.headers).await?;
+            if caller.customer != signed_in.customer {
+                return Err(ApiError::ConflictingCustomers);
+            }
+        }
+        Ok(signed_in)
+    }
+}
+
+impl FromRequestParts<App> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        if presented::carries_key(&parts.headers) {
+            return KeyCaller::from_request_parts(parts, app).await.map(Self::from);
+        }
+        match signed_in(app, parts).await {
+            Err(ApiError::MissingSession) => Err(ApiError::MissingKey),
+            signed_in => signed_in.map(Self::from),
+        }
+    }
+}
+
+impl FromRequestParts<App> for FullCaller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let caller = Caller::from_request_parts(parts, app).await?;
+        if caller.scope() == KeyScope::Full { Ok(Self(caller)) } else { Err(ApiError::ReadOnlyKey) }
+    }
+}
+
+/// Refuses a request whose cookie belongs to another customer than its key. A cookie that opens nothing is
+/// no contradiction: browsers send it for as long as they have it.
+pub(crate) async fn refuse_other_session(
+    app: &App,
+    parts: &Parts,
+    customer: CustomerId,
+) -> Result<(), ApiError> {
+    let Some(Ok(token)) = presented::presented_token(&parts.headers, app.transport.cookie()) else {
+        return Ok(());
+    };
+    let (app, hash) = (app.clone(), token.hash());
+    let shared = app.clone();
+    let lookup = async move { usable_session(&shared, &hash).await };
+    match app.tasks.on_control(lookup).await?? {
+        Some((session, _)) if session.customer != customer => Err(ApiError::ConflictingCustomers),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The customer that a key stands for.
+async fn caller_of(app: &App, headers: &HeaderMap) -> Result<KeyCaller, ApiError> {
+    let hash: KeyHash = presented_key(headers)?.hash();
+    let found = store::keys::find_by_hash(&app.store, &hash).await?;
+    let usable = found.filter(|presented| presented.is_usable(app.clock.now()));
+    let presented = usable.ok_or(ApiError::InvalidKey)?;
+    Ok(KeyCaller {
+        customer: presented.key.customer,
+        key: UsedKey {
+            id: presented.key.id,
+            scope: presented.key.scope,
+            shown_prefix: presented.key.shown_prefix,
+            allowed_accounts: presented.key.accounts,
+        },
+        is_email_verified: presented.email_verified_at.is_some(),
+    })
+}
+
+/// The customer that a session stands for. For changes the request must come from a page of ours, as JSON.
+async fn signed_in(app: &App, parts: &Parts) -> Result<SignedIn, ApiError> {
+    let token = presented::presented_token(&parts.headers, app.transport.cookie());
+    let hash = token.ok_or(ApiError::MissingSession)??.hash();
+    let client = parts.extensions.get::<Client>().copied();
+    app.transport.check(client.ok_or(ApiError::HttpsRequired)?)?;
+    if csrf::is_change(&parts.method) {
+        app.own_pages().check(&parts.headers)?;
+        refuse_forms(parts)?;
+    }
+    let found = usable_session(app, &hash).await?;
+    let (session, is_email_verified) = found.ok_or(ApiError::InvalidSession)?;
+    note_use(app, &session).await?;
+    Ok(SignedIn { customer: session.customer, session: session.id, is_email_verified })
+}
+
+/// What a form can send is refused: JSON needs a script, and a script of another site needs our leave. A
+/// `DELETE` needs that leave in any case, and has no body to describe.
+fn refuse_forms(parts: &Parts) -> Result<(), ApiError> {
+    let is_described = parts.headers.contains_key(http::header::CONTENT_TYPE);
+    let needs_no_body = parts.method == Method::DELETE && !is_described;
+    if needs_no_body || extract::is_json(&parts.headers) {
+        Ok(())
+    } else {
+        Err(ApiError::UnsupportedMediaType)
+    }
+}
+
+/// The session of a token if it still opens anything, and whether its customer's address is confirmed.
+async fn usable_session(
+    app: &App,
+    hash: &domain::token::TokenHash,
+) -> Result<Option<(Session, bool)>, store::StoreError> {
+    let found = store::sessions::find_by_hash(&app.store, hash).await?;
+    let lifetime = app.config.sessions.lifetime();
+    let usable = found.filter(|presented| presented.is_usable(app.clock.now(), lifetime));
+    Ok(usable.map(|presented| (presented.session, presented.email_verified_at.is_some())))
+}
+
+/// Writes the last use down, to the minute.
+async fn note_use(app: &App, session: &Session) -> Result<(), ApiError> {
+    let now = app.clock.now();
+    if now.micros_since(session.last_used_at) >= TOUCH_EVERY_MICROS {
+        store::sessions::touch(&app.store, session.id, now).await?;
+    }
+    Ok(())
+}

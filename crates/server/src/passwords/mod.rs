@@ -1,0 +1,224 @@
+//! Passwords: what is accepted as one, and how one is hashed and checked.
+//!
+//! argon2id, a few at a time, away from the threads that serve; those who wait for their turn are counted, and
+//! beyond a limit refused. A check costs the same whether there is a password to compare with or not.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use argon2::password_hash::phc;
+use argon2::password_hash::{PasswordHasher, PasswordVerifier};
+use argon2::{Algorithm, Argon2, Params, Version};
+use domain::customer::PASSWORD_CHARS;
+use store::customers::PasswordHash;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::app::App;
+use crate::error::{ApiError, FieldProblem};
+
+/// Memory in KiB, passes and lanes: what OWASP recommends for argon2id.
+const MEMORY_KIB: u32 = 19_456;
+const PASSES: u32 = 2;
+const LANES: u32 = 1;
+/// How a hash made with them begins.
+const MADE_TODAY: &str = "$argon2id$v=19$m=19456,t=2,p=1$";
+/// What a password is compared with where there is none: the same work, and never equal to it.
+const NOBODYS: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+/// The places where passwords are hashed.
+#[derive(Debug, Clone)]
+pub(crate) struct Hashing {
+    /// One for each hash that is computed or waits to be.
+    places: Arc<Semaphore>,
+    /// One for each that is computed.
+    turns: Arc<Semaphore>,
+    computed: Arc<AtomicU64>,
+}
+
+impl Hashing {
+    /// So many at once, and so many that wait.
+    pub(crate) fn new(at_once: usize, waiting_max: usize) -> Self {
+        Self {
+            places: Arc::new(Semaphore::new(at_once.saturating_add(waiting_max))),
+            turns: Arc::new(Semaphore::new(at_once)),
+            computed: Arc::default(),
+        }
+    }
+
+    /// Hashes computed since the start, checks included.
+    pub(crate) fn computed(&self) -> u64 {
+        self.computed.load(Ordering::SeqCst)
+    }
+
+    /// Computes one hash in its turn. It is computed to its end although nobody may wait for it any more.
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, String> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let place =
+            Arc::clone(&self.places).try_acquire_owned().map_err(|_| ApiError::Overloaded)?;
+        let turn = Arc::clone(&self.turns).acquire_owned().await;
+        let turn = turn.map_err(|_| ApiError::Overloaded)?;
+        self.computed.fetch_add(1, Ordering::SeqCst);
+        let task = tokio::task::spawn_blocking(move || {
+            let _until_done: (OwnedSemaphorePermit, OwnedSemaphorePermit) = (place, turn);
+            work()
+        });
+        task.await
+            .map_err(|error| ApiError::Internal(error.to_string()))?
+            .map_err(ApiError::Internal)
+    }
+}
+
+/// Hashes a password into a PHC string with a random salt of 16 bytes.
+pub(crate) async fn hash(app: &App, password: String) -> Result<PasswordHash, ApiError> {
+    let salt: [u8; 16] = app.random.bytes();
+    app.hashing.run(move || hash_with(&password, salt)).await
+}
+
+/// Whether it is the password that was hashed. Without a hash the same work is done, and it is not.
+pub(crate) async fn is_right(
+    app: &App,
+    password: String,
+    stored: &PasswordHash,
+) -> Result<bool, ApiError> {
+    let stored = stored.0.clone();
+    app.hashing.run(move || check_with(&password, &stored)).await
+}
+
+/// Whether a hash was made otherwise than one would be made today.
+pub(crate) fn is_out_of_date(stored: &PasswordHash) -> bool {
+    !stored.0.starts_with(MADE_TODAY)
+}
+
+/// What keeps a text from being a new password; `field` is its name in the body.
+pub(crate) fn problem_of_new(field: &str, password: &str) -> Option<FieldProblem> {
+    if !domain::customer::password_length_fits(password) {
+        let message = "must have 8 to 128 characters";
+        return Some(FieldProblem::new("body", field, "length", message));
+    }
+    common::contains(password).then(|| {
+        let message = "is one of the passwords that are guessed first; choose another";
+        FieldProblem::new("body", field, "common", message)
+    })
+}
+
+/// Refuses a text that is longer than any password before it costs a hash; `field` is its name in the body.
+pub(crate) fn check_length_of_given(field: &str, password: &str) -> Result<(), ApiError> {
+    if password.chars().count() <= *PASSWORD_CHARS.end() {
+        return Ok(());
+    }
+    Err(FieldProblem::new("body", field, "length", "must have at most 128 characters").into())
+}
+
+fn argon2() -> Result<Argon2<'static>, String> {
+    let params = Params::new(MEMORY_KIB, PASSES, LANES, None).map_err(|error| error.to_string())?;
+    Ok(Argon2::new(Algorithm::Argon2id, Version::V0x13, params))
+}
+
+fn hash_with(password: &str, salt: [u8; 16]) -> Result<PasswordHash, String> {
+    let hash: phc::PasswordHash = argon2()?
+        .hash_password_with_salt(password.as_bytes(), &salt)
+        .map_err(|error| error.to_string())?;
+    Ok(PasswordHash(hash.to_string()))
+}
+
+fn check_with(password: &str, stored: &str) -> Result<bool, String> {
+    let has_password = !stored.is_empty();
+    let text = if has_password { stored } else { NOBODYS };
+    let hash = phc::PasswordHash::new(text).map_err(|error| error.to_string())?;
+    let verified = argon2()?.verify_password(password.as_bytes(), &hash);
+    Ok(has_password && verified.is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_says_how_it_was_made_and_depends_on_the_salt() {
+        let hash = hash_with("correct horse", [1; 16]).unwrap();
+
+        assert!(hash.0.starts_with(MADE_TODAY), "{}", hash.0);
+        assert!(!is_out_of_date(&hash));
+        assert!(is_out_of_date(&PasswordHash("$argon2id$v=19$m=8,t=1,p=1$x$y".to_owned())));
+        assert_ne!(hash_with("correct horse", [2; 16]).unwrap(), hash);
+        assert_eq!(hash_with("correct horse", [1; 16]).unwrap(), hash);
+    }
+
+    #[test]
+    fn a_password_is_taken_exactly_as_it_was_given() {
+        for password in ["correct horse", " trailing ", "nul\0inside", "📎📎📎📎📎📎📎📎"]
+        {
+            let hash = hash_with(password, [1; 16]).unwrap().0;
+
+            assert_eq!(check_with(password, &hash), Ok(true), "{password:?}");
+            for wrong in
+                [password.trim().to_owned() + ".", password.replace('\0', ""), String::new()]
+            {
+                assert_eq!(check_with(&wrong, &hash), Ok(wrong == password), "{wrong:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_password_nothing_is_right_and_the_work_is_the_same() {
+        assert_eq!(check_with("", ""), Ok(false));
+        assert_eq!(check_with("correct horse", ""), Ok(false));
+        assert!(NOBODYS.starts_with(MADE_TODAY), "it costs what any other costs");
+    }
+
+    #[test]
+    fn passwords_that_are_guessed_first_are_refused_in_any_letter_case() {
+        let kind = |text: &str| problem_of_new("password", text).map(|problem| problem.kind);
+
+        assert_eq!(kind("password"), Some("common"));
+        assert_eq!(kind("PassWord1"), Some("common"));
+        assert_eq!(kind("1234567"), Some("length"));
+        assert_eq!(kind(&"x".repeat(129)), Some("length"));
+        assert_eq!(kind(&"é".repeat(128)), None);
+        assert_eq!(kind("password of mine"), None);
+    }
+
+    #[tokio::test]
+    async fn beyond_the_waiting_places_a_hash_is_refused_at_once() {
+        let hashing = Hashing::new(2, 32);
+        let all = Arc::clone(&hashing.places).try_acquire_many_owned(34).unwrap();
+
+        let refused = hashing.run(|| Ok(())).await;
+        drop(all);
+        let taken = hashing.run(|| Ok(())).await;
+
+        assert!(matches!(refused, Err(ApiError::Overloaded)), "{refused:?}");
+        assert!(taken.is_ok());
+        assert_eq!(hashing.computed(), 1, "what is refused costs nothing");
+        assert_eq!(hashing.places.available_permits(), 34, "places are given back");
+    }
+
+    #[tokio::test]
+    async fn no_more_than_the_turns_are_computed_at_once() {
+        let hashing = Hashing::new(2, 32);
+        let turns = Arc::clone(&hashing.turns).try_acquire_many_owned(2).unwrap();
+        let mut waiting = Box::pin(hashing.run(|| Ok(())));
+
+        let early = futures_now(&mut waiting).await;
+        drop(turns);
+        let late = waiting.await;
+
+        assert!(early.is_none(), "it did not wait for its turn");
+        assert!(late.is_ok());
+    }
+
+    /// The value of a future that is ready now.
+    async fn futures_now<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+        std::future::poll_fn(|context| {
+            std::task::Poll::Ready(match std::pin::Pin::new(&mut *future).poll(context) {
+                std::task::Poll::Ready(value) => Some(value),
+                std::task::Poll::Pending => None,
+            })
+        })
+        .await
+    }
+}

@@ -1,0 +1,271 @@
+//! Sessions: logins of customers in browsers. Only hashes of their tokens are stored.
+//!
+//! A session is one row; it ends by being deleted. How long one lives is told by the caller in [`Lifetime`],
+//! so that a changed setting counts for sessions that exist.
+
+use domain::id::{CustomerId, SessionId};
+use domain::time::Timestamp;
+use domain::token::TokenHash;
+
+use crate::customers::PasswordHash;
+use crate::sql::Row;
+use crate::tx::Tx;
+use crate::{Store, StoreError};
+
+/// A session as stored; its token is not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// Its id, which may be shown.
+    pub id: SessionId,
+    /// Whose it is.
+    pub customer: CustomerId,
+    /// What the browser calls itself, shortened.
+    pub user_agent: String,
+    /// The network it began in, such as `192.0.2.0/24`.
+    pub network: String,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// When it was last used, to the minute.
+    pub last_used_at: Timestamp,
+}
+
+/// How long sessions live, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lifetime {
+    /// After its last use.
+    pub idle_s: i64,
+    /// After its beginning, however much it is used.
+    pub age_s: i64,
+}
+
+impl Session {
+    /// When it ends if it is not used again. At that instant it is over.
+    pub fn ends_at(&self, lifetime: Lifetime) -> Timestamp {
+        let idle = self.last_used_at.plus_seconds(lifetime.idle_s);
+        idle.min(self.created_at.plus_seconds(lifetime.age_s))
+    }
+}
+
+/// A session to be stored.
+#[derive(Debug, Clone)]
+pub struct NewSession {
+    /// Its id.
+    pub id: SessionId,
+    /// Whose it will be.
+    pub customer: CustomerId,
+    /// The hash of its token.
+    pub token_hash: TokenHash,
+    /// What the browser calls itself, shortened.
+    pub user_agent: String,
+    /// The network it begins in.
+    pub network: String,
+    /// Now.
+    pub created_at: Timestamp,
+}
+
+/// A login whose password was found to be right.
+#[derive(Debug, Clone)]
+pub struct Login<'a> {
+    /// The session to begin.
+    pub session: &'a NewSession,
+    /// The hash that the password was checked against. If it is no longer the customer's, nothing begins.
+    pub checked: &'a PasswordHash,
+    /// The same password, hashed anew, where the old hash is out of date.
+    pub rehashed: Option<&'a PasswordHash>,
+    /// The token that the browser held before; its session ends.
+    pub replaced: Option<TokenHash>,
+    /// The most sessions that the customer keeps, this one included; those unused for longest end.
+    pub sessions_max: i64,
+}
+
+/// A change of the password by a customer who knows the old one.
+#[derive(Debug, Clone)]
+pub struct PasswordChange<'a> {
+    /// The session of the calling device from now on; every other one ends.
+    pub session: &'a NewSession,
+    /// The hash that the old password was checked against.
+    pub checked: &'a PasswordHash,
+    /// The new one.
+    pub new: &'a PasswordHash,
+}
+
+/// What a token opens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Presented {
+    /// The session that the token belongs to.
+    pub session: Session,
+    /// When its customer was closed.
+    pub customer_disabled_at: Option<Timestamp>,
+    /// When its customer's address was confirmed.
+    pub email_verified_at: Option<Timestamp>,
+}
+
+impl Presented {
+    /// Whether it opens anything at `now`.
+    pub fn is_usable(&self, now: Timestamp, lifetime: Lifetime) -> bool {
+        self.customer_disabled_at.is_none() && now < self.session.ends_at(lifetime)
+    }
+}
+
+/// Begins a session. False, and nothing is stored, when the password was changed or the customer closed
+/// since it was checked.
+pub async fn log_in(store: &Store, login: &Login<'_>) -> Result<bool, StoreError> {
+    const END_REPLACED: &str = "delete from sessions where token_hash = $1";
+    let mut tx = store.write().await?;
+    let customer = login.session.customer;
+    let password = login.rehashed.unwrap_or(login.checked);
+    if !replace_password(&mut tx, customer, login.checked, password).await? {
+        return Ok(false);
+    }
+    if let Some(replaced) = &login.replaced {
+        tx.execute(END_REPLACED, &[replaced.into()]).await?;
+    }
+    end_surplus(&mut tx, customer, login.sessions_max.saturating_sub(1)).await?;
+    insert(&mut tx, login.session).await?;
+    tx.commit().await?;
+    Ok(true)
+}
+
+/// Replaces the password, ends every session of the customer and begins a new one. False, and nothing is
+/// changed, when the password was changed or the customer closed since the old one was checked.
+pub async fn change_password(
+    store: &Store,
+    change: &PasswordChange<'_>,
+) -> Result<bool, StoreError> {
+    let mut tx = store.write().await?;
+    let customer = change.session.customer;
+    if !replace_password(&mut tx, customer, change.checked, change.new).await? {
+        return Ok(false);
+    }
+    end_all_in(&mut tx, customer).await?;
+    insert(&mut tx, change.session).await?;
+    tx.commit().await?;
+    Ok(true)
+}
+
+/// What a token opens; `Presented::is_usable` says whether it still does.
+pub async fn find_by_hash(
+    store: &Store,
+    hash: &TokenHash,
+) -> Result<Option<Presented>, StoreError> {
+    const SQL: &str = "
+        select s.id, s.customer_id, s.user_agent, s.network, s.created_at, s.last_used_at,
+               c.disabled_at, c.email_verified_at
+        from sessions s
+        join customers c on c.id = s.customer_id
+        where s.token_hash = $1";
+    let row = store.read().await?.row(SQL, &[hash.into()]).await?;
+    row.map(|row| {
+        Ok(Presented {
+            session: session(&row)?,
+            customer_disabled_at: row.optional_time(6)?,
+            email_verified_at: row.optional_time(7)?,
+        })
+    })
+    .transpose()
+}
+
+/// Notes that a session is in use.
+pub async fn touch(store: &Store, id: SessionId, now: Timestamp) -> Result<(), StoreError> {
+    const SQL: &str = "update sessions set last_used_at = $2 where id = $1 and last_used_at < $2";
+    let mut tx = store.write().await?;
+    tx.execute(SQL, &[id.into(), now.into()]).await?;
+    tx.commit().await
+}
+
+/// A customer's sessions, the one used last first. Those that are over may be among them.
+pub async fn list(store: &Store, customer: CustomerId) -> Result<Vec<Session>, StoreError> {
+    const SQL: &str = "
+        select id, customer_id, user_agent, network, created_at, last_used_at
+        from sessions where customer_id = $1 order by last_used_at desc, id desc";
+    let rows = store.read().await?.rows(SQL, &[customer.into()]).await?;
+    rows.iter().map(session).collect()
+}
+
+/// Ends a session. False when the customer has none of this id.
+pub async fn end(store: &Store, customer: CustomerId, id: SessionId) -> Result<bool, StoreError> {
+    const SQL: &str = "delete from sessions where id = $1 and customer_id = $2";
+    let mut tx = store.write().await?;
+    let ended = tx.execute(SQL, &[id.into(), customer.into()]).await?;
+    tx.commit().await?;
+    Ok(ended == 1)
+}
+
+/// Removes at most `limit` sessions that are over; gives how many.
+pub async fn delete_expired(
+    store: &Store,
+    now: Timestamp,
+    lifetime: Lifetime,
+    limit: i64,
+) -> Result<u64, StoreError> {
+    const SQL: &str = "
+        delete from sessions where id in (
+            select id from sessions where last_used_at <= $1 or created_at <= $2 limit $3
+        )";
+    let idle_since = now.plus_seconds(lifetime.idle_s.saturating_neg());
+    let begun_before = now.plus_seconds(lifetime.age_s.saturating_neg());
+    let mut tx = store.write().await?;
+    let deleted = tx.execute(SQL, &[idle_since.into(), begun_before.into(), limit.into()]).await?;
+    tx.commit().await?;
+    Ok(deleted)
+}
+
+/// Ends every session of a customer: whoever replaces a password does so in the same transaction.
+pub(crate) async fn end_all_in(tx: &mut Tx, customer: CustomerId) -> Result<u64, StoreError> {
+    const SQL: &str = "delete from sessions where customer_id = $1";
+    tx.execute(SQL, &[customer.into()]).await
+}
+
+/// Replaces the password if it is the one that was checked. Whoever does so owns the customer's row until
+/// the end of the transaction, so that a login and a change of the password never pass each other.
+async fn replace_password(
+    tx: &mut Tx,
+    customer: CustomerId,
+    checked: &PasswordHash,
+    new: &PasswordHash,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        update customers set password_hash = $3
+        where id = $1 and password_hash = $2 and disabled_at is null";
+    let values = [customer.into(), checked.0.as_str().into(), new.0.as_str().into()];
+    Ok(tx.execute(SQL, &values).await? == 1)
+}
+
+/// Ends the sessions beyond the `keep` that were used last.
+async fn end_surplus(tx: &mut Tx, customer: CustomerId, keep: i64) -> Result<(), StoreError> {
+    const SQL: &str = "
+        delete from sessions where customer_id = $1 and id not in (
+            select id from sessions where customer_id = $1
+            order by last_used_at desc, id desc limit $2
+        )";
+    tx.execute(SQL, &[customer.into(), keep.max(0).into()]).await?;
+    Ok(())
+}
+
+async fn insert(tx: &mut Tx, new: &NewSession) -> Result<(), StoreError> {
+    const SQL: &str = "
+        insert into sessions
+            (id, customer_id, token_hash, user_agent, network, created_at, last_used_at)
+        values ($1, $2, $3, $4, $5, $6, $6)";
+    let values = [
+        new.id.into(),
+        new.customer.into(),
+        (&new.token_hash).into(),
+        new.user_agent.as_str().into(),
+        new.network.as_str().into(),
+        new.created_at.into(),
+    ];
+    tx.execute(SQL, &values).await?;
+    Ok(())
+}
+
+fn session(row: &Row) -> Result<Session, StoreError> {
+    Ok(Session {
+        id: row.parse(0, "sessions")?,
+        customer: row.parse(1, "sessions")?,
+        user_agent: row.text(2)?,
+        network: row.text(3)?,
+        created_at: row.time(4)?,
+        last_used_at: row.time(5)?,
+    })
+}
