@@ -69,3 +69,8 @@ serve *arguments:
 # Bring a database up to date
 migrate *arguments:
     cargo run --release -- migrate {{ arguments }}
+
+# The speed beside its peers, on a quiet machine (`just bench --short --only reads` for a first look)
+bench *arguments:
+    cargo build --release
+    benches/gateway {{ arguments }}

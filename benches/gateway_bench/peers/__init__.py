@@ -1,0 +1,1 @@
+"""The peers: what the gateway is measured beside."""

@@ -1,0 +1,95 @@
+"""Rounds in turns (A B C A B C …), repeated while the machine is disturbed, and their medians."""
+
+import dataclasses
+import math
+import os
+import statistics
+
+from .common import check, say
+from .load import measure
+
+# The part of a round's time that each candidate is warmed up for.
+WARM_UP_PART = 0.5
+# A round in which other processes of the machine took more than this share of its cores is repeated.
+FOREIGN_SHARE_MAX = 0.10
+# How often a round is tried that had refusals, where disturbed ones are not repeated.
+SPOILT_MAX = 4
+# What starting, connecting and reading /proc adds to a round.
+OVERHEAD_S = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """What every measurement needs: a folder, how long it may take, and whose CPU time is not somebody else's."""
+
+    folder: object
+    rounds: int
+    seconds: int
+    repeats: int
+    outside: frozenset
+
+
+def run_rounds(candidates, loads, stage, urls=None):
+    """All rounds of all loads: load, then candidate, to a list with one entry for each round.
+
+    `urls` gives the addresses of a candidate that answers at several.
+    """
+    needed = sum(load.seconds * (stage.rounds + WARM_UP_PART) + OVERHEAD_S * (stage.rounds + 1) for load in loads)
+    plan = f"{len(loads)} load(s) × {len(candidates)} candidates × {stage.rounds} round(s)"
+    say(f"{plan}: {minutes(len(candidates) * needed)}, and more if rounds are disturbed")
+    taken = {}
+    for load in loads:
+        rows = taken[load.name] = {candidate.name: [] for candidate in candidates}
+        where = {candidate.name: (urls or {}).get(candidate.name) for candidate in candidates}
+        for candidate in candidates:
+            warm_up = dataclasses.replace(load, seconds=math.ceil(load.seconds * WARM_UP_PART))
+            measure(candidate, warm_up, stage.folder, stage.outside, where[candidate.name])
+        for number in range(stage.rounds):
+            for candidate in candidates:
+                got = _calmest(candidate, load, stage, where[candidate.name])
+                rows[candidate.name].append(got)
+                say(
+                    f"{load.name}, round {number + 1} of {stage.rounds}: {candidate.name:<12} {got.per_second:>8,.0f}/s"
+                    f"  CPU {got.cpu_ms:>6.1f} ms/1,000  p50 {got.p50_ms:>6.1f}  p99 {got.p99_ms:>6.1f} ms"
+                    f"  others' CPU {got.foreign:.0%}  load {os.getloadavg()[0]:.1f}"
+                )
+    return taken
+
+
+def minutes(seconds):
+    """How long something takes, for people."""
+    return f"about {seconds / 60:.0f} min" if seconds >= 90 else f"about {seconds:.0f} s"
+
+
+def _calmest(candidate, load, stage, urls):
+    """A round that the machine's other work did not disturb, if there is one."""
+    whole = []
+    for _ in range(stage.repeats + 1 if stage.repeats else SPOILT_MAX):
+        taken = measure(candidate, load, stage.folder, stage.outside, urls)
+        calm = taken.foreign <= FOREIGN_SHARE_MAX
+        if load.strict and taken.failed + taken.refused:
+            # Who gets no time to work may refuse; who has the machine to itself may not.
+            spoilt = f"{candidate.name}, {load.name}: {taken.failed} failed, {taken.refused} were refused"
+            check(not calm, spoilt)
+            say(f"{spoilt}, while others took {taken.foreign:.0%} of the cores: again")
+            continue
+        whole.append(taken)
+        if calm or not stage.repeats:
+            break
+    check(whole, f"{candidate.name}, {load.name}: every round had refusals; the machine is too busy")
+    return min(whole, key=lambda taken: taken.foreign)
+
+
+def median_of(rounds, field):
+    """The median of one figure of these rounds."""
+    return statistics.median(getattr(got, field) for got in rounds)
+
+
+def median_ratio(rounds, others, field):
+    """The median of the ratios of rounds that were taken one after the other."""
+    return statistics.median(getattr(a, field) / getattr(b, field) for a, b in zip(rounds, others, strict=True))
+
+
+def median_difference(rounds, others, field):
+    """The median of the differences of rounds that were taken one after the other."""
+    return statistics.median(getattr(a, field) - getattr(b, field) for a, b in zip(rounds, others, strict=True))

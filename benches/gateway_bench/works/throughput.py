@@ -1,0 +1,101 @@
+"""Reads and writes as fast as they go, beside all peers."""
+
+from ..checks import Watch
+from ..common import READ_COST, WRITE_COST
+from ..load import Load
+from ..rounds import median_of, median_ratio, run_rounds
+from ..section import Section, figure, joined
+
+HEAD = [
+    "connections",
+    "candidate",
+    "requests/s, × P1 · P3 · P3dur",
+    "must",
+    "aim",
+    "CPU, × P1 · P3 · P3dur",
+    "must",
+    "aim",
+    "CPU ms per 1,000",
+    "requests/s",
+    "p50 · p99 ms",
+    "MiB",
+    "others' CPU",
+]
+PEERS = ("P1", "P3", "P3dur")
+# The marks beside the rows that have goals: requests/s must and aim, CPU must and aim.
+MARKS = {
+    ("SQLite", 256): ("0.45 · 1.8 · 2.4", "0.7 · 3 · 4", "2.0", "1.5"),
+    ("PostgreSQL", 256): ("0.30", "0.45", "2.0", "1.5"),
+}
+NO_MARKS = ("", "", "", "")
+
+
+def measure_throughput(candidates, stage, connections, write):
+    """Rounds at each number of connections; the books are compared with the load before and after."""
+    kind = "writes" if write else "reads"
+    loads = [Load(f"{kind}, {count} connections", count, stage.seconds, write) for count in connections]
+    cost = WRITE_COST if write else READ_COST
+    watches = {candidate.name: Watch(candidate, cost) for candidate in candidates}
+    taken = run_rounds(candidates, loads, stage)
+    for candidate in candidates:
+        rounds = [got for rows in taken.values() for got in rows[candidate.name]]
+        watches[candidate.name].check(sum(got.requests for got in rounds))
+    text = (
+        "`POST /v1/{account}/native/lists` with a small JSON body; it leaves only after its hold is on disk."
+        if write
+        else "`GET /v1/{account}/native/users/me`, an answer of 2 KB."
+    )
+    text += " After the last round what each charged was compared with what it logged and with what was answered."
+    section = Section(kind.capitalize(), text, HEAD)
+    for load in loads:
+        for candidate in candidates:
+            section.rows.append(_row(candidate, load, taken[load.name], write))
+        if load.connections == max(connections):
+            _summarise(section, taken[load.name], candidates, load, write)
+    return section
+
+
+def ratios(rows, name, field):
+    """How a candidate's figure compares with each peer's; None where the peer was not measured."""
+    return [median_ratio(rows[name], rows[peer], field) if peer in rows else None for peer in PEERS]
+
+
+def _row(candidate, load, rows, write):
+    rounds = rows[candidate.name]
+    base = candidate.name.split(" ")[0]
+    marks = NO_MARKS if write else MARKS.get((base, load.connections), NO_MARKS)
+    return [
+        str(load.connections),
+        f"{candidate.name}: {candidate.title}",
+        joined(*ratios(rows, candidate.name, "per_second")),
+        *marks[:2],
+        joined(*ratios(rows, candidate.name, "cpu_ms")),
+        *marks[2:],
+        figure(median_of(rounds, "cpu_ms")),
+        f"{median_of(rounds, 'per_second'):,.0f}",
+        f"{median_of(rounds, 'p50_ms'):.1f} · {median_of(rounds, 'p99_ms'):.1f}",
+        f"{max(got.peak_mib for got in rounds):.0f}",
+        f"{max(got.foreign for got in rounds):.0%}",
+    ]
+
+
+def _summarise(section, rows, candidates, load, write):
+    """Goals and bars, from the rounds with the most connections."""
+    kind = "writes" if write else "reads"
+    rates, costs = [], []
+    for candidate in candidates:
+        if "P1" in rows:
+            rates.append([candidate.name, median_ratio(rows[candidate.name], rows["P1"], "per_second")])
+            costs.append([candidate.name, median_ratio(rows[candidate.name], rows["P1"], "cpu_ms")])
+    section.bars[f"{kind}: requests/s, × P1, {load.connections} connections"] = rates
+    section.bars[f"{kind}: CPU for each call, × P1, {load.connections} connections"] = costs
+    if write or load.connections != 256:
+        return
+    for name, database in (("SQLite", "sqlite"), ("PostgreSQL", "postgres")):
+        if name in rows:
+            rate, cost = ratios(rows, name, "per_second"), ratios(rows, name, "cpu_ms")
+            for peer, value in zip(PEERS, rate, strict=True):
+                section.goals[f"reads_{database}_{peer.lower()}"] = value
+            section.goals[f"cpu_{database}"] = cost[0]
+    if "SQLite" in rows:
+        section.goals["loaded"] = max(got.peak_mib for got in rows["SQLite"])
