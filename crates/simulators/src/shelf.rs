@@ -56,6 +56,14 @@ impl Shelf {
         table.hidden.insert(index);
     }
 
+    /// Puts the thing in front of the collection, unless it is in it already: then it stays where
+    /// it is.
+    pub(crate) fn put_new(&mut self, table: &str, series: Series, index: u64) {
+        if !self.holds(table, series, index) {
+            self.put(table, index);
+        }
+    }
+
     /// Takes the thing out of the collection.
     pub(crate) fn take(&mut self, table: &str, index: u64) {
         let table = self.table(table);
@@ -217,6 +225,18 @@ mod tests {
             assert_eq!(shelf.place_of("things", TEN, *index), Some(place as u64));
         }
         assert_eq!(shelf.place_of("things", TEN, 4), None);
+    }
+
+    #[test]
+    fn what_is_there_already_stays_in_its_place() {
+        let mut shelf = Shelf::default();
+        shelf.take("things", 3);
+
+        for index in [3, 5, 3] {
+            shelf.put_new("things", TEN, index);
+        }
+
+        assert_eq!(pages(&shelf, 10), [3, 0, 1, 2, 4, 5, 6, 7, 8, 9]);
     }
 
     #[test]

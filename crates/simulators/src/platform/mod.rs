@@ -7,6 +7,7 @@ pub(crate) mod answer;
 mod beta;
 pub(crate) mod call;
 mod delta;
+mod folder_media;
 mod gamma;
 pub(crate) mod routes;
 

@@ -212,7 +212,10 @@ async fn follows(kit: &Kit, table: &mut Table<'_>) {
             "POST user/{fanUserId}/follow",
             &path,
             none(),
-            &[(&following, "/body/0/_id", first(&fan))],
+            &[
+                (&following, "/body/0/_id", first(&fan)),
+                (&format!("user/{fan}"), "/body/is_following", json!(true)),
+            ],
         )
         .await;
     table
@@ -230,6 +233,7 @@ async fn follows(kit: &Kit, table: &mut Table<'_>) {
             none(),
             &[
                 (&followers, "/body/0/_id", first(&second)),
+                (&format!("user/{fan}"), "/body/is_follower", json!(false)),
                 (own(kit, "").trim_end_matches('/'), "/body/follower_count", json!(213)),
             ],
         )

@@ -29,5 +29,5 @@ mod money;
 mod pages;
 mod present;
 mod refusals;
-mod writes;
 mod socket;
+mod writes;

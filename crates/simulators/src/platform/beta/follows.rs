@@ -83,9 +83,7 @@ fn follow(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     let Who::Peer(peer) = somebody(call, call.param("accountId"))? else {
         return Err(Refusal::bad_request("Only other creators can be followed"));
     };
-    if !shelf.holds(FOLLOWING, call.world.following(), peer) {
-        shelf.put(FOLLOWING, peer);
-    }
+    shelf.put_new(FOLLOWING, call.world.following(), peer);
     Ok(Answer::ok(json!({"accountId": call.param("accountId"), "following": true})))
 }
 

@@ -151,9 +151,7 @@ fn add(call: &Call<'_>, shelf: &mut Shelf, list: u64, fans: Vec<u64>) -> Outcome
     let table = items_table(list);
     let series = items(call, shelf, list, &table).series;
     for fan in fans {
-        if !shelf.holds(&table, series, fan) {
-            shelf.put(&table, fan);
-        }
+        shelf.put_new(&table, series, fan);
     }
     Ok(Answer::ok(shown(call, shelf, list)))
 }

@@ -35,8 +35,8 @@ fn collection(call: &Call<'_>) -> Collection<'static> {
 pub(super) fn set_price(call: &Call<'_>, shelf: &mut Shelf, account_medium: u64, price: i64) {
     if price == 0 {
         shelf.take(OFFERS, account_medium);
-    } else if !shelf.holds(OFFERS, collection(call).series, account_medium) {
-        shelf.put(OFFERS, account_medium);
+    } else {
+        shelf.put_new(OFFERS, collection(call).series, account_medium);
     }
 }
 

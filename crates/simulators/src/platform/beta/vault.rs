@@ -6,6 +6,7 @@ use super::media;
 use super::shapes::{Collection, body_id, body_ids, id, query_id, text_fields};
 use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::{Call, object};
+use crate::platform::folder_media::FolderMedia;
 use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
 use crate::world::content::folder_name;
@@ -29,15 +30,10 @@ fn collection(call: &Call<'_>) -> Collection<'static> {
     Collection { table: ALBUMS, series: call.world.folders(), kind: Kind::Folder }
 }
 
-fn table(album: u64) -> String {
-    format!("album/{album}")
-}
-
 /// The ids of the albums that a medium lies in.
 pub(super) fn albums_of(call: &Call<'_>, shelf: &Shelf, medium: u64) -> Vec<String> {
     let albums = collection(call).all(shelf).into_iter();
-    let holding =
-        albums.filter(|album| shelf.holds(&table(*album), call.world.folder_media(*album), medium));
+    let holding = albums.filter(|album| FolderMedia::of(call.world, *album).holds(shelf, medium));
     holding.map(|album| id(call, Kind::Folder, album)).collect()
 }
 
@@ -49,7 +45,7 @@ fn shown(call: &Call<'_>, shelf: &Shelf, album: u64) -> Value {
         "createdAt": call.world.end_ms - signed(album % 10 + 1) * 60 * DAY_MS,
     });
     let mut shown = object(shelf.over(ALBUMS, album, generated));
-    let count = shelf.count(&table(album), call.world.folder_media(album));
+    let count = FolderMedia::of(call.world, album).count(shelf);
     shown.insert("itemCount".to_owned(), json!(count));
     Value::Object(shown)
 }
@@ -60,8 +56,7 @@ fn albums(call: &Call<'_>, shelf: &Shelf) -> Outcome {
 
 fn content(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     let album = collection(call).find(call, shelf, query_id(call, "albumId")?, "Album")?;
-    let table = table(album);
-    let series = call.world.folder_media(album);
+    let FolderMedia { table, series } = FolderMedia::of(call.world, album);
     let content = Collection { table: &table, series, kind: Kind::Media };
     content.list(call, shelf, "media", |index| media::medium(call, shelf, index))
 }
@@ -101,19 +96,12 @@ fn sent_media(call: &Call<'_>, shelf: &Shelf) -> Result<Vec<u64>, Refusal> {
 
 fn add_content(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     let (album, media) = (named(call, shelf)?, sent_media(call, shelf)?);
-    let series = call.world.folder_media(album);
-    for medium in media {
-        if !shelf.holds(&table(album), series, medium) {
-            shelf.put(&table(album), medium);
-        }
-    }
+    FolderMedia::of(call.world, album).add(shelf, media);
     Ok(Answer::ok(shown(call, shelf, album)))
 }
 
 fn remove_content(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     let (album, media) = (named(call, shelf)?, sent_media(call, shelf)?);
-    for medium in media {
-        shelf.take(&table(album), medium);
-    }
+    FolderMedia::of(call.world, album).remove(shelf, media);
     Ok(Answer::ok(shown(call, shelf, album)))
 }

@@ -4,14 +4,14 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::media;
-use super::shapes::{Collection, NOTHING, body_uuids, own_creator, text_fields};
+use super::shapes::{Collection, body_uuids, own_creator, text_fields};
 use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::{Call, object};
+use crate::platform::folder_media::FolderMedia;
 use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
 use crate::world::content::folder_name;
 use crate::world::ids::Kind;
-use crate::world::series::Series;
 use crate::world::time::rfc3339;
 use crate::world::{DAY_MS, EPOCH_MS};
 
@@ -44,22 +44,6 @@ fn collection(call: &Call<'_>) -> Collection<'static> {
     Collection { table: FOLDERS, series: call.world.folders(), kind: Kind::Folder }
 }
 
-fn table(folder: u64) -> String {
-    format!("folder/{folder}")
-}
-
-/// Every generated medium lies in one of the four generated folders.
-fn content(call: &Call<'_>, folder: u64) -> Series {
-    let keep: &'static [u64] = match folder {
-        0 => &[0],
-        1 => &[1],
-        2 => &[2],
-        3 => &[3],
-        _ => return NOTHING,
-    };
-    Series::of(call.world.media().count(), 4, keep)
-}
-
 fn name(shelf: &Shelf, folder: u64) -> String {
     let set = shelf.field(FOLDERS, folder, "name").and_then(Value::as_str);
     set.unwrap_or_else(|| folder_name(folder)).to_owned()
@@ -80,7 +64,7 @@ fn shown(call: &Call<'_>, shelf: &Shelf, folder: u64) -> Value {
     let generated = json!({
         "name": folder_name(folder),
         "createdAt": rfc3339(EPOCH_MS - 60 * DAY_MS),
-        "mediaCount": shelf.count(&table(folder), content(call, folder)),
+        "mediaCount": FolderMedia::of(call.world, folder).count(shelf),
     });
     shelf.over(FOLDERS, folder, generated)
 }
@@ -96,8 +80,8 @@ fn folder(call: &Call<'_>, shelf: &Shelf) -> Outcome {
 
 fn folder_media(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     let folder = folder_param(call, shelf)?;
-    let table = table(folder);
-    let media = Collection { table: &table, series: content(call, folder), kind: Kind::Media };
+    let FolderMedia { table, series } = FolderMedia::of(call.world, folder);
+    let media = Collection { table: &table, series, kind: Kind::Media };
     media.page(call, shelf, |index| media::shown(call, shelf, index))
 }
 
@@ -148,18 +132,14 @@ fn attach(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     let uuids = body_uuids(call, "mediaUuids")?;
     let find = |uuid: &String| media::collection(call).find(call, shelf, uuid, "Media");
     let indexes: Vec<u64> = uuids.iter().map(find).collect::<Result<_, _>>()?;
-    for index in indexes {
-        if !shelf.holds(&table(folder), content(call, folder), index) {
-            shelf.put(&table(folder), index);
-        }
-    }
+    FolderMedia::of(call.world, folder).add(shelf, indexes);
     Ok(Answer::ok(shown(call, shelf, folder)))
 }
 
 fn detach(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     let folder = folder_param(call, shelf)?;
-    let table = table(folder);
-    let media = Collection { table: &table, series: content(call, folder), kind: Kind::Media };
+    let FolderMedia { table, series } = FolderMedia::of(call.world, folder);
+    let media = Collection { table: &table, series, kind: Kind::Media };
     let index = media.find(call, shelf, call.param("mediaUuid"), "Media in the folder")?;
     shelf.take(&table, index);
     Ok(Answer::empty())

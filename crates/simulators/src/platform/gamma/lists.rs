@@ -107,9 +107,7 @@ fn add(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     }
     let (table, series) = member_collection(call, list);
     for fan in fans {
-        if !shelf.holds(&table, series, fan) {
-            shelf.put(&table, fan);
-        }
+        shelf.put_new(&table, series, fan);
     }
     Ok(Answer::ok(list_json(call, shelf, list)))
 }

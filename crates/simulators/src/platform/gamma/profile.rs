@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::follows::{FOLLOWERS, FOLLOWING};
 use super::shapes::{
     CURRENCY, fan, fan_of, id, index_of, medium, own, peer, rows, rows_of, user_ref,
 };
@@ -37,12 +38,19 @@ fn user(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     if wanted == id(call, Kind::Creator, 0) {
         return Ok(Answer::ok(me_json(call, shelf)));
     }
-    if let Some(found) = fan_of(call, wanted) {
-        return Ok(Answer::ok(fan(call, found)));
-    }
+    let known = fan_of(call, wanted);
     let other = index_of(call, Kind::Peer, wanted).filter(|other| *other < PEERS);
-    let other = other.ok_or_else(|| Refusal::not_found("User"))?;
-    Ok(Answer::ok(peer(call, other)))
+    let (user, followed) = match (known, other) {
+        (Some(found), _) => (fan(call, found), PEERS + found),
+        (None, Some(other)) => (peer(call, other), other),
+        (None, None) => return Err(Refusal::not_found("User")),
+    };
+    let world = call.world;
+    let follows = known.is_some_and(|fan| shelf.holds(FOLLOWERS, world.followers(), fan));
+    let mut answer = Answer::ok(user);
+    answer.add("is_follower", json!(follows));
+    answer.add("is_following", json!(shelf.holds(FOLLOWING, world.following(), followed)));
+    Ok(answer)
 }
 
 fn me_json(call: &Call<'_>, shelf: &Shelf) -> Value {
@@ -56,7 +64,7 @@ fn me_json(call: &Call<'_>, shelf: &Shelf) -> Value {
         "is_creator": true,
         "is_verified": true,
         "plan": plan(world),
-        "follower_count": shelf.count(super::follows::FOLLOWERS, world.followers()),
+        "follower_count": shelf.count(FOLLOWERS, world.followers()),
         "subscriber_count": world.active_fans().count(),
         "file_stack_count": shelf.count(super::file_stacks::FILE_STACKS, world.posts()),
         "currency": CURRENCY,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::platform::answer::{Answer, Outcome, Refusal};
-use crate::platform::call::Call;
+use crate::platform::call::{Call, object};
 use crate::shelf::Shelf;
 use crate::world::ids::{self, Kind};
 use crate::world::series::Series;
@@ -87,50 +87,48 @@ pub(super) fn rows_of(call: &Call<'_>, all: impl Iterator<Item = Value>) -> Outc
     Ok(Answer::ok(all.skip(ahead).take(count).collect()))
 }
 
+/// Who somebody is, in few fields.
+fn user(id: &str, username: &str, name: &str) -> Value {
+    json!({
+        "_id": id,
+        "username": username,
+        "display_name": name,
+        "avatar_url": format!("https://cdn.gamma.test/avatar/{id}"),
+    })
+}
+
 /// The few fields that stand for a fan inside other things.
 pub(super) fn user_ref(call: &Call<'_>, fan: u64) -> Value {
     let person = call.world.fan(fan);
-    let id = id(call, Kind::Fan, fan);
-    json!({
-        "avatar_url": format!("https://cdn.gamma.test/avatar/{id}"),
-        "_id": id,
-        "username": person.username,
-        "display_name": person.name,
-    })
+    user(&id(call, Kind::Fan, fan), &person.username, &person.name)
 }
 
 /// A fan as everybody sees it.
 pub(super) fn fan(call: &Call<'_>, fan: u64) -> Value {
     let person = call.world.fan(fan);
-    let id = id(call, Kind::Fan, fan);
-    json!({
-        "avatar_url": format!("https://cdn.gamma.test/avatar/{id}"),
-        "_id": id,
-        "username": person.username,
-        "display_name": person.name,
+    let mut shown = object(user(&id(call, Kind::Fan, fan), &person.username, &person.name));
+    shown.extend(object(json!({
         "country": person.country,
         "is_creator": false,
         "is_verified": false,
         "is_online": person.online,
         "last_seen_at": rfc3339(person.last_seen_at_ms),
         "created_at": rfc3339(person.subscribed_at_ms - crate::world::DAY_MS),
-    })
+    })));
+    Value::Object(shown)
 }
 
 /// Another creator as everybody sees it.
 pub(super) fn peer(call: &Call<'_>, peer: u64) -> Value {
     let other = call.world.peer(peer);
-    let id = id(call, Kind::Peer, peer);
-    json!({
-        "avatar_url": format!("https://cdn.gamma.test/avatar/{id}"),
-        "_id": id,
-        "username": other.username,
-        "display_name": other.name,
+    let mut shown = object(user(&id(call, Kind::Peer, peer), &other.username, &other.name));
+    shown.extend(object(json!({
         "is_creator": true,
         "is_verified": true,
         "subscription_price": other.price_cents,
         "currency": CURRENCY,
-    })
+    })));
+    Value::Object(shown)
 }
 
 /// A picture or a video.
