@@ -13,6 +13,10 @@ const STORY: u64 = 43;
 pub(crate) const MEDIA: u64 = 120;
 
 const COMMENTS_MAX: u64 = 1000;
+const POSTS: u64 = 60;
+/// There is a new medium and a new post once in so long.
+const MEDIUM_STEP_MS: i64 = 3 * DAY_MS;
+const POST_STEP_MS: i64 = 5 * DAY_MS;
 
 /// A picture or a video.
 #[derive(Clone, Copy, Debug)]
@@ -75,8 +79,26 @@ impl World {
             width: if is_video { 1920 } else { 3024 },
             height: if is_video { 1080 } else { 4032 },
             seconds: if is_video { dice.between(8, 900) } else { 0 },
-            created_at_ms: self.time_ms(MEDIUM, index, 3 * DAY_MS),
+            created_at_ms: self.time_ms(MEDIUM, index, MEDIUM_STEP_MS),
         }
+    }
+
+    /// One of the media that were there at this time, by a number that chooses.
+    pub(crate) fn medium_before(&self, at_ms: i64, chosen: u64) -> u64 {
+        self.one_before(MEDIA, MEDIUM_STEP_MS, at_ms, chosen)
+    }
+
+    /// One of the posts that were there at this time, by a number that chooses.
+    pub(crate) fn post_before(&self, at_ms: i64, chosen: u64) -> u64 {
+        self.one_before(POSTS, POST_STEP_MS, at_ms, chosen)
+    }
+
+    /// One of `count` things of a line in steps of `step_ms` that were there at this time; the
+    /// oldest when there was none.
+    fn one_before(&self, count: u64, step_ms: i64, at_ms: i64, chosen: u64) -> u64 {
+        let steps = (self.end_ms - at_ms).max(0) / step_ms + 1;
+        let youngest = steps.unsigned_abs().min(count - 1);
+        youngest + chosen % (count - youngest)
     }
 
     /// The folders (albums, vault lists) of the media.
@@ -99,18 +121,21 @@ impl World {
 
     /// All posts, newest first.
     pub(crate) fn posts(&self) -> Series {
-        Series::all(self.unless_empty(60))
+        Series::all(self.unless_empty(POSTS))
     }
 
     /// The post with this index.
     pub(crate) fn post(&self, index: u64) -> Post {
         let mut dice = self.dice(POST, index);
-        let media = (0..dice.between(1, 4)).map(|_| dice.below(MEDIA)).collect();
+        let posted_at_ms = self.time_ms(POST, index, POST_STEP_MS);
+        let count = dice.between(1, 4);
+        let media = (0..count).map(|_| self.medium_before(posted_at_ms, dice.roll())).collect();
+        let readers = self.fans.saturating_sub(self.youngest_fan_at(posted_at_ms));
         Post {
             text: dice.pick(POST_LINES),
-            posted_at_ms: self.time_ms(POST, index, 5 * DAY_MS),
+            posted_at_ms,
             likes: dice.below(400),
-            comments: dice.below(12).min(self.fans),
+            comments: dice.below(12).min(readers),
             price_cents: if dice.chance(25) { signed(dice.between(3, 40)) * 100 } else { 0 },
             media,
             tips_cents: signed(dice.below(20)) * 500,
@@ -126,13 +151,15 @@ impl World {
     pub(crate) fn comment(&self, post: u64, place: u64) -> Comment {
         let index = post * COMMENTS_MAX + place;
         let mut dice = self.dice(COMMENT, index);
-        let after = self.post(post).posted_at_ms;
-        let comments = self.post(post).comments;
+        let Post { posted_at_ms, comments, .. } = self.post(post);
+        let youngest = self.youngest_fan_at(posted_at_ms).min(self.fans.saturating_sub(1));
+        let step_ms = (self.end_ms - posted_at_ms) / (signed(comments) + 1);
+        let steps = signed(comments.saturating_sub(place));
         Comment {
             index,
-            fan: dice.below(self.fans),
+            fan: youngest + dice.below(self.fans - youngest),
             text: dice.pick(COMMENT_LINES),
-            written_at_ms: after + signed(comments.saturating_sub(place)) * 47 * MINUTE_MS,
+            written_at_ms: posted_at_ms + steps * step_ms.min(47 * MINUTE_MS),
             likes: dice.below(30),
         }
     }
@@ -147,7 +174,7 @@ impl World {
         let mut dice = self.dice(STORY, index);
         let created_at_ms = self.time_ms(STORY, index, 2 * HOUR_MS);
         Story {
-            medium: dice.below(MEDIA),
+            medium: self.medium_before(created_at_ms, dice.roll()),
             created_at_ms,
             expires_at_ms: created_at_ms + DAY_MS,
             viewers: Series::of(self.fans, 4, &[0, 3]),
@@ -175,4 +202,31 @@ pub(crate) fn template(index: u64) -> &'static str {
 /// The post and the place of a generated comment.
 pub(crate) fn post_and_place(comment_index: u64) -> (u64, u64) {
     (comment_index / COMMENTS_MAX, comment_index % COMMENTS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_made_of_what_was_there_before_by_those_who_were_there() {
+        let world = World::new(1, 0, 240);
+        for index in (0..world.posts().count()).filter_map(|place| world.posts().at(place)) {
+            let post = world.post(index);
+            for medium in &post.media {
+                assert!(world.medium(*medium).created_at_ms < post.posted_at_ms, "post {index}");
+            }
+            let mut before_ms = world.end_ms;
+            for place in 0..post.comments {
+                let comment = world.comment(index, place);
+                assert!((post.posted_at_ms..before_ms).contains(&comment.written_at_ms));
+                before_ms = comment.written_at_ms;
+                assert!(world.fan(comment.fan).subscribed_at_ms < comment.written_at_ms);
+            }
+        }
+        for index in 0..world.stories().count() {
+            let story = world.story(index);
+            assert!(world.medium(story.medium).created_at_ms < story.created_at_ms);
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::dice::mix;
 use super::series::Series;
-use super::trade::PaymentKind;
+use super::trade::{PaymentKind, first_older};
 use super::words::{COUNTRIES, FIRST_NAMES, LAST_NAMES};
 use super::{DAY_MS, HOUR_MS, MINUTE_MS, World, signed};
 
@@ -55,6 +55,16 @@ impl Fan {
             + self.spent_messages_cents
             + self.spent_posts_cents
     }
+}
+
+/// What a fan paid for, in cents.
+#[derive(Default)]
+#[expect(clippy::struct_field_names, reason = "the unit is part of the name everywhere")]
+struct Spent {
+    subscriptions_cents: i64,
+    tips_cents: i64,
+    messages_cents: i64,
+    posts_cents: i64,
 }
 
 /// A named list of fans that the creator keeps.
@@ -111,10 +121,7 @@ impl World {
         let subscribed_at_ms = self.subscribed_at_ms(index);
         let left_ms = signed(dice.between(25, 30 * 24)) * HOUR_MS;
         let seen_at_ms = self.end_ms - signed(dice.below(72 * 60)) * MINUTE_MS;
-        let spent = |kinds: &[PaymentKind]| {
-            let paid = self.payments_of(index).filter(|payment| kinds.contains(&payment.kind));
-            paid.map(|payment| payment.gross_cents).sum()
-        };
+        let spent = self.spent(index);
         Fan {
             name: format!("{first} {last}"),
             username: username(first, index),
@@ -132,11 +139,29 @@ impl World {
             online: dice.chance(15),
             tier,
             price_cents: self.tier(tier).price_cents,
-            spent_subscriptions_cents: spent(&[PaymentKind::Subscription, PaymentKind::Renewal]),
-            spent_tips_cents: spent(&[PaymentKind::Tip]),
-            spent_messages_cents: spent(&[PaymentKind::Message]),
-            spent_posts_cents: spent(&[PaymentKind::Post]),
+            spent_subscriptions_cents: spent.subscriptions_cents,
+            spent_tips_cents: spent.tips_cents,
+            spent_messages_cents: spent.messages_cents,
+            spent_posts_cents: spent.posts_cents,
         }
+    }
+
+    fn spent(&self, fan: u64) -> Spent {
+        let mut spent = Spent::default();
+        for payment in self.payments_of(fan) {
+            *match payment.kind {
+                PaymentKind::Subscription | PaymentKind::Renewal => &mut spent.subscriptions_cents,
+                PaymentKind::Tip => &mut spent.tips_cents,
+                PaymentKind::Message => &mut spent.messages_cents,
+                PaymentKind::Post => &mut spent.posts_cents,
+            } += payment.gross_cents;
+        }
+        spent
+    }
+
+    /// The youngest fan who had subscribed by this time; there may be none, then it is `fans`.
+    pub(super) fn youngest_fan_at(&self, at_ms: i64) -> u64 {
+        first_older(self.fans, at_ms.saturating_add(1), |fan| self.subscribed_at_ms(fan))
     }
 
     /// The first end of a subscription, moved on by whole periods until it has not come yet.

@@ -11,6 +11,9 @@ const MASS_MESSAGE: u64 = 22;
 /// Message indexes of a fan lie this far from those of the next.
 const MESSAGES_MAX: u64 = 1000;
 
+/// A message is so much older than the next, with a jitter smaller than it.
+const AGE_STEP_MS: i64 = 10 * MINUTE_MS;
+
 /// A conversation between the creator and one fan.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chat {
@@ -58,7 +61,9 @@ impl World {
     /// The chat with this fan, who must be one of [`World::chats`].
     pub(crate) fn chat(&self, fan: u64) -> Chat {
         let mut dice = self.dice(CHAT, fan);
-        let messages = dice.between(3, 60);
+        let talked_ms = self.chat_time_ms(fan) - self.subscribed_at_ms(fan);
+        let fitting = (talked_ms / (2 * AGE_STEP_MS)).max(1).unsigned_abs();
+        let messages = dice.between(3, 60).min(fitting);
         let unread = if fan.is_multiple_of(4) { dice.between(1, 3).min(messages) } else { 0 };
         Chat { messages, unread, last_message_at_ms: self.chat_time_ms(fan) }
     }
@@ -75,13 +80,14 @@ impl World {
         let from_fan = place < self.chat(fan).unread || dice.chance(45);
         let priced = !from_fan && dice.chance(20);
         let with_media = priced || dice.chance(15);
+        let sent_at_ms = self.chat_time_ms(fan) - self.age_in_chat_ms(fan, place);
         Message {
             from_fan,
             text: dice.pick(if from_fan { FAN_LINES } else { CREATOR_LINES }),
-            sent_at_ms: self.chat_time_ms(fan) - self.age_in_chat_ms(fan, place),
+            sent_at_ms,
             price_cents: if priced { signed(dice.between(3, 30)) * 100 } else { 0 },
             paid: priced && dice.chance(40),
-            media: with_media.then(|| dice.below(super::content::MEDIA)),
+            media: with_media.then(|| self.medium_before(sent_at_ms, dice.roll())),
             tip_cents: if from_fan && dice.chance(8) { 500 } else { 0 },
         }
     }
@@ -123,7 +129,7 @@ impl World {
             return 0;
         }
         let jitter = self.dice(MESSAGE, message_index(fan, place)).below(9 * 60_000);
-        signed(place) * 10 * MINUTE_MS + signed(jitter)
+        signed(place) * AGE_STEP_MS + signed(jitter)
     }
 }
 
@@ -152,6 +158,23 @@ mod tests {
                 assert!(older.sent_at_ms < newer.sent_at_ms);
             }
             assert_eq!(chat.unread > 0, world.unread_chats().place_of(fan).is_some());
+        }
+    }
+
+    #[test]
+    fn nobody_writes_before_subscribing_or_sends_what_is_not_there_yet() {
+        for fans in [9, 240] {
+            let world = World::new(1, 0, fans);
+            for fan in (0..world.chats().count()).filter_map(|nth| world.chats().at(nth)) {
+                let chat = world.chat(fan);
+                assert!(chat.messages > 0);
+                for place in 0..chat.messages {
+                    let message = world.message(fan, place);
+                    assert!(message.sent_at_ms > world.fan(fan).subscribed_at_ms, "fan {fan}");
+                    let medium = message.media.map(|medium| world.medium(medium).created_at_ms);
+                    assert!(medium.is_none_or(|created_at_ms| created_at_ms < message.sent_at_ms));
+                }
+            }
         }
     }
 

@@ -328,7 +328,7 @@ impl World {
 }
 
 /// The first of `0..count` whose time is before `limit_ms`, where times fall as indexes rise.
-fn first_older(count: u64, limit_ms: i64, time_ms: impl Fn(u64) -> i64) -> u64 {
+pub(super) fn first_older(count: u64, limit_ms: i64, time_ms: impl Fn(u64) -> i64) -> u64 {
     let (mut low, mut high) = (0, count);
     while low < high {
         let middle = low + (high - low) / 2;

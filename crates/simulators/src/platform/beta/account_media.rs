@@ -202,7 +202,7 @@ fn is_order(payment: &Payment) -> bool {
 }
 
 fn order(call: &Call<'_>, payment: &Payment) -> Value {
-    let medium = payment.index % call.world.media().count().max(1);
+    let medium = call.world.medium_before(payment.paid_at_ms, payment.index);
     json!({
         "id": id(call, Kind::Order, payment.index),
         "accountId": account_id(call, Who::Fan(payment.fan)),

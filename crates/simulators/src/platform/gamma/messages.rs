@@ -59,7 +59,7 @@ fn message_json(call: &Call<'_>, shelf: &Shelf, fan: u64, row: u64) -> Value {
         let sender = if message.from_fan { id(call, Kind::Fan, fan) } else { creator_id };
         let stack = message
             .media
-            .map(|media| id(call, Kind::Post, media % call.world.posts().count().max(1)));
+            .map(|media| id(call, Kind::Post, call.world.post_before(message.sent_at_ms, media)));
         let base = json!({
             "user_id": sender,
             "message": message.text,

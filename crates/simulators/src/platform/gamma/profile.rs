@@ -148,7 +148,7 @@ fn interactions(call: &Call<'_>, shelf: &Shelf) -> Outcome {
             "_id": id(call, Kind::Event, index),
             "type": if like { "like" } else { "purchase" },
             "user": user_ref(call, payment.fan),
-            "file_stack_id": id(call, Kind::Post, index % call.world.posts().count().max(1)),
+            "file_stack_id": id(call, Kind::Post, call.world.post_before(payment.paid_at_ms, index)),
             "created_at": rfc3339(payment.paid_at_ms),
         })
     })
