@@ -46,6 +46,10 @@ def _panel(title, bars, top):
     most = max(value for _, value in bars) or 1
     parts = [f'<text class="title" x="10" y="{top + 18}">{html.escape(title)}</text>']
     y = top + HEAD
+    if any(name == "P1" for name, _ in bars):
+        # Below bars and figures, so that it hides none.
+        x, end = NAMES + room / most, y + len(bars) * (BAR + GAP)
+        parts.append(f'<line class="line" x1="{x:.1f}" x2="{x:.1f}" y1="{y - 4}" y2="{end}"/>')
     for name, value in bars:
         length = max(0, value) / most * room
         kind = "ours" if name.split(" ")[0] in OURS else "peer"
@@ -54,7 +58,4 @@ def _panel(title, bars, top):
         parts.append(f'<rect class="{kind}" x="{NAMES}" y="{y}" width="{length:.1f}" height="{BAR}" rx="2"/>')
         parts.append(f'<text x="{NAMES + length + 6:.1f}" y="{middle}">{figure(value)}</text>')
         y += BAR + GAP
-    if any(name == "P1" for name, _ in bars):
-        x = NAMES + room / most
-        parts.append(f'<line class="line" x1="{x:.1f}" x2="{x:.1f}" y1="{top + HEAD - 4}" y2="{y}"/>')
     return parts, y - top + BELOW

@@ -125,12 +125,14 @@ def family(roots):
 
 
 def resident_mib(pids):
-    """Resident memory of these processes; pages that they share count for each."""
-    total = 0
+    """Resident memory of these processes. What they share, as a database's do, counts once: the largest such part."""
+    own, shared = 0, 0
     for pid in pids:
         with contextlib.suppress(OSError):
-            total += int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return total * resource.getpagesize() / 2**20
+            resident, common = map(int, pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1:3])
+            own += resident - common
+            shared = max(shared, common)
+    return (own + shared) * resource.getpagesize() / 2**20
 
 
 @contextlib.contextmanager

@@ -87,7 +87,8 @@ def median_of(rounds, field):
 
 def median_ratio(rounds, others, field):
     """The median of the ratios of rounds that were taken one after the other."""
-    return statistics.median(getattr(a, field) / getattr(b, field) for a, b in zip(rounds, others, strict=True))
+    pairs = [(getattr(mine, field), getattr(other, field)) for mine, other in zip(rounds, others, strict=True)]
+    return statistics.median(mine / other if other else math.nan for mine, other in pairs)
 
 
 def median_difference(rounds, others, field):

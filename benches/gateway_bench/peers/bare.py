@@ -20,7 +20,7 @@ def start_nginx(folder, platform):
     )
     process, url = nginx(folder, "bare", 2, http)
     wait_for(f"{url}/", process)
-    return Candidate("P1", "nginx, bare proxy_pass", url, frozenset({process.pid}))
+    return Candidate("P1", "nginx, bare proxy_pass, two workers", url, frozenset({process.pid}))
 
 
 def start_haproxy(folder, platform):
@@ -37,4 +37,4 @@ def start_haproxy(folder, platform):
     process = machine.start(["haproxy", "-db", "-f", config], folder / "haproxy.log")
     url = f"http://127.0.0.1:{port}"
     wait_for(f"{url}/", process)
-    return Candidate("haproxy", "haproxy, bare", url, frozenset({process.pid}))
+    return Candidate("haproxy", "bare, two threads", url, frozenset({process.pid}))
