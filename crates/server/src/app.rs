@@ -45,6 +45,7 @@ pub(crate) struct App(Arc<Core>);
 struct Core {
     shared: Arc<Shared>,
     upstream: Upstream,
+    meter: Meter,
 }
 
 /// What all cores share.
@@ -100,8 +101,8 @@ pub(crate) struct Shared {
     /// The name of a route that the catalogue does not list.
     pub(crate) unlisted: Arc<str>,
     stopping: AtomicBool,
-    names: HashMap<(Platform, String), Arc<str>>,
-    verified: parking_lot::RwLock<HashSet<(Platform, String)>>,
+    names: HashMap<Platform, HashMap<String, Arc<str>>>,
+    verified: parking_lot::RwLock<HashMap<Platform, HashSet<String>>>,
 }
 
 impl Deref for App {
@@ -168,7 +169,7 @@ impl Shared {
             transport: Transport::of(&parts.config.http.public_base_url),
             unlisted: Arc::from("unlisted"),
             names,
-            verified: parking_lot::RwLock::new(parts.verified),
+            verified: parking_lot::RwLock::new(by_platform(parts.verified)),
             store: parts.store,
             meter: parts.meter,
             catalog: parts.catalog,
@@ -213,7 +214,7 @@ impl Shared {
 
     /// The shared name of a route, without copying it for each call.
     pub(crate) fn route_name(&self, platform: Platform, route: &Route) -> Arc<str> {
-        let known = self.names.get(&(platform, route.name.clone()));
+        let known = self.names.get(&platform).and_then(|names| names.get(&route.name));
         known.map_or_else(|| Arc::from(route.name.as_str()), Arc::clone)
     }
 
@@ -225,12 +226,12 @@ impl Shared {
 
     /// Whether a call to the route has succeeded before, or the specification says that one did.
     pub(crate) fn is_verified(&self, platform: Platform, route: &str) -> bool {
-        self.verified.read().contains(&(platform, route.to_owned()))
+        self.verified.read().get(&platform).is_some_and(|routes| routes.contains(route))
     }
 
     /// Remembers the first success of a route.
     pub(crate) fn mark_verified(&self, platform: Platform, route: &str) {
-        if !self.verified.write().insert((platform, route.to_owned())) {
+        if !self.verified.write().entry(platform).or_default().insert(route.to_owned()) {
             return;
         }
         let (store, now, route) = (self.store.clone(), self.clock.now(), route.to_owned());
@@ -242,20 +243,40 @@ impl Shared {
     }
 }
 
-fn route_names(catalog: &Catalog) -> HashMap<(Platform, String), Arc<str>> {
-    let mut names = HashMap::new();
-    for platform in Platform::ALL {
-        for route in catalog.platform(*platform).routes() {
-            names.insert((*platform, route.name.clone()), Arc::from(route.name.as_str()));
-        }
+fn route_names(catalog: &Catalog) -> HashMap<Platform, HashMap<String, Arc<str>>> {
+    let names = |platform: &Platform| {
+        let routes = catalog.platform(*platform).routes().iter();
+        routes.map(|route| (route.name.clone(), Arc::from(route.name.as_str()))).collect()
+    };
+    Platform::ALL.iter().map(|platform| (*platform, names(platform))).collect()
+}
+
+fn by_platform(verified: HashSet<(Platform, String)>) -> HashMap<Platform, HashSet<String>> {
+    let mut by_platform: HashMap<Platform, HashSet<String>> = HashMap::new();
+    for (platform, route) in verified {
+        by_platform.entry(platform).or_default().insert(route);
     }
-    names
+    by_platform
 }
 
 impl App {
     /// The service as a core with these upstream connections sees it.
     pub(crate) fn new(shared: Arc<Shared>, upstream: Upstream) -> Self {
-        Self(Arc::new(Core { shared, upstream }))
+        let meter = shared.meter.clone();
+        Self(Arc::new(Core { shared, upstream, meter }))
+    }
+
+    /// The same for a core with a runtime of its own, on which this is called: what its calls wait for is
+    /// handed out there.
+    pub(crate) fn on_core(shared: Arc<Shared>, upstream: Upstream) -> Self {
+        let (meter, courier) = shared.meter.on_one_runtime();
+        crate::tasks::spawn_for_good(courier.run());
+        Self(Arc::new(Core { shared, upstream, meter }))
+    }
+
+    /// The books of calls, for those that run on this core.
+    pub(crate) fn meter(&self) -> &Meter {
+        &self.0.meter
     }
 
     /// This core's connections to the platforms.

@@ -1,8 +1,13 @@
 //! Every metric, in one list. They are read on the admin listener in Prometheus' text form.
 
+use std::sync::OnceLock;
+
 use domain::charge::Outcome;
 use domain::platform::Platform;
-use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics::{
+    Counter, Histogram, counter, describe_counter, describe_gauge, describe_histogram, gauge,
+    histogram,
+};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use store::metering::BatchReport;
 
@@ -45,7 +50,7 @@ fn recorder() -> Result<metrics_exporter_prometheus::PrometheusRecorder, BuildEr
 /// The handle that renders the process's recorder, which is put in place by the first service of the process;
 /// `None` if somebody else's recorder is there.
 pub(crate) fn install() -> Option<PrometheusHandle> {
-    static INSTALLED: std::sync::OnceLock<Option<PrometheusHandle>> = std::sync::OnceLock::new();
+    static INSTALLED: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
     INSTALLED.get_or_init(install_once).clone()
 }
 
@@ -83,6 +88,41 @@ fn describe() {
     describe_counter!(REQUESTS, "requests to the public listener, by status class");
 }
 
+/// Metrics of the hot path, looked up once: a look-up by name and labels costs more than the counting.
+struct Handles {
+    /// By platform, then by outcome, each in the order of its declaration.
+    calls: Vec<Vec<Counter>>,
+    /// By platform.
+    durations: Vec<(Histogram, Histogram)>,
+    /// By the first digit of the status.
+    requests: Vec<Counter>,
+}
+
+impl Handles {
+    fn new() -> Self {
+        let calls_of = |platform: &Platform| {
+            let of = |outcome: &Outcome| counter!(CALLS, "platform" => platform.as_str(), "outcome" => outcome.as_str());
+            Outcome::ALL.iter().map(of).collect()
+        };
+        let durations_of = |platform: &Platform| {
+            let call = histogram!(CALL_DURATION, "platform" => platform.as_str());
+            (call, histogram!(UPSTREAM_DURATION, "platform" => platform.as_str()))
+        };
+        let classes = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+        Self {
+            calls: Platform::ALL.iter().map(calls_of).collect(),
+            durations: Platform::ALL.iter().map(durations_of).collect(),
+            requests: classes.iter().map(|class| counter!(REQUESTS, "class" => *class)).collect(),
+        }
+    }
+
+    /// The recorder is in place before the first request is taken.
+    fn get() -> &'static Self {
+        static HANDLES: OnceLock<Handles> = OnceLock::new();
+        HANDLES.get_or_init(Self::new)
+    }
+}
+
 /// A native call ended.
 pub(crate) fn call_ended(
     platform: Platform,
@@ -90,11 +130,15 @@ pub(crate) fn call_ended(
     duration_ms: f64,
     upstream_ms: Option<f64>,
 ) {
-    counter!(CALLS, "platform" => platform.as_str(), "outcome" => outcome.as_str()).increment(1);
-    histogram!(CALL_DURATION, "platform" => platform.as_str()).record(duration_ms / 1_000.0);
+    let handles = Handles::get();
+    let calls = handles.calls.get(platform as usize);
+    if let Some(counter) = calls.and_then(|outcomes| outcomes.get(outcome as usize)) {
+        counter.increment(1);
+    }
+    let Some((call, upstream)) = handles.durations.get(platform as usize) else { return };
+    call.record(duration_ms / 1_000.0);
     if let Some(upstream_ms) = upstream_ms {
-        histogram!(UPSTREAM_DURATION, "platform" => platform.as_str())
-            .record(upstream_ms / 1_000.0);
+        upstream.record(upstream_ms / 1_000.0);
     }
 }
 
@@ -140,12 +184,8 @@ const fn float(count: usize) -> f64 {
 
 /// A request to the public listener was answered.
 pub(crate) fn request_answered(status: http::StatusCode) {
-    let class = match status.as_u16() / 100 {
-        1 => "1xx",
-        2 => "2xx",
-        3 => "3xx",
-        4 => "4xx",
-        _ => "5xx",
-    };
-    counter!(REQUESTS, "class" => class).increment(1);
+    let class = usize::from(status.as_u16() / 100).clamp(1, 5) - 1;
+    if let Some(counter) = Handles::get().requests.get(class) {
+        counter.increment(1);
+    }
 }

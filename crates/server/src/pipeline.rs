@@ -1,22 +1,24 @@
 //! What every request of the public listener passes: its id, the rules of its head, and the last touch of its
 //! answer.
 
-use axum::extract::{Request, State};
-use axum::middleware::Next;
+use axum::Router;
+use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use domain::id::RequestId;
 use http::HeaderValue;
+use tower::ServiceExt;
 
 use crate::app::App;
 use crate::error::render::render;
 use crate::error::{ApiError, Pending};
+use crate::gateway;
 use crate::listener::Peer;
 use crate::metrics;
 use crate::middleware::request_id::RequestLabel;
 use crate::middleware::{framing, real_ip, security_headers};
 
 /// Serves one request: names it, checks its head, answers it, and renders what failed.
-pub(crate) async fn serve(State(app): State<App>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn serve(app: App, control: Router, mut request: Request) -> Response {
     let label =
         RequestLabel::of(request.headers(), || RequestId::new(app.clock.now(), app.random.bytes()));
     let (peer, tls) = peer_of(&request);
@@ -24,7 +26,13 @@ pub(crate) async fn serve(State(app): State<App>, mut request: Request, next: Ne
     request.extensions_mut().insert(client);
     request.extensions_mut().insert(label.clone());
     let response = match framing::admit(&request, &app.frame_rules) {
-        Ok(()) => next.run(request).await,
+        Ok(()) if gateway::is_native(request.uri().path()) => {
+            gateway::proxy_call(app.clone(), request).await
+        }
+        Ok(()) => match control.oneshot(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        },
         Err(problem) => refused(problem),
     };
     let mut response = rendered(response, label.as_str());

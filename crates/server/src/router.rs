@@ -8,21 +8,27 @@ use axum::routing::get;
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::{api, gateway, openapi, pipeline};
+use crate::listener::Answers;
+use crate::{api, openapi, pipeline};
 
-/// The whole public service as one core serves it.
-pub(crate) fn router(app: App) -> Router {
+/// The whole public service as one core serves it. Native calls are most of what comes, so they do not pass the
+/// router of the rest.
+pub(crate) fn service(app: App) -> impl Answers {
+    let control = control(app.clone());
+    tower::service_fn(move |request| {
+        let answer = pipeline::serve(app.clone(), control.clone(), request);
+        async move { Ok(answer.await) }
+    })
+}
+
+/// Everything but native calls.
+fn control(app: App) -> Router {
     let (api, _) = api::router().split_for_parts();
     let control = api
         .route("/openapi.json", get(openapi_document))
         .route("/docs/errors", get(error_reference))
         .layer(from_fn_with_state(app.clone(), on_control));
-    gateway::router()
-        .merge(control)
-        .fallback(nothing_here)
-        .method_not_allowed_fallback(method_not_allowed)
-        .layer(from_fn_with_state(app.clone(), pipeline::serve))
-        .with_state(app)
+    control.fallback(nothing_here).method_not_allowed_fallback(method_not_allowed).with_state(app)
 }
 
 /// Runs the control plane's work where the store lives, to its end even if the caller hangs up.

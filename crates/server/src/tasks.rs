@@ -3,9 +3,13 @@
 //! *Control* tasks run on the runtime that owns the store; *calls* run on the core that accepted them.
 
 use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::error::ApiError;
 
@@ -17,25 +21,68 @@ pub(crate) struct Tasks {
     calls: TaskTracker,
 }
 
+/// Work that runs on the control runtime. Dropping it leaves the work to itself.
+pub(crate) struct OnControl<T>(JoinHandle<T>);
+
+impl<T> Future for OnControl<T> {
+    type Output = Result<T, ApiError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0)
+            .poll(context)
+            .map_err(|error| ApiError::Internal(format!("a task of ours ended early: {error}")))
+    }
+}
+
+/// Starts what ends with the current runtime, and is not waited for.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it holds nothing that stopping would have to wait for"
+)]
+pub(crate) fn spawn_for_good(work: impl Future<Output = ()> + Send + 'static) {
+    drop(tokio::spawn(work));
+}
+
+/// What makes stopping wait for a call.
+pub(crate) struct CallPlace {
+    runtime: Handle,
+    token: TaskTrackerToken,
+}
+
+impl CallPlace {
+    /// Lets the call go on as a task of the runtime on which its place was taken.
+    pub(crate) fn spawn(self, call: Pin<Box<dyn Future<Output = ()> + Send>>) {
+        let Self { runtime, token } = self;
+        runtime.spawn(async move {
+            call.await;
+            drop(token);
+        });
+    }
+}
+
 impl Tasks {
     /// Tasks whose control runtime is the current one.
     pub(crate) fn on_this_runtime() -> Self {
         Self { control: Handle::current(), work: TaskTracker::new(), calls: TaskTracker::new() }
     }
 
-    /// Runs work of the control plane to its end, also if the one who waits goes away.
-    pub(crate) async fn on_control<T: Send + 'static>(
+    /// Runs work of the control plane to its end, also if the one who waits goes away. What is returned holds
+    /// the task's handle alone: queries are large, and a call that rarely makes one must not carry their room.
+    pub(crate) fn on_control<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, ApiError> {
-        let task = self.work.spawn_on(work, &self.control);
-        task.await
-            .map_err(|error| ApiError::Internal(format!("a task of ours ended early: {error}")))
+    ) -> OnControl<T> {
+        OnControl(self.work.spawn_on(work, &self.control))
     }
 
     /// Starts background work on the control runtime.
     pub(crate) fn spawn_control(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.work.spawn_on(work, &self.control);
+    }
+
+    /// A place among the calls, for one that is run where it is or on the current runtime.
+    pub(crate) fn place_for_call(&self) -> CallPlace {
+        CallPlace { runtime: Handle::current(), token: self.calls.token() }
     }
 
     /// Starts a call on the core that accepted it.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use domain::id::CustomerId;
 
 use crate::StoreError;
-use crate::sql::{Kind, Row};
+use crate::sql::{Kind, Row, Value};
 use crate::tx::{Table, Tx};
 
 /// How many rows one statement reads or writes: SQLite takes at most 32,766 parameters.
@@ -119,23 +119,29 @@ pub(crate) async fn lock(
 /// Writes what changed, as differences in one statement: the checks of the table see the sums.
 pub(crate) async fn save(tx: &mut Tx, balances: &Balances) -> Result<(), StoreError> {
     const SQL: &str = "
-        with v (customer_id, granted, removed, spent, held, available, debt) as ({rows})
         update customer_credits set
-            granted = customer_credits.granted + v.granted,
-            removed = customer_credits.removed + v.removed,
-            spent = customer_credits.spent + v.spent, held = customer_credits.held + v.held,
-            available = customer_credits.available + v.available,
-            debt = customer_credits.debt + v.debt
-        from v where customer_credits.customer_id = v.customer_id";
-    const COLUMNS: &[Kind] =
-        &[Kind::Text, Kind::Int, Kind::Int, Kind::Int, Kind::Int, Kind::Int, Kind::Int];
+            granted = customer_credits.granted + {granted},
+            removed = customer_credits.removed + {removed},
+            spent = customer_credits.spent + {spent}, held = customer_credits.held + {held},
+            available = customer_credits.available + {available},
+            debt = customer_credits.debt + {debt}
+        {from} where customer_credits.customer_id = {customer_id} {returning}";
+    const COLUMNS: &[(&str, Kind)] = &[
+        ("customer_id", Kind::Text),
+        ("granted", Kind::Int),
+        ("removed", Kind::Int),
+        ("spent", Kind::Int),
+        ("held", Kind::Int),
+        ("available", Kind::Int),
+        ("debt", Kind::Int),
+    ];
     let changed: Vec<_> =
         balances.rows.iter().filter(|(_, (before, after))| before != after).collect();
     for chunk in changed.chunks(ROWS_MAX) {
-        let mut table = Table::new(COLUMNS);
+        let mut values: Vec<Value<'_>> = Vec::with_capacity(chunk.len() * COLUMNS.len());
         for (customer, (before, after)) in chunk {
-            table.push([
-                (**customer).into(),
+            values.extend([
+                Value::from(**customer),
                 (after.granted - before.granted).into(),
                 (after.removed - before.removed).into(),
                 (after.spent - before.spent).into(),
@@ -144,7 +150,7 @@ pub(crate) async fn save(tx: &mut Tx, balances: &Balances) -> Result<(), StoreEr
                 (after.debt - before.debt).into(),
             ]);
         }
-        tx.rows_over(SQL, table).await?;
+        tx.update_over(SQL, COLUMNS, &values).await?;
         // The rows are locked: what they hold now is what was computed.
         for (customer, (_, after)) in chunk {
             tx.note_balance(**customer, after.available);

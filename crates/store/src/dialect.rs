@@ -21,15 +21,6 @@ pub(crate) const fn for_update_skip_locked(database: DatabaseKind) -> &'static s
     }
 }
 
-/// How many rows a statement over `rows` rows has room for. SQLite writes each row out, so counts are
-/// rounded up to keep the statements few and prepared; rows of nulls fill the rest.
-pub(crate) const fn padded(database: DatabaseKind, rows: usize) -> usize {
-    match database {
-        DatabaseKind::Sqlite => rows.next_power_of_two(),
-        DatabaseKind::Postgres => rows,
-    }
-}
-
 /// The query that turns the parameters of a statement over many rows into rows.
 pub(crate) fn rows_source(database: DatabaseKind, columns: &[Kind], rows: usize) -> String {
     match database {
@@ -57,6 +48,37 @@ pub(crate) fn rows_source(database: DatabaseKind, columns: &[Kind], rows: usize)
     }
 }
 
+/// An update over rows: in its text a column's name in braces stands for its value, `{from}` for where the rows
+/// come from, and `{returning}` for what tells which rows were changed, the first column.
+pub(crate) fn update_over(
+    database: DatabaseKind,
+    sql: &str,
+    columns: &[(&str, Kind)],
+    rows: usize,
+) -> String {
+    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+    let kinds: Vec<Kind> = columns.iter().map(|(_, kind)| *kind).collect();
+    let source = rows_source(database, &kinds, rows);
+    let table = sql.split_whitespace().nth(1).unwrap_or_default();
+    let first = names.first().copied().unwrap_or_default();
+    let mut text = sql
+        .replace("{from}", "from v")
+        .replace("{returning}", &format!("returning {table}.{first}"));
+    for name in &names {
+        text = text.replace(&format!("{{{name}}}"), &format!("v.{name}"));
+    }
+    format!("with v ({}) as ({source}) {text}", names.join(", "))
+}
+
+/// The same for one row at a time, whose values are the statement's own parameters.
+pub(crate) fn update_each(sql: &str, columns: &[(&str, Kind)]) -> String {
+    let mut text = sql.replace("{from}", "").replace("{returning}", "");
+    for (place, (name, _)) in columns.iter().enumerate() {
+        text = text.replace(&format!("{{{name}}}"), &format!("?{}", place + 1));
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,9 +95,15 @@ mod tests {
     }
 
     #[test]
-    fn only_sqlite_needs_a_round_number_of_rows() {
-        assert_eq!(padded(DatabaseKind::Sqlite, 5), 8);
-        assert_eq!(padded(DatabaseKind::Sqlite, 256), 256);
-        assert_eq!(padded(DatabaseKind::Postgres, 5), 5);
+    fn an_update_takes_its_values_from_rows_or_from_its_own_parameters() {
+        const SQL: &str = "update t set a = {a} {from} where t.id = {id} {returning}";
+        let columns = [("id", Kind::Text), ("a", Kind::Int)];
+
+        assert_eq!(
+            update_over(DatabaseKind::Postgres, SQL, &columns, 3),
+            "with v (id, a) as (select * from unnest($1::text[],$2::bigint[])) \
+             update t set a = v.a from v where t.id = v.id returning t.id"
+        );
+        assert_eq!(update_each(SQL, &columns), "update t set a = ?2  where t.id = ?1 ");
     }
 }

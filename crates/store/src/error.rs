@@ -6,6 +6,9 @@ pub enum StoreError {
     /// The database refused a statement, or could not be reached.
     #[error("the database failed")]
     Database(#[from] sqlx::Error),
+    /// SQLite refused a statement of the metering, or could not be opened for it.
+    #[error("the database failed under the metering")]
+    Metering(#[from] rusqlite::Error),
     /// The schema could not be brought up to date.
     #[error("the migrations of the database failed")]
     Migration(#[from] sqlx::migrate::MigrateError),
@@ -63,6 +66,13 @@ impl StoreError {
     pub(crate) fn is_unique_violation(&self) -> bool {
         match self {
             Self::Database(sqlx::Error::Database(error)) => error.is_unique_violation(),
+            Self::Metering(error) => matches!(
+                error.sqlite_error().map(|failure| failure.extended_code),
+                Some(
+                    rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE
+                        | rusqlite::ffi::SQLITE_CONSTRAINT_PRIMARYKEY
+                )
+            ),
             _ => false,
         }
     }

@@ -38,7 +38,8 @@ pub async fn list(
     const SQL: &str = "
         select id, customer_id, name, shown_prefix, shown_suffix, scope, created_at, rotated_at,
                expires_at, revoked_at, monthly_budget, version, last_used_at,
-               (select max(held_at) from calls where key_id = keys.id)
+               (select max(last_at) from usage_routes
+                where usage_routes.customer_id = keys.customer_id and usage_routes.key_id = keys.id)
         from keys
         where customer_id = $1 and (revoked_at is null or id in (
             select id from keys where customer_id = $1 and revoked_at is not null

@@ -11,6 +11,7 @@ pub mod calls;
 pub mod customers;
 pub mod data_keys;
 mod dialect;
+mod direct;
 mod error;
 pub mod idempotency;
 pub mod key_list;

@@ -7,13 +7,14 @@ use crate::store::DatabaseKind;
 
 /// The steps for one of the databases. All but the guards are the same text for both.
 pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
-    let (guards, keys) = match database {
+    let (guards, keys, calls) = match database {
         DatabaseKind::Sqlite => (
             include_str!("../migrations/0003_guards.sqlite.sql"),
             concat!(
                 include_str!("../migrations/0006_keys.sql"),
                 include_str!("../migrations/0006_keys.sqlite.sql")
             ),
+            include_str!("../migrations/0008_calls_by_customer.sqlite.sql"),
         ),
         DatabaseKind::Postgres => (
             include_str!("../migrations/0003_guards.postgres.sql"),
@@ -21,6 +22,7 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
                 include_str!("../migrations/0006_keys.sql"),
                 include_str!("../migrations/0006_keys.postgres.sql")
             ),
+            include_str!("../migrations/0008_calls_by_customer.postgres.sql"),
         ),
     };
     Migrator::with_migrations(vec![
@@ -29,6 +31,7 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
         step(3, "guards", guards),
         step(4, "sessions", include_str!("../migrations/0004_sessions.sql")),
         step(6, "keys", keys),
+        step(8, "calls by customer", calls),
     ])
 }
 

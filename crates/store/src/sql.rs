@@ -8,6 +8,7 @@ use domain::customer::Email;
 use domain::id::{CallId, CustomerId, DataKeyId, EntryId, KeyId, NodeId, SessionId};
 use domain::time::{Day, Timestamp};
 use domain::token::TokenHash;
+use rusqlite::types::FromSql;
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
@@ -123,6 +124,8 @@ impl From<Day> for Value<'_> {
 pub(crate) enum Row {
     Sqlite(SqliteRow),
     Postgres(PgRow),
+    /// Of SQLite, from the metering's connection.
+    Direct(Vec<rusqlite::types::Value>),
 }
 
 /// Reads one column of whichever row it is.
@@ -131,8 +134,19 @@ macro_rules! column {
         match $row {
             Row::Sqlite(row) => row.try_get($place).map_err(StoreError::from),
             Row::Postgres(row) => row.try_get($place).map_err(StoreError::from),
+            Row::Direct(values) => direct_column(values, $place),
         }
     };
+}
+
+fn direct_column<T: FromSql>(
+    values: &[rusqlite::types::Value],
+    place: usize,
+) -> Result<T, StoreError> {
+    let value = values.get(place).ok_or(rusqlite::Error::InvalidColumnIndex(place))?;
+    T::column_result(value.into()).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(place, value.data_type(), error.into()).into()
+    })
 }
 
 impl Row {

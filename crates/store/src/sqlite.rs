@@ -12,14 +12,15 @@ use sqlx::sqlite::{
 use sqlx::{ConnectOptions as _, Row as _};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
+use crate::direct;
 use crate::mirror::Mirror;
 use crate::tx::{Purpose, Turn, Tx};
 use crate::{Access, OpenOptions, StoreError};
 
 /// How long a statement waits for a lock that another process holds.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
-/// Statements kept prepared in a connection: every text of the metering in every size, and the rest.
-const STATEMENTS_MAX: usize = 512;
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
+/// Statements kept prepared in a connection.
+const STATEMENTS_MAX: usize = 256;
 /// Rows that SQLite's thread may be ahead of their reader, so that the two do not wait for each other by turns.
 const ROWS_BUFFERED: usize = 1024;
 
@@ -32,6 +33,8 @@ pub(crate) struct Sqlite {
 
 struct Writer {
     pool: SqlitePool,
+    /// Where the metering's own connection is.
+    metering: Arc<direct::Home>,
     queue: Arc<Mutex<()>>,
     /// Set after a disk error: the connection is replaced when it is given back.
     renew: Arc<AtomicBool>,
@@ -77,27 +80,40 @@ impl Sqlite {
         Ok(Tx::sqlite(self.readers.begin().await?, None))
     }
 
-    pub(crate) async fn begin_write(&self, purpose: Purpose) -> Result<Tx, StoreError> {
-        let guard = self.turn().await.ok_or(StoreError::ReadOnly)?;
+    pub(crate) async fn begin_write(&self) -> Result<Tx, StoreError> {
+        let turn = self.turn_of(Purpose::Other).await?;
         let transaction = self.writer()?.begin_with("begin immediate").await?;
-        let turn = Turn {
+        Ok(Tx::sqlite(transaction, Some(turn)))
+    }
+
+    /// A transaction that keeps the thread it is used on waiting for SQLite.
+    pub(crate) async fn begin_metering(&self) -> Result<Tx, StoreError> {
+        let turn = self.turn_of(Purpose::Metering).await?;
+        let writer = self.writer.as_ref().ok_or(StoreError::ReadOnly)?;
+        Ok(Tx::direct(writer.metering.begin()?, turn))
+    }
+
+    async fn turn_of(&self, purpose: Purpose) -> Result<Turn, StoreError> {
+        let guard = self.turn().await.ok_or(StoreError::ReadOnly)?;
+        Ok(Turn {
             mirror: self.mirror.clone(),
             guard,
             other_commits: Arc::clone(&self.other_commits),
             purpose,
-        };
-        Ok(Tx::sqlite(transaction, Some(turn)))
+        })
     }
 
     pub(crate) fn renew_connection(&self) {
         if let Some(writer) = &self.writer {
             writer.renew.store(true, Ordering::Relaxed);
+            writer.metering.renew();
         }
     }
 
     pub(crate) async fn close(&self) {
         self.readers.close().await;
         if let Some(writer) = &self.writer {
+            writer.metering.close();
             writer.pool.close().await;
         }
     }
@@ -126,7 +142,8 @@ impl Writer {
             .connect_with(connect)
             .await?;
         check(&pool).await?;
-        Ok(Self { pool, queue: Arc::new(Mutex::new(())), renew, _lock: lock })
+        let metering = Arc::new(direct::Home::new(path));
+        Ok(Self { pool, metering, queue: Arc::new(Mutex::new(())), renew, _lock: lock })
     }
 }
 

@@ -9,7 +9,7 @@ use sqlx::Connection as _;
 use crate::StoreError;
 use crate::migrations;
 use crate::mirror::Mirror;
-use crate::tx::{Purpose, Tx};
+use crate::tx::Tx;
 use crate::{postgres, sqlite};
 
 /// The database. Clones share one set of connections.
@@ -174,15 +174,16 @@ impl Store {
     /// A transaction that writes; SQLite's writers take turns in the order they asked.
     pub(crate) async fn write(&self) -> Result<Tx, StoreError> {
         match &self.inner.database {
-            Database::Sqlite(sqlite) => sqlite.begin_write(Purpose::Other).await,
+            Database::Sqlite(sqlite) => sqlite.begin_write().await,
             Database::Postgres(postgres) => postgres.begin("begin").await,
         }
     }
 
-    /// A transaction for the metering writer, whose connection nobody else can use up.
+    /// A transaction for the metering writer, whose connection nobody else can use up. On SQLite its
+    /// statements block the thread they are run on.
     pub(crate) async fn write_metering(&self) -> Result<Tx, StoreError> {
         match &self.inner.database {
-            Database::Sqlite(sqlite) => sqlite.begin_write(Purpose::Metering).await,
+            Database::Sqlite(sqlite) => sqlite.begin_metering().await,
             Database::Postgres(postgres) => postgres.begin_metering().await,
         }
     }

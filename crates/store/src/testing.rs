@@ -95,6 +95,13 @@ pub async fn run_raw(store: &Store, sql: &'static str) -> Result<u64, StoreError
     Ok(changed)
 }
 
+/// Runs a statement of a test on the metering's own connection.
+pub async fn run_raw_metering(store: &Store, sql: &'static str) -> Result<(), StoreError> {
+    let mut tx = store.write_metering().await?;
+    tx.rows(sql, &[]).await?;
+    tx.commit().await
+}
+
 impl TestStore {
     /// How the store was opened, for tests that open it themselves.
     pub fn options(&self) -> &OpenOptions {

@@ -1,6 +1,5 @@
 //! An open transaction. It never leaves this crate, and waits for nothing but SQL.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,6 +9,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use crate::StoreError;
 use crate::dialect;
+use crate::direct::Direct;
 use crate::mirror::{Changes, Mirror};
 use crate::sql::{Kind, Row, Value};
 use crate::store::DatabaseKind;
@@ -28,6 +28,11 @@ enum Connection {
         turn: Option<Turn>,
     },
     Postgres(Transaction<'static, Postgres>),
+    /// SQLite on the metering's own connection. The turn is declared last, so that it is given on last.
+    Direct {
+        transaction: Direct,
+        turn: Turn,
+    },
 }
 
 /// The right to be the one who writes to SQLite, and the balances to bring up to date afterwards.
@@ -50,7 +55,8 @@ pub(crate) enum Purpose {
 
 /// Runs one statement on whichever database the transaction belongs to.
 macro_rules! run {
-    ($tx:expr, $sql:expr, $bind:expr, |$query:ident, $connection:ident, $row:ident| $run:expr) => {
+    ($tx:expr, $sql:expr, $bind:expr, |$query:ident, $connection:ident, $row:ident| $run:expr,
+     |$direct:ident, $text:ident| $run_directly:expr) => {
         match &mut $tx.connection {
             Connection::Sqlite { transaction, .. } => {
                 let mut $query = sqlx::query::<Sqlite>($sql);
@@ -65,6 +71,11 @@ macro_rules! run {
                 let $connection = &mut **transaction;
                 let $row = Row::Postgres;
                 $run
+            }
+            Connection::Direct { transaction: $direct, .. } => {
+                let text = $sql.into_sql_str();
+                let $text = text.as_str();
+                $run_directly
             }
         }
     };
@@ -88,13 +99,18 @@ impl Tx {
         Self { connection: Connection::Sqlite { transaction, turn }, changes: Changes::default() }
     }
 
+    pub(crate) fn direct(transaction: Direct, turn: Turn) -> Self {
+        let connection = Connection::Direct { transaction, turn };
+        Self { connection, changes: Changes::default() }
+    }
+
     pub(crate) fn postgres(transaction: Transaction<'static, Postgres>) -> Self {
         Self { connection: Connection::Postgres(transaction), changes: Changes::default() }
     }
 
     pub(crate) fn database(&self) -> DatabaseKind {
         match self.connection {
-            Connection::Sqlite { .. } => DatabaseKind::Sqlite,
+            Connection::Sqlite { .. } | Connection::Direct { .. } => DatabaseKind::Sqlite,
             Connection::Postgres(_) => DatabaseKind::Postgres,
         }
     }
@@ -106,6 +122,7 @@ impl Tx {
             Connection::Sqlite { turn, .. } => {
                 turn.as_ref().map(|turn| turn.other_commits.load(Ordering::Relaxed))
             }
+            Connection::Direct { turn, .. } => Some(turn.other_commits.load(Ordering::Relaxed)),
             Connection::Postgres(_) => None,
         }
     }
@@ -116,10 +133,13 @@ impl Tx {
         sql: impl SqlSafeStr,
         values: &[Value<'_>],
     ) -> Result<u64, StoreError> {
-        Ok(run!(self, sql, values, |query, connection, _row| query
-            .execute(connection)
-            .await?
-            .rows_affected()))
+        Ok(run!(
+            self,
+            sql,
+            values,
+            |query, connection, _row| query.execute(connection).await?.rows_affected(),
+            |direct, text| direct.execute(text, values)?
+        ))
     }
 
     /// Runs a statement; gives its first row.
@@ -128,10 +148,13 @@ impl Tx {
         sql: impl SqlSafeStr,
         values: &[Value<'_>],
     ) -> Result<Option<Row>, StoreError> {
-        Ok(run!(self, sql, values, |query, connection, row| query
-            .fetch_optional(connection)
-            .await?
-            .map(row)))
+        Ok(run!(
+            self,
+            sql,
+            values,
+            |query, connection, row| query.fetch_optional(connection).await?.map(row),
+            |direct, text| direct.rows(text, values)?.into_iter().next()
+        ))
     }
 
     /// Runs a statement; gives all its rows.
@@ -140,12 +163,18 @@ impl Tx {
         sql: impl SqlSafeStr,
         values: &[Value<'_>],
     ) -> Result<Vec<Row>, StoreError> {
-        Ok(run!(self, sql, values, |query, connection, row| query
-            .fetch_all(connection)
-            .await?
-            .into_iter()
-            .map(row)
-            .collect()))
+        Ok(run!(
+            self,
+            sql,
+            values,
+            |query, connection, row| query
+                .fetch_all(connection)
+                .await?
+                .into_iter()
+                .map(row)
+                .collect(),
+            |direct, text| direct.rows(text, values)?
+        ))
     }
 
     /// Runs a statement over the rows of `table`; in the text `{rows}` stands for them and `{lock}` for the
@@ -159,22 +188,65 @@ impl Tx {
             return Ok(Vec::new());
         }
         let database = self.database();
-        let room = dialect::padded(database, table.rows);
-        let text = sql
-            .replacen("{rows}", &dialect::rows_source(database, table.kinds, room), 1)
-            .replacen("{lock}", dialect::for_update(database), 1);
+        let text_for =
+            |rows| {
+                sql.replacen("{rows}", &dialect::rows_source(database, table.kinds, rows), 1)
+                    .replacen("{lock}", dialect::for_update(database), 1)
+            };
+        if let Connection::Direct { transaction, .. } = &self.connection {
+            // One row at a time: the statement stays the same however many there are.
+            let text = transaction.text(sql, || text_for(1));
+            return transaction.rows_over(&text, &table.values, table.kinds.len());
+        }
+        let text = text_for(table.rows);
         match &mut self.connection {
             Connection::Sqlite { transaction, .. } => {
-                let query = table.bind_values(sqlx::query(AssertSqlSafe(text)), room);
+                let query = bind_values(sqlx::query(AssertSqlSafe(text)), &table.values);
                 let rows = query.fetch_all(&mut **transaction).await?;
                 Ok(rows.into_iter().map(Row::Sqlite).collect())
             }
             Connection::Postgres(transaction) => {
-                let query = table.bind_arrays(sqlx::query(AssertSqlSafe(text)));
+                let query =
+                    bind_arrays(sqlx::query(AssertSqlSafe(text)), table.kinds, &table.values);
                 let rows = query.fetch_all(&mut **transaction).await?;
                 Ok(rows.into_iter().map(Row::Postgres).collect())
             }
+            Connection::Direct { .. } => Ok(Vec::new()),
         }
+    }
+
+    /// Runs an update over rows (see `dialect::update_over`); gives the first column of those that it changed.
+    /// There must be an index by it: on the metering's connection of SQLite each row is an update of its own.
+    pub(crate) async fn update_over(
+        &mut self,
+        sql: &'static str,
+        columns: &'static [(&'static str, Kind)],
+        values: &[Value<'_>],
+    ) -> Result<Vec<String>, StoreError> {
+        if values.is_empty() {
+            return Ok(Vec::new());
+        }
+        if let Connection::Direct { transaction, .. } = &self.connection {
+            let text = transaction.text(sql, || dialect::update_each(sql, columns));
+            return transaction.update_each(&text, values, columns.len());
+        }
+        let kinds: Vec<Kind> = columns.iter().map(|(_, kind)| *kind).collect();
+        let count = values.len() / columns.len();
+        let text = AssertSqlSafe(dialect::update_over(self.database(), sql, columns, count));
+        let changed = match &mut self.connection {
+            Connection::Sqlite { transaction, .. } => {
+                let query = bind_values(sqlx::query(text), values);
+                let rows = query.fetch_all(&mut **transaction).await?;
+                rows.into_iter().map(Row::Sqlite).collect()
+            }
+            Connection::Postgres(transaction) => {
+                let query = bind_arrays(sqlx::query(text), &kinds, values);
+                let rows = query.fetch_all(&mut **transaction).await?;
+                rows.into_iter().map(Row::Postgres).collect()
+            }
+            Connection::Direct { .. } => Vec::new(),
+        };
+        changed.iter().map(|row: &Row| row.text(0)).collect()
     }
 
     /// Notes what a customer will have available once this transaction is committed.
@@ -202,6 +274,13 @@ impl Tx {
                 }
                 let publication = turn.mirror.publication(self.changes);
                 transaction.commit().await?;
+                publication.publish();
+                drop(turn.guard);
+                Ok(())
+            }
+            Connection::Direct { transaction, turn } => {
+                let publication = turn.mirror.publication(self.changes);
+                transaction.commit()?;
                 publication.publish();
                 drop(turn.guard);
                 Ok(())
@@ -234,50 +313,50 @@ impl<'a> Table<'a> {
     pub(crate) const fn is_empty(&self) -> bool {
         self.rows == 0
     }
+}
 
-    /// Row after row, and nulls for the rows that are left over.
-    fn bind_values(self, mut query: SqliteQuery<'_>, room: usize) -> SqliteQuery<'_> {
-        let nulls = self.kinds.len() * (room - self.rows);
-        for value in self.values {
-            query = match value {
-                Value::Text(text) => query.bind(text.map(Cow::into_owned)),
-                Value::Int(number) => query.bind(number),
-                Value::Bytes(bytes) => query.bind(bytes),
-            };
-        }
-        for _ in 0..nulls {
-            query = query.bind(None::<i64>);
-        }
-        query
+/// Row after row.
+fn bind_values<'q>(mut query: SqliteQuery<'q>, values: &[Value<'_>]) -> SqliteQuery<'q> {
+    for value in values {
+        query = match value {
+            Value::Text(text) => query.bind(text.as_deref().map(str::to_owned)),
+            Value::Int(number) => query.bind(*number),
+            Value::Bytes(bytes) => query.bind(bytes.map(<[u8]>::to_vec)),
+        };
     }
+    query
+}
 
-    /// Column after column, each as one array. A value of another kind than its column's is null.
-    fn bind_arrays(self, mut query: PostgresQuery<'_>) -> PostgresQuery<'_> {
-        for (place, kind) in self.kinds.iter().enumerate() {
-            let column = self.values.iter().skip(place).step_by(self.kinds.len());
-            query = match kind {
-                Kind::Text => {
-                    let texts: Vec<Option<&str>> = column
-                        .map(|value| match value {
-                            Value::Text(text) => text.as_deref(),
-                            Value::Int(_) | Value::Bytes(_) => None,
-                        })
-                        .collect();
-                    query.bind(texts)
-                }
-                Kind::Int => {
-                    let numbers: Vec<Option<i64>> = column
-                        .map(|value| match value {
-                            Value::Int(number) => *number,
-                            Value::Text(_) | Value::Bytes(_) => None,
-                        })
-                        .collect();
-                    query.bind(numbers)
-                }
-            };
-        }
-        query
+/// Column after column, each as one array. A value of another kind than its column's is null.
+fn bind_arrays<'q>(
+    mut query: PostgresQuery<'q>,
+    kinds: &[Kind],
+    values: &[Value<'_>],
+) -> PostgresQuery<'q> {
+    for (place, kind) in kinds.iter().enumerate() {
+        let column = values.iter().skip(place).step_by(kinds.len());
+        query = match kind {
+            Kind::Text => {
+                let texts: Vec<Option<String>> = column
+                    .map(|value| match value {
+                        Value::Text(text) => text.as_deref().map(str::to_owned),
+                        Value::Int(_) | Value::Bytes(_) => None,
+                    })
+                    .collect();
+                query.bind(texts)
+            }
+            Kind::Int => {
+                let numbers: Vec<Option<i64>> = column
+                    .map(|value| match value {
+                        Value::Int(number) => *number,
+                        Value::Text(_) | Value::Bytes(_) => None,
+                    })
+                    .collect();
+                query.bind(numbers)
+            }
+        };
     }
+    query
 }
 
 type SqliteQuery<'q> = sqlx::query::Query<'q, Sqlite, sqlx::sqlite::SqliteArguments>;

@@ -1,8 +1,9 @@
 //! A connected account as the data plane keeps it between calls.
 //!
-//! The credentials stay sealed here; they are opened in the task of the call that needs them.
+//! The credentials are opened by the first call that needs them and stay open as long as the entry lives, a minute or
+//! two at most; they are wiped from memory with it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use clients::platform::Credentials;
 use clients::platform::breaker::Breaker;
@@ -38,6 +39,7 @@ pub(crate) struct AccountEntry {
     sealed: Vec<u8>,
     data_key_id: DataKeyId,
     data_key: DataKey,
+    opened: OnceLock<Arc<Credentials>>,
     /// What the gateway learnt about reaching it; shared by all versions of the entry.
     pub(crate) health: Arc<AccountHealth>,
 }
@@ -89,15 +91,20 @@ impl AccountEntry {
             sealed: account.credentials.sealed,
             data_key_id: id,
             data_key,
+            opened: OnceLock::new(),
         })
     }
 
-    /// Opens the credentials, for one request.
-    pub(crate) fn credentials(&self) -> Result<Credentials, ApiError> {
+    /// The credentials, opened once.
+    pub(crate) fn credentials(&self) -> Result<Arc<Credentials>, ApiError> {
+        if let Some(opened) = self.opened.get() {
+            return Ok(Arc::clone(opened));
+        }
         let place = vault::credentials_place(self.customer, self.platform, &self.creator);
         let plain =
             self.data_key.open(&self.sealed, &place).map_err(|_| ApiError::CredentialError)?;
-        Credentials::from_json(&plain).map_err(|_| ApiError::CredentialError)
+        let opened = Credentials::from_json(&plain).map_err(|_| ApiError::CredentialError)?;
+        Ok(Arc::clone(self.opened.get_or_init(|| Arc::new(opened))))
     }
 
     /// The customer's data key, for answers that are kept.

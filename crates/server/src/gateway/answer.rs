@@ -70,10 +70,27 @@ pub(super) fn put_receipt(
 
 /// Writes how long the platform and we took, in milliseconds (Server Timing, W3C).
 pub(super) fn put_timing(headers: &mut HeaderMap, upstream_ms: f64, gateway_ms: f64) {
-    let text = format!("upstream;dur={upstream_ms:.1}, gateway;dur={gateway_ms:.1}");
+    let (upstream, gateway) = (tenths(upstream_ms), tenths(gateway_ms));
+    let text = format!(
+        "upstream;dur={}.{}, gateway;dur={}.{}",
+        upstream / 10,
+        upstream % 10,
+        gateway / 10,
+        gateway % 10
+    );
     if let Ok(value) = HeaderValue::from_str(&text) {
         headers.insert(name("server-timing"), value);
     }
+}
+
+/// Tenths of a millisecond: whole numbers are written in a fraction of the time.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a duration is not negative and fits"
+)]
+fn tenths(milliseconds: f64) -> u64 {
+    (milliseconds * 10.0).round() as u64
 }
 
 /// Builds the head of a platform's answer: its status and its allowed headers.

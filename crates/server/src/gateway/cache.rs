@@ -60,6 +60,12 @@ impl Cache {
         self.accounts.forget_all();
     }
 
+    /// Forgets what is too old to be used, and the credentials that were open in it. Called by housekeeping.
+    pub(crate) fn forget_old(&self, now: Timestamp) {
+        self.keys.forget_old(now);
+        self.accounts.forget_old(now);
+    }
+
     /// Forgets an account, so that the next call reads it again.
     pub(crate) fn forget_account(&self, customer: CustomerId, creator: &CreatorId) {
         self.accounts.forget(&(customer, creator.clone()));
@@ -118,8 +124,11 @@ impl<K: Hash + Eq, V: Clone> Shelf<K, V> {
 
     fn get(&self, key: &K, now: Timestamp) -> Option<V> {
         let (loaded_at, value) = self.0.get(key)?;
-        let fresh = now.micros_since(loaded_at) < AGE_MAX_S * domain::time::MICROS_PER_SECOND;
-        fresh.then_some(value)
+        is_fresh(loaded_at, now).then_some(value)
+    }
+
+    fn forget_old(&self, now: Timestamp) {
+        self.0.retain(|_, (loaded_at, _)| is_fresh(*loaded_at, now));
     }
 
     fn put(&self, key: K, value: V, now: Timestamp) -> V {
@@ -136,6 +145,10 @@ impl<K: Hash + Eq, V: Clone> Shelf<K, V> {
     }
 }
 
+fn is_fresh(loaded_at: Timestamp, now: Timestamp) -> bool {
+    now.micros_since(loaded_at) < AGE_MAX_S * domain::time::MICROS_PER_SECOND
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,6 +161,19 @@ mod tests {
 
         assert_eq!(shelf.get(&1, start.plus_seconds(59)), Some("value"));
         assert_eq!(shelf.get(&1, start.plus_seconds(60)), None);
+    }
+
+    #[test]
+    fn what_is_too_old_takes_no_memory() {
+        let shelf = Shelf::new();
+        let start = Timestamp::from_unix_micros(0);
+        shelf.put(1, "old", start);
+        shelf.put(2, "new", start.plus_seconds(30));
+
+        shelf.forget_old(start.plus_seconds(60));
+
+        assert_eq!(shelf.0.len(), 1);
+        assert_eq!(shelf.get(&2, start.plus_seconds(60)), Some("new"));
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub(super) async fn run(app: App, request: Request, mut answer: AnswerSender) {
             Ok(()) => return,
             Err(NotHeld::Refused(refusal)) => return answer.refuse(refusal),
             Err(NotHeld::Replay(stored)) => {
-                return replay(&app, &whole, &stored, &mut answer).await;
+                return Box::pin(replay(&app, &whole, &stored, &mut answer)).await;
             }
             Err(NotHeld::Stale) => {
                 app.cache.forget_account(whole.arrival.key.customer, &whole.arrival.creator);
@@ -145,7 +145,8 @@ async fn carry(
             match content {
                 Content::Whole(bytes) => deliver(setting, &mut held, first, bytes, answer).await,
                 Content::Stream { first: bytes, rest } => {
-                    stream(setting, &mut held, first, (bytes, rest), answer).await
+                    // Boxed: most answers are whole, and need no room for what streaming takes.
+                    Box::pin(stream(setting, &mut held, first, (bytes, rest), answer)).await
                 }
             }
         }

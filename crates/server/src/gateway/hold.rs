@@ -60,7 +60,7 @@ pub(super) async fn take(setting: &Setting<'_>) -> Result<Held, NotHeld> {
         request_id: request_id.to_owned(),
         idempotency: idempotency::claim(whole, held_at),
     };
-    let reservation = app.meter.reserve(wanted).await.map_err(|refusal| {
+    let reservation = app.meter().reserve(wanted).await.map_err(|refusal| {
         NotHeld::Refused(match refusal {
             Refusal::Insufficient { balance } => {
                 ApiError::InsufficientCredits { balance, cost: plan.cost }
@@ -71,7 +71,7 @@ pub(super) async fn take(setting: &Setting<'_>) -> Result<Held, NotHeld> {
     })?;
     let since = tokio::time::Instant::now();
     let mut held = Held { call, key: arrival.key.key, cost: plan.cost, since, reservation };
-    let is_sure = app.meter.is_authority() && !arrival.key.has_budget;
+    let is_sure = app.meter().is_authority() && !arrival.key.has_budget;
     if !(arrival.method.is_read() && is_sure) {
         held.durable().await?;
     }
@@ -111,6 +111,6 @@ impl Held {
     /// Says that the call is alive, so that its hold does not expire under it.
     pub(super) fn renew(&self, app: &crate::app::App) {
         let expires_at = app.clock.now().plus_seconds(app.config.metering.hold_ttl_s);
-        app.meter.renew(self.call, expires_at);
+        app.meter().renew(self.call, expires_at);
     }
 }

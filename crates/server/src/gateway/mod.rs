@@ -1,8 +1,8 @@
 //! The data plane: the life of a native call, one file per phase, in order.
 //!
-//! admit → hold → prepare → forward → receive → settle. A call is run by a task of its own that owns its
-//! hold from the reservation to the settlement; the handler only relays what the task sends. So a caller who
-//! hangs up changes nothing in the books.
+//! admit → hold → prepare → forward → receive → settle. A call owns its hold from the reservation to the
+//! settlement. The handler runs it until its head is there; a call that is longer than that, or whose caller
+//! hangs up, goes on as a task of its own. So a caller who leaves changes nothing in the books.
 
 pub(crate) mod accounts;
 mod admit;
@@ -13,32 +13,58 @@ mod forward;
 mod hold;
 mod idempotency;
 pub(crate) mod limits;
+mod owned;
 mod prepare;
 mod receive;
 mod reconnect;
 mod refresh;
 mod settle;
 
-use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
-use axum::routing::any;
 
 use crate::app::App;
 use crate::error::ApiError;
 
-/// The one route of the data plane (specification 4.2).
-pub(crate) fn router() -> Router<App> {
-    Router::new().route("/v1/{account}/native/{*path}", any(proxy_call))
+/// Whether a path is of the data plane's one route, `/v1/{account}/native/{path}` (specification 4.2).
+pub(crate) fn is_native(path: &str) -> bool {
+    let account = path.strip_prefix("/v1/").and_then(|rest| rest.split_once('/'));
+    account.is_some_and(|(account, rest)| {
+        !account.is_empty() && rest.strip_prefix("native/").is_some_and(|native| !native.is_empty())
+    })
 }
 
-/// Starts the call and relays its head; the body follows from the call's own task.
-async fn proxy_call(State(app): State<App>, request: Request) -> Response {
+/// Runs the call and answers with its head; a long answer's body follows from the call's own task.
+pub(crate) async fn proxy_call(app: App, request: Request) -> Response {
     let (sender, receiver) = answer::channel();
-    let task = call::run(app.clone(), request, sender);
-    app.tasks.spawn_call(Box::pin(task));
-    match receiver.await {
-        Ok(response) => response,
-        Err(_) => ApiError::Internal("a call ended without an answer".to_owned()).into_response(),
+    let call = Box::pin(call::run(app.clone(), request, sender));
+    match owned::Owned::new(&app.tasks, call, receiver).await {
+        Some(response) => response,
+        None => ApiError::Internal("a call ended without an answer".to_owned()).into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_native_path_has_an_account_and_something_behind_it() {
+        for path in ["/v1/ada/native/users/me", "/v1/ada/native//x", "/v1/a%20b/native/x/"] {
+            assert!(is_native(path), "{path}");
+        }
+        for path in [
+            "/v1/ada/native",
+            "/v1/ada/native/",
+            "/v1//native/x",
+            "/v1//ada/native/x",
+            "/V1/ada/native/x",
+            "/v1/ada/b/native/x",
+            "/v1/ada/exports",
+            "/v1/native/x",
+            "/",
+        ] {
+            assert!(!is_native(path), "{path}");
+        }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use clients::platform::{Target, Tokens, oauth};
+use clients::platform::{Credentials, Target, Tokens, oauth};
 use domain::account::AccountState;
 use domain::time::Timestamp;
 
@@ -30,6 +30,15 @@ pub(super) async fn with_fresh_token(
     if !needs_refresh(&account, app.clock.now()) || !target.has_oauth() {
         return Ok(account);
     }
+    // Boxed, so that calls whose token lasts do not carry the room of a refresh.
+    Box::pin(refreshed(app, target, account)).await
+}
+
+async fn refreshed(
+    app: &App,
+    target: &Target,
+    account: Arc<AccountEntry>,
+) -> Result<Arc<AccountEntry>, ApiError> {
     let health = Arc::clone(&account.health);
     let _single = health.mending.lock().await;
     for _ in 0..WAITS_MAX {
@@ -106,7 +115,7 @@ async fn refresh(
 /// Seals the new tokens in place of the old ones, unless the account was connected anew meanwhile.
 async fn keep(app: &App, account: &AccountEntry, tokens: Tokens) -> Result<(), ApiError> {
     let expires_at = tokens.expires_in_s.map(|seconds| app.clock.now().plus_seconds(seconds));
-    let mut credentials = account.credentials()?;
+    let mut credentials = Credentials::clone(&*account.credentials()?);
     let scopes = tokens.scopes.clone().or_else(|| account.scopes.clone());
     credentials.set("access_token", tokens.access_token);
     if let Some(refresh_token) = tokens.refresh_token {

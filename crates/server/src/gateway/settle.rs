@@ -55,7 +55,7 @@ pub(super) fn settle(setting: &Setting<'_>, held: &Held, ending: Ending) -> Reso
         "call ended"
     );
     metrics::call_ended(setting.platform(), ending.outcome, duration_ms, ending.upstream_ms);
-    setting.app.meter.resolve(resolution)
+    setting.app.meter().resolve(resolution)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a duration in milliseconds fits")]

@@ -127,6 +127,7 @@ async fn keep_house(app: &App) {
     app.rate_limiter.forget_idle(now);
     app.registrations.forget_idle(now);
     app.wrong_passwords.forget_idle(now);
+    app.cache.forget_old(now);
     if let Err(error) = store::idempotency::delete_expired(&app.store, now, FORGET_MAX).await {
         tracing::warn!(%error, "expired answers could not be forgotten");
     }

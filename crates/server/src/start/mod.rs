@@ -13,6 +13,7 @@ use domain::id::NodeId;
 use domain::time::Timestamp;
 use store::{Store, StoreError};
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::admin::{self, Admin};
@@ -49,6 +50,9 @@ pub enum StartError {
         /// What the operating system said.
         source: std::io::Error,
     },
+    /// The system gives no thread, or nothing to drive it with.
+    #[error("a thread cannot be started")]
+    Thread(#[source] std::io::Error),
     /// The admin token's file cannot be written.
     #[error("the admin token cannot be written to {path}")]
     Token {
@@ -66,7 +70,7 @@ pub struct Running {
     admin_address: SocketAddr,
     stop: CancellationToken,
     drain: Duration,
-    writer: tokio::task::JoinHandle<()>,
+    writer: oneshot::Receiver<()>,
     node: NodeId,
 }
 
@@ -164,15 +168,16 @@ pub async fn start(config: Config, clock: Clock, random: Random) -> Result<Runni
     let shared = Arc::clone(&opened.shared);
     let app = App::new(Arc::clone(&shared), Upstream::new(&UpstreamSettings::default()));
     open::leave_admin_file(&app, admin_address)?;
+    let recorded = metrics::install();
     let per_core = move |_core: usize| {
         let upstream = Upstream::new(&UpstreamSettings::default());
-        router::router(App::new(Arc::clone(&shared), upstream))
+        router::service(App::on_core(Arc::clone(&shared), upstream))
     };
     let running =
         listener.run(per_core).map_err(|source| StartError::Listen { address, source })?;
     let stop = CancellationToken::new();
     let connections = running.limits();
-    let shown = Admin { app: app.clone(), metrics: metrics::install(), connections };
+    let shown = Admin { app: app.clone(), metrics: recorded, connections };
     serve_admin(shown, admin, &stop);
     background::start(&app, &opened, &stop);
     let drain = app.config.http.drain_timeout();

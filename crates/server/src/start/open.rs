@@ -12,6 +12,7 @@ use domain::id::NodeId;
 use secrecy::{ExposeSecret, SecretString};
 use store::metering::{self, MeterOptions};
 use store::{Access, OpenOptions, Store, StoreError};
+use tokio::sync::oneshot;
 
 use super::{StartError, admin_file};
 use crate::app::{App, Parts, Shared};
@@ -27,7 +28,7 @@ use crate::{metrics, targets};
 pub(super) struct Opened {
     pub(super) shared: Arc<Shared>,
     pub(super) node: NodeId,
-    pub(super) writer: tokio::task::JoinHandle<()>,
+    pub(super) writer: oneshot::Receiver<()>,
 }
 
 pub(super) async fn store(config: &Config, access: Access) -> Result<Store, StoreError> {
@@ -90,7 +91,7 @@ pub(super) async fn service(
         tracing::warn!(calls = recovery.refunded, "calls of an earlier run were given back");
     }
     let (meter, writer) = metering::start(&store, meter_options(&config, node, recovery.epoch));
-    let writer = spawn_writer(writer);
+    let writer = spawn_writer(writer)?;
     let verified = store::routes::list_verified(&store).await?;
     let verified: HashSet<_> =
         verified.into_iter().map(|route| (route.platform, route.route)).collect();
@@ -111,12 +112,35 @@ pub(super) async fn service(
     Ok(Opened { shared: Arc::new(Shared::new(parts)), node, writer })
 }
 
+/// Starts the writer, which outlives every tracked task: it is waited for last. Where it waits for its
+/// database as a file, it has a thread to itself. What is returned fails if the writer ends by a panic.
+fn spawn_writer(writer: metering::Writer) -> Result<oneshot::Receiver<()>, StartError> {
+    let (end, ended) = oneshot::channel();
+    if writer.blocks_its_thread() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let runtime = runtime.map_err(StartError::Thread)?;
+        let body = move || {
+            runtime.block_on(writer.run());
+            // Nobody waits if the start failed after this.
+            end.send(()).ok();
+        };
+        let thread = std::thread::Builder::new().name("metering".to_owned()).spawn(body);
+        thread.map_err(StartError::Thread)?;
+    } else {
+        spawn(async move {
+            writer.run().await;
+            end.send(()).ok();
+        });
+    }
+    Ok(ended)
+}
+
 #[expect(
     clippy::disallowed_methods,
-    reason = "the writer outlives every tracked task: it is waited for last"
+    reason = "the writer is waited for by what it sends at its end"
 )]
-fn spawn_writer(writer: metering::Writer) -> tokio::task::JoinHandle<()> {
-    tokio::spawn(writer.run())
+fn spawn(writer: impl Future<Output = ()> + Send + 'static) {
+    drop(tokio::spawn(writer));
 }
 
 fn meter_options(config: &Config, node: NodeId, epoch: i64) -> MeterOptions {

@@ -18,7 +18,7 @@ use super::queue::Batch;
 use super::{Hold, HoldOutcome, IdempotencyClaim, MeterOptions};
 use crate::balance::{self, Balances};
 use crate::idempotency::{self, Existing};
-use crate::sql::{Kind, hex};
+use crate::sql::{Kind, Value, hex};
 use crate::tx::{Table, Tx};
 use crate::{StoreError, store::DatabaseKind};
 
@@ -64,7 +64,9 @@ pub(crate) async fn write(
         .iter()
         .map(|request| End::of(&request.resolution))
         .partition(|end| new.contains(&end.call_id));
-    let mut ended = end::close(tx, &later).await?;
+    let (own, others) = known.tell_apart(later);
+    let mut ended = end::close_own(tx, &own).await?;
+    ended.extend(end::close(tx, &others).await?);
     let renewals = latest(&batch.renewals);
     renew(tx, renewals.iter().filter(|(call_id, _)| !new.contains(call_id))).await?;
     let holders = batch.holds.iter().map(|request| request.hold.customer);
@@ -307,18 +309,15 @@ struct Fates<'b, 'a> {
 /// Inserts the calls that were granted; gives those that have ended already.
 async fn insert<'a>(
     tx: &mut Tx,
-    batch: &Batch,
+    batch: &'a Batch,
     fates: &Fates<'_, 'a>,
     options: &MeterOptions,
 ) -> Result<Vec<Ended<'a>>, StoreError> {
     const SQL: &str = "
-        with v (id, customer_id, key_id, creator_id, platform, method, path, route, cost, credits, state,
-                outcome, status, request_id, node_id, epoch, held_at, expires_at, resolved_at,
-                duration_ms, upstream_ms, idempotency_hash) as ({rows})
         insert into calls (id, customer_id, key_id, creator_id, platform, method, path, route, cost,
                 credits, state, outcome, status, request_id, node_id, epoch, held_at, expires_at,
                 resolved_at, duration_ms, upstream_ms, idempotency_hash)
-        select * from v where v.id is not null";
+        {rows}";
     let node = options.node.to_string();
     let mut table = Table::new(CALL_COLUMNS);
     let mut ended = Vec::new();
@@ -352,9 +351,9 @@ async fn insert<'a>(
             end.map(|end| end.resolved_at).into(),
             end.and_then(|end| end.duration_ms).into(),
             end.and_then(|end| end.upstream_ms).into(),
-            hash.clone().map_or_else(|| None::<&str>.into(), crate::sql::Value::from),
+            hash.map_or_else(|| None::<&str>.into(), Value::from),
         ]);
-        ended.extend(end.map(|end| ended_at_once(hold, *end, hash)));
+        ended.extend(end.map(|end| Ended::of(hold, *end)));
     }
     tx.rows_over(SQL, table).await?;
     Ok(ended)
@@ -385,21 +384,6 @@ const CALL_COLUMNS: &[Kind] = &[
     Kind::Text,
 ];
 
-fn ended_at_once<'a>(hold: &Hold, end: End<'a>, idempotency_hash: Option<String>) -> Ended<'a> {
-    Ended {
-        end,
-        customer: hold.customer,
-        key: hold.key,
-        creator_id: hold.account.as_str().to_owned(),
-        platform: hold.platform.as_str().to_owned(),
-        method: hold.method.as_str().to_owned(),
-        route: hold.route.as_ref().to_owned(),
-        cost: hold.cost.whole(),
-        held_at: hold.held_at,
-        idempotency_hash,
-    }
-}
-
 /// The latest expiry asked for, for each call.
 fn latest(renewals: &[(CallId, Timestamp)]) -> HashMap<CallId, Timestamp> {
     let mut latest = HashMap::new();
@@ -415,13 +399,12 @@ async fn renew(
     renewals: impl Iterator<Item = (&CallId, &Timestamp)>,
 ) -> Result<(), StoreError> {
     const SQL: &str = "
-        with v (id, expires_at) as ({rows})
-        update calls set expires_at = v.expires_at
-        from v where calls.id = v.id and calls.state = 'held' and calls.expires_at < v.expires_at";
-    let mut table = Table::new(&[Kind::Text, Kind::Int]);
-    for (call_id, expires_at) in renewals {
-        table.push([(*call_id).into(), (*expires_at).into()]);
-    }
-    tx.rows_over(SQL, table).await?;
+        update calls set expires_at = {expires_at} {from}
+        where calls.id = {id} and calls.state = 'held' and calls.expires_at < {expires_at} {returning}";
+    const COLUMNS: &[(&str, Kind)] = &[("id", Kind::Text), ("expires_at", Kind::Int)];
+    let values: Vec<Value<'_>> = renewals
+        .flat_map(|(call_id, expires_at)| [(*call_id).into(), (*expires_at).into()])
+        .collect();
+    tx.update_over(SQL, COLUMNS, &values).await?;
     Ok(())
 }

@@ -1,17 +1,20 @@
 //! The one place where calls end, whoever ends them: the batch, the recovery at start, the sweeper.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
 
 use domain::charge::{self, Outcome};
 use domain::credits::Credits;
 use domain::id::{CallId, CustomerId, KeyId};
 use domain::time::Timestamp;
 
-use super::Resolution;
+use super::{Hold, Resolution};
 use crate::StoreError;
 use crate::balance::Balances;
 use crate::idempotency::StoredAnswer;
-use crate::sql::{Kind, Row, Value};
+use crate::sql::{Kind, Row, Value, hex};
 use crate::tx::{Table, Tx};
 
 /// How a call ends, whoever says so.
@@ -32,10 +35,10 @@ pub(crate) struct Ended<'a> {
     pub(crate) end: End<'a>,
     pub(crate) customer: CustomerId,
     pub(crate) key: KeyId,
-    pub(crate) creator_id: String,
-    pub(crate) platform: String,
-    pub(crate) method: String,
-    pub(crate) route: String,
+    pub(crate) creator_id: Cow<'a, str>,
+    pub(crate) platform: Cow<'a, str>,
+    pub(crate) method: Cow<'a, str>,
+    pub(crate) route: Cow<'a, str>,
     pub(crate) cost: i64,
     pub(crate) held_at: Timestamp,
     pub(crate) idempotency_hash: Option<String>,
@@ -79,6 +82,80 @@ impl<'a> End<'a> {
     }
 }
 
+impl<'a> Ended<'a> {
+    /// The end of a call whose hold is at hand.
+    pub(crate) fn of(hold: &'a Hold, end: End<'a>) -> Self {
+        Self {
+            end,
+            customer: hold.customer,
+            key: hold.key,
+            creator_id: hold.account.as_str().into(),
+            platform: hold.platform.as_str().into(),
+            method: hold.method.as_str().into(),
+            route: (&*hold.route).into(),
+            cost: hold.cost.whole(),
+            held_at: hold.held_at,
+            idempotency_hash: hold.idempotency.map(|claim| hex(&claim.key_hash)),
+        }
+    }
+}
+
+/// What an end changes in the row of its call, if that is still held.
+const COLUMNS: &[(&str, Kind)] = &[
+    ("id", Kind::Text),
+    ("state", Kind::Text),
+    ("charged", Kind::Int),
+    ("outcome", Kind::Text),
+    ("status", Kind::Int),
+    ("resolved_at", Kind::Int),
+    ("duration_ms", Kind::Int),
+    ("upstream_ms", Kind::Int),
+];
+
+fn row_of<'a>(end: &End<'a>) -> [Value<'a>; 8] {
+    [
+        end.call_id.into(),
+        end.outcome.state().as_str().into(),
+        i64::from(end.outcome.is_charged()).into(),
+        end.outcome.as_str().into(),
+        end.status_number().into(),
+        end.resolved_at.into(),
+        end.duration_ms.into(),
+        end.upstream_ms.into(),
+    ]
+}
+
+/// Ends calls whose holds are at hand, and need not be read; gives those that were still held.
+pub(crate) async fn close_own<'a>(
+    tx: &mut Tx,
+    ends: &'a [(End<'a>, Arc<Hold>)],
+) -> Result<Vec<Ended<'a>>, StoreError> {
+    const SQL: &str = "
+        update calls set
+            state = {state}, credits = calls.cost * {charged}, outcome = {outcome},
+            status = {status}, resolved_at = {resolved_at}, duration_ms = {duration_ms},
+            upstream_ms = {upstream_ms}
+        {from} where calls.id = {id} and calls.state = 'held' {returning}";
+    let mut by_id = BTreeMap::new();
+    let mut values = Vec::with_capacity(ends.len() * COLUMNS.len());
+    for (end, hold) in ends {
+        // Asked for twice, the first end counts.
+        if let Entry::Vacant(place) = by_id.entry(end.call_id) {
+            place.insert((end, hold));
+            values.extend(row_of(end));
+        }
+    }
+    let changed = tx.update_over(SQL, COLUMNS, &values).await?;
+    changed
+        .iter()
+        .map(|text| {
+            let id: CallId = text.parse().map_err(|_| StoreError::corrupt("calls", text))?;
+            let (end, hold) = by_id.get(&id).ok_or_else(|| StoreError::corrupt("calls", id))?;
+            Ok(Ended::of(hold, **end))
+        })
+        .collect()
+}
+
 /// Ends the calls that are still held; gives those that were. The others were ended by somebody else, and
 /// stay as they are.
 pub(crate) async fn close<'a>(tx: &mut Tx, ends: &[End<'a>]) -> Result<Vec<Ended<'a>>, StoreError> {
@@ -90,7 +167,7 @@ pub(crate) async fn close<'a>(tx: &mut Tx, ends: &[End<'a>]) -> Result<Vec<Ended
         from v where calls.id = v.id and calls.state = 'held'
         returning calls.id, customer_id, key_id, creator_id, platform, method, route, cost, held_at,
             idempotency_hash";
-    let mut table = Table::new(&[
+    const KINDS: &[Kind] = &[
         Kind::Text,
         Kind::Text,
         Kind::Int,
@@ -99,24 +176,15 @@ pub(crate) async fn close<'a>(tx: &mut Tx, ends: &[End<'a>]) -> Result<Vec<Ended
         Kind::Int,
         Kind::Int,
         Kind::Int,
-    ]);
+    ];
+    let mut table = Table::new(KINDS);
     let mut by_id = BTreeMap::new();
     for end in ends {
         // Asked for twice, the first end counts.
-        if by_id.contains_key(&end.call_id) {
-            continue;
+        if let Entry::Vacant(place) = by_id.entry(end.call_id) {
+            place.insert(*end);
+            table.push(row_of(end));
         }
-        by_id.insert(end.call_id, *end);
-        table.push([
-            end.call_id.into(),
-            end.outcome.state().as_str().into(),
-            i64::from(end.outcome.is_charged()).into(),
-            end.outcome.as_str().into(),
-            end.status_number().into(),
-            end.resolved_at.into(),
-            end.duration_ms.into(),
-            end.upstream_ms.into(),
-        ]);
     }
     let rows = tx.rows_over(SQL, table).await?;
     rows.iter()
@@ -177,9 +245,8 @@ impl Counts {
 
 async fn count_days(tx: &mut Tx, calls: &[Ended<'_>]) -> Result<(), StoreError> {
     const SQL: &str = "
-        with v (customer_id, key_id, day, calls, credits, ok, errors) as ({rows})
         insert into usage_daily (customer_id, key_id, day, calls, credits, ok, errors)
-        select * from v where v.customer_id is not null
+        {rows}
         on conflict (customer_id, key_id, day) do update set
             calls = usage_daily.calls + excluded.calls,
             credits = usage_daily.credits + excluded.credits,
@@ -214,11 +281,9 @@ async fn count_days(tx: &mut Tx, calls: &[Ended<'_>]) -> Result<(), StoreError> 
 
 async fn count_routes(tx: &mut Tx, calls: &[Ended<'_>]) -> Result<(), StoreError> {
     const SQL: &str = "
-        with v (customer_id, key_id, day, creator_id, platform, method, route, calls, errors,
-                last_status, last_at) as ({rows})
         insert into usage_routes (customer_id, key_id, day, creator_id, platform, method, route, calls,
                                   errors, last_status, last_at)
-        select * from v where v.customer_id is not null
+        {rows}
         on conflict (customer_id, key_id, day, creator_id, platform, method, route) do update set
             calls = usage_routes.calls + excluded.calls,
             errors = usage_routes.errors + excluded.errors,
@@ -230,10 +295,10 @@ async fn count_routes(tx: &mut Tx, calls: &[Ended<'_>]) -> Result<(), StoreError
     for call in calls {
         let route = (
             (call.customer, call.key, call.held_at.day().number()),
-            call.creator_id.as_str(),
-            call.platform.as_str(),
-            call.method.as_str(),
-            call.route.as_str(),
+            &*call.creator_id,
+            &*call.platform,
+            &*call.method,
+            &*call.route,
         );
         routes.entry(route).or_default().add(call);
     }
@@ -310,10 +375,10 @@ fn ended<'a>(row: &Row, end: End<'a>) -> Result<Ended<'a>, StoreError> {
         end,
         customer: row.parse(1, "calls")?,
         key: row.parse(2, "calls")?,
-        creator_id: row.text(3)?,
-        platform: row.text(4)?,
-        method: row.text(5)?,
-        route: row.text(6)?,
+        creator_id: row.text(3)?.into(),
+        platform: row.text(4)?.into(),
+        method: row.text(5)?.into(),
+        route: row.text(6)?.into(),
         cost: row.credits(7).map(Credits::whole)?,
         held_at: row.time(8)?,
         idempotency_hash: row.optional_text(9)?,

@@ -2,13 +2,15 @@
 //! unnoticed, so what was read once holds until somebody else commits.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use domain::account::CreatorId;
-use domain::id::{CustomerId, KeyId};
+use domain::id::{CallId, CustomerId, KeyId};
 use domain::key::KeyHash;
 use domain::time::Timestamp;
 
 use super::Hold;
+use super::end::End;
 use crate::balance::Balance;
 use crate::tx::Tx;
 
@@ -23,6 +25,9 @@ pub(crate) struct Known {
     pub(crate) balances: HashMap<CustomerId, Balance>,
     pub(crate) secrets: HashMap<KeyHash, Secret>,
     pub(crate) versions: HashMap<(CustomerId, CreatorId), i64>,
+    /// The holds of this node's open calls, so that their ends need not read them. What they say never changes,
+    /// on neither database, so they are never out of date.
+    pub(crate) open: HashMap<CallId, Arc<Hold>>,
 }
 
 /// A secret and what must hold for it to open anything.
@@ -51,9 +56,26 @@ impl Known {
         }
     }
 
-    /// Forgets everything: a transaction failed, or nobody knows how it ended.
+    /// Forgets everything that could have changed: a transaction failed, or nobody knows how it ended.
     pub(crate) fn forget(&mut self) {
-        *self = Self::default();
+        let open = std::mem::take(&mut self.open);
+        *self = Self { open, ..Self::default() };
+    }
+
+    /// Ends of calls whose holds are at hand, and the others.
+    pub(crate) fn tell_apart<'a>(
+        &self,
+        ends: Vec<End<'a>>,
+    ) -> (Vec<(End<'a>, Arc<Hold>)>, Vec<End<'a>>) {
+        let mut own = Vec::with_capacity(ends.len());
+        let mut others = Vec::new();
+        for end in ends {
+            match self.open.get(&end.call_id) {
+                Some(hold) => own.push((end, Arc::clone(hold))),
+                None => others.push(end),
+            }
+        }
+        (own, others)
     }
 }
 

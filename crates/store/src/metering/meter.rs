@@ -12,6 +12,7 @@ use domain::time::Timestamp;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::courier::{Bag, Courier};
 use super::queue::{HoldRequest, Pushed, Queue, Request, ResolveRequest};
 use super::writer::Writer;
 use super::{Hold, HoldOutcome, MeterOptions, MeterStats, Refusal, Resolution};
@@ -24,6 +25,8 @@ pub struct Meter {
     store: Store,
     options: Arc<MeterOptions>,
     shared: Arc<Shared>,
+    /// Where outcomes are handed out, for those who use this clone.
+    bag: Option<Arc<Bag>>,
     /// Closes the queue when the last clone is gone.
     _open: Arc<Open>,
 }
@@ -49,10 +52,17 @@ pub(crate) fn start(store: &Store, options: MeterOptions) -> (Meter, Writer) {
     let shared = Arc::new(Shared::default());
     let writer = Writer::new(store.clone(), Arc::clone(&options), Arc::clone(&shared));
     let open = Arc::new(Open(Arc::clone(&shared)));
-    (Meter { store: store.clone(), options, shared, _open: open }, writer)
+    (Meter { store: store.clone(), options, shared, bag: None, _open: open }, writer)
 }
 
 impl Meter {
+    /// The same meter for those who run on one runtime, and the courier to be spawned there.
+    pub fn on_one_runtime(&self) -> (Self, Courier) {
+        let bag = Arc::new(Bag::default());
+        let meter = Self { bag: Some(Arc::clone(&bag)), ..self.clone() };
+        (meter, Courier::new(bag))
+    }
+
     /// Whether a reservation alone is enough for a read to leave: on SQLite, where no other process can
     /// take the same credits. On PostgreSQL wait for `Reservation::durable`.
     pub fn is_authority(&self) -> bool {
@@ -79,7 +89,7 @@ impl Meter {
             Some(Taking::Unknown) => return Err(Refusal::Overloaded),
         };
         let (reply, outcome) = oneshot::channel();
-        let request = HoldRequest { hold, reserved, reply };
+        let request = HoldRequest { hold, reserved, reply, bag: self.bag.clone() };
         if self.shared.queue.push_hold(request, holds_max, age_max) == Pushed::Overloaded {
             if let (true, Some(mirror)) = (reserved, self.store.mirror()) {
                 mirror.give_back(customer, cost.whole());
@@ -123,7 +133,8 @@ impl Meter {
         if taking != Taking::Unknown {
             return Ok(Some(taking));
         }
-        self.load(mirror, hold.customer).await.map_err(Refusal::Store)?;
+        // Boxed, so that a hold whose balance is known does not carry the room of a query.
+        Box::pin(self.load(mirror, hold.customer)).await.map_err(Refusal::Store)?;
         Ok(Some(mirror.take(hold.customer, hold.cost.whole())))
     }
 

@@ -7,6 +7,7 @@
 
 mod batch;
 mod budget;
+mod courier;
 mod end;
 mod known;
 mod meter;
@@ -29,6 +30,7 @@ use domain::time::Timestamp;
 use crate::idempotency::{Existing, StoredAnswer};
 use crate::{Store, StoreError};
 
+pub use courier::Courier;
 pub use meter::{Meter, Reservation, Resolved};
 pub use recovery::{Recovery, recover, sweep};
 pub use writer::Writer;

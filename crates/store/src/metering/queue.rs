@@ -1,7 +1,7 @@
 //! What waits for the writer, in the order it was asked for.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use domain::id::CallId;
@@ -9,6 +9,7 @@ use domain::time::Timestamp;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
+use super::courier::Bag;
 use super::{Hold, HoldOutcome, Resolution};
 
 /// Above so many ends of calls waiting, no further holds are taken.
@@ -20,6 +21,8 @@ pub(crate) struct HoldRequest {
     /// Whether its cost is reserved in the mirror.
     pub(crate) reserved: bool,
     pub(crate) reply: oneshot::Sender<HoldOutcome>,
+    /// Where the outcome is handed out, if not right by the writer.
+    pub(crate) bag: Option<Arc<Bag>>,
 }
 
 /// The end of a call that waits.

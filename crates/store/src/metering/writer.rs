@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::batch::{self, Witness, Written};
+use super::courier::{Bag, Delivery};
 use super::known::Known;
 use super::meter::Shared;
 use super::queue::{Batch, HoldRequest};
@@ -35,6 +37,11 @@ enum Failure {
 impl Writer {
     pub(crate) fn new(store: Store, options: Arc<MeterOptions>, shared: Arc<Shared>) -> Self {
         Self { store, options, shared, known: Known::default() }
+    }
+
+    /// Whether it keeps its thread waiting for the database: then it must have one to itself. So on SQLite.
+    pub fn blocks_its_thread(&self) -> bool {
+        self.store.mirror().is_some()
     }
 
     /// Runs until every meter is dropped and all that was asked for is written.
@@ -152,12 +159,18 @@ impl Writer {
     }
 
     /// Tells everybody how it came out.
-    fn tell(&self, batch: Batch, mut written: Written) {
+    fn tell(&mut self, batch: Batch, mut written: Written) {
+        let mut outcomes = Vec::with_capacity(batch.holds.len());
         for (request, outcome) in batch.holds.into_iter().zip(written.holds) {
-            // Whoever asked may be gone: its task ends the call in any case.
-            drop(request.reply.send(outcome));
+            let call_id = request.hold.call_id;
+            if matches!(outcome, HoldOutcome::Held { .. }) && !written.ended.contains(&call_id) {
+                self.known.open.insert(call_id, Arc::new(request.hold));
+            }
+            outcomes.push(((request.reply, request.bag), outcome));
         }
+        deliver(outcomes.into_iter());
         for request in batch.resolutions {
+            self.known.open.remove(&request.resolution.call_id);
             let first = written.ended.remove(&request.resolution.call_id);
             if !first {
                 self.shared.late_resolutions.fetch_add(1, Ordering::Relaxed);
@@ -169,10 +182,11 @@ impl Writer {
     /// Fails the holds and keeps the rest for the next attempt. True when something is left to be written.
     fn give_up(&self, mut batch: Batch, error: StoreError) -> bool {
         let error = Arc::new(error);
-        for request in std::mem::take(&mut batch.holds) {
+        let failed = std::mem::take(&mut batch.holds).into_iter().map(|request| {
             self.give_back(&request);
-            drop(request.reply.send(HoldOutcome::Failed(Arc::clone(&error))));
-        }
+            ((request.reply, request.bag), HoldOutcome::Failed(Arc::clone(&error)))
+        });
+        deliver(failed);
         let is_pressing = !batch.resolutions.is_empty();
         self.shared.queue.put_back(batch);
         is_pressing
@@ -203,6 +217,27 @@ impl Writer {
             Ok(()) => self.store.set_healthy(true),
             Err(error) => self.fail(&error),
         }
+    }
+}
+
+/// Tells everybody what became of their holds, those of one runtime at once.
+fn deliver(
+    outcomes: impl Iterator<Item = ((oneshot::Sender<HoldOutcome>, Option<Arc<Bag>>), HoldOutcome)>,
+) {
+    let mut bags: Vec<(Arc<Bag>, Vec<Delivery>)> = Vec::new();
+    for ((reply, bag), outcome) in outcomes {
+        let Some(bag) = bag else {
+            // Whoever asked may be gone: its task ends the call in any case.
+            drop(reply.send(outcome));
+            continue;
+        };
+        match bags.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &bag)) {
+            Some((_, deliveries)) => deliveries.push((reply, outcome)),
+            None => bags.push((bag, vec![(reply, outcome)])),
+        }
+    }
+    for (bag, deliveries) in bags {
+        bag.fill(deliveries);
     }
 }
 

@@ -105,7 +105,7 @@ async fn a_full_disk_fails_the_hold_and_nothing_else() {
     let caller = Caller::with(&store, 1_000_000).await;
     let metering = Metering::start(&store).await;
     // The file may not grow any more, as far as this connection is concerned.
-    testing::run_raw(&store, "pragma max_page_count = 1").await.unwrap();
+    testing::run_raw_metering(&store, "pragma max_page_count = 1").await.unwrap();
     let mut held = 0;
     let failed = loop {
         match metering.hold(caller.hold(1)).await {
@@ -129,7 +129,7 @@ async fn a_node_nobody_calls_finds_out_by_itself_that_the_database_is_back() {
     let store = testing::sqlite().await;
     let caller = Caller::with(&store, 1_000_000).await;
     let metering = Metering::start(&store).await;
-    testing::run_raw(&store, "pragma max_page_count = 1").await.unwrap();
+    testing::run_raw_metering(&store, "pragma max_page_count = 1").await.unwrap();
     while is_held(&metering.hold(caller.hold(1)).await) {}
     assert!(!store.is_healthy());
 

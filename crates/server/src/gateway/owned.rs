@@ -1,0 +1,129 @@
+//! A call and the handler that runs it: together as long as both are there, apart when one has to go on alone.
+//!
+//! hyper drops a handler whose caller hangs up, and the handler of a long answer ends at its head. In both cases
+//! the call goes on as a task. The others, nearly all, need no task: their handler runs them to their end.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::response::Response;
+use tokio::sync::oneshot;
+
+use crate::tasks::{CallPlace, Tasks};
+
+/// A call, boxed: it changes hands without moving.
+type Call = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Runs a call and gives the head of its answer, or nothing if it ends without one.
+pub(super) struct Owned {
+    call: Option<(Call, CallPlace)>,
+    answer: oneshot::Receiver<Response>,
+}
+
+impl Owned {
+    /// The call counts among those that stopping waits for, from here to its end.
+    pub(super) fn new(tasks: &Tasks, call: Call, answer: oneshot::Receiver<Response>) -> Self {
+        Self { call: Some((call, tasks.place_for_call())), answer }
+    }
+
+    /// Lets the call go on by itself.
+    fn let_go(&mut self) {
+        if let Some((call, place)) = self.call.take() {
+            place.spawn(call);
+        }
+    }
+}
+
+impl Future for Owned {
+    type Output = Option<Response>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let owned = &mut *self;
+        if let Some((call, _)) = &mut owned.call {
+            // A call that panics takes nothing with it but itself: not the connection and those who share it.
+            let polled = catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(context)));
+            if polled.is_err() || polled.is_ok_and(|polled| polled.is_ready()) {
+                owned.call = None;
+            }
+        }
+        let answer = Pin::new(&mut owned.answer).poll(context);
+        if answer.is_ready() {
+            owned.let_go();
+        }
+        answer.map(Result::ok)
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        // The call is to see that its caller has left before it is run again.
+        self.answer.close();
+        self.let_go();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use axum::body::Body;
+    use tokio::sync::Notify;
+
+    use super::*;
+
+    /// A call that sends its head, goes on when it is told to, and says when it has ended.
+    fn call(
+        head: oneshot::Sender<Response>,
+        go_on: Arc<Notify>,
+        ended: oneshot::Sender<bool>,
+    ) -> Call {
+        Box::pin(async move {
+            let caller_was_there = head.send(Response::new(Body::empty())).is_ok();
+            go_on.notified().await;
+            ended.send(caller_was_there).unwrap();
+        })
+    }
+
+    #[tokio::test]
+    async fn a_call_that_goes_on_behind_its_head_is_run_to_its_end() {
+        let tasks = Tasks::on_this_runtime();
+        let (head, answer) = oneshot::channel();
+        let (ended, end) = oneshot::channel();
+        let go_on = Arc::new(Notify::new());
+        let call = call(head, Arc::clone(&go_on), ended);
+
+        let answered = Owned::new(&tasks, call, answer).await;
+        go_on.notify_one();
+
+        assert!(answered.is_some());
+        assert_eq!(end.await, Ok(true));
+        tasks.calls_ended().await;
+    }
+
+    #[tokio::test]
+    async fn a_call_whose_caller_hangs_up_is_run_to_its_end_and_knows_it() {
+        let tasks = Tasks::on_this_runtime();
+        let (head, answer) = oneshot::channel();
+        let (ended, end) = oneshot::channel();
+        let go_on = Arc::new(Notify::new());
+        go_on.notify_one();
+        let owned = Owned::new(&tasks, call(head, go_on, ended), answer);
+
+        drop(owned);
+
+        assert_eq!(end.await, Ok(false));
+        tasks.calls_ended().await;
+    }
+
+    #[tokio::test]
+    async fn a_call_that_ends_without_an_answer_gives_none() {
+        let tasks = Tasks::on_this_runtime();
+        let (head, answer) = oneshot::channel();
+
+        let answered = Owned::new(&tasks, Box::pin(async move { drop(head) }), answer).await;
+
+        assert!(answered.is_none());
+        tasks.calls_ended().await;
+    }
+}

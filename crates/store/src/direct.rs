@@ -1,0 +1,209 @@
+//! SQLite driven by the thread that asks: how the metering writes.
+//!
+//! sqlx gives every statement to a thread of its own and waits for the answer, which costs more than most of
+//! the metering's statements do. The writer has a thread to itself anyway, so it may wait for SQLite there.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rusqlite::{CachedStatement, Connection};
+
+use crate::StoreError;
+use crate::sql::{Row, Value};
+use crate::sqlite::BUSY_TIMEOUT;
+
+/// Statements kept prepared: all those of the metering, which are few.
+const STATEMENTS_MAX: usize = 64;
+
+/// The metering's connection, while nobody uses it.
+pub(crate) struct Home {
+    path: PathBuf,
+    idle: Mutex<Option<Connection>>,
+    /// Set after a disk error: the connection is replaced when it is given back.
+    renew: AtomicBool,
+    /// Statements as this connection runs them, by the text they are made from.
+    texts: Mutex<HashMap<&'static str, Arc<str>>>,
+}
+
+/// A transaction on the metering's connection. Dropping it undoes its work.
+pub(crate) struct Direct {
+    connection: Option<Connection>,
+    home: Arc<Home>,
+}
+
+impl Home {
+    pub(crate) fn new(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            idle: Mutex::new(None),
+            renew: AtomicBool::new(false),
+            texts: Mutex::default(),
+        }
+    }
+
+    /// Begins a transaction that writes. Only one may be open at a time, in the turn of all writers.
+    pub(crate) fn begin(self: &Arc<Self>) -> Result<Direct, StoreError> {
+        let idle = self.idle().take();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => self.connect()?,
+        };
+        connection.execute_batch("begin immediate")?;
+        Ok(Direct { connection: Some(connection), home: Arc::clone(self) })
+    }
+
+    /// Makes sure that the next transaction has a fresh connection.
+    pub(crate) fn renew(&self) {
+        self.renew.store(true, Ordering::Relaxed);
+        self.idle().take();
+    }
+
+    /// Closes the connection, if nobody uses it.
+    pub(crate) fn close(&self) {
+        self.idle().take();
+    }
+
+    fn connect(&self) -> Result<Connection, StoreError> {
+        let connection = Connection::open(&self.path)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+        connection.execute_batch(
+            "pragma synchronous = full; pragma foreign_keys = on; pragma temp_store = memory",
+        )?;
+        check(&connection)?;
+        self.renew.store(false, Ordering::Relaxed);
+        Ok(connection)
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Option<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads back what durability hangs on: SQLite ignores settings it cannot apply.
+fn check(connection: &Connection) -> Result<(), StoreError> {
+    let journal_mode: String = connection.query_row("pragma journal_mode", (), |row| row.get(0))?;
+    if journal_mode != "wal" {
+        return Err(StoreError::Unsafe { setting: "journal_mode", value: journal_mode });
+    }
+    let synchronous: i64 = connection.query_row("pragma synchronous", (), |row| row.get(0))?;
+    if synchronous != 2 {
+        return Err(StoreError::Unsafe { setting: "synchronous", value: synchronous.to_string() });
+    }
+    Ok(())
+}
+
+impl Direct {
+    /// Runs a statement; gives the number of rows it changed.
+    pub(crate) fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<u64, StoreError> {
+        let mut statement = self.prepared(&numbered(sql))?;
+        bind(&mut statement, values)?;
+        let changed = statement.raw_execute()?;
+        Ok(u64::try_from(changed).unwrap_or(u64::MAX))
+    }
+
+    /// Runs a statement; gives all its rows.
+    pub(crate) fn rows(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
+        let mut rows = Vec::new();
+        let mut statement = self.prepared(&numbered(sql))?;
+        collect(&mut statement, values, &mut rows)?;
+        Ok(rows)
+    }
+
+    /// Runs a statement once for each so many values; gives all rows of all runs.
+    pub(crate) fn rows_over(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+        columns: usize,
+    ) -> Result<Vec<Row>, StoreError> {
+        let mut rows = Vec::new();
+        let mut statement = self.prepared(sql)?;
+        for row in values.chunks(columns) {
+            collect(&mut statement, row, &mut rows)?;
+        }
+        Ok(rows)
+    }
+
+    /// Runs an update once for each so many values; gives the first value of those that changed a row.
+    pub(crate) fn update_each(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+        columns: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        let mut changed = Vec::new();
+        let mut statement = self.prepared(sql)?;
+        for row in values.chunks(columns) {
+            bind(&mut statement, row)?;
+            if statement.raw_execute()? > 0
+                && let Some(Value::Text(Some(first))) = row.first()
+            {
+                changed.push(first.clone().into_owned());
+            }
+        }
+        Ok(changed)
+    }
+
+    /// The text that `make` makes of `sql`, made once.
+    pub(crate) fn text(&self, sql: &'static str, make: impl FnOnce() -> String) -> Arc<str> {
+        let mut texts = self.home.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(texts.entry(sql).or_insert_with(|| make().into()))
+    }
+
+    /// Makes the work durable.
+    pub(crate) fn commit(self) -> Result<(), StoreError> {
+        Ok(self.connection()?.execute_batch("commit")?)
+    }
+
+    fn connection(&self) -> Result<&Connection, StoreError> {
+        self.connection.as_ref().ok_or(StoreError::Stopped)
+    }
+
+    fn prepared(&self, sql: &str) -> Result<CachedStatement<'_>, StoreError> {
+        Ok(self.connection()?.prepare_cached(sql)?)
+    }
+}
+
+impl Drop for Direct {
+    fn drop(&mut self) {
+        let Some(connection) = self.connection.take() else { return };
+        let is_clean = connection.is_autocommit() || connection.execute_batch("rollback").is_ok();
+        if is_clean && !self.home.renew.swap(false, Ordering::Relaxed) {
+            self.home.idle().replace(connection);
+        }
+    }
+}
+
+/// SQLite takes `$2` for a name, whose place is where it first stands; `?2` is the second wherever it stands.
+fn numbered(sql: &str) -> String {
+    sql.replace('$', "?")
+}
+
+fn bind(statement: &mut CachedStatement<'_>, values: &[Value<'_>]) -> Result<(), StoreError> {
+    for (place, value) in values.iter().enumerate() {
+        match value {
+            Value::Text(text) => statement.raw_bind_parameter(place + 1, text.as_deref())?,
+            Value::Int(number) => statement.raw_bind_parameter(place + 1, number)?,
+            Value::Bytes(bytes) => statement.raw_bind_parameter(place + 1, bytes)?,
+        }
+    }
+    Ok(())
+}
+
+fn collect(
+    statement: &mut CachedStatement<'_>,
+    values: &[Value<'_>],
+    into: &mut Vec<Row>,
+) -> Result<(), StoreError> {
+    bind(statement, values)?;
+    let columns = statement.column_count();
+    let mut rows = statement.raw_query();
+    while let Some(row) = rows.next()? {
+        let cells: Result<Vec<_>, _> = (0..columns).map(|place| row.get(place)).collect();
+        into.push(Row::Direct(cells?));
+    }
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! Outcomes on their way to the runtime whose calls wait for them, all those of a commit at once.
+//!
+//! A task that is woken from another thread costs that thread a call into the kernel. A commit ends the waiting
+//! of many calls of one runtime, so their outcomes go into one bag, one task of that runtime is woken, and it
+//! hands them out where that costs nothing.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{Notify, oneshot};
+
+use super::HoldOutcome;
+
+/// One who waits for a hold, and what became of it.
+pub(crate) type Delivery = (oneshot::Sender<HoldOutcome>, HoldOutcome);
+
+/// What is to be handed out on one runtime.
+#[derive(Default)]
+pub(crate) struct Bag {
+    inside: Mutex<Inside>,
+    filled: Notify,
+}
+
+#[derive(Default)]
+struct Inside {
+    deliveries: Vec<Delivery>,
+    /// Nobody hands anything out any more.
+    is_closed: bool,
+}
+
+/// Hands out what the writer decided. To be spawned on the runtime whose calls use the meter it belongs to;
+/// it never ends by itself. Outcomes that come when it is gone are sent from the writer's thread.
+pub struct Courier(Arc<Bag>);
+
+impl Bag {
+    /// Puts outcomes in and wakes the courier once.
+    pub(crate) fn fill(&self, deliveries: Vec<Delivery>) {
+        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        if inside.is_closed {
+            drop(inside);
+            return hand_out(deliveries);
+        }
+        inside.deliveries.extend(deliveries);
+        drop(inside);
+        self.filled.notify_one();
+    }
+
+    fn empty(&self) -> Vec<Delivery> {
+        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut inside.deliveries)
+    }
+
+    fn close(&self) -> Vec<Delivery> {
+        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        inside.is_closed = true;
+        std::mem::take(&mut inside.deliveries)
+    }
+}
+
+impl Courier {
+    pub(crate) fn new(bag: Arc<Bag>) -> Self {
+        Self(bag)
+    }
+
+    /// Hands out until it is dropped.
+    pub async fn run(self) {
+        loop {
+            self.0.filled.notified().await;
+            hand_out(self.0.empty());
+        }
+    }
+}
+
+impl Drop for Courier {
+    fn drop(&mut self) {
+        hand_out(self.0.close());
+    }
+}
+
+impl std::fmt::Debug for Courier {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Courier")
+    }
+}
+
+fn hand_out(deliveries: Vec<Delivery>) {
+    for (reply, outcome) in deliveries {
+        // Whoever asked may be gone: its task ends the call in any case.
+        drop(reply.send(outcome));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::credits::Credits;
+
+    fn delivery() -> (Delivery, oneshot::Receiver<HoldOutcome>) {
+        let (reply, outcome) = oneshot::channel();
+        ((reply, HoldOutcome::Held { balance: Credits::ZERO }), outcome)
+    }
+
+    #[tokio::test]
+    async fn everything_of_a_commit_is_handed_out() {
+        let bag = Arc::new(Bag::default());
+        let courier = Courier::new(Arc::clone(&bag));
+        let (deliveries, outcomes): (Vec<_>, Vec<_>) = (0..3).map(|_| delivery()).unzip();
+
+        bag.fill(deliveries);
+        let handing_out = courier.run();
+
+        let all_there = async {
+            for outcome in outcomes {
+                assert!(matches!(outcome.await, Ok(HoldOutcome::Held { .. })));
+            }
+        };
+        tokio::select! {
+            () = all_there => {}
+            () = handing_out => unreachable!("a courier never ends by itself"),
+        }
+    }
+
+    #[test]
+    fn outcomes_arrive_although_the_courier_is_gone() {
+        let bag = Arc::new(Bag::default());
+        let (before, mut early) = delivery();
+        let (after, mut late) = delivery();
+
+        let courier = Courier::new(Arc::clone(&bag));
+        bag.fill(vec![before]);
+        drop(courier);
+        bag.fill(vec![after]);
+
+        assert!(early.try_recv().is_ok());
+        assert!(late.try_recv().is_ok());
+    }
+}
