@@ -16,7 +16,7 @@ from .chart import draw
 from .checks import check_work
 from .common import KEYS, ROOT, Failure, say
 from .gateway import POSTGRES_SCRIPT, POSTGRES_VARIABLE, Database, Gateway, start_gateway
-from .options import read_options
+from .options import WORKS, read_options
 from .peers.bare import start_haproxy, start_nginx
 from .peers.fastify import start_fastify
 from .peers.lua import start_lua
@@ -168,7 +168,7 @@ class Bench:
             f"{os.cpu_count()} cores, {model.group(1) if model else system.processor()}, Linux {system.release()}; "
             "the platform, the load and all candidates share the cores",
             "; ".join(tools),
-            f"{options.rounds} round(s) of {options.seconds} s in turns, {KEYS} keys, an answer of {len(answer_body())} "
+            f"{options.rounds} round(s) of {options.seconds} s in turns, {KEYS} keys, answers of {len(answer_body())} "
             f"bytes; a round beside which others took more than {FOREIGN_SHARE_MAX:.0%} of the cores was repeated "
             f"up to {options.repeats} times; others' CPU is of the worst round that counted",
         ]
@@ -194,7 +194,6 @@ def build_of(binary):
 def run(options, folder):
     """All works that were asked for; prints the tables, and publishes them if told to."""
     bench = Bench(options, folder)
-    # What connects many thousand times comes last, what needs calm first.
     sections = {}
     for name in options.only:
         if name == "nodes" and not bench.database:
@@ -209,6 +208,7 @@ def run(options, folder):
     print(report.render(sections))
     if options.publish:
         everything = {**report.known_sections(), **sections}
+        everything = {name: everything[name] for name in WORKS if name in everything}
         charts = {title: bars for section in everything.values() for title, bars in section.bars.items()}
         report.save(everything)
         (report.DOCUMENT.parent / report.CHART).write_text(draw(charts))
@@ -226,7 +226,9 @@ def main(description):
     for name in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(name, end)
     os.environ["no_proxy"] = "127.0.0.1,localhost"
-    machine.raise_file_limit()
+    files = machine.raise_file_limit()
+    if "slow" in options.only and files < machine.FILES_WANTED:
+        sys.exit(f"benches/gateway: slow needs ulimit -n {machine.FILES_WANTED}, not {files}")
     machine.install([("wrk", "wrk"), ("nginx", "nginx")])
     if "slow" in options.only:
         machine.install(LUA_PACKAGES)
@@ -237,11 +239,11 @@ def main(description):
     folder = pathlib.Path(tempfile.mkdtemp(prefix="creator-gateway-bench."))
     # The workers of nginx are nobody's if the script is root's.
     folder.chmod(0o755)
-    kept = True
+    kept = False
     try:
         run(options, folder)
-        kept = False
     except (Failure, OSError, subprocess.SubprocessError) as failure:
+        kept = True
         sys.exit(f"benches/gateway: {failure}; logs are in {folder}")
     finally:
         machine.stop_all()
