@@ -130,8 +130,7 @@ impl World {
             expires_at_ms: if active {
                 self.renewed_ms(self.end_ms + left_ms)
             } else {
-                (subscribed_at_ms + self.periods_paid(index) * PERIOD_MS)
-                    .min(self.end_ms - MINUTE_MS)
+                (subscribed_at_ms + PERIOD_MS).min(self.end_ms - MINUTE_MS)
             },
             last_seen_at_ms: seen_at_ms.max(subscribed_at_ms + MINUTE_MS).min(self.end_ms),
             active,

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use super::World;
+use super::trade::PaymentKind;
 
 /// How many payments a block has.
 const BLOCK: u64 = 4096;
@@ -12,20 +13,35 @@ const BLOCK: u64 = 4096;
 /// Worlds whose sums are kept; the demo accounts have one each.
 const WORLDS_MAX: usize = 64;
 
+/// Payments are told apart by their kind and by their number modulo this: platforms that know more
+/// kinds go by the number.
+pub(super) const CLASSES_OF_KIND: usize = 6;
+const CLASSES: usize = CLASSES_OF_KIND * PaymentKind::ALL.len();
+
+/// The cents of the payments of one class, and how many they are.
+pub(super) type Class = (i64, u64);
+
 /// The sum of some payments, in cents, before the platform's share.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum {
     pub(super) gross_cents: i64,
     /// The part of it that was taken back.
     pub(super) charged_back_cents: i64,
+    /// The same payments by class.
+    pub(super) classes: [Class; CLASSES],
 }
 
 impl Sum {
     fn add(&mut self, world: &World, index: u64) {
-        let cents = world.gross_cents(index);
+        let (kind, cents) = world.worth(index);
         self.gross_cents += cents;
         if world.chargebacks().place_of(index).is_some() {
             self.charged_back_cents += cents;
+        }
+        let of_kind = usize::try_from(index % CLASSES_OF_KIND as u64).unwrap_or(0);
+        if let Some(class) = self.classes.get_mut(kind as usize * CLASSES_OF_KIND + of_kind) {
+            class.0 += cents;
+            class.1 += 1;
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::dice::mix;
 use super::people::PERIOD_MS;
 use super::series::Series;
-use super::sums;
+use super::sums::{self, Class};
 use super::words::CAMPAIGN_NAMES;
 use super::{DAY_MS, World, signed};
 
@@ -45,6 +45,12 @@ pub(crate) enum PaymentKind {
     Tip,
     Message,
     Post,
+}
+
+impl PaymentKind {
+    /// All kinds, each at the place of its number.
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Subscription, Self::Renewal, Self::Tip, Self::Message, Self::Post];
 }
 
 /// Money that a fan paid to the creator.
@@ -89,6 +95,16 @@ pub(crate) struct Earnings {
     pub(crate) net_cents: i64,
     /// The part of `gross_cents` that the fans' banks took back.
     pub(crate) charged_back_cents: i64,
+    pub(crate) payments: u64,
+}
+
+/// The sum of the payments of one kind whose number leaves the same rest.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EarningsOfClass {
+    pub(crate) kind: PaymentKind,
+    /// The number of the payment modulo six.
+    pub(crate) rest: u64,
+    pub(crate) gross_cents: i64,
     pub(crate) payments: u64,
 }
 
@@ -142,9 +158,9 @@ impl World {
         }
     }
 
-    /// What the payment with this index was worth, before the platform's share.
-    pub(super) fn gross_cents(&self, index: u64) -> i64 {
-        self.what_was_paid(index, self.payer(index)).1
+    /// What the payment with this index was for, and its worth before the platform's share.
+    pub(super) fn worth(&self, index: u64) -> (PaymentKind, i64) {
+        self.what_was_paid(index, self.payer(index))
     }
 
     /// What the world's payments depend on beside the time: two worlds with the same have the same.
@@ -159,11 +175,6 @@ impl World {
     /// A fan subscribes at the moment of the first payment.
     pub(super) fn subscribed_at_ms(&self, fan: u64) -> i64 {
         self.paid_at_ms(fan * LANES + SUBSCRIPTION_LANE)
-    }
-
-    /// How many periods of the subscription the fan's payments show.
-    pub(super) fn periods_paid(&self, fan: u64) -> i64 {
-        if fan < self.slots_of_a_period() { 1 } else { 2 }
     }
 
     /// How many fans subscribe while a subscription runs once.
@@ -233,6 +244,22 @@ impl World {
             charged_back_cents: all.charged_back_cents - newer.charged_back_cents,
             payments: end - start,
         }
+    }
+
+    /// As [`World::earnings`], by kind and by the numbers of the payments.
+    pub(crate) fn earnings_by_class(&self, from_ms: i64, to_ms: i64) -> Vec<EarningsOfClass> {
+        let range = self.payments_between(from_ms, to_ms);
+        let (start, end) = (range.start, range.end.max(range.start));
+        let (newer, all) = (sums::before(self, start), sums::before(self, end));
+        let rests = 0..sums::CLASSES_OF_KIND as u64;
+        let kinds = PaymentKind::ALL.into_iter();
+        let classes = kinds.flat_map(|kind| rests.clone().map(move |rest| (kind, rest)));
+        let sums = all.classes.into_iter().zip(newer.classes);
+        let class = |((kind, rest), (until, ahead)): ((PaymentKind, u64), (Class, Class))| {
+            let (gross_cents, payments) = (until.0 - ahead.0, until.1 - ahead.1);
+            EarningsOfClass { kind, rest, gross_cents, payments }
+        };
+        classes.zip(sums).map(class).collect()
     }
 
     /// The tracking links.
@@ -315,7 +342,9 @@ impl World {
         if lane == SUBSCRIPTION_LANE {
             return (PaymentKind::Subscription, price_cents());
         }
-        if lane == RENEWAL_LANE && fan != index / LANES {
+        // A subscription that ran out was never renewed.
+        let renewed = self.expired_fans().place_of(fan).is_none();
+        if lane == RENEWAL_LANE && fan != index / LANES && renewed {
             return (PaymentKind::Renewal, price_cents());
         }
         let mut dice = self.dice(PAYMENT, index);
@@ -373,6 +402,7 @@ mod tests {
                 assert!(payment.fan < fans && fan.subscribed_at_ms <= payment.paid_at_ms);
                 let first = payment.kind == PaymentKind::Subscription;
                 assert_eq!(first, fan.subscribed_at_ms == payment.paid_at_ms);
+                assert!(payment.kind != PaymentKind::Renewal || fan.active);
             }
         }
     }
@@ -408,6 +438,16 @@ mod tests {
                 }
                 let summed = (earned.gross_cents, earned.net_cents, earned.charged_back_cents);
                 assert_eq!(summed, (gross, net, back));
+                for class in world.earnings_by_class(window.0, window.1) {
+                    let of_class = world
+                        .payments_between(window.0, window.1)
+                        .filter(|index| index % 6 == class.rest)
+                        .map(|index| world.payment(index))
+                        .filter(|payment| payment.kind == class.kind);
+                    let (cents, count) =
+                        of_class.fold((0, 0), |sum, it| (sum.0 + it.gross_cents, sum.1 + 1));
+                    assert_eq!((class.gross_cents, class.payments), (cents, count));
+                }
             }
         }
     }

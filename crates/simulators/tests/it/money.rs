@@ -65,6 +65,10 @@ async fn the_earnings_of_a_big_account_add_up_over_months() {
     assert_eq!(total["transactions"], 300_000);
     assert_eq!(sum(months, "/totalGross"), total["totalGross"].as_i64().unwrap());
     assert_eq!(sum(months, "/totalNet"), total["totalNet"].as_i64().unwrap());
+    let stats = read(&kit, BETA, "account/wallets/earnings/stats").await;
+    let stats = stats["stats"].as_array().unwrap();
+    assert_eq!(sum(stats, "/totalGross"), total["totalGross"].as_i64().unwrap());
+    assert_eq!(sum(stats, "/transactions"), 300_000);
     let halves = [
         format!("endDate={}", NOW_MS - 100 * 86_400_000),
         format!("startDate={}", NOW_MS - 100 * 86_400_000),

@@ -12,9 +12,9 @@ use crate::platform::call::Call;
 use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
 use crate::world::time::{day, parse_ms};
-use crate::world::trade::{Payment, PaymentKind};
+use crate::world::trade::{EarningsOfClass, Payment, PaymentKind};
 
-/// Views that look at single payments look at no more than the newest of this many.
+/// The view by fan looks at the payments one by one, at no more than this many of the newest.
 const PAYMENTS_MAX: u64 = 20_000;
 
 /// A view by month has at most this many months.
@@ -116,11 +116,12 @@ fn by_account(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     accounts(call, shelf, window(call)?)
 }
 
-/// The code of what was paid for. The second code of a pair is the same thing bought in a chat.
-fn code_of(payment: &Payment) -> u64 {
-    let in_chat = payment.index % 2 == 1;
-    let set = payment.index.is_multiple_of(3);
-    match (payment.kind, in_chat) {
+/// The code of what was paid for. The second code of a pair is the same thing bought in a chat,
+/// which those of odd numbers are; every third medium was bought in a set.
+fn code_of(class: &EarningsOfClass) -> u64 {
+    let in_chat = class.rest % 2 == 1;
+    let set = class.rest.is_multiple_of(3);
+    match (class.kind, in_chat) {
         (PaymentKind::Subscription | PaymentKind::Renewal, _) => 15001,
         (PaymentKind::Tip, false) => 7001,
         (PaymentKind::Tip, true) => 7101,
@@ -137,8 +138,10 @@ fn code_of(payment: &Payment) -> u64 {
 fn by_type(call: &Call<'_>, _: &Shelf) -> Outcome {
     let (from_ms, to_ms) = window(call)?;
     let mut sums: BTreeMap<u64, Sum> = BTreeMap::new();
-    for payment in payments(call, (from_ms, to_ms)) {
-        sums.entry(code_of(&payment)).or_default().add(&payment);
+    for class in call.world.earnings_by_class(from_ms, to_ms) {
+        let sum = sums.entry(code_of(&class)).or_default();
+        sum.gross_cents += class.gross_cents;
+        sum.count += class.payments;
     }
     let row = |code: u64| {
         let sum = sums.get(&code).copied().unwrap_or_default();
