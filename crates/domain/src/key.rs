@@ -121,17 +121,32 @@ fn checksum(text: &str) -> String {
     digits.iter().collect()
 }
 
-/// CRC-32 as in IEEE 802.3 and zip, a bit at a time: a key has 39 bytes, a table would not pay.
-fn crc32(bytes: &[u8]) -> u32 {
-    let mut remainder = u32::MAX;
-    for byte in bytes {
-        remainder ^= u32::from(*byte);
-        for _ in 0..8 {
+/// The remainders of CRC-32 for half a byte. Every call checks a key: bit by bit that costs as much as its hash.
+#[expect(clippy::indexing_slicing, reason = "the loop ends at the length of the table")]
+const REMAINDERS: [u32; 16] = {
+    let mut table = [0; 16];
+    let mut half = 0;
+    while half < 16 {
+        let mut remainder = half;
+        let mut bit = 0;
+        while bit < 4 {
             let carry = if remainder & 1 == 1 { 0xEDB8_8320 } else { 0 };
             remainder = (remainder >> 1) ^ carry;
+            bit += 1;
         }
+        table[half as usize] = remainder;
+        half += 1;
     }
-    !remainder
+    table
+};
+
+/// CRC-32 as in IEEE 802.3 and zip, half a byte at a time.
+fn crc32(bytes: &[u8]) -> u32 {
+    let step = |remainder: u32| {
+        let half = usize::try_from(remainder & 15).unwrap_or(0);
+        (remainder >> 4) ^ REMAINDERS.get(half).copied().unwrap_or(0)
+    };
+    !bytes.iter().fold(u32::MAX, |remainder, byte| step(step(remainder ^ u32::from(*byte))))
 }
 
 #[cfg(test)]

@@ -93,6 +93,9 @@ impl AnswerBody {
         if first.len() > bytes_max || self.is_announced_above(bytes_max) {
             return Ok(ReadUpTo::Larger(first));
         }
+        if self.incoming.is_end_stream() {
+            return Ok(ReadUpTo::Whole(first));
+        }
         let Some(second) = self.next().await? else { return Ok(ReadUpTo::Whole(first)) };
         let mut read = BytesMut::with_capacity(first.len() + second.len());
         read.extend_from_slice(&first);

@@ -23,6 +23,9 @@ pub const FROM_PLATFORM: [HeaderName; 9] = [
     ACCEPT_RANGES,
 ];
 
+/// About how many headers the service itself puts on an answer.
+const OWN_HEADERS: usize = 16;
+
 const RATE_LIMIT_PREFIX: &str = "x-ratelimit-";
 
 /// Copies what a caller may say into the request for the platform.
@@ -52,7 +55,8 @@ fn is_named_by_connection(headers: &HeaderMap, name: &HeaderName) -> bool {
 ///
 /// `x-ratelimit-…` becomes `x-platform-ratelimit-…`, so that it is not taken for a limit of this service.
 pub fn for_caller(answer: &HeaderMap) -> HeaderMap {
-    let mut kept = HeaderMap::with_capacity(answer.len());
+    // With room for what the caller is told besides: a map that grows is written anew each time.
+    let mut kept = HeaderMap::with_capacity(answer.len() + OWN_HEADERS);
     for (name, value) in answer {
         if FROM_PLATFORM.contains(name) {
             kept.append(name, value.clone());
