@@ -299,6 +299,34 @@ async fn what_is_no_valid_key_opens_nothing() {
     .await;
 }
 
+/// Malformed, made up or revoked: the answer is the same but for the id of the request.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrong_key_is_not_told_what_is_wrong_with_it() {
+    on_both(async |app| {
+        let customer = app.customer(0).await;
+        let owner = app.with_key(&customer.key);
+        let made = owner.post("/v1/auth/keys", &json!({"name": "r", "scope": "full"})).await.json();
+        let revoked = made["api_key"].as_str().unwrap().to_owned();
+        let made_key = format!("/v1/auth/keys/{}", made["key_id"].as_str().unwrap());
+        assert_eq!(owner.delete(&made_key).await.status, 204);
+        let unknown = domain::key::KeySecret::generate(|bound| bound - 1).expose().to_owned();
+        let almost = format!("{}0", customer.key.get(..44).unwrap());
+
+        for path in ["/v1/whoami", "/v1/ada/native/users/me"] {
+            let mut said = BTreeSet::new();
+            for key in [&revoked, &unknown, &almost, "sk_live_123", "é"] {
+                let reply = app.with_key(key).get(path).await;
+                let mut body = reply.json();
+                body.as_object_mut().unwrap().remove("request_id");
+                said.insert((reply.status, body.to_string()));
+            }
+            assert_eq!(said.len(), 1, "{path}: {said:?}");
+        }
+        app
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_no_running_session_opens_nothing() {
     on_both(async |app| {

@@ -20,6 +20,7 @@ mod notices;
 mod opening;
 mod random;
 mod recovery;
+mod sessions;
 mod small;
 mod support;
 mod usage;

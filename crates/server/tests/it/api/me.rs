@@ -1,0 +1,97 @@
+//! What a customer may change about itself, and what it may not.
+
+use serde_json::json;
+
+use crate::support::{TestApp, on_both};
+
+const ME: &str = "/v1/auth/me";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_customer_changes_its_name() {
+    on_both(async |app| {
+        let member = app.member("ada@example.com").await;
+        let browser = app.signed_in(&member).await;
+
+        let changed = browser.json("PATCH", ME, &json!({"name": "Ada Lovelace"})).await;
+
+        assert_eq!(changed.status, 200, "{}", changed.text());
+        assert_eq!(changed.json()["name"], "Ada Lovelace");
+        let shown = browser.get(ME).await.json();
+        assert_eq!(shown, changed.json());
+        assert_eq!(shown["customer_id"], member.customer.id.as_str());
+        assert_eq!(shown["created_at"], "2026-11-21T12:00:00.000000Z");
+        // What is absent stays.
+        assert_eq!(browser.json("PATCH", ME, &json!({})).await.json(), shown);
+        app
+    })
+    .await;
+}
+
+/// Whatever else the customer's row has is not for the customer to write.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_else_can_be_written_through_the_back_door() {
+    on_both(async |app| {
+        let member = app.member("ada@example.com").await;
+        let browser = app.signed_in(&member).await;
+        let before = browser.get(ME).await.json();
+        let balance = browser.get("/v1/billing").await.json();
+
+        for (field, value) in [
+            ("balance", json!(1_000_000)),
+            ("role", json!("admin")),
+            ("email_verified", json!(true)),
+            ("email_verified_at", json!("2026-01-01T00:00:00Z")),
+            ("is_staff", json!(true)),
+            ("permissions", json!(["data-export.manage"])),
+            ("id", json!("cus_019ab3c4d5e67f8091a2b3c4d5e6f708")),
+            ("customer_id", json!("cus_019ab3c4d5e67f8091a2b3c4d5e6f708")),
+            ("plan", json!("big")),
+            ("trial_state", json!("granted")),
+            ("password", json!("another long password")),
+            ("password_hash", json!("$argon2id$")),
+            ("disabled_at", json!(null)),
+        ] {
+            let mut body = json!({"name": "Mallory"});
+            body[field] = value;
+            let reply = browser.json("PATCH", ME, &body).await;
+            let expected = [(format!("body.{field}"), "extra_forbidden".to_owned())];
+            assert_eq!(reply.wrong_fields(), expected);
+        }
+
+        assert_eq!(browser.get(ME).await.json(), before);
+        assert_eq!(browser.get("/v1/billing").await.json(), balance);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn wrong_fields_are_named_and_nothing_is_changed() {
+    let app = TestApp::on_sqlite("").await;
+    let browser = app.signed_in(&app.member("ada@example.com").await).await;
+    let before = browser.get(ME).await.json();
+
+    for (body, field, kind) in [
+        (json!({"name": "x".repeat(201)}), "body.name", "length"),
+        (json!({"name": "a\nb"}), "body.name", "length"),
+        (json!({"name": 7}), "body.name", "type_error"),
+    ] {
+        let fields = browser.json("PATCH", ME, &body).await.wrong_fields();
+        assert_eq!(fields, [(field.to_owned(), kind.to_owned())], "{body}");
+    }
+    for (body, field, kind) in [
+        (json!({"new_password": "long enough"}), "body.current_password", "missing"),
+        (json!({"current_password": "x"}), "body.new_password", "missing"),
+        (json!({"current_password": "x", "new_password": "short"}), "body.new_password", "length"),
+        (
+            json!({"current_password": "x", "new_password": "long enough", "email": "a@b.cd"}),
+            "body.email",
+            "extra_forbidden",
+        ),
+    ] {
+        let fields = browser.post("/v1/auth/password", &body).await.wrong_fields();
+        assert_eq!(fields, [(field.to_owned(), kind.to_owned())], "{body}");
+    }
+    assert_eq!(browser.get(ME).await.json(), before);
+    app.end().await;
+}
