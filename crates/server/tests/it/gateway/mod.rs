@@ -8,6 +8,7 @@
 )]
 
 mod accounts;
+mod believable_faults;
 mod callers;
 mod faults;
 mod framing;

@@ -171,6 +171,18 @@ impl TestApp {
         reply.json()["requests"].as_array().unwrap().clone()
     }
 
+    /// Lets the simulated platforms go wrong in this way (docs/simulators.md).
+    pub(crate) async fn fault(&self, fault: &serde_json::Value) {
+        let reply = Client::new(self.world.address()).post("/control/faults", fault).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+    }
+
+    /// Lets them work as they should.
+    pub(crate) async fn no_faults(&self) {
+        let reply = Client::new(self.world.address()).delete("/control/faults").await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+    }
+
     /// Waits until no call is held: settlements follow their answers.
     pub(crate) async fn settled(&self, client: &Client) {
         for _ in 0..10_000 {

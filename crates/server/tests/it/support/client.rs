@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
 use hyper_util::client::legacy::Client as HyperClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
@@ -81,16 +82,30 @@ impl Client {
         path: &str,
         body: Option<Vec<u8>>,
     ) -> Result<Reply, String> {
+        let answer = self.begin(method, path, body.unwrap_or_default()).await?;
+        let (parts, incoming) = answer.into_parts();
+        let whole = incoming.collect().await.map_err(|error| format!("{error:?}"))?.to_bytes();
+        Ok(Reply { status: parts.status.as_u16(), headers: parts.headers, body: whole })
+    }
+
+    /// A request without a body; the answer is not read yet.
+    pub(crate) async fn open(&self, method: &str, path: &str) -> http::Response<Incoming> {
+        self.begin(method, path, Vec::new()).await.unwrap()
+    }
+
+    async fn begin(
+        &self,
+        method: &str,
+        path: &str,
+        body: Vec<u8>,
+    ) -> Result<http::Response<Incoming>, String> {
         let uri = format!("http://{}{path}", self.address);
         let mut request = http::Request::builder().method(method).uri(uri);
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
-        let request = request.body(Full::from(body.unwrap_or_default())).unwrap();
-        let answer = self.http.request(request).await.map_err(|error| format!("{error:?}"))?;
-        let (parts, incoming) = answer.into_parts();
-        let whole = incoming.collect().await.map_err(|error| format!("{error:?}"))?.to_bytes();
-        Ok(Reply { status: parts.status.as_u16(), headers: parts.headers, body: whole })
+        let request = request.body(Full::from(body)).unwrap();
+        self.http.request(request).await.map_err(|error| format!("{error:?}"))
     }
 }
 

@@ -1,0 +1,407 @@
+//! The simulated platforms go wrong on demand, and every such fault is looked at from four sides: what the
+//! caller is told, what it costs, how often the platform was asked, and how the call is logged.
+
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+
+use crate::support::TestApp;
+use crate::support::client::{Client, Reply};
+
+const CREDITS: i64 = 1_000;
+
+/// Alpha may be late, but not fall silent; gamma may not be late. Both times are long enough for a busy
+/// machine and are only waited for by the faults that are about time.
+const IMPATIENT: &str = "[platforms.platform_alpha.timeouts]\nbetween_bytes_ms = 1500\n\
+    [platforms.platform_gamma.timeouts]\nfirst_byte_ms = 1500\n";
+
+/// What the caller gets.
+#[derive(Clone, Copy)]
+enum Caller {
+    /// The platform's answer with this status.
+    Answer(u16),
+    /// A failure of the gateway with this status and code.
+    Failure(u16, &'static str),
+    /// An answer that never ends cleanly.
+    BrokenOff,
+}
+
+/// A fault, the call that meets it, and what follows.
+struct Row {
+    line: &'static str,
+    fault: Value,
+    call: Call,
+    caller: Caller,
+    charged: i64,
+    outcome: &'static str,
+    /// How many requests the platform saw.
+    seen: usize,
+}
+
+/// A call: account, method and native path. Only POST has a body.
+#[derive(Clone, Copy)]
+struct Call(&'static str, &'static str, &'static str);
+
+const READ: Call = Call("demo_alpha", "GET", "users/me");
+/// More than is read before the head of an answer is passed on.
+const LONG_READ: Call = Call("demo_alpha", "GET", "subscriptions/subscribers?limit=100");
+const WRITE: Call = Call("demo_alpha", "POST", "lists");
+const BETA_READ: Call = Call("demo_beta", "GET", "account/settings");
+const GAMMA_WRITE: Call = Call("demo_gamma", "POST", "user/{id}/user-lists");
+
+const BAD_ANSWER: Caller = Caller::Failure(502, "bad_platform_answer");
+const UNREACHABLE: Caller = Caller::Failure(502, "platform_unreachable");
+const TIMEOUT: Caller = Caller::Failure(504, "platform_timeout");
+
+impl Row {
+    /// A write that fails and is free; the platform saw it once.
+    fn free(line: &'static str, fault: Value, caller: Caller, outcome: &'static str) -> Self {
+        Self { line, fault, call: WRITE, caller, charged: 0, outcome, seen: 1 }
+    }
+
+    /// A bad answer to a write.
+    fn bad(line: &'static str, fault: Value) -> Self {
+        Self::free(line, fault, BAD_ANSWER, "bad_response")
+    }
+
+    /// An answer that passes and is charged.
+    fn passes(line: &'static str, fault: Value, call: Call, status: u16) -> Self {
+        let charged = if call.1 == "GET" { 1 } else { 2 };
+        let caller = Caller::Answer(status);
+        Self { line, fault, call, caller, charged, outcome: "answered", seen: 1 }
+    }
+
+    fn to(self, call: Call) -> Self {
+        Self { call, ..self }
+    }
+
+    fn seen(self, seen: usize) -> Self {
+        Self { seen, ..self }
+    }
+}
+
+/// E1 to E4: no answer, or not all of it.
+fn broken_off() -> Vec<Row> {
+    let long_cut = json!({"kind": "cut_length", "after_bytes": 70_000});
+    let long_chunks = json!({"kind": "cut_chunks", "after_bytes": 70_000});
+    let long_stall = json!({"kind": "stall", "after_bytes": 70_000});
+    let late = || json!({"kind": "delay", "ms": 3_600_000});
+    let drip = json!({"kind": "drip", "size": 5, "pause_ms": 3_600_000});
+    let timeout = |line, fault| Row::free(line, fault, TIMEOUT, "upstream_timeout");
+    let breaks =
+        |line, fault, outcome| Row::free(line, fault, Caller::BrokenOff, outcome).to(LONG_READ);
+    vec![
+        Row::free("E1", json!({"kind": "refused"}), UNREACHABLE, "connect_failed").seen(0),
+        Row::free("E1", json!({"kind": "closed"}), UNREACHABLE, "bad_response"),
+        Row::free("E1", json!({"kind": "reset"}), UNREACHABLE, "bad_response"),
+        timeout("E2", json!({"kind": "silence"})).to(GAMMA_WRITE),
+        timeout("E2", late()).to(GAMMA_WRITE),
+        Row::passes("E2", json!({"kind": "delay", "ms": 20}), READ, 200),
+        timeout("E3", json!({"kind": "stall", "after_bytes": 20})),
+        timeout("E3", drip),
+        breaks("E3", long_stall, "upstream_timeout"),
+        Row::passes("E3", json!({"kind": "drip", "size": 50, "pause_ms": 1}), READ, 200),
+        Row::bad("E4", json!({"kind": "cut_length", "after_bytes": 20})),
+        Row::bad("E4", json!({"kind": "cut_chunks", "after_bytes": 20})),
+        breaks("E4", long_cut, "bad_response"),
+        breaks("E4", long_chunks, "bad_response"),
+    ]
+}
+
+/// E5 to E12: what is not, or not quite, an answer of HTTP.
+fn not_quite_http() -> Vec<Row> {
+    let kind = |kind: &str| json!({"kind": kind});
+    vec![
+        Row::passes("E5", kind("extra_bytes"), READ, 200),
+        Row::passes("E5", kind("short_length"), READ, 200),
+        Row::bad("E6", kind("length_and_chunks")),
+        Row::bad("E7", kind("two_lengths")),
+        Row::bad("E7", kind("negative_length")),
+        Row::bad("E7", kind("control_byte")),
+        Row::bad("E7", kind("no_head")),
+        Row::bad("E8", json!({"kind": "long_header", "bytes": 600_000})),
+        Row::bad("E8", json!({"kind": "many_headers", "count": 150})),
+        Row::bad("E9", json!({"kind": "status", "status": 999})),
+        Row::bad("E10", json!({"kind": "informational", "count": 2_000})),
+        Row::passes("E10", json!({"kind": "informational", "count": 8}), READ, 200),
+        Row::bad("E11", kind("switch_protocols")),
+        Row::passes("E12", kind("body_without_content"), WRITE, 204),
+    ]
+}
+
+/// E13 to E20: answers of HTTP that the platform should not have given.
+fn unexpected() -> Vec<Row> {
+    let kind = |kind: &str| json!({"kind": kind});
+    let status = |status: u16| json!({"kind": "status", "status": status});
+    let free =
+        |line, number, outcome| Row::free(line, status(number), Caller::Answer(number), outcome);
+    vec![
+        Row::passes("E13", kind("gzip"), READ, 200),
+        Row::passes("E13", kind("gzip"), BETA_READ, 200),
+        Row::passes("E15", kind("gzip_cut"), READ, 200),
+        Row::bad("E15", kind("gzip_cut")).to(BETA_READ),
+        Row::passes("E16", kind("invalid_json"), BETA_READ, 200),
+        Row::passes("E16", kind("no_envelope"), BETA_READ, 200),
+        Row::passes("E16", json!({"kind": "deep_json", "depth": 10_000}), BETA_READ, 200),
+        Row::passes("E16", kind("duplicate_key"), BETA_READ, 200),
+        Row::passes("E16", kind("content_type"), BETA_READ, 200),
+        Row::passes("E17", kind("redirect"), READ, 302),
+        Row::passes("E17", json!({"kind": "redirect", "status": 307}), WRITE, 307),
+        Row::passes("E19", status(403), READ, 403),
+        free("–", 500, "upstream_5xx"),
+        free("–", 503, "upstream_5xx"),
+        free("–", 599, "upstream_5xx"),
+    ]
+}
+
+/// Three accounts of one customer, on platforms that are about to go wrong.
+struct Stage {
+    app: TestApp,
+    client: Client,
+    gamma_id: String,
+}
+
+impl Stage {
+    async fn set(database: store::testing::TestStore) -> Self {
+        let app = TestApp::start(database, IMPATIENT).await;
+        let (customer, client, _) = app.ready("platform_alpha", CREDITS).await;
+        app.connect(&customer, "platform_beta").await;
+        app.connect(&customer, "platform_gamma").await;
+        let accounts = simulators::demo_accounts(&app.settings);
+        let gamma = accounts.iter().find(|it| it.creator_id == "demo_gamma").unwrap();
+        let gamma_id = gamma.auth["account_id"].as_str().unwrap().to_owned();
+        Self { app, client, gamma_id }
+    }
+
+    async fn call(&self, Call(account, method, path): Call) -> Result<Reply, String> {
+        let path = format!("/v1/{account}/native/{}", path.replace("{id}", &self.gamma_id));
+        match method {
+            "GET" => self.client.try_send(method, &path, None).await,
+            _ => {
+                let client = self.client.with("content-type", "application/json");
+                client.try_send(method, &path, Some(br#"{"name":"x"}"#.to_vec())).await
+            }
+        }
+    }
+
+    async fn balance(&self) -> i64 {
+        self.app.settled(&self.client).await;
+        self.client.get("/v1/billing").await.json()["balance"].as_i64().unwrap()
+    }
+
+    /// How the last call ended: (outcome, credits).
+    async fn ending(&self) -> (String, i64) {
+        let log = self.client.get("/v1/billing/usage/recent?limit=1").await.json();
+        let call = &log["calls"][0];
+        (call["outcome"].as_str().unwrap().to_owned(), call["credits"].as_i64().unwrap())
+    }
+
+    /// Checks one row; afterwards the platform works again, and the next call has its own answer.
+    async fn check(&self, row: &Row) {
+        let name = format!("{} {}", row.line, row.fault);
+        let platform = platform_of(row.call);
+        let mut fault = row.fault.clone();
+        fault["platform"] = json!(platform);
+        let (credits, asked) = (self.balance().await, self.app.seen(platform).await.len());
+
+        // Each call has a time of its own, by which the log is in order.
+        self.app.advance_seconds(1);
+        self.app.fault(&fault).await;
+        let answer = self.call(row.call).await;
+        let left = self.balance().await;
+        let seen = self.app.seen(platform).await;
+        self.app.no_faults().await;
+
+        match (row.caller, &answer) {
+            (Caller::Answer(status), Ok(reply)) => {
+                assert_eq!(reply.status, status, "{name}: {}", reply.text());
+                assert_eq!(reply.receipt(), (row.charged, left), "{name}");
+            }
+            (Caller::Failure(status, code), Ok(reply)) => {
+                assert_eq!(reply.failure(), (status, code.to_owned()), "{name}: {}", reply.text());
+                assert_eq!(reply.receipt(), (0, left), "{name}");
+            }
+            (Caller::BrokenOff, Err(_)) => {}
+            (_, other) => panic!("{name}: {other:?}"),
+        }
+        assert_eq!(credits - left, row.charged, "{name}");
+        assert_eq!(self.ending().await, (row.outcome.to_owned(), row.charged), "{name}");
+        assert_eq!(seen.len() - asked, row.seen, "{name}: {:?}", &seen[asked..]);
+        let met = seen[asked..].iter().all(|request| request["fault"] == row.fault["kind"]);
+        assert!(met, "{name}: {:?}", &seen[asked..]);
+        self.app.advance_seconds(1);
+        let next = self.call(READ).await.unwrap();
+        assert_eq!((next.status, &next.json()["isPerformer"]), (200, &json!(true)), "{name}");
+    }
+}
+
+fn platform_of(Call(account, ..): Call) -> &'static str {
+    match account {
+        "demo_alpha" => "platform_alpha",
+        "demo_beta" => "platform_beta",
+        _ => "platform_gamma",
+    }
+}
+
+async fn each_fault_is_seen_from_four_sides(rows: impl Fn() -> Vec<Row>) {
+    for database in store::testing::stores().await {
+        let stage = Stage::set(database).await;
+        for row in rows() {
+            Box::pin(stage.check(&row)).await;
+        }
+        Box::pin(stage.app.end()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn e1_to_e4_an_answer_that_does_not_come_or_breaks_off_is_free() {
+    each_fault_is_seen_from_four_sides(broken_off).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn e5_to_e12_an_answer_that_is_not_http_is_free_and_poisons_nothing() {
+    each_fault_is_seen_from_four_sides(not_quite_http).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn e13_to_e19_an_answer_that_is_http_passes_as_it_is() {
+    each_fault_is_seen_from_four_sides(unexpected).await;
+}
+
+/// What of the answer reaches the caller, for the faults whose rows pass.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn e13_to_e17_nothing_is_changed_but_an_envelope_is_taken_off_and_a_location_is_kept_back() {
+    for database in store::testing::stores().await {
+        let stage = Stage::set(database).await;
+        let inner = stage.call(BETA_READ).await.unwrap().body;
+        let faulty = async |kind: &str, call: Call| {
+            let fault = json!({"kind": kind, "times": 1, "platform": platform_of(call)});
+            stage.app.fault(&fault).await;
+            stage.call(call).await.unwrap()
+        };
+
+        let compressed = faulty("gzip", READ).await;
+        let unwrapped = faulty("gzip", BETA_READ).await;
+        assert_eq!(compressed.header("content-encoding"), "gzip");
+        assert_eq!(compressed.body[..2], [0x1f, 0x8b]);
+        assert_eq!((unwrapped.header("x-envelope"), &unwrapped.body), ("", &inner));
+
+        for kind in ["invalid_json", "deep_json", "duplicate_key", "no_envelope"] {
+            let kept = faulty(kind, BETA_READ).await;
+            assert_eq!(kept.header("x-envelope"), "kept", "{kind}");
+            let has_inner = kept.body.windows(inner.len()).any(|window| window == inner);
+            assert!(has_inner, "{kind}: {}", kept.text());
+        }
+        let page = faulty("content_type", BETA_READ).await;
+        assert_eq!((page.header("content-type"), page.header("x-envelope")), ("text/html", ""));
+        assert_eq!(faulty("redirect", READ).await.header("location"), "");
+        Box::pin(stage.app.end()).await;
+    }
+}
+
+/// The most memory that this process, which holds gateway, platforms and caller, has ever had.
+fn peak_mebibytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
+}
+
+/// Reads an answer and forgets it: its status, a header and its length.
+async fn length_of(stage: &Stage, Call(account, _, path): Call) -> (u16, String, u64) {
+    let path = format!("/v1/{account}/native/{path}");
+    let mut answer = stage.client.open("GET", &path).await;
+    let envelope = answer.headers().get("x-envelope").map(|it| it.to_str().unwrap().to_owned());
+    let (status, mut length) = (answer.status().as_u16(), 0);
+    while let Some(frame) = answer.body_mut().frame().await {
+        length += frame.unwrap().data_ref().map_or(0, |data| data.len() as u64);
+    }
+    (status, envelope.unwrap_or_default(), length)
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn e18_a_hundred_mebibytes_pass_while_memory_stays_flat() {
+    const MEBIBYTE: u64 = 1024 * 1024;
+    for database in store::testing::stores().await {
+        let stage = Stage::set(database).await;
+        for (call, envelope) in [(READ, ""), (BETA_READ, "kept")] {
+            let (_, _, honest) = length_of(&stage, call).await;
+            stage.app.fault(&json!({"kind": "long_body", "mebibytes": 100, "times": 1})).await;
+            let (credits, before) = (stage.balance().await, peak_mebibytes());
+
+            let (status, header, length) = length_of(&stage, call).await;
+
+            let grown = peak_mebibytes() - before;
+            assert_eq!((status, header.as_str()), (200, envelope));
+            let whole = 100 * MEBIBYTE + honest;
+            // An envelope that is kept is longer than what is in it.
+            assert!((whole..whole + 200).contains(&length), "{length} bytes");
+            assert!(grown < 48, "{grown} MiB more");
+            assert_eq!(stage.balance().await, credits - 1);
+        }
+        Box::pin(stage.app.end()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn e19_a_401_marks_the_account_once_its_identity_check_fails_too_and_a_403_never_does() {
+    for database in store::testing::stores().await {
+        let stage = Stage::set(database).await;
+        let state =
+            async || stage.client.get("/v1/accounts/demo_alpha").await.json()["state"].clone();
+        let refused = json!({"kind": "status", "status": 403, "platform": "platform_alpha"});
+        stage.app.fault(&refused).await;
+        assert_eq!(stage.call(READ).await.unwrap().status, 403);
+        stage.app.no_faults().await;
+        // The identity check is answered right: the refusal was about this route alone.
+        let alone = json!({"kind": "status", "status": 401, "platform": "platform_alpha",
+            "path": "chats", "times": 1});
+        let checks = async || {
+            let seen = stage.app.seen("platform_alpha").await;
+            seen.iter().filter(|request| request["call_id"] == "verify").count()
+        };
+        let before = checks().await;
+        stage.app.fault(&alone).await;
+        assert_eq!(stage.call(Call("demo_alpha", "GET", "chats")).await.unwrap().status, 401);
+        while checks().await == before {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(state().await, "active");
+
+        let all = json!({"kind": "status", "status": 401, "platform": "platform_alpha"});
+        stage.app.fault(&all).await;
+        let credits = stage.balance().await;
+        let reply = stage.call(READ).await.unwrap();
+
+        assert_eq!((reply.status, reply.receipt()), (401, (1, credits - 1)));
+        while state().await != "reconnect_needed" {
+            tokio::task::yield_now().await;
+        }
+        Box::pin(stage.app.end()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn e20_a_429_is_free_and_the_account_waits_as_long_as_it_is_told() {
+    for database in store::testing::stores().await {
+        let stage = Stage::set(database).await;
+        let limited = json!({"kind": "status", "status": 429, "platform": "platform_alpha",
+            "headers": {"Retry-After": "30"}, "times": 1});
+        stage.app.fault(&limited).await;
+        let asked = stage.app.seen("platform_alpha").await.len();
+
+        let first = stage.call(WRITE).await.unwrap();
+        let balance = stage.balance().await;
+        let ending = stage.ending().await;
+        let second = stage.call(READ).await.unwrap();
+        let seen = stage.app.seen("platform_alpha").await.len() - asked;
+        stage.app.advance_seconds(30);
+        let third = stage.call(READ).await.unwrap();
+
+        assert_eq!((first.status, first.header("retry-after")), (429, "30"));
+        assert_eq!((first.receipt(), balance, seen), ((0, CREDITS), CREDITS, 1));
+        assert_eq!(second.failure(), (429, "account_paused".to_owned()));
+        assert_eq!(ending, ("upstream_429".to_owned(), 0));
+        assert_eq!((third.status, stage.balance().await), (200, CREDITS - 1));
+        Box::pin(stage.app.end()).await;
+    }
+}
