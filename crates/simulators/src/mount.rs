@@ -60,7 +60,7 @@ struct Known<'a> {
 
 impl Mount {
     /// Opens the log and the journal and does again what the journal says. `present_ms` is where
-    /// the generated world ends, if the platform's does not end at a fixed time.
+    /// the generated world ends.
     pub(crate) fn open(
         platform: Box<dyn Platform>,
         settings: &Settings,
@@ -72,8 +72,7 @@ impl Mount {
         };
         let world = |creator: usize| {
             let fans = if creator == EMPTY_CREATOR { 0 } else { settings.subscribers };
-            let world = World::new(settings.seed, creator as u64, fans);
-            if platform.reaches_the_present() { world.ending(present_ms) } else { world }
+            World::new(settings.seed, creator as u64, fans).ending(present_ms)
         };
         let mount = Self {
             accounts: platform.accounts(),

@@ -74,12 +74,6 @@ pub(crate) trait Platform: Send + Sync {
         "/"
     }
 
-    /// Whether the generated world ends on the day on which it was first started rather than on a
-    /// fixed one. Handlers of such a platform take its end from the world of the call.
-    fn reaches_the_present(&self) -> bool {
-        false
-    }
-
     /// All routes.
     fn routes(&self) -> Routes;
 

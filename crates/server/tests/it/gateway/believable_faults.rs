@@ -43,7 +43,7 @@ struct Call(&'static str, &'static str, &'static str);
 
 const READ: Call = Call("demo_alpha", "GET", "users/me");
 /// More than is read before the head of an answer is passed on.
-const LONG_READ: Call = Call("demo_alpha", "GET", "subscriptions/subscribers?limit=100");
+const LONG_READ: Call = Call("demo_alpha", "GET", "chats?limit=100");
 const WRITE: Call = Call("demo_alpha", "POST", "lists");
 const BETA_READ: Call = Call("demo_beta", "GET", "account/settings");
 const GAMMA_WRITE: Call = Call("demo_gamma", "POST", "user/{id}/user-lists");
@@ -201,6 +201,10 @@ impl Stage {
         let platform = platform_of(row.call);
         let mut fault = row.fault.clone();
         fault["platform"] = json!(platform);
+        if matches!(row.caller, Caller::BrokenOff) {
+            let honest = self.call(row.call).await.unwrap();
+            assert!(honest.body.len() > 70_000, "{name}: {} bytes", honest.body.len());
+        }
         let (credits, asked) = (self.balance().await, self.app.seen(platform).await.len());
 
         // Each call has a time of its own, by which the log is in order.

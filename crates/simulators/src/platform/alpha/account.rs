@@ -68,7 +68,7 @@ fn me_json(call: &Call<'_>, shelf: &Shelf) -> Value {
         "isAuth": true,
         "joinDate": rfc3339_offset(world.creator_joined_at_ms()),
         "subscribersCount": world.active_fans().count(),
-        "postsCount": world.posts().count(),
+        "postsCount": shelf.count(super::posts::POSTS, world.posts()),
         "mediasCount": world.media().count(),
         "subscribePrice": dollars(world.tier(0).price_cents),
         "currency": "USD",

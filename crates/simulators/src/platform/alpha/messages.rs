@@ -17,7 +17,8 @@ use crate::world::time::rfc3339_offset;
 
 /// By message index: what is known of messages beyond their text, such as that they are pinned.
 const MARKS: &str = "message-marks";
-const RELEASE_FORMS: &str = "release-forms";
+/// By medium: the people in it whose forms were attached.
+pub(super) const RELEASE_FORMS: &str = "release-forms";
 const MESSAGES_PAGE_MAX: u64 = 100;
 
 pub(super) fn routes(routes: Routes) -> Routes {

@@ -10,7 +10,7 @@ use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
 use crate::world::ids::Kind;
 use crate::world::time::{day, rfc3339_offset};
-use crate::world::{DAY_MS, EPOCH_MS, signed};
+use crate::world::{DAY_MS, signed};
 
 /// The only creator that has to report under the directive; the others are refused.
 const DAC7_CREATOR: u64 = 1;
@@ -39,8 +39,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
 
 fn account(call: &Call<'_>, _: &Shelf) -> Outcome {
     let world = call.world;
-    let pending = world.earnings(EPOCH_MS - 7 * DAY_MS, EPOCH_MS);
-    let earned = world.earnings(EPOCH_MS - 30 * DAY_MS, EPOCH_MS - 7 * DAY_MS);
+    let balance = world.balance();
     let payouts = world.payouts();
     let history: Vec<Value> = (0..payouts.count())
         .map(|index| {
@@ -56,8 +55,8 @@ fn account(call: &Call<'_>, _: &Shelf) -> Outcome {
         })
         .collect();
     Ok(Answer::ok(json!({
-        "payoutAvailable": dollars(earned.net_cents),
-        "payoutPending": dollars(pending.net_cents),
+        "payoutAvailable": dollars(balance.available_cents),
+        "payoutPending": dollars(balance.pending_cents),
         "minPayoutSumm": 20,
         "currency": "USD",
         "payoutType": "manual",
@@ -85,7 +84,7 @@ fn dac7(call: &Call<'_>, _: &Shelf) -> Outcome {
         "country": "DE",
         "taxId": "DE*******12",
         "year": 2025,
-        "submittedAt": rfc3339_offset(EPOCH_MS - 20 * DAY_MS),
+        "submittedAt": rfc3339_offset(call.world.end_ms - 20 * DAY_MS),
     })))
 }
 
@@ -102,11 +101,11 @@ fn legal_info(call: &Call<'_>, _: &Shelf) -> Outcome {
     })))
 }
 
-fn legal_form(_: &Call<'_>, _: &Shelf) -> Outcome {
+fn legal_form(call: &Call<'_>, _: &Shelf) -> Outcome {
     Ok(Answer::ok(json!({
         "form": "W-8BEN",
         "status": "signed",
-        "signedAt": rfc3339_offset(EPOCH_MS - 300 * DAY_MS),
+        "signedAt": rfc3339_offset(call.world.end_ms - 300 * DAY_MS),
         "fields": ["name", "country", "address", "birthDate", "signature"],
     })))
 }

@@ -10,12 +10,12 @@ use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
 use crate::world::content::post_and_place;
 use crate::world::content::{folder_name, template};
-use crate::world::ids::Kind;
+use crate::world::ids::{CREATED, Kind};
 use crate::world::series::Series;
 use crate::world::time::rfc3339_offset;
-use crate::world::{DAY_MS, EPOCH_MS, signed};
+use crate::world::{DAY_MS, signed};
 
-const POSTS: &str = "posts";
+pub(super) const POSTS: &str = "posts";
 const COMMENTS: &str = "comments";
 /// Posts that wait to be published.
 const SCHEDULES: &str = "schedules";
@@ -39,6 +39,19 @@ fn posts(call: &Call<'_>, shelf: &Shelf) -> Outcome {
 }
 
 fn post_json(call: &Call<'_>, shelf: &Shelf, index: u64) -> Value {
+    if index >= CREATED {
+        let fresh = json!({
+            "id": id(call, Kind::Post, index),
+            "responseType": "post",
+            "price": 0,
+            "favoritesCount": 0,
+            "commentsCount": 0,
+            "tipsAmount": 0,
+            "isPinned": false,
+            "media": [],
+        });
+        return shelf.over(POSTS, index, fresh);
+    }
     let post = call.world.post(index);
     let media: Vec<Value> = post.media.iter().map(|it| super::shapes::medium(call, *it)).collect();
     let generated = json!({
@@ -56,15 +69,16 @@ fn post_json(call: &Call<'_>, shelf: &Shelf, index: u64) -> Value {
     shelf.over(POSTS, index, generated)
 }
 
-fn post_param(call: &Call<'_>) -> Result<u64, Refusal> {
+fn post_param(call: &Call<'_>, shelf: &Shelf) -> Result<u64, Refusal> {
     let post = index(call, Kind::Post, "post_id", "Post")?;
-    let exists = call.world.posts().place_of(post).is_some();
+    let exists = shelf.holds(POSTS, call.world.posts(), post);
     if exists { Ok(post) } else { Err(Refusal::not_found("Post")) }
 }
 
 fn comments(call: &Call<'_>, shelf: &Shelf) -> Outcome {
-    let post = post_param(call)?;
-    page_of(call, shelf, (&format!("comments/{post}"), call.world.comments(post)), |place| {
+    let post = post_param(call, shelf)?;
+    let written = if post < CREATED { call.world.comments(post) } else { Series::all(0) };
+    page_of(call, shelf, (&format!("comments/{post}"), written), |place| {
         comment_json(call, shelf, post, place)
     })
 }
@@ -83,8 +97,21 @@ fn comment_json(call: &Call<'_>, shelf: &Shelf, post: u64, place: u64) -> Value 
     shelf.over(COMMENTS, comment.index, generated)
 }
 
-fn stats(call: &Call<'_>, _: &Shelf) -> Outcome {
-    let index = post_param(call)?;
+/// What was published while running has not been seen yet.
+fn stats(call: &Call<'_>, shelf: &Shelf) -> Outcome {
+    let index = post_param(call, shelf)?;
+    if index >= CREATED {
+        return Ok(Answer::ok(json!({
+            "id": id(call, Kind::Post, index),
+            "views": 0,
+            "uniqueViews": 0,
+            "likes": 0,
+            "comments": 0,
+            "tips": 0,
+            "purchased": 0,
+            "purchasedSumm": 0,
+        })));
+    }
     let post = call.world.post(index);
     let bought = if post.price_cents > 0 { post.likes / 8 } else { 0 };
     Ok(Answer::ok(json!({
@@ -111,7 +138,7 @@ fn bookmark_categories(call: &Call<'_>, shelf: &Shelf) -> Outcome {
 
 /// `{"isPinned": false}` takes the pin away; without a body the post is pinned.
 fn pin_post(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
-    let post = post_param(call)?;
+    let post = post_param(call, shelf)?;
     shelf.set(POSTS, post, object(json!({"isPinned": wants_pin(call)})));
     Ok(Answer::ok(post_json(call, shelf, post)))
 }
@@ -146,13 +173,14 @@ fn schedule_json(call: &Call<'_>, shelf: &Shelf, index: u64) -> Value {
         "id": id(call, Kind::Event, index),
         "type": "post",
         "text": template(index),
-        "scheduledAt": rfc3339_offset(EPOCH_MS + (signed(index) + 1) * DAY_MS),
+        "scheduledAt": rfc3339_offset(call.world.end_ms + (signed(index) + 1) * DAY_MS),
         "publishedAt": null,
     });
     shelf.over(SCHEDULES, index, generated)
 }
 
-/// Publishes at once what was to be published later; what is published already is a conflict.
+/// Publishes at once what was to be published later, as a new post; what is published already is a
+/// conflict.
 fn publish(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     let schedule = index(call, Kind::Event, "schedule_id", "Schedule")?;
     if !shelf.holds(SCHEDULES, scheduled(call), schedule) {
@@ -161,7 +189,9 @@ fn publish(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     if shelf.field(SCHEDULES, schedule, "publishedAt").is_some() {
         return Err(Refusal::conflict("It is published already"));
     }
-    let fields = json!({"publishedAt": rfc3339_offset(call.now_ms)});
-    shelf.set(SCHEDULES, schedule, object(fields));
+    let published_at = rfc3339_offset(call.now_ms);
+    let post = json!({"text": template(schedule), "postedAt": published_at});
+    shelf.create(POSTS, object(post));
+    shelf.set(SCHEDULES, schedule, object(json!({"publishedAt": published_at})));
     Ok(Answer::ok(schedule_json(call, shelf, schedule)))
 }

@@ -9,10 +9,10 @@ use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::Call;
 use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
+use crate::world::DAY_MS;
 use crate::world::ids::Kind;
 use crate::world::time::{day, parse_ms, rfc3339_offset};
 use crate::world::trade::{Payment, PaymentKind};
-use crate::world::{DAY_MS, EPOCH_MS};
 
 /// A chart has at most this many days.
 const CHART_DAYS_MAX: i64 = 366;
@@ -190,7 +190,7 @@ pub(super) fn window(call: &Call<'_>, days: i64) -> Result<(i64, i64), Refusal> 
         }
     };
     let to_ms = match parse("endDate")? {
-        None => EPOCH_MS,
+        None => call.world.now_ms,
         Some((at_ms, whole_day)) => at_ms + if whole_day { DAY_MS } else { 0 },
     };
     let all_ms = if days == 0 { 0 } else { to_ms - days * DAY_MS };

@@ -9,10 +9,10 @@ use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::{Call, object};
 use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
+use crate::world::DAY_MS;
 use crate::world::ids::{self, CREATED, Kind};
 use crate::world::series::Series;
 use crate::world::time::rfc3339_offset;
-use crate::world::{DAY_MS, EPOCH_MS};
 
 const STORIES: &str = "stories";
 const HIGHLIGHTS: &str = "highlights";
@@ -39,7 +39,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
 /// How many of the generated stories had not run out at the end of the generated time.
 fn running_count(call: &Call<'_>) -> u64 {
     let all = call.world.stories();
-    let still = |index: &u64| call.world.story(*index).expires_at_ms > EPOCH_MS;
+    let still = |index: &u64| call.world.story(*index).expires_at_ms > call.world.end_ms;
     (0..all.count()).take_while(still).count() as u64
 }
 
@@ -158,7 +158,7 @@ fn highlight_json(call: &Call<'_>, shelf: &Shelf, index: u64) -> Value {
     let name = usize::try_from(index).ok().and_then(|at| names.get(at)).copied();
     let base = json!({
         "title": name.unwrap_or("Highlight"),
-        "createdAt": rfc3339_offset(EPOCH_MS - 100 * DAY_MS),
+        "createdAt": rfc3339_offset(call.world.end_ms - 100 * DAY_MS),
     });
     let mut shown = object(shelf.over(HIGHLIGHTS, index, base));
     shown.insert("id".to_owned(), json!(id(call, Kind::Highlight, index)));

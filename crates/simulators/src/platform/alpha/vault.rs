@@ -3,6 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 
+use super::messages::RELEASE_FORMS;
 use super::shapes::{id, index, medium, page_of};
 use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::{Call, object};
@@ -47,7 +48,13 @@ fn folder_param(call: &Call<'_>) -> Result<u64, Refusal> {
 fn folder_json(call: &Call<'_>, shelf: &Shelf, folder: u64) -> Value {
     let (table, series) = media_of(call, folder);
     let page = shelf.page(&table, series, 0, u64::MAX);
-    let media: Vec<Value> = page.indexes.into_iter().map(|it| medium(call, it)).collect();
+    let with_form = |it: u64| {
+        let form = shelf.fields(RELEASE_FORMS, it).cloned().map(Value::Object);
+        let mut shown = object(medium(call, it));
+        shown.insert("releaseForm".to_owned(), form.unwrap_or_default());
+        Value::Object(shown)
+    };
+    let media: Vec<Value> = page.indexes.into_iter().map(with_form).collect();
     let generated = json!({
         "id": id(call, Kind::Folder, folder),
         "name": folder_name(folder),

@@ -66,10 +66,6 @@ impl Platform for Beta {
         "/api/v1/"
     }
 
-    fn reaches_the_present(&self) -> bool {
-        true
-    }
-
     fn routes(&self) -> Routes {
         Routes::default()
             .group(account::routes)

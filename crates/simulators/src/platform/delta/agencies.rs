@@ -10,7 +10,7 @@ use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
 use crate::world::series::Series;
 use crate::world::time::day;
-use crate::world::{DAY_MS, EPOCH_MS, signed};
+use crate::world::{DAY_MS, signed};
 
 pub(super) fn routes(routes: Routes) -> Routes {
     routes
@@ -93,7 +93,7 @@ pub(super) fn subscriber_day(call: &Call<'_>, start_ms: i64) -> Value {
     let new = before - fans::joined_before(call, start_ms);
     let expired = call.world.expired_fans();
     let ended = |at_ms: i64| {
-        let all = at_ms >= EPOCH_MS;
+        let all = at_ms >= call.world.end_ms;
         if all { expired.count() } else { came_before(call, expired, at_ms - 30 * DAY_MS) }
     };
     let left = ended(start_ms + DAY_MS) - ended(start_ms);

@@ -9,7 +9,7 @@ use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
 use crate::world::ids::Kind;
 use crate::world::time::rfc3339;
-use crate::world::{DAY_MS, EPOCH_MS, signed};
+use crate::world::{DAY_MS, signed};
 
 /// What the app costs a month, in cents.
 const PRICE_CENTS: i64 = 1900;
@@ -84,7 +84,7 @@ fn own_payment_json(call: &Call<'_>, app: &str, month: u64) -> Value {
         "amount": PRICE_CENTS,
         "currency": "USD",
         "status": "paid",
-        "paidAt": rfc3339(EPOCH_MS - (signed(month) * 30 + 4) * DAY_MS),
+        "paidAt": rfc3339(call.world.end_ms - (signed(month) * 30 + 4) * DAY_MS),
     })
 }
 
@@ -115,7 +115,7 @@ fn own_subscription(call: &Call<'_>, _: &Shelf) -> Outcome {
         "status": "active",
         "price": PRICE_CENTS,
         "currency": "USD",
-        "startedAt": rfc3339(EPOCH_MS - (signed(OWN_PAYMENTS) * 30 - 26) * DAY_MS),
-        "renewsAt": rfc3339(EPOCH_MS + 26 * DAY_MS),
+        "startedAt": rfc3339(call.world.end_ms - (signed(OWN_PAYMENTS) * 30 - 26) * DAY_MS),
+        "renewsAt": rfc3339(call.world.renewed_ms(call.world.end_ms + 26 * DAY_MS)),
     })))
 }

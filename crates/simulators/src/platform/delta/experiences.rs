@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::notifications::tell;
 use super::shapes::{id, index_of, own_id};
 use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::{Call, object};
@@ -27,6 +28,7 @@ fn request(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     let expires_ms = call.now_ms + VALID_MS;
     let fields = json!({"experience": call.text("experience")?, "expiresMs": expires_ms});
     let index = shelf.create(TOKENS, object(fields));
+    tell(call, shelf, "experience_token_requested", call.field("experience").clone());
     let token = format!("exp_{}", id(call, Kind::Other, index));
     Ok(Answer::created(json!({"token": token, "expiresAt": rfc3339(expires_ms)})))
 }
@@ -42,6 +44,8 @@ fn exchange(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
         return Err(Refusal::conflict("The token was used or has expired"));
     }
     shelf.set(TOKENS, index, object(json!({"usedAt": call.now_ms})));
+    let experience = fields.get("experience").cloned().unwrap_or_default();
+    tell(call, shelf, "experience_entered", experience);
     Ok(Answer::ok(json!({
         "userUuid": own_id(call),
         "handle": call.world.creator_username(),

@@ -10,10 +10,10 @@ use crate::platform::call::{Call, object};
 use crate::platform::folder_media::FolderMedia;
 use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
+use crate::world::DAY_MS;
 use crate::world::content::folder_name;
 use crate::world::ids::Kind;
 use crate::world::time::rfc3339;
-use crate::world::{DAY_MS, EPOCH_MS};
 
 const FOLDERS: &str = "folders";
 const NAME_CHARS_MAX: usize = 100;
@@ -63,7 +63,7 @@ fn folder_param(call: &Call<'_>, shelf: &Shelf) -> Result<u64, Refusal> {
 fn shown(call: &Call<'_>, shelf: &Shelf, folder: u64) -> Value {
     let generated = json!({
         "name": folder_name(folder),
-        "createdAt": rfc3339(EPOCH_MS - 60 * DAY_MS),
+        "createdAt": rfc3339(call.world.end_ms - 60 * DAY_MS),
         "mediaCount": FolderMedia::of(call.world, folder).count(shelf),
     });
     shelf.over(FOLDERS, folder, generated)

@@ -1,18 +1,19 @@
-//! What happened lately: the newest payments, told one by one.
+//! What happened lately: the newest payments, and what was done to the account, told one by one.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::insights::source;
 use super::shapes::{Collection, id, user};
 use crate::platform::answer::Outcome;
-use crate::platform::call::Call;
+use crate::platform::call::{Call, object};
 use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
-use crate::world::ids::Kind;
+use crate::world::ids::{CREATED, Kind};
 use crate::world::series::Series;
 use crate::world::time::rfc3339;
 
-/// Older ones are forgotten.
+const NOTIFICATIONS: &str = "notifications";
+/// Older payments are forgotten.
 const KEPT: u64 = 100;
 
 pub(super) fn routes(routes: Routes) -> Routes {
@@ -21,8 +22,12 @@ pub(super) fn routes(routes: Routes) -> Routes {
 
 fn notifications(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     let series = Series::all(call.world.payments().count().min(KEPT));
-    let collection = Collection { table: "notifications", series, kind: Kind::Event };
+    let collection = Collection { table: NOTIFICATIONS, series, kind: Kind::Event };
     collection.after_cursor(call, shelf, |index| {
+        if index >= CREATED {
+            let told = json!({"uuid": id(call, Kind::Event, index)});
+            return shelf.over(NOTIFICATIONS, index, told);
+        }
         let payment = call.world.payment(index);
         json!({
             "uuid": id(call, Kind::Event, index),
@@ -33,4 +38,15 @@ fn notifications(call: &Call<'_>, shelf: &Shelf) -> Outcome {
             "createdAt": rfc3339(payment.paid_at_ms),
         })
     })
+}
+
+/// Tells the creator that this was done, with what it was done to under `subject`.
+pub(super) fn tell(call: &Call<'_>, shelf: &mut Shelf, kind: &str, subject: Value) {
+    let fields = json!({
+        "type": kind,
+        "subject": subject,
+        "isRead": false,
+        "createdAt": rfc3339(call.now_ms),
+    });
+    shelf.create(NOTIFICATIONS, object(fields));
 }

@@ -5,10 +5,10 @@ use serde_json::{Map, Value, json};
 use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::Call;
 use crate::shelf::{Page, Shelf};
+use crate::world::DAY_MS;
 use crate::world::ids::{self, Kind};
 use crate::world::series::Series;
 use crate::world::time::{parse_ms, rfc3339};
-use crate::world::{DAY_MS, EPOCH_MS};
 
 const SIZE_DEFAULT: u64 = 20;
 const SIZE_MAX: u64 = 50;
@@ -256,7 +256,7 @@ pub(super) fn window(call: &Call<'_>, days: i64) -> Result<(i64, i64), Refusal> 
         let is_day = text.len() == "2026-01-01".len();
         Ok(Some(if is_day { at_ms + day_ms } else { at_ms }))
     };
-    let to_ms = bound("endDate", DAY_MS)?.unwrap_or(EPOCH_MS);
+    let to_ms = bound("endDate", DAY_MS)?.unwrap_or(call.world.now_ms);
     let default_ms = if days == 0 { 0 } else { to_ms - days * DAY_MS };
     let from_ms = bound("startDate", 0)?.unwrap_or(default_ms);
     if from_ms > to_ms {

@@ -3,16 +3,19 @@
 use http::Method;
 use serde_json::{Value, json};
 
+use super::notifications::tell;
 use super::shapes::{Collection, NOTHING, id, page_of};
 use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::{Call, object};
 use crate::platform::routes::Routes;
 use crate::shelf::Shelf;
 use crate::world::DAY_MS;
-use crate::world::ids::Kind;
+use crate::world::ids::{CREATED, Kind};
 use crate::world::series::Series;
 use crate::world::time::rfc3339;
 
+/// The members, and those who were invited to become one.
+const TEAM: &str = "team";
 const ROLES: [&str; 3] = ["admin", "manager", "chatter"];
 const INVITES: Collection<'static> =
     Collection { table: "invites", series: NOTHING, kind: Kind::Other };
@@ -30,10 +33,13 @@ pub(super) fn routes(routes: Routes) -> Routes {
 
 fn collection(call: &Call<'_>) -> Collection<'static> {
     let members = if call.world.is_empty() { 0 } else { 4 };
-    Collection { table: "team", series: Series::all(members), kind: Kind::Peer }
+    Collection { table: TEAM, series: Series::all(members), kind: Kind::Peer }
 }
 
 fn shown(call: &Call<'_>, shelf: &Shelf, member: u64) -> Value {
+    if member >= CREATED {
+        return shelf.over(TEAM, member, json!({"userId": id(call, Kind::Peer, member)}));
+    }
     let person = call.world.peer(member);
     let role = match member {
         0 => "admin",
@@ -48,7 +54,7 @@ fn shown(call: &Call<'_>, shelf: &Shelf, member: u64) -> Value {
         "isActive": true,
         "joinedAt": rfc3339(person.followed_at_ms),
     });
-    shelf.over("team", member, generated)
+    shelf.over(TEAM, member, generated)
 }
 
 fn members(call: &Call<'_>, shelf: &Shelf) -> Outcome {
@@ -70,7 +76,8 @@ fn leaderboard(call: &Call<'_>, shelf: &Shelf) -> Outcome {
             "averageReplySeconds": 45 + member * 30,
         })
     };
-    page_of(call, &collection(call).all(shelf).into_iter().map(row).collect::<Vec<_>>())
+    let members = collection(call).all(shelf).into_iter().filter(|member| *member < CREATED);
+    page_of(call, &members.map(row).collect::<Vec<_>>())
 }
 
 /// Changes `role` or `isActive`.
@@ -84,7 +91,7 @@ fn change_member(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     if fields.is_empty() || !fields.iter().all(fits) {
         return Err(Refusal::bad_request("role or isActive is required"));
     }
-    shelf.set("team", member, fields);
+    shelf.set(TEAM, member, fields);
     Ok(Answer::ok(shown(call, shelf, member)))
 }
 
@@ -101,6 +108,7 @@ fn invite(call: &Call<'_>, shelf: &mut Shelf, role: &str) -> Outcome {
         "expiresAt": rfc3339(call.now_ms + 7 * DAY_MS),
     });
     let index = shelf.create(INVITES.table, object(fields));
+    tell(call, shelf, &format!("{role}_invited"), json!(email));
     let invite = json!({"uuid": id(call, INVITES.kind, index)});
     Ok(Answer::created(shelf.over(INVITES.table, index, invite)))
 }
@@ -109,11 +117,21 @@ fn invite_creator(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     invite(call, shelf, "creator")
 }
 
-/// `email` and `role` (`chatter` when absent).
+/// `email` and `role` (`chatter` when absent). Whoever is invited is on the list of members, not
+/// active yet.
 fn invite_member(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     let role = call.field("role").as_str().unwrap_or("chatter");
     if !ROLES.contains(&role) {
         return Err(Refusal::bad_request("role is not admin, manager or chatter"));
     }
-    invite(call, shelf, role)
+    let answer = invite(call, shelf, role)?;
+    let member = json!({
+        "displayName": call.field("email"),
+        "handle": null,
+        "role": role,
+        "isActive": false,
+        "joinedAt": null,
+    });
+    shelf.create(TEAM, object(member));
+    Ok(answer)
 }

@@ -39,10 +39,6 @@ impl Platform for Gamma {
         "platform_gamma"
     }
 
-    fn reaches_the_present(&self) -> bool {
-        true
-    }
-
     fn routes(&self) -> Routes {
         Routes::default()
             .group(profile::routes)
