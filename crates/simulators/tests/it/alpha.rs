@@ -8,7 +8,7 @@ use simulators::Settings;
 
 use crate::kit::{Kit, Row, id_of, none};
 
-const DEMO: &str = "demo_alpha";
+pub(crate) const DEMO: &str = "demo_alpha";
 
 /// All 78 routes of specification 4.4. Creations first, so that deletions have what they delete.
 fn table(ids: &Ids) -> Vec<Row> {

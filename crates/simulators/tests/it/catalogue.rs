@@ -50,7 +50,7 @@ fn nameless(route: &str) -> String {
 #[tokio::test]
 async fn the_simulators_have_every_route_of_the_catalogue() {
     let kit = Kit::new();
-    for platform in ["platform_beta", "platform_gamma"] {
+    for platform in ["platform_alpha", "platform_beta", "platform_gamma", "platform_delta"] {
         let routes = kit.routes(platform).await;
         let known: BTreeSet<String> = routes.iter().map(|route| nameless(route)).collect();
         let entries = entries(platform);

@@ -8,6 +8,8 @@
 )]
 
 mod alpha;
+mod alpha_refusals;
+mod alpha_writes;
 mod beta;
 mod beta_refusals;
 mod beta_signing;
@@ -17,7 +19,9 @@ mod catalogue;
 mod control;
 mod delta;
 mod delta_oauth;
+mod delta_refusals;
 mod delta_state;
+mod delta_writes;
 mod fault_scripts;
 mod faults;
 mod gamma;

@@ -9,6 +9,9 @@ use crate::kit::{Kit, NOW_MS, id_of};
 const DAY_MS: i64 = 86_400_000;
 const BETA: &str = "demo_beta";
 const GAMMA: &str = "demo_gamma";
+const ALPHA: &str = "demo_alpha";
+const DELTA: &str = "demo_delta";
+const JANUARY: &str = "agencies/earnings?startDate=2026-01-01&endDate=2026-01-31";
 
 async fn of_gamma(kit: &Kit, path: &str) -> Value {
     let me = id_of(&kit.auth(GAMMA)["account_id"]);
@@ -23,6 +26,12 @@ async fn newest(kit: &Kit) -> Vec<Value> {
     }
     for path in ["subscription?limit=50", "file-stack", "chatsByList?limit=50", "payout"] {
         all.push(of_gamma(kit, path).await);
+    }
+    for path in ["payments/all/transactions", "posts", "stories/archive", "users/me/stories"] {
+        all.push(kit.get(ALPHA, path).await);
+    }
+    for path in ["notifications", "posts", JANUARY, "chats/mass-messages"] {
+        all.push(kit.get(DELTA, path).await);
     }
     all
 }
@@ -48,6 +57,27 @@ async fn the_last_thirty_days_are_never_empty_on_the_day_of_the_first_start() {
         assert!(&newest[..10] <= payments["init_to"].as_str().unwrap());
         assert!((now_ms - 2 * DAY_MS..now_ms).contains(&subscriber["createdAt"].as_i64().unwrap()));
         assert!((1..=12).contains(&running));
+    }
+}
+
+#[tokio::test]
+async fn the_last_days_of_alpha_and_delta_are_not_empty_either() {
+    for now_ms in [NOW_MS - 31 * DAY_MS, NOW_MS + 7 * 3_600_000, NOW_MS + 900 * DAY_MS] {
+        let kit = Kit::started_at(now_ms, Settings::default());
+
+        let overview = kit.get(ALPHA, "users/me/stats/overview").await;
+        let payouts = kit.get(ALPHA, "payouts/account").await;
+        let stories = kit.get(ALPHA, "users/me/stories").await;
+        let earnings = kit.get(DELTA, "agencies/earnings").await;
+        let notifications = kit.get(DELTA, "notifications?size=1").await;
+
+        assert!(overview["earnings"]["total"].as_f64().unwrap() > 0.0);
+        assert!(payouts["payoutPending"].as_f64().unwrap() > 0.0);
+        assert!((1..=12).contains(&stories["list"].as_array().unwrap().len()));
+        let days = earnings["data"].as_array().unwrap();
+        assert!(days.iter().any(|day| day["transactions"].as_u64().unwrap() > 0));
+        let newest = notifications["data"][0]["createdAt"].as_str().unwrap();
+        assert!(newest[..10] >= days[2]["date"].as_str().unwrap()[..10], "{newest}");
     }
 }
 

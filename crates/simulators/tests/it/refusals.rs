@@ -78,7 +78,9 @@ pub(crate) fn is_refusal(
     name: &str,
 ) {
     assert_eq!(reply.status.as_u16(), status, "{name}: {}", reply.body);
-    let message = ["/message", "/error/details"].iter().find_map(|it| reply.body.pointer(it));
+    let message = ["/message", "/error/details", "/error/message"]
+        .iter()
+        .find_map(|it| reply.body.pointer(it));
     let message = message.filter(|text| text.as_str().is_some_and(|text| text.len() > 5));
     let message = message.unwrap_or_else(|| panic!("{name} has no message: {}", reply.body));
     assert_eq!(reply.body, shape(status, code, message), "{name}");
@@ -100,4 +102,14 @@ pub(crate) fn of_gamma(status: u16, code: &str, message: &Value) -> Value {
 /// How `platform_beta` writes an error.
 pub(crate) fn of_beta(_: u16, code: &str, message: &Value) -> Value {
     json!({"success": false, "error": {"code": code, "details": message}})
+}
+
+/// How `platform_alpha` writes an error.
+pub(crate) fn of_alpha(status: u16, _: &str, message: &Value) -> Value {
+    json!({"error": {"code": status, "message": message}})
+}
+
+/// How `platform_delta` writes an error.
+pub(crate) fn of_delta(_: u16, code: &str, message: &Value) -> Value {
+    json!({"error": {"code": code, "message": message}})
 }

@@ -350,7 +350,7 @@ async fn e18_a_hundred_mebibytes_pass_while_memory_stays_flat() {
 async fn e19_a_401_marks_the_account_once_its_identity_check_fails_too_and_a_403_never_does() {
     for database in store::testing::stores().await {
         let stage = Stage::set(database).await;
-        let state =
+        let marked =
             async || stage.client.get("/v1/accounts/demo_alpha").await.json()["state"].clone();
         let refused = json!({"kind": "status", "status": 403, "platform": "platform_alpha"});
         stage.app.fault(&refused).await;
@@ -369,7 +369,7 @@ async fn e19_a_401_marks_the_account_once_its_identity_check_fails_too_and_a_403
         while checks().await == before {
             tokio::task::yield_now().await;
         }
-        assert_eq!(state().await, "active");
+        assert_eq!(marked().await, "active");
 
         let all = json!({"kind": "status", "status": 401, "platform": "platform_alpha"});
         stage.app.fault(&all).await;
@@ -377,7 +377,7 @@ async fn e19_a_401_marks_the_account_once_its_identity_check_fails_too_and_a_403
         let reply = stage.call(READ).await.unwrap();
 
         assert_eq!((reply.status, reply.receipt()), (401, (1, credits - 1)));
-        while state().await != "reconnect_needed" {
+        while marked().await != "reconnect_needed" {
             tokio::task::yield_now().await;
         }
         Box::pin(stage.app.end()).await;

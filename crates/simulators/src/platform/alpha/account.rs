@@ -160,11 +160,12 @@ fn order_social_buttons(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     let ids: Vec<u64> =
         call.field("ids").as_array().into_iter().flatten().filter_map(Value::as_u64).collect();
     let mut known = shelf.page(BUTTONS, generated_buttons(call), 0, u64::MAX).indexes;
-    let wanted: Vec<u64> = ids
-        .iter()
-        .filter_map(|wanted| known.iter().copied().find(|it| id(call, Kind::Other, *it) == *wanted))
-        .collect();
-    known.retain(|index| !wanted.contains(index));
+    let mut wanted = Vec::new();
+    for asked in &ids {
+        // Taken out, so that an id that is there twice is not found again.
+        let place = known.iter().position(|it| id(call, Kind::Other, *it) == *asked);
+        wanted.extend(place.map(|place| known.remove(place)));
+    }
     if !known.is_empty() || wanted.len() != ids.len() {
         return Err(Refusal::bad_request("ids must name each button once"));
     }

@@ -28,7 +28,7 @@ fn request(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     let expires_ms = call.now_ms + VALID_MS;
     let fields = json!({"experience": call.text("experience")?, "expiresMs": expires_ms});
     let index = shelf.create(TOKENS, object(fields));
-    tell(call, shelf, "experience_token_requested", call.field("experience").clone());
+    tell(call, shelf, "experience_token_requested", call.field("experience"));
     let token = format!("exp_{}", id(call, Kind::Other, index));
     Ok(Answer::created(json!({"token": token, "expiresAt": rfc3339(expires_ms)})))
 }
@@ -45,7 +45,7 @@ fn exchange(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     }
     shelf.set(TOKENS, index, object(json!({"usedAt": call.now_ms})));
     let experience = fields.get("experience").cloned().unwrap_or_default();
-    tell(call, shelf, "experience_entered", experience);
+    tell(call, shelf, "experience_entered", &experience);
     Ok(Answer::ok(json!({
         "userUuid": own_id(call),
         "handle": call.world.creator_username(),

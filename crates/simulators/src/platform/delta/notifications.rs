@@ -41,7 +41,7 @@ fn notifications(call: &Call<'_>, shelf: &Shelf) -> Outcome {
 }
 
 /// Tells the creator that this was done, with what it was done to under `subject`.
-pub(super) fn tell(call: &Call<'_>, shelf: &mut Shelf, kind: &str, subject: Value) {
+pub(super) fn tell(call: &Call<'_>, shelf: &mut Shelf, kind: &str, subject: &Value) {
     let fields = json!({
         "type": kind,
         "subject": subject,

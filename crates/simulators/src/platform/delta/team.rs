@@ -108,7 +108,7 @@ fn invite(call: &Call<'_>, shelf: &mut Shelf, role: &str) -> Outcome {
         "expiresAt": rfc3339(call.now_ms + 7 * DAY_MS),
     });
     let index = shelf.create(INVITES.table, object(fields));
-    tell(call, shelf, &format!("{role}_invited"), json!(email));
+    tell(call, shelf, &format!("{role}_invited"), &json!(email));
     let invite = json!({"uuid": id(call, INVITES.kind, index)});
     Ok(Answer::created(shelf.over(INVITES.table, index, invite)))
 }
