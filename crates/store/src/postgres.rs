@@ -42,7 +42,10 @@ impl Postgres {
         if !options.allow_unsafe {
             check(&pool).await?;
         }
-        let metering = pool_options(METERING_CONNECTIONS).connect_lazy_with(connect);
+        // The metering's statements are few and take arrays: planning them anew for each batch costs as much as
+        // running them, and finds the same plan.
+        let planned_once = connect.options([("plan_cache_mode", "force_generic_plan")]);
+        let metering = pool_options(METERING_CONNECTIONS).connect_lazy_with(planned_once);
         Ok(Self { pool, metering, access: options.access })
     }
 
