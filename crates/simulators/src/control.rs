@@ -5,6 +5,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::faults::input::Mistake;
+use crate::mail;
 use crate::mount::Mount;
 use crate::platform::routes::parse_pairs;
 use crate::service::Service;
@@ -13,7 +14,7 @@ use crate::service::Service;
 const LOG_PAGE_MAX: usize = 10_000;
 
 /// What there is: method, path, and what it does.
-const INDEX: [(&str, &str, &str); 11] = [
+const INDEX: [(&str, &str, &str); 14] = [
     ("GET", "/control", "this list"),
     ("GET", "/control/health", "says that the simulators run"),
     ("GET", "/control/accounts", "the accounts that the platforms accept, with their credentials"),
@@ -24,7 +25,14 @@ const INDEX: [(&str, &str, &str); 11] = [
     ("POST", "/control/faults", "adds a fault: `kind`, which requests meet it, and its fields"),
     ("DELETE", "/control/faults/{id}", "removes a fault"),
     ("DELETE", "/control/faults", "removes all faults"),
-    ("POST", "/control/reset", "forgets all requests, all that was written, and all faults"),
+    ("GET", "/control/mail", "the mails that were taken, or those `to` an address"),
+    (
+        "GET",
+        "/control/mail/{id}",
+        "a mail: headers, text, HTML and links; /mail shows it in a browser",
+    ),
+    ("POST", "/control/mail/refuse", "refuses the `next` mails with a `code` of SMTP"),
+    ("POST", "/control/reset", "forgets all requests, mails, all that was written, and all faults"),
 ];
 
 /// Answers a request; `target` is what follows `/control`.
@@ -47,6 +55,9 @@ pub(crate) async fn answer(
         ("POST", "/faults") => add_fault(service, body),
         ("DELETE", "/faults") => Ok(json!({"removed": service.faults.clear()})),
         ("DELETE", path) if path.starts_with("/faults/") => remove_fault(service, path),
+        ("GET", "/mail") => Ok(mails(service, &query)),
+        ("POST", "/mail/refuse") => refuse_mails(service, &query),
+        ("GET", path) if path.starts_with("/mail/") => mail(service, path),
         ("POST", "/reset") => reset(service),
         _ => Err(Problem::of(StatusCode::NOT_FOUND, "no such control; GET /control lists them")),
     };
@@ -162,8 +173,35 @@ fn remove_fault(service: &Service, path: &str) -> Outcome {
     }
 }
 
+/// `to` (everybody when absent); first the oldest.
+fn mails(service: &Service, query: &[(String, String)]) -> Value {
+    let wanted = value(query, "to");
+    let is_wanted = |to: &[String]| {
+        wanted.is_none_or(|wanted| to.iter().any(|address| address.eq_ignore_ascii_case(wanted)))
+    };
+    let all = service.mailbox.all();
+    let shown = all.iter().filter(|mail| is_wanted(&mail.to)).map(mail::summary);
+    json!({"mails": shown.collect::<Vec<_>>()})
+}
+
+fn mail(service: &Service, path: &str) -> Outcome {
+    let found = path.strip_prefix("/mail/").and_then(|id| service.mailbox.find(id));
+    let missing = || Problem::of(StatusCode::NOT_FOUND, "there is no such mail");
+    found.map(|mail| mail::whole(&mail)).ok_or_else(missing)
+}
+
+/// `next`: how many mails; `code`: what SMTP answers instead of taking them, 451 when absent.
+fn refuse_mails(service: &Service, query: &[(String, String)]) -> Outcome {
+    let code = number(query, "code")?.unwrap_or(451);
+    let code = u16::try_from(code).ok().filter(|code| (400..600).contains(code));
+    let code = code.ok_or_else(|| Problem::with("code", "must be 400 to 599"))?;
+    service.mailbox.refuse(number(query, "next")?.unwrap_or(1), code);
+    Ok(json!({"ok": true}))
+}
+
 fn reset(service: &Service) -> Outcome {
     service.faults.clear();
+    service.mailbox.clear()?;
     for mount in &service.mounts {
         mount.reset()?;
     }

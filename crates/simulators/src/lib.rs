@@ -1,4 +1,4 @@
-//! What stands in for those we call: the four creator platforms, over one generated world. It
+//! What stands in for those we call: the four creator platforms, over one generated world, and a mail server. It
 //! shares no types with the gateway; the wire is the contract.
 
 #![expect(clippy::similar_names, reason = "a shelf is not easily taken for self")]
@@ -13,6 +13,7 @@ mod faults;
 mod journal;
 mod lines;
 mod listener;
+mod mail;
 mod mount;
 mod multipart;
 mod platform;

@@ -4,10 +4,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::listener;
+use crate::mail::{Mailbox, smtp};
 use crate::mount::Mount;
 use crate::platform::{self, DemoAccount};
 use crate::present;
@@ -33,20 +35,26 @@ pub enum StartError {
 /// Simulators that serve requests until they are stopped.
 pub struct Running {
     address: SocketAddr,
+    mail_address: SocketAddr,
     service: Arc<Service>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
 
-/// Starts all platforms on one common port, and each on a port of its own beside it. They serve
+/// Starts all platforms on one common port, each on a port of its own beside it, and the mail sink. They serve
 /// until [`Running::stop`].
 pub async fn start(settings: Settings) -> Result<Running, StartError> {
     let service = service(&settings)?;
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+    let mail_listen = settings.mail_listen;
+    let refused = |source| StartError::Listen { address: mail_listen, source };
+    let mail = TcpListener::bind(mail_listen).await.map_err(refused)?;
+    let mail_address = mail.local_addr().map_err(refused)?;
     let address = settings.listen;
     let address = listener::listen(&service, address, &stop, &tasks)
         .map_err(|source| StartError::Listen { address, source })?;
-    Ok(Running { address, service, stop, tasks })
+    tasks.spawn(smtp::serve(mail, Arc::clone(&service.mailbox), stop.clone()));
+    Ok(Running { address, mail_address, service, stop, tasks })
 }
 
 /// The service without a listener, for tests that call it in process. Faults that need a socket are
@@ -62,7 +70,9 @@ fn service(settings: &Settings) -> Result<Arc<Service>, StartError> {
     let present_ms = present::of(settings).map_err(StartError::Data)?;
     let open = |platform| Mount::open(platform, settings, present_ms).map_err(StartError::Data);
     let mounts = platform::all(settings).into_iter().map(open).collect::<Result<_, _>>()?;
-    Ok(Arc::new(Service::new(mounts)))
+    let mailbox = Mailbox::open(settings.data.as_deref(), settings.clock.clone());
+    let mailbox = Arc::new(mailbox.map_err(StartError::Data)?);
+    Ok(Arc::new(Service::new(mounts, mailbox)))
 }
 
 /// The accounts that the simulators accept, with their credentials; the first of each platform is
@@ -82,6 +92,16 @@ impl Running {
     pub fn platform_url(&self, platform: &str) -> String {
         let own = self.service.doors.get().and_then(|doors| doors.address(platform));
         format!("http://{}/{platform}", own.unwrap_or(self.address))
+    }
+
+    /// Where mails are taken over SMTP, without TLS or login.
+    pub fn mail_address(&self) -> SocketAddr {
+        self.mail_address
+    }
+
+    /// Where the mails that were taken can be read in a browser.
+    pub fn mail_url(&self) -> String {
+        format!("http://{}/mail", self.address)
     }
 
     /// Takes no more requests and waits until the running ones are answered.

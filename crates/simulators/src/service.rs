@@ -13,14 +13,16 @@ use serde_json::{Value, json};
 use crate::control;
 use crate::faults::{Faults, Reply, Script, Spoiled};
 use crate::listener::Doors;
+use crate::mail::{Mailbox, pages};
 use crate::mount::{Mount, Request};
 
 /// Uploads included, no request is larger than this many bytes.
 const BODY_BYTES_MAX: usize = 512 * 1024 * 1024;
 
-/// All platforms, and what goes wrong with them on purpose.
+/// All platforms, the mails, and what goes wrong with them on purpose.
 pub(crate) struct Service {
     pub(crate) mounts: Vec<Mount>,
+    pub(crate) mailbox: Arc<Mailbox>,
     pub(crate) faults: Faults,
     /// The platforms' own ports; there are none when nobody listens.
     pub(crate) doors: OnceLock<Doors>,
@@ -34,8 +36,8 @@ pub(crate) enum Answered {
 }
 
 impl Service {
-    pub(crate) fn new(mounts: Vec<Mount>) -> Self {
-        Self { mounts, faults: Faults::default(), doors: OnceLock::new() }
+    pub(crate) fn new(mounts: Vec<Mount>, mailbox: Arc<Mailbox>) -> Self {
+        Self { mounts, mailbox, faults: Faults::default(), doors: OnceLock::new() }
     }
 
     /// The platform with this name.
@@ -68,6 +70,9 @@ impl Service {
         if first == "control" {
             let (status, answer) = control::answer(self, &head.method, rest, &body).await;
             return http(status, &answer);
+        }
+        if first == "mail" && head.method == http::Method::GET {
+            return Answered::Http(pages::answer(&self.mailbox, rest));
         }
         let Some(mount) = self.mount(first) else {
             return http(StatusCode::NOT_FOUND, &json!({"error": "no_such_platform"}));

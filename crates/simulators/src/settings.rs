@@ -10,6 +10,8 @@ use crate::clock::Clock;
 pub struct Settings {
     /// Where to listen; port 0 takes a free one.
     pub listen: SocketAddr,
+    /// Where the mail sink listens for SMTP; port 0 takes a free one.
+    pub mail_listen: SocketAddr,
     /// The folder of the request logs and journals; it is made if it is missing. `None` keeps
     /// both in memory, and all that was written is gone when the process ends.
     pub data: Option<PathBuf>,
@@ -43,6 +45,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            mail_listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             data: None,
             requests_kept: 65_536,
             seed: 1,

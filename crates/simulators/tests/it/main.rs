@@ -29,6 +29,7 @@ mod gamma_refusals;
 mod gamma_state;
 mod gamma_writes;
 mod kit;
+mod mail;
 mod money;
 mod pages;
 mod present;

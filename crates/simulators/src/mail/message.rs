@@ -1,0 +1,164 @@
+//! Reads what a mail says: headers, parts, and the encodings that text travels in (RFC 5322, 2045, 2046).
+
+/// The parts that are read of one mail, at most.
+const PARTS_MAX: usize = 20;
+
+/// A mail, or a part of one.
+#[derive(Debug)]
+pub(crate) struct Message<'a> {
+    /// Names as written and values, unfolded.
+    pub(crate) headers: Vec<(String, String)>,
+    body: &'a str,
+}
+
+impl<'a> Message<'a> {
+    /// Takes the head off. What is no header is left out.
+    pub(crate) fn read(raw: &'a str) -> Self {
+        let (head, body) =
+            raw.split_once("\r\n\r\n").or_else(|| raw.split_once("\n\n")).unwrap_or((raw, ""));
+        let mut headers: Vec<(String, String)> = Vec::new();
+        for line in head.lines() {
+            if line.starts_with([' ', '\t']) {
+                if let Some((_, value)) = headers.last_mut() {
+                    value.push(' ');
+                    value.push_str(line.trim());
+                }
+            } else if let Some((name, value)) = line.split_once(':') {
+                headers.push((name.to_owned(), value.trim().to_owned()));
+            }
+        }
+        Self { headers, body }
+    }
+
+    /// The first header of this name, in any letter case.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let named = self.headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
+        named.map(|(_, value)| value.as_str())
+    }
+
+    /// The first part of this type, decoded; the message itself is a part too.
+    pub(crate) fn part(&self, wanted: &str) -> Option<String> {
+        let kind = self.header("content-type").unwrap_or("text/plain");
+        if let Some(boundary) = boundary(kind) {
+            let separator = format!("--{boundary}");
+            let parts = self.body.split(separator.as_str()).skip(1).take(PARTS_MAX);
+            let parts = parts.filter(|part| !part.starts_with("--"));
+            let trimmed = |part: &'a str| part.trim_start_matches(['\r', '\n']);
+            return parts.map(trimmed).find_map(|part| Message::read(part).part(wanted));
+        }
+        let essence = kind.split(';').next().unwrap_or_default().trim();
+        essence.eq_ignore_ascii_case(wanted).then(|| self.decoded())
+    }
+
+    fn decoded(&self) -> String {
+        let encoding = self.header("content-transfer-encoding").unwrap_or_default();
+        let bytes = match encoding.to_ascii_lowercase().as_str() {
+            "quoted-printable" => quoted_printable(self.body.as_bytes()),
+            "base64" => base64(self.body.as_bytes()),
+            _ => self.body.as_bytes().to_vec(),
+        };
+        String::from_utf8_lossy(&bytes).replace("\r\n", "\n")
+    }
+}
+
+/// The addresses of pages in a text.
+pub(crate) fn links(text: &str) -> Vec<&str> {
+    let is_link = |word: &&str| word.starts_with("http://") || word.starts_with("https://");
+    text.split_whitespace().filter(is_link).collect()
+}
+
+fn boundary(kind: &str) -> Option<&str> {
+    if !kind.trim_start().to_ascii_lowercase().starts_with("multipart/") {
+        return None;
+    }
+    let parameter = kind.split(';').map(str::trim).find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        name.eq_ignore_ascii_case("boundary").then_some(value)
+    });
+    parameter.map(|value| value.trim_matches('"')).filter(|value| !value.is_empty())
+}
+
+fn quoted_printable(text: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((byte, after)) = rest.split_first() {
+        let unbroken = after.strip_prefix(b"\r\n").or_else(|| after.strip_prefix(b"\n"));
+        let escaped = after.split_at_checked(2).and_then(|(digits, behind)| {
+            let value = hex::decode(digits).ok()?;
+            Some((*value.first()?, behind))
+        });
+        rest = match (byte, unbroken, escaped) {
+            (b'=', Some(next_line), _) => next_line,
+            (b'=', None, Some((value, behind))) => {
+                bytes.push(value);
+                behind
+            }
+            _ => {
+                bytes.push(*byte);
+                after
+            }
+        };
+    }
+    bytes
+}
+
+fn base64(text: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let (mut bits, mut count) = (0_u32, 0);
+    for letter in text {
+        let value = match letter {
+            b'A'..=b'Z' => letter - b'A',
+            b'a'..=b'z' => letter - b'a' + 26,
+            b'0'..=b'9' => letter - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => continue,
+        };
+        bits = bits << 6 | u32::from(value);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count & 0xFF).to_le_bytes()[0]);
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MULTIPART: &str = "From: a@b.cd\r\nSubject: Two\r\n lines\r\n\
+        Content-Type: multipart/alternative;\r\n boundary=\"x\"\r\n\r\n\
+        --x\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n\
+        Open https://x.example/?a=3Db and=\r\n more: =C3=A9\r\n\
+        --x\r\nContent-Type: text/html; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\n\
+        PHA+w6k8L3A+\r\n--x--\r\n";
+
+    #[test]
+    fn headers_are_unfolded_and_found_in_any_letter_case() {
+        let message = Message::read(MULTIPART);
+
+        assert_eq!(message.header("SUBJECT"), Some("Two lines"));
+        assert_eq!(message.header("cc"), None);
+    }
+
+    #[test]
+    fn each_part_is_found_by_its_type_and_decoded() {
+        let message = Message::read(MULTIPART);
+
+        let text = message.part("text/plain").unwrap();
+
+        assert_eq!(text, "Open https://x.example/?a=b and more: é\n");
+        assert_eq!(message.part("text/html").unwrap(), "<p>é</p>");
+        assert_eq!(message.part("text/csv"), None);
+        assert_eq!(links(&text), ["https://x.example/?a=b"]);
+    }
+
+    #[test]
+    fn a_plain_mail_is_its_own_part() {
+        let message = Message::read("Subject: x\n\nhello");
+
+        assert_eq!(message.part("text/plain").as_deref(), Some("hello"));
+    }
+}
