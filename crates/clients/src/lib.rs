@@ -5,4 +5,5 @@
 //! environment: where the other side is comes from the caller's settings alone.
 
 pub mod error;
+pub mod mail;
 pub mod platform;

@@ -1,5 +1,7 @@
 //! Customers: the form of a mail address and of a password, and where the trial stands.
 
+use sha2::{Digest, Sha256};
+
 use crate::wire::{text_enum, written_as_text};
 
 text_enum! {
@@ -27,6 +29,26 @@ impl Email {
     /// The canonical address.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// What stands behind the `@`.
+    pub fn domain(&self) -> &str {
+        self.0.rsplit_once('@').map_or("", |(_, domain)| domain)
+    }
+
+    /// SHA-256 of the address without a `+tag`: the same for all addresses that reach one mailbox.
+    pub fn mailbox_hash(&self) -> [u8; 32] {
+        Sha256::digest(self.mailbox().as_bytes()).into()
+    }
+
+    fn mailbox(&self) -> String {
+        match self.0.rsplit_once('@') {
+            Some((local, domain)) => {
+                let user = local.split('+').next().filter(|user| !user.is_empty()).unwrap_or(local);
+                format!("{user}@{domain}")
+            }
+            None => self.0.clone(),
+        }
     }
 }
 
@@ -75,6 +97,23 @@ mod tests {
         let address = "Ada.Lovelace+x@Example.COM".parse::<Email>();
 
         assert_eq!(address.as_ref().map(Email::as_str), Ok("ada.lovelace+x@example.com"));
+    }
+
+    #[test]
+    fn addresses_that_differ_in_a_tag_share_a_mailbox() {
+        let mailbox = |text: &str| text.parse::<Email>().map(|email| email.mailbox());
+
+        assert_eq!(mailbox("Ada+1@example.com"), Ok("ada@example.com".to_owned()));
+        assert_eq!(mailbox("ada+1+2@example.com"), Ok("ada@example.com".to_owned()));
+        assert_eq!(mailbox("ada@example.com"), Ok("ada@example.com".to_owned()));
+        assert_eq!(mailbox("+ada@example.com"), Ok("+ada@example.com".to_owned()));
+        let hash = |text: &str| text.parse::<Email>().map(|email| email.mailbox_hash());
+        assert_eq!(hash("ada+1@example.com"), hash("ada@example.com"));
+        assert_ne!(hash("adb@example.com"), hash("ada@example.com"));
+        assert_eq!(
+            "a@x.example".parse::<Email>().map(|one| one.domain().to_owned()),
+            Ok("x.example".to_owned())
+        );
     }
 
     #[test]

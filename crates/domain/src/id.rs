@@ -83,6 +83,8 @@ ids! {
     DataKeyId = "dek_",
     /// One login of a customer in a browser.
     SessionId = "ses_",
+    /// A piece of work that is written down with what makes it necessary.
+    JobId = "job_",
 }
 
 /// The canonical form only: the same id has one spelling, so it can be compared as text.

@@ -1,6 +1,7 @@
 //! Everything the service stands on, in one place: what a handler or a phase may use.
 
 use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use catalog::{Catalog, Route};
+use clients::mail::Mailer;
 use clients::platform::breaker::RetryBudget;
 use clients::platform::{Target, Upstream};
 use domain::account::CreatorId;
@@ -16,7 +18,7 @@ use domain::id::{CustomerId, KeyId};
 use domain::platform::Platform;
 use store::Store;
 use store::metering::Meter;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::auth::cookie::Transport;
 use crate::auth::csrf::Own;
@@ -77,7 +79,15 @@ pub(crate) struct Shared {
     /// Requests of each key.
     pub(crate) rate_limiter: RateLimiter<KeyId>,
     /// Registrations of each network.
-    pub(crate) registrations: RateLimiter<std::net::IpAddr>,
+    pub(crate) registrations: RateLimiter<IpAddr>,
+    /// Mails that each network asked for.
+    pub(crate) mails_by_network: RateLimiter<IpAddr>,
+    /// Mails that were asked for to each address.
+    pub(crate) mails_by_address: RateLimiter<Email>,
+    /// Hands mails over.
+    pub(crate) mailer: Mailer,
+    /// Wakes the runner of jobs: there may be one.
+    pub(crate) job_signal: Notify,
     /// Rules for the head of every request.
     pub(crate) frame_rules: FrameRules,
     /// Proxies that are believed.
@@ -93,7 +103,7 @@ pub(crate) struct Shared {
     /// The admin listener's token, as in force.
     pub(crate) admin_token: secrecy::SecretString,
     /// Wrong passwords of each address from each network.
-    pub(crate) wrong_passwords: RateLimiter<(Email, std::net::IpAddr)>,
+    pub(crate) wrong_passwords: RateLimiter<(Email, IpAddr)>,
     /// Where passwords are hashed: few at a time, since it is slow on purpose.
     pub(crate) hashing: Hashing,
     /// How sessions travel.
@@ -124,6 +134,7 @@ pub(crate) struct Parts {
     pub(crate) vault: Vault,
     pub(crate) key_file: Option<PathBuf>,
     pub(crate) targets: HashMap<Platform, Target>,
+    pub(crate) mailer: Mailer,
     pub(crate) tasks: Tasks,
     pub(crate) admin_token: secrecy::SecretString,
     pub(crate) verified: HashSet<(Platform, String)>,
@@ -151,6 +162,16 @@ impl Shared {
                 Quota::per_hour(rates.registrations_per_hour),
                 LIMITED_KEYS_MAX,
             ),
+            mails_by_network: RateLimiter::new(
+                Quota::per_hour(rates.mails_per_network_per_hour),
+                LIMITED_KEYS_MAX,
+            ),
+            mails_by_address: RateLimiter::new(
+                Quota::per_hour(rates.mails_per_address_per_hour),
+                LIMITED_KEYS_MAX,
+            ),
+            job_signal: Notify::new(),
+            mailer: parts.mailer,
             frame_rules: FrameRules::new(&parts.config.http.allowed_hosts)
                 .with_head(limits.head_bytes_max, limits.headers_max),
             trusted_proxies: start::trusted_proxies(&parts.config),

@@ -3,6 +3,7 @@
 //! `start::start` puts everything together. The data plane is in `gateway`, the control plane in `api`; they
 //! share the app, the errors and the extractors, and never import each other.
 
+mod addresses;
 mod admin;
 mod api;
 mod app;
@@ -11,11 +12,14 @@ mod auth;
 pub mod clock;
 pub mod config;
 mod connect;
+mod console;
 pub mod demo;
 mod error;
 mod extract;
 mod gateway;
+mod jobs;
 pub mod keyfile;
+mod letters;
 mod listener;
 mod login;
 mod metrics;

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use domain::charge::Outcome;
+use domain::job::JobKind;
 use domain::platform::Platform;
 use metrics::{
     Counter, Histogram, counter, describe_counter, describe_gauge, describe_histogram, gauge,
@@ -34,6 +35,10 @@ const CLOSED_IDLE: &str = "connections_closed_idle_total";
 const CLOSED_STALLED: &str = "connections_closed_stalled_total";
 const BODY_BYTES: &str = "request_body_buffer_bytes";
 const REQUESTS: &str = "http_requests_total";
+const JOBS: &str = "job_attempts_total";
+const JOBS_WAITING: &str = "jobs_waiting";
+const JOBS_GIVEN_UP: &str = "jobs_given_up";
+const MAILS: &str = "mails_total";
 
 const SECONDS: &[f64] =
     &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
@@ -85,6 +90,13 @@ fn describe() {
     describe_counter!(CLOSED_IDLE, "connections closed because no request came in time");
     describe_counter!(CLOSED_STALLED, "connections closed because nobody read their answers");
     describe_gauge!(BODY_BYTES, "bytes of request bodies in memory");
+    describe_counter!(JOBS, "attempts of jobs that ended, by kind and outcome");
+    describe_gauge!(JOBS_WAITING, "jobs that wait or run");
+    describe_gauge!(
+        JOBS_GIVEN_UP,
+        "jobs that were given up; anything but 0 is for somebody to look at"
+    );
+    describe_counter!(MAILS, "mails handed over, or tried to be, by outcome");
     describe_counter!(REQUESTS, "requests to the public listener, by status class");
 }
 
@@ -180,6 +192,24 @@ pub(crate) fn sample(app: &App, connections: ConnectionCounts) {
 #[expect(clippy::cast_precision_loss, reason = "a gauge is a float; counts of this size are exact")]
 const fn float(count: usize) -> f64 {
     count as f64
+}
+
+/// An attempt of a job ended.
+pub(crate) fn job_ended(kind: JobKind, outcome: &'static str) {
+    counter!(JOBS, "kind" => kind.as_str(), "outcome" => outcome).increment(1);
+}
+
+/// The jobs were counted.
+pub(crate) fn jobs_counted(counts: store::jobs::Counts) {
+    let float = |count: i64| float(usize::try_from(count).unwrap_or(0));
+    gauge!(JOBS_WAITING).set(float(counts.waiting));
+    gauge!(JOBS_GIVEN_UP).set(float(counts.given_up));
+}
+
+/// A mail was handed over, or not.
+pub(crate) fn mail_ended(handed_over: bool) {
+    let outcome = if handed_over { "handed_over" } else { "failed" };
+    counter!(MAILS, "outcome" => outcome).increment(1);
 }
 
 /// A request to the public listener was answered.

@@ -9,7 +9,7 @@ use axum::routing::get;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::listener::Answers;
-use crate::{api, openapi, pipeline};
+use crate::{api, console, openapi, pipeline};
 
 /// The whole public service as one core serves it. Native calls are most of what comes, so they do not pass the
 /// router of the rest.
@@ -27,6 +27,7 @@ fn control(app: App) -> Router {
     let control = api
         .route("/openapi.json", get(openapi_document))
         .route("/docs/errors", get(error_reference))
+        .merge(console::router())
         .layer(from_fn_with_state(app.clone(), on_control));
     control.fallback(nothing_here).method_not_allowed_fallback(method_not_allowed).with_state(app)
 }

@@ -47,6 +47,8 @@ pub enum Command {
     },
     /// Wraps every data key under the newest master key.
     RotateMasterKey,
+    /// Lets jobs that were given up be tried again.
+    RetryJobs,
 }
 
 /// What was done.
@@ -88,6 +90,11 @@ pub enum Done {
         master_key_id: String,
         /// Data keys that were wrapped again.
         rewrapped: u64,
+    },
+    /// Jobs that were given up are due again.
+    JobsRetried {
+        /// How many.
+        jobs: u64,
     },
 }
 
@@ -138,6 +145,10 @@ pub(crate) async fn run(desk: &Desk<'_>, command: Command) -> Result<Done, Staff
         }
         Command::DisableKey { key } => disable_key(desk, key).await,
         Command::RotateMasterKey => rotate_master_key(desk).await,
+        Command::RetryJobs => {
+            let jobs = store::jobs::retry_given_up(desk.store, desk.clock.now()).await?;
+            Ok(Done::JobsRetried { jobs })
+        }
     }
 }
 

@@ -1,12 +1,10 @@
 //! Customers: who registers and pays.
 
-use domain::credits::Credits;
 use domain::customer::{Email, TrialState};
-use domain::id::{CustomerId, EntryId};
+use domain::id::CustomerId;
 use domain::time::Timestamp;
 
 use crate::keys::{self, NewKey};
-use crate::ledger::{self, Grant, Granting};
 use crate::sql::Row;
 use crate::tx::Tx;
 use crate::{Store, StoreError, dialect, notices};
@@ -79,70 +77,12 @@ pub enum Creation {
     EmailTaken,
 }
 
-/// How a change of the address ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EmailChange {
-    /// The address is stored and unconfirmed.
-    Changed,
-    /// The address belongs to another customer.
-    EmailTaken,
-    /// There is no such customer.
-    NotFound,
-}
-
-/// How the confirmation of an address ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Confirmation {
-    /// Confirmed now; `granted` trial credits were added with it.
-    Confirmed {
-        /// The trial's credits, zero where no trial was pending.
-        granted: Credits,
-    },
-    /// It was confirmed before; nothing changed.
-    AlreadyConfirmed,
-    /// No customer has this id and this address.
-    NotFound,
-}
-
-/// The credits of a pending trial, and the ledger entry that would grant them.
-#[derive(Debug, Clone, Copy)]
-pub struct TrialGrant {
-    /// The id of the entry.
-    pub entry: EntryId,
-    /// How many.
-    pub credits: Credits,
-}
-
 /// Creates a customer with an empty balance and a first key, in one transaction.
 pub async fn create(store: &Store, new: &NewCustomer) -> Result<Creation, StoreError> {
-    const CUSTOMER: &str = "
-        insert into customers
-            (id, email, name, password_hash, email_verified_at, trial_state, created_at)
-        values ($1, $2, $3, $4, $5, $6, $7)
-        on conflict (email) do nothing";
-    const CREDITS: &str = "
-        insert into customer_credits (customer_id, granted, removed, spent, held, available, debt)
-        values ($1, 0, 0, 0, 0, 0, 0)";
     let mut tx = store.write().await?;
-    let inserted = tx
-        .execute(
-            CUSTOMER,
-            &[
-                new.id.into(),
-                (&new.email).into(),
-                new.name.as_str().into(),
-                new.password_hash.0.as_str().into(),
-                new.email_verified_at.into(),
-                new.trial.as_str().into(),
-                new.created_at.into(),
-            ],
-        )
-        .await?;
-    if inserted == 0 {
+    if !insert(&mut tx, new).await? {
         return Ok(Creation::EmailTaken);
     }
-    tx.execute(CREDITS, &[new.id.into()]).await?;
-    keys::insert(&mut tx, new.id, &new.first_key, new.created_at).await?;
     tx.commit().await?;
     Ok(Creation::Created)
 }
@@ -181,55 +121,6 @@ pub async fn set_password(
     change(store, SQL, id, &password_hash.0).await
 }
 
-/// Replaces the address, which is then unconfirmed.
-pub async fn change_email(
-    store: &Store,
-    id: CustomerId,
-    email: &Email,
-) -> Result<EmailChange, StoreError> {
-    const SQL: &str = "
-        update customers set email = $2, email_verified_at = null where id = $1";
-    let mut tx = store.write().await?;
-    match tx.execute(SQL, &[id.into(), email.into()]).await {
-        Ok(0) => Ok(EmailChange::NotFound),
-        Ok(_) => {
-            tx.commit().await?;
-            Ok(EmailChange::Changed)
-        }
-        Err(error) if error.is_unique_violation() => Ok(EmailChange::EmailTaken),
-        Err(error) => Err(error),
-    }
-}
-
-/// Confirms the address and, the first time, grants a pending trial in the same transaction.
-pub async fn confirm_email(
-    store: &Store,
-    id: CustomerId,
-    email: &Email,
-    trial: TrialGrant,
-    now: Timestamp,
-) -> Result<Confirmation, StoreError> {
-    const CONFIRM: &str = "
-        update customers set email_verified_at = $3
-        where id = $1 and email = $2 and email_verified_at is null
-        returning trial_state";
-    const EXISTS: &str = "select 1 from customers where id = $1 and email = $2";
-    const GRANTED: &str = "update customers set trial_state = 'granted' where id = $1";
-    let mut tx = store.write().await?;
-    let confirmed = tx.row(CONFIRM, &[id.into(), email.into(), now.into()]).await?;
-    let Some(row) = confirmed else {
-        let exists = tx.row(EXISTS, &[id.into(), email.into()]).await?;
-        return Ok(exists.map_or(Confirmation::NotFound, |_| Confirmation::AlreadyConfirmed));
-    };
-    let pending = row.parse::<TrialState>(0, "customers")? == TrialState::Pending;
-    let granted = if pending { grant_trial(&mut tx, id, trial, now).await? } else { Credits::ZERO };
-    if pending {
-        tx.execute(GRANTED, &[id.into()]).await?;
-    }
-    tx.commit().await?;
-    Ok(Confirmation::Confirmed { granted })
-}
-
 /// Closes the customer: keys and sessions are refused from the commit on. False when it is closed already
 /// or does not exist.
 pub async fn disable(store: &Store, id: CustomerId, now: Timestamp) -> Result<bool, StoreError> {
@@ -249,30 +140,48 @@ pub(crate) async fn lock(tx: &mut Tx, id: CustomerId) -> Result<(), StoreError> 
     Ok(())
 }
 
-async fn grant_trial(
+/// Stores a customer with an empty balance and its first key. False when the address is taken.
+pub(crate) async fn insert(tx: &mut Tx, new: &NewCustomer) -> Result<bool, StoreError> {
+    const CUSTOMER: &str = "
+        insert into customers
+            (id, email, name, password_hash, email_verified_at, trial_state, created_at)
+        values ($1, $2, $3, $4, $5, $6, $7)
+        on conflict (email) do nothing";
+    const CREDITS: &str = "
+        insert into customer_credits (customer_id, granted, removed, spent, held, available, debt)
+        values ($1, 0, 0, 0, 0, 0, 0)";
+    let inserted = tx
+        .execute(
+            CUSTOMER,
+            &[
+                new.id.into(),
+                (&new.email).into(),
+                new.name.as_str().into(),
+                new.password_hash.0.as_str().into(),
+                new.email_verified_at.into(),
+                new.trial.as_str().into(),
+                new.created_at.into(),
+            ],
+        )
+        .await?;
+    if inserted == 0 {
+        return Ok(false);
+    }
+    tx.execute(CREDITS, &[new.id.into()]).await?;
+    keys::insert(tx, new.id, &new.first_key, new.created_at).await?;
+    Ok(true)
+}
+
+/// Stores an address that its customer has just confirmed. A unique violation says that it is taken.
+pub(crate) async fn set_email(
     tx: &mut Tx,
-    customer: CustomerId,
-    trial: TrialGrant,
-    at: Timestamp,
-) -> Result<Credits, StoreError> {
-    if trial.credits <= Credits::ZERO {
-        return Ok(Credits::ZERO);
-    }
-    let source_id = customer.to_string();
-    let grant = Grant {
-        entry: trial.entry,
-        customer,
-        amount: trial.credits,
-        kind: "trial",
-        source: "trial",
-        source_id: &source_id,
-        reference: None,
-        at,
-    };
-    match ledger::grant_in(tx, &grant).await? {
-        Granting::Granted { .. } => Ok(trial.credits),
-        Granting::Repeated | Granting::NoCustomer => Ok(Credits::ZERO),
-    }
+    id: CustomerId,
+    email: &Email,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    const SQL: &str = "update customers set email = $2, email_verified_at = $3 where id = $1";
+    tx.execute(SQL, &[id.into(), email.into(), now.into()]).await?;
+    Ok(())
 }
 
 async fn change(

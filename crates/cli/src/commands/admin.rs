@@ -54,6 +54,8 @@ enum Work {
     },
     /// Wraps every customer's data key under the newest master key.
     RotateMasterKey,
+    /// Lets jobs (mails to send) that were given up be tried again.
+    RetryJobs,
 }
 
 impl From<Work> for staff::Command {
@@ -67,6 +69,7 @@ impl From<Work> for staff::Command {
             }
             Work::DisableKey { key } => Self::DisableKey { key },
             Work::RotateMasterKey => Self::RotateMasterKey,
+            Work::RetryJobs => Self::RetryJobs,
         }
     }
 }
@@ -110,6 +113,7 @@ fn print(done: &Done) {
         Done::MasterKeyRotated { master_key_id, rewrapped } => {
             println!("{rewrapped} data key(s) are now wrapped by the master key {master_key_id}");
         }
+        Done::JobsRetried { jobs } => println!("{jobs} job(s) are tried again"),
     }
 }
 

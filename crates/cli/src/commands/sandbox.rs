@@ -1,6 +1,6 @@
 //! `sandbox`: a whole world on one machine, in one command.
 //!
-//! The gateway on SQLite, four simulated platforms, and a demo customer with keys and connected accounts.
+//! The gateway on SQLite, four simulated platforms, a mail server that shows what it gets, and a demo customer with keys and connected accounts.
 //! With `--data` a later start keeps everything, the simulated platforms' state too.
 
 use std::collections::BTreeMap;
@@ -60,6 +60,8 @@ struct Description<'a> {
     /// None until the console exists.
     console_url: Option<String>,
     simulators_url: String,
+    /// Where the mails that were sent can be read.
+    mail_url: String,
     admin_url: String,
     data: String,
     api_key: &'a str,
@@ -120,10 +122,12 @@ fn config(
         "[http]\nlisten = {}\npublic_base_url = {}\n\
          [admin]\nlisten = \"127.0.0.1:0\"\n\
          [database]\nurl = {}\n\
+         [mail]\nurl = {}\nfrom = \"creator-gateway sandbox <no-reply@sandbox.localhost>\"\n\
          [log]\nfilter = {}\n",
         text(&options.listen.to_string()),
         text(&format!("http://{}", options.listen)),
         text(&format!("sqlite:{}", folder.join(DATABASE).display())),
+        text(&format!("smtp://{}", world.mail_address())),
         text(&std::env::var("RUST_LOG").unwrap_or_else(|_| "warn".to_owned())),
     );
     for platform in Platform::ALL {
@@ -224,6 +228,7 @@ fn description<'a>(
         base_url: format!("http://{}", gateway.address()),
         console_url: None,
         simulators_url: format!("http://{}", world.address()),
+        mail_url: world.mail_url(),
         admin_url: format!("http://{}", gateway.admin_address()),
         data: folder.display().to_string(),
         api_key: &remembered.api_key,
@@ -247,6 +252,7 @@ fn print(options: &Options, description: &Description<'_>) -> anyhow::Result<()>
     writeln!(out, "creator-gateway sandbox is ready\n")?;
     writeln!(out, "  gateway     {base}")?;
     writeln!(out, "  platforms   {} (simulated)", description.simulators_url)?;
+    writeln!(out, "  mail        {}", description.mail_url)?;
     writeln!(out, "  metrics     {}/metrics", description.admin_url)?;
     writeln!(out, "  data        {}", description.data)?;
     writeln!(out, "  key         {}", description.api_key)?;

@@ -1,4 +1,4 @@
-//! `simulators`: only the simulated platforms.
+//! `simulators`: only the simulated platforms and the mail sink.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,6 +14,9 @@ pub(crate) struct Options {
     /// Address and port; port 0 takes a free one.
     #[arg(long, default_value = "127.0.0.1:8090")]
     listen: SocketAddr,
+    /// Address and port that mail is taken at; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:0")]
+    mail_listen: SocketAddr,
     /// Keeps the simulated platforms' state and request logs in this folder; otherwise in memory.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -27,17 +30,26 @@ pub(crate) struct Options {
 
 /// Runs the simulated platforms until told to stop.
 pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
-    let settings = settings(options.listen, options.data.clone(), options.subscribers);
+    let settings = simulators::Settings {
+        mail_listen: options.mail_listen,
+        ..settings(options.listen, options.data.clone(), options.subscribers)
+    };
     let mut stop = StopSignal::listen()?;
     let running = simulators::start(settings).await.context("the simulators did not start")?;
     let address = running.address();
+    let (mail_url, smtp_url) = (running.mail_url(), format!("smtp://{}", running.mail_address()));
     if options.json {
-        println!("{}", serde_json::json!({ "simulators_url": format!("http://{address}") }));
+        let simulators_url = format!("http://{address}");
+        let described = serde_json::json!({
+            "simulators_url": simulators_url, "mail_url": mail_url, "smtp_url": smtp_url,
+        });
+        println!("{described}");
     } else {
         println!("simulated platforms at http://{address}");
         for platform in domain::platform::Platform::ALL {
             println!("  {}", running.platform_url(platform.as_str()));
         }
+        println!("mail taken at {smtp_url}, shown at {mail_url}");
         println!("Ctrl-C stops them.");
     }
     stop.given().await;

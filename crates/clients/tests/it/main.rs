@@ -9,6 +9,7 @@
 mod answers;
 mod faults;
 mod http2;
+mod mail;
 mod oauth;
 mod pools;
 mod requests;

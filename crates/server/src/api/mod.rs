@@ -4,9 +4,11 @@
 
 pub(crate) mod accounts;
 pub(crate) mod billing;
+pub(crate) mod email;
 pub(crate) mod health;
 pub(crate) mod keys;
 pub(crate) mod me;
+pub(crate) mod password_reset;
 pub(crate) mod platforms;
 pub(crate) mod register;
 pub(crate) mod sessions;
@@ -26,6 +28,8 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .merge(register::router())
         .merge(sessions::router())
         .merge(me::router())
+        .merge(email::router())
+        .merge(password_reset::router())
         .merge(keys::router())
         .merge(whoami::router())
         .merge(accounts::router())

@@ -7,8 +7,9 @@ use domain::customer::{Email, TrialState};
 use domain::id::{CustomerId, KeyId};
 use domain::key::{KeyScope, KeySecret};
 use http::StatusCode;
-use store::customers::{Creation, NewCustomer};
+use store::customers::NewCustomer;
 use store::keys::{NewKey, NewSecret};
+use store::registration::{self, TrialLimit};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -16,6 +17,8 @@ use super::me::{CustomerOut, problem_of_name};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::Json;
+use crate::jobs::send_mail;
+use crate::letters::Letter;
 use crate::listener::limits::network_of;
 use crate::middleware::real_ip::Client;
 use crate::passwords;
@@ -42,7 +45,8 @@ pub(crate) struct Registration {
 
 /// A new customer with its first key.
 #[derive(serde::Serialize, utoipa::ToSchema)]
-pub(crate) struct Registered {
+#[schema(as = Registered)]
+pub(crate) struct RegisteredOut {
     customer: CustomerOut,
     /// The secret of the first key, of full scope. It is shown once, here.
     api_key: String,
@@ -54,18 +58,19 @@ pub(crate) struct Registered {
 /// The free trial.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct TrialOut {
-    /// `pending` until the mail address is confirmed.
+    /// `pending` until the mail address is confirmed; `none` where too many trials began in this network or under
+    /// this mail domain today.
     #[schema(schema_with = super::words::trial_state)]
     state: TrialState,
     /// Credits that the confirmation grants, once.
     credits: i64,
 }
 
-/// Registers a customer: account, first key and a pending trial.
+/// Registers a customer: account, first key, a pending trial, and the mail that asks for a confirmation.
 #[utoipa::path(
     post, path = "/v1/auth/register", tag = "auth", request_body = Registration,
     responses(
-        (status = 201, body = Registered),
+        (status = 201, body = RegisteredOut),
         (status = 409, description = "a customer with this address exists already"),
         (status = 429, description = "too many registrations from this network; see `Retry-After`"),
     )
@@ -74,20 +79,21 @@ async fn register_customer(
     State(app): State<App>,
     Extension(client): Extension<Client>,
     Json(form): Json<Registration>,
-) -> Result<(StatusCode, axum::Json<Registered>), ApiError> {
+) -> Result<(StatusCode, axum::Json<RegisteredOut>), ApiError> {
     check(&form)?;
     limit(&app, client.ip)?;
     let password_hash = passwords::hash(&app, form.password).await?;
     let secret = KeySecret::generate(|bound| app.random.below(bound));
     let now = app.clock.now();
     let key_id = KeyId::new(now, app.random.bytes());
+    let trial = if app.config.credits.trial > 0 { TrialState::Pending } else { TrialState::None };
     let new = NewCustomer {
         id: CustomerId::new(now, app.random.bytes()),
         email: form.email,
         name: form.name.unwrap_or_default(),
         password_hash,
         email_verified_at: None,
-        trial: TrialState::Pending,
+        trial,
         created_at: now,
         first_key: NewKey {
             id: key_id,
@@ -99,18 +105,51 @@ async fn register_customer(
             expires_at: None,
         },
     };
-    match store::customers::create(&app.store, &new).await? {
-        Creation::EmailTaken => Err(ApiError::EmailTaken),
-        Creation::Created => Ok((StatusCode::CREATED, axum::Json(registered(&app, new, &secret)))),
+    let letter = Letter::ConfirmEmail { email: new.email.clone() };
+    let wanted = registration::Registration {
+        customer: &new,
+        trial_limits: &trial_limits(&app, client.ip, &new.email),
+        jobs: &[send_mail::job(&app, &letter)],
+    };
+    match registration::register(&app.store, &wanted).await? {
+        registration::Registered::EmailTaken => Err(ApiError::EmailTaken),
+        registration::Registered::Created { trial: begun } => {
+            app.job_signal.notify_one();
+            let answer = RegisteredOut::new(&app, new, begun, &secret);
+            Ok((StatusCode::CREATED, axum::Json(answer)))
+        }
     }
 }
 
-fn registered(app: &App, new: NewCustomer, secret: &KeySecret) -> Registered {
-    Registered {
-        api_key: secret.expose().to_owned(),
-        key_id: new.first_key.id,
-        trial: TrialOut { state: new.trial, credits: app.config.credits.trial },
-        customer: new.into(),
+/// What registrations have in common that many trials would be taken with.
+fn trial_limits(app: &App, ip: IpAddr, email: &Email) -> Vec<TrialLimit> {
+    let limits = &app.config.rate_limits;
+    let domain = TrialLimit {
+        scope: format!("domain {}", email.domain()),
+        per_day: limits.trials_per_domain_per_day.into(),
+    };
+    if ip.is_loopback() {
+        return vec![domain];
+    }
+    let network = TrialLimit {
+        scope: format!("network {}", network_of(ip)),
+        per_day: limits.trials_per_network_per_day.into(),
+    };
+    vec![network, domain]
+}
+
+impl RegisteredOut {
+    fn new(app: &App, new: NewCustomer, trial: TrialState, secret: &KeySecret) -> Self {
+        let credits = match trial {
+            TrialState::Pending | TrialState::Granted => app.config.credits.trial,
+            TrialState::None => 0,
+        };
+        Self {
+            api_key: secret.expose().to_owned(),
+            key_id: new.first_key.id,
+            trial: TrialOut { state: trial, credits },
+            customer: new.into(),
+        }
     }
 }
 

@@ -34,6 +34,11 @@ pub(crate) const OPEN_ROUTES: &[(&str, &str, &str)] = &[
     ("get", "/v1/platforms/{platform}/routes", "what a customer reads before registering"),
     ("post", "/v1/auth/register", "there is no key yet"),
     ("post", "/v1/auth/login", "there is no session yet"),
+    ("get", "/v1/auth/email/verify", "the token in the mailed link is what counts"),
+    ("post", "/v1/auth/email/verify", "the token in the mailed link is what counts"),
+    ("post", "/v1/auth/email/resend", "the mail was lost, and perhaps the key with it"),
+    ("post", "/v1/auth/password/forgot", "who asks cannot log in"),
+    ("post", "/v1/auth/password/reset", "the token in the mailed link is what counts"),
 ];
 
 /// Paths that take a key and no session: what is metered.

@@ -115,6 +115,13 @@ impl HttpSection {
         self.public_base_url.starts_with("https://")
     }
 
+    /// Puts the port that was taken in the place of port 0 in the public address.
+    pub(crate) fn name_port(&mut self, listening: SocketAddr) {
+        if let Some(base) = self.public_base_url.strip_suffix(":0") {
+            self.public_base_url = format!("{base}:{}", listening.port());
+        }
+    }
+
     /// The certificate and key of the public listener, if it has them.
     pub(crate) fn tls_files(&self) -> Option<TlsFiles> {
         (!self.tls.certificate_file.as_os_str().is_empty()).then(|| TlsFiles {

@@ -6,13 +6,14 @@
 mod access;
 mod environment;
 pub mod http;
+pub mod mail;
 pub mod platforms;
 pub mod secrets;
 mod sections;
 
 pub use access::{PasswordsSection, SessionsSection};
 pub use sections::{AdminSection, CreditsSection, DatabaseSection, LogFormat, LogSection};
-pub use sections::{KeysSection, MeteringSection, RateLimitsSection, SlotsSection};
+pub use sections::{JobsSection, KeysSection, MeteringSection, RateLimitsSection, SlotsSection};
 
 use std::path::Path;
 
@@ -47,6 +48,10 @@ pub struct Config {
     pub rate_limits: RateLimitsSection,
     /// How calls are put on the books.
     pub metering: MeteringSection,
+    /// Where mails are handed over.
+    pub mail: mail::MailSection,
+    /// Work that follows a change, such as sending a mail.
+    pub jobs: JobsSection,
     /// What is logged, and how.
     pub log: LogSection,
     /// The four platforms.
@@ -119,6 +124,8 @@ impl Config {
         self.passwords.check(&mut problems);
         self.rate_limits.check(&mut problems);
         self.metering.check(&mut problems);
+        self.mail.check(&mut problems);
+        self.jobs.check(&mut problems);
         self.platforms.check(&mut problems);
         problems
     }

@@ -93,10 +93,28 @@ pub struct RateLimitsSection {
     pub per_key_per_second: u32,
     /// Requests of one key at once.
     pub per_key_burst: u32,
-    /// Registrations from one address for each hour.
+    /// Registrations from one network for each hour.
     pub registrations_per_hour: u32,
     /// Wrong passwords for one mail address from one network for each hour.
     pub wrong_passwords_per_hour: u32,
+    /// Mails that anybody may ask for, to one address, for each hour.
+    pub mails_per_address_per_hour: u32,
+    /// Mails that one network may ask for, for each hour.
+    pub mails_per_network_per_hour: u32,
+    /// Free trials that begin in one network on one UTC day.
+    pub trials_per_network_per_day: u32,
+    /// Free trials that begin under one mail domain on one UTC day.
+    pub trials_per_domain_per_day: u32,
+}
+
+/// `[jobs]`: work that follows a change, such as sending a mail.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobsSection {
+    /// Jobs that this node runs at once; 0: none.
+    pub workers: usize,
+    /// Milliseconds between two looks for jobs that this node was not told of.
+    pub poll_ms: u64,
 }
 
 /// `[metering]`: how calls are put on the books.
@@ -210,11 +228,24 @@ impl RateLimitsSection {
             ("per_key_burst", self.per_key_burst),
             ("registrations_per_hour", self.registrations_per_hour),
             ("wrong_passwords_per_hour", self.wrong_passwords_per_hour),
+            ("mails_per_address_per_hour", self.mails_per_address_per_hour),
+            ("mails_per_network_per_hour", self.mails_per_network_per_hour),
         ];
         for (key, value) in positive {
             if value == 0 {
                 problems.push(Problem::new(format!("rate_limits.{key}"), "must be above zero"));
             }
+        }
+    }
+}
+
+impl JobsSection {
+    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+        if self.workers > 64 {
+            problems.push(Problem::new("jobs.workers", "must be 0 to 64"));
+        }
+        if !(100..=3_600_000).contains(&self.poll_ms) {
+            problems.push(Problem::new("jobs.poll_ms", "must be 100 to 3,600,000"));
         }
     }
 }

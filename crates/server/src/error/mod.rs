@@ -112,6 +112,18 @@ pub(crate) enum ApiError {
     /// The address has a customer already.
     #[error("a customer with this address exists already; log in or reset the password")]
     EmailTaken,
+    /// The token of a mailed link is unknown, or the link is for something else.
+    #[error("this link is not known; ask for a new one")]
+    UnknownLink,
+    /// The link was used, or another one for the same thing was.
+    #[error("this link, or another one for the same, was used before")]
+    LinkUsed,
+    /// The link's time is over.
+    #[error("this link's time is over; ask for a new one")]
+    LinkExpired,
+    /// What the link was for is no longer wanted.
+    #[error("this link belongs to an address that is no longer the customer's; ask for a new one")]
+    LinkOutdated,
     /// The creator is connected on another platform.
     #[error("this creator_id is connected on {0}; delete that account first or choose another id")]
     CreatorExists(domain::platform::Platform),
@@ -163,6 +175,12 @@ pub(crate) enum ApiError {
     /// Too many wrong passwords for one address from one network.
     #[error("too many wrong passwords from this network; try again later")]
     TooManyLogins {
+        /// When to try again.
+        retry_after_ms: i64,
+    },
+    /// Too many mails were asked for, to this address or from this network.
+    #[error("too many mails were asked for, to this address or from this network")]
+    TooManyMails {
         /// When to try again.
         retry_after_ms: i64,
     },
@@ -276,6 +294,10 @@ impl ApiError {
             Self::TooManyKeys(_) => table::TOO_MANY_KEYS,
             Self::Invalid(_) => table::INVALID,
             Self::EmailTaken => table::EMAIL_TAKEN,
+            Self::UnknownLink => table::UNKNOWN_LINK,
+            Self::LinkUsed => table::LINK_USED,
+            Self::LinkExpired => table::LINK_EXPIRED,
+            Self::LinkOutdated => table::LINK_OUTDATED,
             Self::CreatorExists(_) => table::CREATOR_EXISTS,
             Self::VerificationFailed { .. } => table::VERIFICATION_FAILED,
             Self::PlatformNotOffered(_) => table::PLATFORM_NOT_OFFERED,
@@ -288,6 +310,7 @@ impl ApiError {
             Self::RateLimited { .. } => table::RATE_LIMITED,
             Self::TooManyRegistrations { .. } => table::TOO_MANY_REGISTRATIONS,
             Self::TooManyLogins { .. } => table::TOO_MANY_LOGINS,
+            Self::TooManyMails { .. } => table::TOO_MANY_MAILS,
             Self::TooManyInFlight(_) => table::TOO_MANY_IN_FLIGHT,
             Self::Overloaded => table::OVERLOADED,
             Self::IdempotencyInProgress => table::IDEMPOTENCY_IN_PROGRESS,
@@ -311,7 +334,8 @@ impl ApiError {
             | Self::AccountPaused { retry_after_ms }
             | Self::RateLimited { retry_after_ms }
             | Self::TooManyRegistrations { retry_after_ms }
-            | Self::TooManyLogins { retry_after_ms } => Some(*retry_after_ms),
+            | Self::TooManyLogins { retry_after_ms }
+            | Self::TooManyMails { retry_after_ms } => Some(*retry_after_ms),
             Self::TooManyInFlight(_) | Self::Overloaded | Self::IdempotencyInProgress => {
                 Some(1_000)
             }

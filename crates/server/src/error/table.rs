@@ -193,6 +193,38 @@ pub(super) const EMAIL_TAKEN: Row = Row {
     retryable: false,
     meaning: "A customer with this mail address exists already.",
 };
+/// `unknown_link`
+pub(super) const UNKNOWN_LINK: Row = Row {
+    code: "unknown_link",
+    status: StatusCode::NOT_FOUND,
+    title: "Unknown link",
+    retryable: false,
+    meaning: "No mailed link has this token, or the link is for something else. Copy the whole link, or ask for a new one.",
+};
+/// `link_used`
+pub(super) const LINK_USED: Row = Row {
+    code: "link_used",
+    status: StatusCode::CONFLICT,
+    title: "Link used",
+    retryable: false,
+    meaning: "The mailed link works once, and it or another one for the same was used.",
+};
+/// `link_expired`
+pub(super) const LINK_EXPIRED: Row = Row {
+    code: "link_expired",
+    status: StatusCode::GONE,
+    title: "Link expired",
+    retryable: false,
+    meaning: "The mailed link's time is over. Ask for a new one.",
+};
+/// `link_outdated`
+pub(super) const LINK_OUTDATED: Row = Row {
+    code: "link_outdated",
+    status: StatusCode::GONE,
+    title: "Link outdated",
+    retryable: false,
+    meaning: "The mailed link belongs to an address that is no longer its customer's, or to a customer that was closed.",
+};
 /// `creator_exists`
 pub(super) const CREATOR_EXISTS: Row = Row {
     code: "creator_exists",
@@ -288,6 +320,14 @@ pub(super) const TOO_MANY_LOGINS: Row = Row {
     title: "Too many wrong passwords",
     retryable: true,
     meaning: "Too many wrong passwords for this mail address came from this network. Other networks are not affected.",
+};
+/// `too_many_mails`
+pub(super) const TOO_MANY_MAILS: Row = Row {
+    code: "too_many_mails",
+    status: StatusCode::TOO_MANY_REQUESTS,
+    title: "Too many mails",
+    retryable: true,
+    meaning: "So many mails were asked for lately, to this address or from this network, that the next one must wait; see `Retry-After`.",
 };
 /// `too_many_in_flight`
 pub(super) const TOO_MANY_IN_FLIGHT: Row = Row {
@@ -418,6 +458,10 @@ pub(super) const ALL: &[Row] = &[
     TOO_MANY_KEYS,
     INVALID,
     EMAIL_TAKEN,
+    UNKNOWN_LINK,
+    LINK_USED,
+    LINK_EXPIRED,
+    LINK_OUTDATED,
     CREATOR_EXISTS,
     VERIFICATION_FAILED,
     PLATFORM_NOT_OFFERED,
@@ -430,6 +474,7 @@ pub(super) const ALL: &[Row] = &[
     RATE_LIMITED,
     TOO_MANY_REGISTRATIONS,
     TOO_MANY_LOGINS,
+    TOO_MANY_MAILS,
     TOO_MANY_IN_FLIGHT,
     OVERLOADED,
     IDEMPOTENCY_IN_PROGRESS,

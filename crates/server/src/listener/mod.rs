@@ -108,6 +108,11 @@ impl Listener {
         Ok(Self { address, sockets, tls, settings: settings.clone() })
     }
 
+    /// The address and the port that were taken.
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Serves until told to stop. `make` is called once for each core, on that core's runtime and with
     /// its number, so that what it creates belongs to that runtime. Fails when a thread cannot start.
     pub(crate) fn run<S, M>(self, make: M) -> io::Result<Running>

@@ -3,16 +3,20 @@
 use std::future::Future;
 use std::time::Duration;
 
+use domain::time::Timestamp;
 use store::metering;
 use store::notices::{self, Notice};
 use tokio_util::sync::CancellationToken;
 
 use super::open::Opened;
 use crate::app::App;
+use crate::jobs::runner;
 use crate::metrics;
 
 const EVERY_TEN_SECONDS: Duration = Duration::from_secs(10);
 const EVERY_MINUTE: Duration = Duration::from_mins(1);
+/// So long after its end a link is known, so that its holder can be told what became of it.
+const LINK_KEPT_S: i64 = 7 * 86_400;
 /// Stored answers, and sessions, that one round forgets.
 const FORGET_MAX: i64 = 1_000;
 
@@ -23,6 +27,7 @@ pub(super) fn start(app: &App, opened: &Opened, stop: &CancellationToken) {
     every(app, stop, EVERY_TEN_SECONDS, |app| async move { follow_clock(&app).await });
     every(app, stop, EVERY_TEN_SECONDS, move |app| async move { heartbeat(&app, node).await });
     listen(app, stop);
+    runner::start(app, node, stop);
     every(app, stop, EVERY_MINUTE, |app| async move { keep_house(&app).await });
     every(app, stop, EVERY_MINUTE, |app| async move { check_books(&app).await });
 }
@@ -121,13 +126,29 @@ async fn check_books(app: &App) {
     }
 }
 
-/// Forgets what has had its time: stored answers, sessions, idle limits.
+async fn forget_links(app: &App, now: Timestamp) -> Result<(), store::StoreError> {
+    let before = now.plus_seconds(-LINK_KEPT_S);
+    store::mail_links::delete_ended(&app.store, before).await?;
+    store::registration::delete_trial_counts(&app.store, before.day()).await?;
+    Ok(())
+}
+
+/// Forgets what has had its time: stored answers, sessions, idle limits, links and counts of trials.
 async fn keep_house(app: &App) {
     let now = app.clock.now();
     app.rate_limiter.forget_idle(now);
     app.registrations.forget_idle(now);
     app.wrong_passwords.forget_idle(now);
     app.cache.forget_old(now);
+    app.mails_by_network.forget_idle(now);
+    app.mails_by_address.forget_idle(now);
+    if let Err(error) = forget_links(app, now).await {
+        tracing::warn!(%error, "old links could not be forgotten");
+    }
+    match store::jobs::count(&app.store).await {
+        Ok(counts) => metrics::jobs_counted(counts),
+        Err(error) => tracing::warn!(%error, "the jobs could not be counted"),
+    }
     if let Err(error) = store::idempotency::delete_expired(&app.store, now, FORGET_MAX).await {
         tracing::warn!(%error, "expired answers could not be forgotten");
     }

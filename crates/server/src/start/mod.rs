@@ -154,10 +154,15 @@ pub fn embedded_path(config: &Config) -> Option<PathBuf> {
 
 /// Starts the service: opens, migrates, recovers, checks, listens. The runtime this is called on becomes the
 /// control runtime; the listener has threads of its own.
-pub async fn start(config: Config, clock: Clock, random: Random) -> Result<Running, StartError> {
+pub async fn start(
+    mut config: Config,
+    clock: Clock,
+    random: Random,
+) -> Result<Running, StartError> {
     let (address, admin_at) = (config.http.listen, config.admin.listen);
     let listener = Listener::bind(&listener_settings(&config))
         .map_err(|source| StartError::Listen { address, source })?;
+    config.http.name_port(listener.address());
     let admin = TcpListener::bind(admin_at)
         .await
         .map_err(|source| StartError::Listen { address: admin_at, source })?;
@@ -260,6 +265,12 @@ impl Running {
     /// Password hashes computed since the start, checks included; for tests of equal work.
     pub fn password_hashes(&self) -> u64 {
         self.app.hashing.computed()
+    }
+
+    /// Carries out every job that is due, and gives how many attempts that took: for tests, and where no
+    /// worker runs.
+    pub async fn run_due_jobs(&self) -> Result<usize, StoreError> {
+        crate::jobs::runner::run_due(&self.app, self.node).await
     }
 
     /// The store, for tests that look into it.

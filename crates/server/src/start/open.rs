@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use clients::mail::{Destination, InvalidMailSettings, Mailer};
 use domain::id::NodeId;
 use secrecy::{ExposeSecret, SecretString};
 use store::metering::{self, MeterOptions};
@@ -17,7 +18,8 @@ use tokio::sync::oneshot;
 use super::{StartError, admin_file};
 use crate::app::{App, Parts, Shared};
 use crate::clock::{Clock, Random};
-use crate::config::Config;
+use crate::config::mail::base_folder;
+use crate::config::{Config, Problem};
 use crate::keyfile;
 use crate::sealing::{Keyring, MasterKey};
 use crate::tasks::Tasks;
@@ -90,12 +92,18 @@ pub(super) async fn service(
     if recovery.refunded > 0 {
         tracing::warn!(calls = recovery.refunded, "calls of an earlier run were given back");
     }
+    let freed = store::jobs::release_left(&store, node).await?;
+    if freed > 0 {
+        tracing::info!(jobs = freed, "jobs of an earlier run are taken up again");
+    }
     let (meter, writer) = metering::start(&store, meter_options(&config, node, recovery.epoch));
     let writer = spawn_writer(writer)?;
     let verified = store::routes::list_verified(&store).await?;
     let verified: HashSet<_> =
         verified.into_iter().map(|route| (route.platform, route.route)).collect();
+    let mailer = mailer(&config)?;
     let parts = Parts {
+        mailer,
         key_file: key_file(&config),
         admin_token: admin_token(&config, &random),
         tasks: Tasks::on_this_runtime(),
@@ -150,6 +158,18 @@ fn meter_options(config: &Config, node: NodeId, epoch: i64) -> MeterOptions {
     options.queue_age_max = Duration::from_millis(config.metering.queue_age_max_ms);
     options.on_batch = Arc::new(metrics::batch_committed);
     options
+}
+
+/// What mails are handed over with. A folder is told, since nobody gets mail from it.
+fn mailer(config: &Config) -> Result<Mailer, StartError> {
+    let refused = |problem| StartError::Configuration(vec![problem]);
+    let settings = config.mail.settings(&base_folder(config)).map_err(refused)?;
+    if let Destination::Folder(folder) = &settings.destination {
+        let folder = folder.display();
+        tracing::warn!(%folder, "mails are written into a folder and sent to nobody; see mail.url");
+    }
+    let unusable = |error: InvalidMailSettings| refused(Problem::new("mail", error.to_string()));
+    Mailer::new(&settings).map_err(unusable)
 }
 
 fn admin_token(config: &Config, random: &Random) -> SecretString {

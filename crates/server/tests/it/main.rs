@@ -2,7 +2,9 @@
 
 mod access;
 mod api;
+mod console;
 mod contract;
 mod gateway;
+mod jobs;
 mod nodes;
 mod support;

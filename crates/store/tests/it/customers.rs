@@ -1,17 +1,12 @@
 //! Customers: registration in one piece, and changes of what is known of them.
 
 use domain::customer::TrialState;
-use domain::id::EntryId;
-use store::customers::{self, Confirmation, Creation, EmailChange, PasswordHash, TrialGrant};
-use store::{keys, ledger, testing};
+use store::customers::{self, Creation, PasswordHash};
+use store::{keys, testing};
 
 use crate::support::{
-    NOON, assert_sound, create_key, credits, fresh_secret, new_customer, new_key, unique,
+    NOON, assert_sound, create_key, credits, fresh_secret, new_customer, new_key,
 };
-
-fn trial(amount: i64) -> TrialGrant {
-    TrialGrant { entry: EntryId::new(NOON, unique()), credits: credits(amount) }
-}
 
 #[tokio::test]
 async fn a_registration_stores_the_customer_its_balance_and_its_key() {
@@ -72,8 +67,6 @@ async fn nobody_is_found_under_an_unknown_id_or_address() {
             !customers::set_password(&store, stranger.id, &PasswordHash::none()).await.unwrap()
         );
         assert!(!customers::disable(&store, stranger.id, NOON).await.unwrap());
-        let changed = customers::change_email(&store, stranger.id, &stranger.email).await.unwrap();
-        assert_eq!(changed, EmailChange::NotFound);
     }
 }
 
@@ -89,71 +82,6 @@ async fn a_name_and_a_password_can_be_replaced() {
 
         let customer = customers::find_by_id(&store, new.id).await.unwrap().unwrap();
         assert_eq!((customer.name.as_str(), customer.password_hash), ("Countess", password));
-    }
-}
-
-#[tokio::test]
-async fn a_new_address_is_unconfirmed_and_must_be_free() {
-    for store in testing::stores().await {
-        let (ada, bob) = (new_customer("ada@example.com"), new_customer("bob@example.com"));
-        customers::create(&store, &ada).await.unwrap();
-        customers::create(&store, &bob).await.unwrap();
-        customers::confirm_email(&store, ada.id, &ada.email, trial(5), NOON).await.unwrap();
-
-        let taken = customers::change_email(&store, ada.id, &bob.email).await.unwrap();
-        let free = "countess@example.com".parse().unwrap();
-        let changed = customers::change_email(&store, ada.id, &free).await.unwrap();
-
-        assert_eq!((taken, changed), (EmailChange::EmailTaken, EmailChange::Changed));
-        let customer = customers::find_by_id(&store, ada.id).await.unwrap().unwrap();
-        assert_eq!((customer.email, customer.email_verified_at), (free, None));
-    }
-}
-
-#[tokio::test]
-async fn a_confirmation_grants_the_trial_exactly_once() {
-    for store in testing::stores().await {
-        let new = new_customer("ada@example.com");
-        customers::create(&store, &new).await.unwrap();
-        let mut tasks = tokio::task::JoinSet::new();
-        for _ in 0..10 {
-            let (shared, id, email) = ((*store).clone(), new.id, new.email.clone());
-            tasks.spawn(async move {
-                customers::confirm_email(&shared, id, &email, trial(500), NOON).await.unwrap()
-            });
-        }
-
-        let outcomes = tasks.join_all().await;
-
-        let confirmed = Confirmation::Confirmed { granted: credits(500) };
-        assert_eq!(outcomes.iter().filter(|outcome| **outcome == confirmed).count(), 1);
-        let others = |outcome: &&Confirmation| **outcome == Confirmation::AlreadyConfirmed;
-        assert_eq!(outcomes.iter().filter(others).count(), 9);
-        let customer = customers::find_by_id(&store, new.id).await.unwrap().unwrap();
-        assert_eq!((customer.trial, customer.email_verified_at), (TrialState::Granted, Some(NOON)));
-        let entries = ledger::recent(&store, new.id, 10).await.unwrap();
-        assert_eq!(entries.iter().map(|entry| entry.amount).collect::<Vec<_>>(), [credits(500)]);
-        assert_sound(&store).await;
-    }
-}
-
-#[tokio::test]
-async fn confirming_another_address_later_grants_nothing_more() {
-    for store in testing::stores().await {
-        let new = new_customer("ada@example.com");
-        customers::create(&store, &new).await.unwrap();
-        customers::confirm_email(&store, new.id, &new.email, trial(500), NOON).await.unwrap();
-        let other = "countess@example.com".parse().unwrap();
-        customers::change_email(&store, new.id, &other).await.unwrap();
-
-        let old =
-            customers::confirm_email(&store, new.id, &new.email, trial(500), NOON).await.unwrap();
-        let fresh =
-            customers::confirm_email(&store, new.id, &other, trial(500), NOON).await.unwrap();
-
-        assert_eq!(old, Confirmation::NotFound);
-        assert_eq!(fresh, Confirmation::Confirmed { granted: credits(0) });
-        assert_sound(&store).await;
     }
 }
 

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use server::config::{Config, DEFAULT_TOML};
 
 /// Secrets by their dotted names, each with a value that must never be seen.
-const SECRETS: [&str; 6] = [
+const SECRETS: [&str; 7] = [
     "database.url",
+    "mail.password",
     "secrets.master_keys",
     "admin.token",
     "platforms.platform_beta.signing.key",
@@ -94,6 +95,7 @@ fn written(config: &Config, name: &str) -> String {
     ];
     match name {
         "database.url" => config.database.url.expose_secret().to_owned(),
+        "mail.password" => config.mail.password.expose_secret().to_owned(),
         "admin.token" => config.admin.token.expose_secret().to_owned(),
         "secrets.master_keys" => config
             .secrets

@@ -10,9 +10,11 @@
 mod accounts;
 mod admin;
 mod configuration;
+mod email;
 mod keys;
 mod logins;
 mod me;
+mod password_reset;
 mod platforms;
 mod register;
 mod sealing;

@@ -55,7 +55,7 @@ async fn letter_case_does_not_make_another_customer() {
     .await;
 }
 
-/// Fifty at once with one address: one customer, one key, and no key that belongs to nobody.
+/// Fifty at once with one address: one customer, one key, one mail, and no key that belongs to nobody.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_race_for_an_address_has_one_winner_and_leaves_no_orphan() {
     on_both(async |app| {
@@ -82,6 +82,7 @@ async fn a_race_for_an_address_has_one_winner_and_leaves_no_orphan() {
         ] {
             assert_eq!(store::testing::run_raw(store, sql).await.unwrap(), 1, "{sql}");
         }
+        assert_eq!(app.mails_to("ada@example.com").await.len(), 1);
         app
     })
     .await;

@@ -183,6 +183,38 @@ impl TestApp {
         assert_eq!(reply.status, 200, "{}", reply.text());
     }
 
+    /// Carries out the jobs that are due; gives how many attempts that took.
+    pub(crate) async fn run_jobs(&self) -> usize {
+        self.running().run_due_jobs().await.unwrap()
+    }
+
+    /// The mails that reached the address, oldest first, each with its text and its links. Jobs run first.
+    pub(crate) async fn mails_to(&self, email: &str) -> Vec<serde_json::Value> {
+        self.run_jobs().await;
+        let control = Client::new(self.world.address());
+        let list =
+            control.get(&format!("/control/mail?to={}", email.replace('+', "%2B"))).await.json();
+        let mut mails = Vec::new();
+        for mail in list["mails"].as_array().unwrap() {
+            mails.push(control.get(&format!("/control/mail/{}", mail["id"])).await.json());
+        }
+        mails
+    }
+
+    /// The token in the newest mail to the address.
+    pub(crate) async fn mailed_token(&self, email: &str) -> String {
+        let mails = self.mails_to(email).await;
+        let link = mails.last().expect("no mail came")["links"][0].as_str().unwrap();
+        link.split_once("?token=").unwrap().1.to_owned()
+    }
+
+    /// Lets the mail server refuse the next mails with this code of SMTP.
+    pub(crate) async fn refuse_mails(&self, next: u64, code: u16) {
+        let path = format!("/control/mail/refuse?next={next}&code={code}");
+        let reply = Client::new(self.world.address()).post(&path, &serde_json::json!({})).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+    }
+
     /// Waits until no call is held: settlements follow their answers.
     pub(crate) async fn settled(&self, client: &Client) {
         for _ in 0..10_000 {
@@ -245,6 +277,7 @@ impl TestApp {
 
     /// Stops everything and checks what must hold after every test.
     pub(crate) async fn end(mut self) {
+        self.run_jobs().await;
         self.running.take().unwrap().stop().await;
         self.world.stop().await;
         self.database.reopen().await;
@@ -252,6 +285,8 @@ impl TestApp {
         assert!(violations.is_empty(), "{violations:?}");
         let held = store::verify::open_calls(&self.database).await.unwrap();
         assert_eq!(held, 0, "calls are left open");
+        let jobs = store::jobs::count(&self.database).await.unwrap();
+        assert_eq!(jobs, store::jobs::Counts::default(), "jobs are left undone");
     }
 }
 
@@ -270,6 +305,8 @@ fn config(url: &str, settings: &Settings, world: &simulators::Running, overrides
     add("[metering]\nqueue_age_max_ms = 60000\n[http.limits]\ncalls_per_account_max = 4000"
         .to_owned());
     add("[passwords]\nwaiting_max = 1000".to_owned());
+    // Jobs run when a test says so, and at its end.
+    add(format!("[jobs]\nworkers = 0\n[mail]\nurl = \"smtp://{}\"", world.mail_address()));
     let patient =
         "connect_ms = 60000\ntls_ms = 60000\nfirst_byte_ms = 60000\nbetween_bytes_ms = 60000";
     for platform in domain::platform::Platform::ALL {

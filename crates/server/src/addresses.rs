@@ -1,0 +1,185 @@
+//! Mail addresses: confirmed, changed, and used to get back in, by links that are mailed. The API and the pages
+//! use these functions alike.
+//!
+//! Whether an address has a customer is told to nobody who only names it: asking for a mail answers the same,
+//! does the same work and counts under the same limits, whether one is sent or not.
+
+use std::net::IpAddr;
+
+use domain::credits::Credits;
+use domain::customer::Email;
+use domain::id::{CustomerId, EntryId};
+use domain::mail::LinkPurpose;
+use domain::token::Token;
+use store::confirmations::{Confirmation, Confirming, TrialGrant};
+use store::email_changes::EmailChange;
+use store::jobs::NewJob;
+use store::mail_links::{Link, LinkState};
+use store::password_resets::{Reset, Resetting};
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::jobs::send_mail;
+use crate::letters::Letter;
+use crate::listener::limits::network_of;
+use crate::passwords;
+
+/// An address that is confirmed now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Confirmed {
+    /// Whose it is.
+    pub(crate) customer: CustomerId,
+    /// The address.
+    pub(crate) email: Email,
+    /// The trial's credits that came with it.
+    pub(crate) granted: Credits,
+}
+
+/// The link that has this token, if there is one. Looking at it uses nothing.
+pub(crate) async fn look(app: &App, token: &str) -> Result<Option<Link>, ApiError> {
+    let Ok(token) = Token::parse(token) else { return Ok(None) };
+    Ok(store::mail_links::find(&app.store, &token.hash(), app.clock.now()).await?)
+}
+
+/// Uses a link to confirm an address, and grants the trial that waits for it.
+pub(crate) async fn confirm(app: &App, token: &str) -> Result<Confirmed, ApiError> {
+    let token = Token::parse(token).map_err(|_| ApiError::UnknownLink)?;
+    let (hash, now) = (token.hash(), app.clock.now());
+    let link = store::mail_links::find(&app.store, &hash, now).await?;
+    let jobs = link.map(|link| notices(app, &link)).unwrap_or_default();
+    let confirming = Confirming {
+        hash: &hash,
+        trial: TrialGrant {
+            entry: EntryId::new(now, app.random.bytes()),
+            credits: Credits::from_whole(app.config.credits.trial),
+        },
+        jobs: &jobs,
+        now,
+    };
+    match store::confirmations::confirm(&app.store, &confirming).await? {
+        Confirmation::Confirmed { customer, email, granted } => {
+            app.job_signal.notify_one();
+            Ok(Confirmed { customer, email, granted })
+        }
+        Confirmation::NotOpen(state) => Err(not_open(state)),
+        Confirmation::EmailTaken => Err(ApiError::EmailTaken),
+        Confirmation::NotFound => Err(ApiError::UnknownLink),
+    }
+}
+
+/// The address of before is told when another one takes its place.
+fn notices(app: &App, link: &Link) -> Vec<NewJob> {
+    match link.purpose {
+        LinkPurpose::ChangeEmail => {
+            let (email, current) = (link.current_email.clone(), link.email.clone());
+            vec![send_mail::job(app, &Letter::EmailChanged { email, current })]
+        }
+        LinkPurpose::ConfirmEmail | LinkPurpose::ResetPassword => Vec::new(),
+    }
+}
+
+/// Asks for the mail that asks for a confirmation, once more. `ip` is who asks.
+pub(crate) async fn send_confirmation(app: &App, ip: IpAddr, email: Email) -> Result<(), ApiError> {
+    ask(app, ip, &email)?;
+    enqueue(app, &Letter::ConfirmEmail { email }).await
+}
+
+/// Asks for the mail that lets a customer set a password. `ip` is who asks.
+pub(crate) async fn forgot_password(app: &App, ip: IpAddr, email: Email) -> Result<(), ApiError> {
+    ask(app, ip, &email)?;
+    enqueue(app, &Letter::ResetPassword { email }).await
+}
+
+/// Uses a link to set a password; every session of the customer ends. `field` is the password's name in the
+/// body, for problems with it.
+pub(crate) async fn reset_password(
+    app: &App,
+    token: &str,
+    password: String,
+    field: &str,
+) -> Result<(), ApiError> {
+    if let Some(problem) = passwords::problem_of_new(field, &password) {
+        return Err(problem.into());
+    }
+    let token = Token::parse(token).map_err(|_| ApiError::UnknownLink)?;
+    let (hash, now) = (token.hash(), app.clock.now());
+    // Hashing takes long: who has no link to use does not get that far.
+    let link = store::mail_links::find(&app.store, &hash, now).await?;
+    let link = link.filter(|link| link.purpose == LinkPurpose::ResetPassword);
+    let link = link.ok_or(ApiError::UnknownLink)?;
+    if link.state != LinkState::Open {
+        return Err(not_open(link.state));
+    }
+    let password = passwords::hash(app, password).await?;
+    let jobs = [send_mail::job(app, &Letter::PasswordReset { email: link.email })];
+    let resetting = Resetting { hash: &hash, password: &password, jobs: &jobs, now };
+    match store::password_resets::reset(&app.store, &resetting).await? {
+        Reset::Done { .. } => {
+            app.job_signal.notify_one();
+            Ok(())
+        }
+        Reset::NotOpen(state) => Err(not_open(state)),
+        Reset::NotFound => Err(ApiError::UnknownLink),
+    }
+}
+
+/// Begins a change of address: remembers the new one, mails it a link, and tells the old one. Until the link is
+/// used the old address counts, and logs in. `PATCH /v1/auth/me` calls this with who asks (`Client::ip`) after it
+/// has checked the current password, answers `Unchanged` and `Requested` with 200 and the account as it is
+/// (`store::email_changes::find` gives the address that waits), `EmailTaken` with `ApiError::EmailTaken`, and
+/// `NotFound`, which only a customer deleted meanwhile gives, with `ApiError::NotFound`.
+#[expect(dead_code, reason = "the route that changes an address is not there yet")]
+pub(crate) async fn request_change(
+    app: &App,
+    ip: IpAddr,
+    customer: CustomerId,
+    email: Email,
+) -> Result<EmailChange, ApiError> {
+    let Some(current) = store::customers::find_by_id(&app.store, customer).await? else {
+        return Ok(EmailChange::NotFound);
+    };
+    if current.email != email {
+        ask(app, ip, &email)?;
+    }
+    let letters = [
+        Letter::ChangeEmail { customer, email: email.clone() },
+        Letter::EmailChangeAsked { email: current.email, wanted: email.clone() },
+    ];
+    let jobs = letters.map(|letter| send_mail::job(app, &letter));
+    let now = app.clock.now();
+    let change = store::email_changes::request(&app.store, customer, &email, &jobs, now).await?;
+    app.job_signal.notify_one();
+    Ok(change)
+}
+
+/// Takes one mail from what the network and the address may still ask for; this machine may ask for as many as
+/// it likes.
+fn ask(app: &App, ip: IpAddr, email: &Email) -> Result<(), ApiError> {
+    let now = app.clock.now();
+    if !ip.is_loopback() {
+        let by_network = app.mails_by_network.check(network_of(ip), 1, now);
+        if let Some(retry_after_ms) = by_network.retry_after_ms {
+            return Err(ApiError::TooManyMails { retry_after_ms });
+        }
+    }
+    match app.mails_by_address.check(email.clone(), 1, now).retry_after_ms {
+        None => Ok(()),
+        Some(retry_after_ms) => Err(ApiError::TooManyMails { retry_after_ms }),
+    }
+}
+
+async fn enqueue(app: &App, letter: &Letter) -> Result<(), ApiError> {
+    store::jobs::enqueue(&app.store, &send_mail::job(app, letter)).await?;
+    app.job_signal.notify_one();
+    Ok(())
+}
+
+/// Why a link that is not open does not open anything.
+pub(crate) const fn not_open(state: LinkState) -> ApiError {
+    match state {
+        LinkState::Used => ApiError::LinkUsed,
+        LinkState::Expired => ApiError::LinkExpired,
+        LinkState::Outdated => ApiError::LinkOutdated,
+        LinkState::Open => ApiError::UnknownLink,
+    }
+}

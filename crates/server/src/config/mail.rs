@@ -1,0 +1,194 @@
+//! `[mail]`: where mails are handed over, and from whom they come.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clients::mail::{self, Destination, MailSettings, Mailer, Security, SmtpServer};
+use http::uri::Authority;
+use secrecy::{ExposeSecret, SecretString};
+
+use super::{Config, Problem};
+
+/// The longest that one mail may take, in milliseconds: less than the time that a job has.
+const TIMEOUT_MS_MAX: u64 = 50_000;
+
+/// Where mails are handed over.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MailSection {
+    /// `smtps://…`, `smtp+starttls://…`, `smtp://…` on loopback, or `file:FOLDER`.
+    pub url: String,
+    /// The user at the mail server; empty: no login.
+    pub user: String,
+    /// The user's password.
+    pub password: SecretString,
+    /// The sender of all mails.
+    pub from: String,
+    /// A PEM file with certificate authorities that are trusted besides the public ones; empty: none.
+    pub ca_file: PathBuf,
+    /// Milliseconds that handing over one mail may take.
+    pub timeout_ms: u64,
+}
+
+impl MailSection {
+    /// The folder that mails are written into, if that is what happens to them.
+    pub fn folder(&self) -> Option<&Path> {
+        self.url.strip_prefix("file:").map(Path::new)
+    }
+
+    /// What mail is sent with; a relative folder lies in `base`.
+    pub(crate) fn settings(&self, base: &Path) -> Result<MailSettings, Problem> {
+        let destination = match self.folder() {
+            Some(folder) if folder.as_os_str().is_empty() => {
+                return Err(Problem::new("mail.url", "names no folder"));
+            }
+            Some(folder) => Destination::Folder(base.join(folder)),
+            None => Destination::Smtp(self.server()?),
+        };
+        let timeout = Duration::from_millis(self.timeout_ms);
+        Ok(MailSettings { destination, from: self.from.clone(), timeout })
+    }
+
+    fn server(&self) -> Result<SmtpServer, Problem> {
+        let unknown = || {
+            let message = "must be smtps://HOST:PORT, smtp+starttls://HOST:PORT, smtp://127.0.0.1:PORT \
+                or file:FOLDER; user and password have settings of their own";
+            Problem::new("mail.url", message)
+        };
+        let (scheme, place) = self.url.split_once("://").ok_or_else(unknown)?;
+        let (security, usual_port) = match scheme {
+            "smtps" => (Security::Tls, 465),
+            "smtp+starttls" => (Security::StartTls, 587),
+            "smtp" => (Security::None, 25),
+            _ => return Err(unknown()),
+        };
+        let place: Authority = place.parse().map_err(|_| unknown())?;
+        if place.as_str().contains('@') || place.host().is_empty() {
+            return Err(unknown());
+        }
+        let host = place.host().trim_start_matches('[').trim_end_matches(']').to_owned();
+        if security == Security::None && !mail::is_loopback(&host) {
+            let message =
+                "hands mail without TLS to this machine only; use smtps:// or smtp+starttls://";
+            return Err(Problem::new("mail.url", message));
+        }
+        Ok(SmtpServer {
+            host,
+            port: place.port_u16().unwrap_or(usual_port),
+            security,
+            login: self.login()?,
+            authorities: self.authorities()?,
+        })
+    }
+
+    fn login(&self) -> Result<Option<(String, zeroize::Zeroizing<String>)>, Problem> {
+        let password = self.password.expose_secret();
+        match (self.user.is_empty(), password.is_empty()) {
+            (true, true) => Ok(None),
+            (false, false) => Ok(Some((self.user.clone(), password.to_owned().into()))),
+            (true, false) => Err(Problem::new("mail.user", "is needed with mail.password")),
+            (false, true) => Err(Problem::new("mail.password", "is needed with mail.user")),
+        }
+    }
+
+    fn authorities(&self) -> Result<Option<Vec<u8>>, Problem> {
+        if self.ca_file.as_os_str().is_empty() {
+            return Ok(None);
+        }
+        let unreadable = |error| Problem::new("mail.ca_file", format!("cannot be read: {error}"));
+        std::fs::read(&self.ca_file).map(Some).map_err(unreadable)
+    }
+
+    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+        if !(1..=TIMEOUT_MS_MAX).contains(&self.timeout_ms) {
+            problems.push(Problem::new("mail.timeout_ms", "must be 1 to 50,000"));
+        }
+        if !mail::is_sender(&self.from) {
+            let message = "must be such as no-reply@example.com or Gateway <no-reply@example.com>";
+            problems.push(Problem::new("mail.from", message));
+            return;
+        }
+        match self.settings(Path::new("")) {
+            Err(problem) => problems.push(problem),
+            Ok(settings) => {
+                if let Err(invalid) = Mailer::new(&settings) {
+                    problems.push(Problem::new("mail", invalid.to_string()));
+                }
+            }
+        }
+    }
+}
+
+/// The folder that relative paths of the configuration begin in: the database's, where that is a file.
+pub(crate) fn base_folder(config: &Config) -> PathBuf {
+    let database = crate::start::embedded_path(config);
+    database.and_then(|path| path.parent().map(Path::to_path_buf)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(toml: &str) -> Vec<String> {
+        let config = Config::from_toml(&format!("[mail]\n{toml}")).unwrap();
+        let mut problems = Vec::new();
+        config.mail.check(&mut problems);
+        problems.into_iter().map(|problem| problem.key).collect()
+    }
+
+    fn server(toml: &str) -> (String, u16, Security) {
+        let config = Config::from_toml(&format!("[mail]\n{toml}")).unwrap();
+        let Destination::Smtp(server) = config.mail.settings(Path::new("")).unwrap().destination
+        else {
+            panic!("no server: {toml}");
+        };
+        (server.host, server.port, server.security)
+    }
+
+    #[test]
+    fn the_url_says_where_and_how() {
+        let tls = |host: &str, port| (host.to_owned(), port, Security::Tls);
+        assert_eq!(server("url = \"smtps://mail.example.com\""), tls("mail.example.com", 465));
+        assert_eq!(server("url = \"smtps://[2001:db8::1]:10465\""), tls("2001:db8::1", 10_465));
+        assert_eq!(
+            server("url = \"smtp+starttls://mail.example.com\""),
+            ("mail.example.com".to_owned(), 587, Security::StartTls)
+        );
+        assert_eq!(
+            server("url = \"smtp://127.0.0.1:2525\""),
+            ("127.0.0.1".to_owned(), 2_525, Security::None)
+        );
+    }
+
+    #[test]
+    fn a_relative_folder_lies_beside_the_database() {
+        let config = Config::from_toml("[mail]\nurl = \"file:out\"").unwrap();
+
+        let settings = config.mail.settings(Path::new("/data")).unwrap();
+
+        let Destination::Folder(folder) = settings.destination else { panic!("no folder") };
+        assert_eq!(folder, Path::new("/data/out"));
+    }
+
+    #[test]
+    fn what_no_mail_can_be_sent_with_is_a_problem() {
+        assert_eq!(problems(""), [""; 0]);
+        for (toml, key) in [
+            ("url = \"mail.example.com\"", "mail.url"),
+            ("url = \"http://mail.example.com\"", "mail.url"),
+            ("url = \"smtp://mail.example.com\"", "mail.url"),
+            ("url = \"smtps://user:secret@mail.example.com\"", "mail.url"),
+            ("url = \"smtps://mail.example.com/path\"", "mail.url"),
+            ("url = \"file:\"", "mail.url"),
+            ("url = \"smtps://mail.example.com\"\nuser = \"ada\"", "mail.password"),
+            ("url = \"smtps://mail.example.com\"\npassword = \"x\"", "mail.user"),
+            ("url = \"smtps://mail.example.com\"\nca_file = \"no/such/file\"", "mail.ca_file"),
+            ("from = \"nobody\"", "mail.from"),
+            ("from = \"a@b.cd\\r\\nBcc: x@y.zz\"", "mail.from"),
+            ("timeout_ms = 0", "mail.timeout_ms"),
+            ("timeout_ms = 50001", "mail.timeout_ms"),
+        ] {
+            assert_eq!(problems(toml), [key], "{toml}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Jobs: work that follows a commit and was written down in it. This is the list of what they do.
+//!
+//! A job is data and a function that may run twice: it reads the state again and does what is missing. Whoever
+//! writes one down wakes the runner with `app.job_signal` after the commit; a timer finds what nobody told of.
+
+pub(crate) mod runner;
+pub(crate) mod send_mail;
+
+use domain::id::JobId;
+use domain::job::JobKind;
+use store::jobs::{Job, NewJob};
+
+use crate::app::App;
+
+/// Why a job did not do its work. The text is for those who look after the service.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum JobError {
+    /// Another attempt may succeed.
+    Later(String),
+    /// No attempt will.
+    Never(String),
+}
+
+/// Carries out a job.
+async fn run(app: &App, job: &Job) -> Result<(), JobError> {
+    match job.kind {
+        JobKind::SendMail => send_mail::run(app, job).await,
+    }
+}
+
+/// A job to be written down with what makes it necessary. The payload must hold no secret.
+fn new<T: serde::Serialize>(app: &App, kind: JobKind, payload: &T) -> NewJob {
+    let now = app.clock.now();
+    NewJob {
+        id: JobId::new(now, app.random.bytes()),
+        kind,
+        // Ids and addresses can always be written as JSON.
+        payload: serde_json::to_string(payload).unwrap_or_default(),
+        created_at: now,
+    }
+}
+
+impl From<store::StoreError> for JobError {
+    fn from(error: store::StoreError) -> Self {
+        Self::Later(chain(&error))
+    }
+}
+
+/// An error and its causes as one sentence.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

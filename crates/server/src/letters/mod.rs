@@ -1,0 +1,133 @@
+//! Letters: what our mails say. Nothing in them was chosen by whoever asked for the mail, and their links are
+//! built from `http.public_base_url` alone.
+
+mod text;
+
+use askama::Template as _;
+use clients::mail::Mail;
+use domain::customer::Email;
+use domain::id::{CustomerId, JobId};
+use domain::mail::LinkPurpose;
+use domain::token::Token;
+use store::mail_links::NewLink;
+
+use crate::app::App;
+use crate::jobs::JobError;
+use text::{Html, Plain, Words};
+
+/// A mail that was asked for. It holds no secret: the token of a link is made when the mail is written.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(tag = "letter", rename_all = "snake_case")]
+pub(crate) enum Letter {
+    /// Asks whoever registered with the address to confirm it. Nobody may have.
+    ConfirmEmail {
+        /// The address.
+        email: Email,
+    },
+    /// Lets a customer set a password without the old one. Nobody may have the address.
+    ResetPassword {
+        /// The address.
+        email: Email,
+    },
+    /// Asks for the confirmation of the address that a customer wants.
+    ChangeEmail {
+        /// The customer.
+        customer: CustomerId,
+        /// The address that is wanted.
+        email: Email,
+    },
+    /// Tells the address of a customer that another one is wanted.
+    EmailChangeAsked {
+        /// The address as it is.
+        email: Email,
+        /// The address that is wanted.
+        wanted: Email,
+    },
+    /// Tells the address of before that another one is in its place.
+    EmailChanged {
+        /// The address of before.
+        email: Email,
+        /// The address as it is.
+        current: Email,
+    },
+    /// Tells a customer that the password was set anew.
+    PasswordReset {
+        /// The customer's address.
+        email: Email,
+    },
+}
+
+/// Writes the letter; nothing when nobody needs it any more.
+pub(crate) async fn write(
+    app: &App,
+    letter: &Letter,
+    job: JobId,
+) -> Result<Option<Mail>, JobError> {
+    let (to, words) = match letter {
+        Letter::ConfirmEmail { email } => {
+            let Some(owner) = owner(app, email).await? else { return Ok(None) };
+            let link = link(app, owner, LinkPurpose::ConfirmEmail, email).await?;
+            let Some(link) = link else { return Ok(None) };
+            (email, text::confirm_email(link, app.config.credits.trial))
+        }
+        Letter::ResetPassword { email } => {
+            let Some(owner) = owner(app, email).await? else { return Ok(None) };
+            let link = link(app, owner, LinkPurpose::ResetPassword, email).await?;
+            let Some(link) = link else { return Ok(None) };
+            (email, text::reset_password(link))
+        }
+        Letter::ChangeEmail { customer, email } => {
+            let link = link(app, *customer, LinkPurpose::ChangeEmail, email).await?;
+            let Some(link) = link else { return Ok(None) };
+            (email, text::change_email(link))
+        }
+        Letter::EmailChangeAsked { email, wanted } => (email, text::email_change_asked(wanted)),
+        Letter::EmailChanged { email, current } => (email, text::email_changed(current)),
+        Letter::PasswordReset { email } => (email, text::password_reset()),
+    };
+    finish(app, to, &words, job).map(Some)
+}
+
+async fn owner(app: &App, email: &Email) -> Result<Option<CustomerId>, JobError> {
+    let customer = store::customers::find_by_email(&app.store, email).await?;
+    Ok(customer.map(|customer| customer.id))
+}
+
+/// A fresh link to the page for its purpose; nothing when it would open nothing.
+async fn link(
+    app: &App,
+    customer: CustomerId,
+    purpose: LinkPurpose,
+    email: &Email,
+) -> Result<Option<String>, JobError> {
+    let token = Token::new(app.random.bytes());
+    let link = NewLink {
+        hash: token.hash(),
+        customer,
+        purpose,
+        email: email.clone(),
+        created_at: app.clock.now(),
+    };
+    if !store::mail_links::create(&app.store, &link).await? {
+        return Ok(None);
+    }
+    let page = match purpose {
+        LinkPurpose::ConfirmEmail | LinkPurpose::ChangeEmail => "confirm",
+        LinkPurpose::ResetPassword => "reset",
+    };
+    let base = &app.config.http.public_base_url;
+    Ok(Some(format!("{base}/console/{page}?token={}", token.expose())))
+}
+
+fn finish(app: &App, to: &Email, words: &Words, job: JobId) -> Result<Mail, JobError> {
+    let unwritten = |error: askama::Error| JobError::Never(error.to_string());
+    let service = app.config.http.public_base_url.as_str();
+    Ok(Mail {
+        to: to.clone(),
+        subject: words.subject.to_owned(),
+        text: Plain { words, service }.render().map_err(unwritten)?,
+        html: Html { words, service }.render().map_err(unwritten)?,
+        id: job.to_string(),
+        at: app.clock.now(),
+    })
+}

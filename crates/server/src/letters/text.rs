@@ -1,0 +1,153 @@
+//! The words of each letter, and the two forms they are written in.
+
+use askama::Template;
+use domain::customer::Email;
+
+/// What a letter says.
+pub(super) struct Words {
+    /// Its subject.
+    pub(super) subject: &'static str,
+    /// What happened, a paragraph each.
+    pub(super) paragraphs: Vec<String>,
+    /// What to do, if there is something.
+    pub(super) action: Option<Action>,
+    /// What to do if it was somebody else.
+    pub(super) otherwise: &'static str,
+}
+
+/// A link, and what following it does.
+pub(super) struct Action {
+    /// The words of the button.
+    pub(super) label: &'static str,
+    /// Where it leads.
+    pub(super) link: String,
+}
+
+/// A letter for readers without HTML.
+#[derive(Template)]
+#[template(path = "letter.txt")]
+pub(super) struct Plain<'a> {
+    pub(super) words: &'a Words,
+    pub(super) service: &'a str,
+}
+
+/// The same letter as HTML.
+#[derive(Template)]
+#[template(path = "letter.html")]
+pub(super) struct Html<'a> {
+    pub(super) words: &'a Words,
+    pub(super) service: &'a str,
+}
+
+pub(super) fn confirm_email(link: String, trial: i64) -> Words {
+    let mut paragraphs =
+        vec!["Somebody registered with this address. Confirm that it is yours.".to_owned()];
+    if trial > 0 {
+        paragraphs
+            .push("If your account has a free trial, its credits are added with it.".to_owned());
+    }
+    paragraphs.push("The link works once, within 24 hours.".to_owned());
+    Words {
+        subject: "Confirm your address",
+        paragraphs,
+        action: Some(Action { label: "Confirm this address", link }),
+        otherwise: "If you did not register, do nothing: the address stays unconfirmed.",
+    }
+}
+
+pub(super) fn change_email(link: String) -> Words {
+    Words {
+        subject: "Confirm your new address",
+        paragraphs: vec![
+            "A customer wants to be reached under this address from now on. Confirm that it is yours."
+                .to_owned(),
+            "The link works once, within 24 hours.".to_owned(),
+        ],
+        action: Some(Action { label: "Use this address", link }),
+        otherwise: "If you did not ask for it, do nothing: no account gets your address.",
+    }
+}
+
+pub(super) fn email_change_asked(wanted: &Email) -> Words {
+    Words {
+        subject: "Your address is about to change",
+        paragraphs: vec![
+            format!("Your account asked to be reached under {wanted} instead of this address."),
+            "It changes as soon as the new address is confirmed.".to_owned(),
+        ],
+        action: None,
+        otherwise: "If it was not you, set a new password now: that also stops the change.",
+    }
+}
+
+pub(super) fn email_changed(current: &Email) -> Words {
+    Words {
+        subject: "Your address was changed",
+        paragraphs: vec![format!(
+            "Your account is reached under {current} from now on, and no longer under this address."
+        )],
+        action: None,
+        otherwise: "If it was not you, write to those who run this service.",
+    }
+}
+
+pub(super) fn reset_password(link: String) -> Words {
+    Words {
+        subject: "Set a new password",
+        paragraphs: vec![
+            "Somebody asked for a new password for the account with this address.".to_owned(),
+            "The link works once, within one hour. Every browser that is logged in is logged out then."
+                .to_owned(),
+        ],
+        action: Some(Action { label: "Set a new password", link }),
+        otherwise: "If it was not you, do nothing: your password stays as it is.",
+    }
+}
+
+pub(super) fn password_reset() -> Words {
+    Words {
+        subject: "Your password was changed",
+        paragraphs: vec![
+            "A new password was set for the account with this address, by a link that was mailed to it."
+                .to_owned(),
+            "Every browser that was logged in is logged out. API keys go on working.".to_owned(),
+        ],
+        action: None,
+        otherwise: "If it was not you, somebody reads your mail: secure your mailbox, then set a new password.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words() -> Words {
+        confirm_email("https://api.example.com/console/confirm?token=a-b_c".to_owned(), 500)
+    }
+
+    #[test]
+    fn both_forms_say_the_same_and_hold_the_link() {
+        let words = words();
+        let service = "https://api.example.com";
+
+        let plain = Plain { words: &words, service }.render().unwrap();
+        let html = Html { words: &words, service }.render().unwrap();
+
+        for paragraph in &words.paragraphs {
+            assert!(plain.contains(paragraph.as_str()) && html.contains(paragraph.as_str()));
+        }
+        let link = &words.action.as_ref().unwrap().link;
+        assert!(plain.lines().any(|line| line == link), "{plain}");
+        assert!(html.contains(&format!("href=\"{link}\"")), "{html}");
+    }
+
+    #[test]
+    fn what_stands_in_a_letter_cannot_become_html() {
+        let mut words = words();
+        words.paragraphs = vec!["<img src=x> & more".to_owned()];
+
+        let html = Html { words: &words, service: "https://x.example" }.render().unwrap();
+
+        assert!(html.contains("&#60;img src=x&#62; &#38; more"), "{html}");
+    }
+}

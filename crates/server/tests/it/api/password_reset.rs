@@ -1,0 +1,162 @@
+//! Forgotten passwords: a mailed link sets one, once, ends every session, and tells nobody who is a customer.
+
+use serde_json::json;
+
+use crate::support::member::PASSWORD;
+use crate::support::{Client, Reply, TestApp, at_once, on_both};
+
+const NEW: &str = "another long password";
+
+async fn forgot(client: &Client, email: &str) -> Reply {
+    client.post("/v1/auth/password/forgot", &json!({"email": email})).await
+}
+
+async fn reset(client: &Client, token: &str, password: &str) -> Reply {
+    let body = json!({"token": token, "new_password": password});
+    client.post("/v1/auth/password/reset", &body).await
+}
+
+async fn mailed(app: &TestApp, email: &str) -> String {
+    // What registration mails goes first.
+    app.run_jobs().await;
+    assert_eq!(forgot(&app.anonymous(), email).await.status, 202);
+    app.mailed_token(email).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_mailed_link_sets_a_password_once_and_ends_every_session() {
+    on_both(async |app| {
+        let member = app.member("ada@example.com").await;
+        let sessions = [app.session(&member).await, app.session(&member).await];
+        let token = mailed(&app, "ada@example.com").await;
+        let mail = app.mails_to("ada@example.com").await.pop().unwrap();
+        assert_eq!(mail["links"][0], format!("http://127.0.0.1:8080/console/reset?token={token}"));
+
+        let done = reset(&app.anonymous(), &token, NEW).await;
+
+        assert_eq!((done.status, done.body.len()), (204, 0), "{}", done.text());
+        for cookie in &sessions {
+            let old = app.anonymous().with_session(cookie).get("/v1/auth/me").await;
+            assert_eq!(old.failure(), (401, "invalid_session".to_owned()));
+        }
+        assert_eq!(app.try_log_in("ada@example.com", PASSWORD).await.status, 401);
+        assert_eq!(app.try_log_in("ada@example.com", NEW).await.status, 200);
+        let key = app.with_key(&member.customer.key);
+        assert_eq!(key.get("/v1/whoami").await.status, 200, "keys go on working");
+        let again = reset(&app.anonymous(), &token, PASSWORD).await;
+        assert_eq!(again.failure(), (409, "link_used".to_owned()));
+        assert_eq!(app.try_log_in("ada@example.com", NEW).await.status, 200);
+        let notice = app.mails_to("ada@example.com").await.pop().unwrap();
+        assert_eq!(notice["subject"], "Your password was changed");
+        assert_eq!(notice["links"], json!([]));
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_who_use_a_link_at_once_one_sets_the_password() {
+    on_both(async |app| {
+        app.member("ada@example.com").await;
+        let token = mailed(&app, "ada@example.com").await;
+        let client = app.anonymous();
+
+        let replies = at_once((0..8).map(|number| {
+            let (client, token) = (client.clone(), token.clone());
+            async move {
+                let password = format!("password number {number}");
+                (reset(&client, &token, &password).await, password)
+            }
+        }))
+        .await;
+
+        let won: Vec<_> = replies.iter().filter(|(reply, _)| reply.status == 204).collect();
+        let lost = replies.iter().filter(|(reply, _)| reply.code() == "link_used").count();
+        assert_eq!((won.len(), lost), (1, 7));
+        assert_eq!(app.try_log_in("ada@example.com", &won[0].1).await.status, 200);
+        app
+    })
+    .await;
+}
+
+/// A wrong form costs nothing: the link works afterwards.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_password_that_is_refused_uses_no_link() {
+    on_both(async |app| {
+        app.member("ada@example.com").await;
+        let token = mailed(&app, "ada@example.com").await;
+        let field = "body.new_password".to_owned();
+
+        let short = reset(&app.anonymous(), &token, "short").await;
+        let common = reset(&app.anonymous(), &token, "password123").await;
+        let long = reset(&app.anonymous(), &token, &"x".repeat(129)).await;
+
+        assert_eq!(short.wrong_fields(), [(field.clone(), "length".to_owned())]);
+        assert_eq!(common.wrong_fields(), [(field.clone(), "common".to_owned())]);
+        assert_eq!(long.wrong_fields(), [(field, "length".to_owned())]);
+        assert_eq!(reset(&app.anonymous(), &token, NEW).await.status, 204);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_for_a_password_ends_after_an_hour_and_does_nothing_else() {
+    on_both(async |app| {
+        let member = app.member("ada@example.com").await;
+        let confirmation = app.mailed_token("ada@example.com").await;
+        let token = mailed(&app, "ada@example.com").await;
+
+        let other = reset(&app.anonymous(), &confirmation, NEW).await;
+        assert_eq!(other.failure(), (404, "unknown_link".to_owned()));
+        app.advance_seconds(3_600);
+        let late = reset(&app.anonymous(), &token, NEW).await;
+
+        assert_eq!(late.failure(), (410, "link_expired".to_owned()));
+        for wrong in ["", "A", &"A".repeat(43)] {
+            let reply = reset(&app.anonymous(), wrong, NEW).await;
+            assert_eq!(reply.failure(), (404, "unknown_link".to_owned()), "{wrong}");
+        }
+        assert_eq!(app.try_log_in(&member.email, PASSWORD).await.status, 200);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn asking_for_a_link_tells_nothing_about_an_address() {
+    on_both(async |app| {
+        app.member("ada@example.com").await;
+        app.run_jobs().await;
+
+        let known = forgot(&app.anonymous(), "ada@example.com").await;
+        let unknown = forgot(&app.anonymous(), "nobody@example.com").await;
+
+        assert_eq!((known.status, &known.body), (unknown.status, &unknown.body));
+        assert_eq!(app.mails_to("nobody@example.com").await.len(), 0);
+        let subjects: Vec<_> =
+            app.mails_to("ada@example.com").await.iter().map(|it| it["subject"].clone()).collect();
+        assert_eq!(subjects, ["Confirm your address", "Set a new password"]);
+        let malformed = forgot(&app.anonymous(), "a@b.cd\r\nBcc: x@y.zz").await;
+        let wrong = [("body.email".to_owned(), "value_error".to_owned())];
+        assert_eq!(malformed.wrong_fields(), wrong);
+        app
+    })
+    .await;
+}
+
+/// Staff make customers without a password; this is how they get one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_customer_made_by_staff_gets_a_first_password() {
+    let app = TestApp::on_sqlite("").await;
+    let command = json!({
+        "command": "create_customer", "email": "staff@example.com", "name": "", "credits": 0,
+    });
+    app.staff(command).await;
+
+    let token = mailed(&app, "staff@example.com").await;
+
+    assert_eq!(reset(&app.anonymous(), &token, NEW).await.status, 204);
+    assert_eq!(app.try_log_in("staff@example.com", NEW).await.status, 200);
+    app.end().await;
+}

@@ -1,0 +1,212 @@
+//! The pages that mails lead to: a look changes nothing, a form of ours does, and each end of a link is told.
+
+use crate::support::{Client, Reply, TestApp, on_both};
+
+const ADA: &str = "ada@example.com";
+const NEW: &str = "another long password";
+
+/// Sends a form as a browser does from one of our pages.
+async fn submit(app: &TestApp, path: &str, fields: &[(&str, &str)]) -> Reply {
+    post(&app.anonymous().with("sec-fetch-site", "same-origin"), path, fields).await
+}
+
+async fn post(client: &Client, path: &str, fields: &[(&str, &str)]) -> Reply {
+    let escaped = |text: &str| text.replace('%', "%25").replace('&', "%26").replace('+', "%2B");
+    let form: Vec<String> =
+        fields.iter().map(|(name, value)| format!("{name}={}", escaped(value))).collect();
+    let client = client.with("content-type", "application/x-www-form-urlencoded");
+    client.send("POST", path, Some(form.join("&").into_bytes())).await
+}
+
+async fn confirm_page(app: &TestApp, token: &str) -> Reply {
+    app.anonymous().get(&format!("/console/confirm?token={token}")).await
+}
+
+async fn reset_page(app: &TestApp, token: &str) -> Reply {
+    app.anonymous().get(&format!("/console/reset?token={token}")).await
+}
+
+/// A token that was mailed for a new password.
+async fn reset_token(app: &TestApp) -> String {
+    // What registration mails goes first.
+    app.run_jobs().await;
+    let asked = submit(app, "/console/reset/ask", &[("email", ADA)]).await;
+    assert_eq!(asked.status, 202, "{}", asked.text());
+    app.mailed_token(ADA).await
+}
+
+/// A page of ours: it says what, and nothing on it runs or is loaded from elsewhere.
+#[track_caller]
+fn assert_page(reply: &Reply, status: u16, says: &str) {
+    let text = reply.text();
+    assert_eq!(reply.status, status, "{text}");
+    assert!(text.contains(says), "{says:?} is not in {text}");
+    assert_eq!(reply.header("content-type"), "text/html; charset=utf-8");
+    assert_eq!(
+        reply.header("content-security-policy"),
+        "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; \
+         frame-ancestors 'none'"
+    );
+    assert_eq!(reply.header("cache-control"), "private, no-store");
+    assert_eq!(reply.header("referrer-policy"), "same-origin");
+    assert_eq!(reply.header("x-content-type-options"), "nosniff");
+    for forbidden in ["<script", "style=\"", "onclick", "http://", "https://"] {
+        assert!(!text.contains(forbidden), "{forbidden} is in {text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_of_a_mail_confirms_the_address_when_its_button_is_pressed() {
+    on_both(async |app| {
+        let member = app.member(ADA).await;
+        let token = app.mailed_token(ADA).await;
+        let balance = async || {
+            let billing = app.with_key(&member.customer.key).get("/v1/billing").await.json();
+            billing["balance"].as_i64().unwrap()
+        };
+
+        for _ in 0..5 {
+            assert_page(&confirm_page(&app, &token).await, 200, ADA);
+        }
+        assert_eq!(balance().await, 0);
+        let done = submit(&app, "/console/confirm", &[("token", &token)]).await;
+
+        assert_page(&done, 200, "500 credits of your free trial");
+        assert_eq!(balance().await, 500);
+        let again = submit(&app, "/console/confirm", &[("token", &token)]).await;
+        assert_page(&again, 409, "was used before");
+        assert_page(&confirm_page(&app, &token).await, 409, "was used before");
+        assert_eq!(balance().await, 500);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_form_counts_only_when_it_comes_from_a_page_of_ours() {
+    on_both(async |app| {
+        app.member(ADA).await;
+        let token = app.mailed_token(ADA).await;
+        let fields = [("token", token.as_str())];
+        let nobody = app.anonymous();
+        let foreign = [
+            nobody.clone(),
+            nobody.with("sec-fetch-site", "cross-site"),
+            nobody.with("sec-fetch-site", "same-site"),
+            nobody.with("origin", "null"),
+            nobody.with("origin", "https://evil.example"),
+        ];
+
+        for client in &foreign {
+            for path in ["/console/confirm", "/console/reset", "/console/reset/ask"] {
+                let reply = post(client, path, &fields).await;
+                assert_eq!(reply.failure(), (403, "cross_site_request".to_owned()), "{path}");
+            }
+        }
+        let ours = nobody.with("sec-fetch-site", "same-origin");
+        let json = ours.with("content-type", "application/json");
+        let body = format!("{{\"token\":\"{token}\"}}").into_bytes();
+        assert_eq!(json.send("POST", "/console/confirm", Some(body)).await.status, 415);
+
+        assert_page(&confirm_page(&app, &token).await, 200, ADA);
+        assert_eq!(post(&ours, "/console/confirm", &fields).await.status, 200);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_that_does_not_work_says_why_and_offers_a_new_one() {
+    on_both(async |app| {
+        app.member(ADA).await;
+        let late = app.mailed_token(ADA).await;
+        let reset = reset_token(&app).await;
+
+        assert_page(&confirm_page(&app, "").await, 404, "This link is not known");
+        assert_page(&confirm_page(&app, &reset).await, 404, "This link is not known");
+        assert_page(&reset_page(&app, &late).await, 404, "This link is not known");
+        app.advance_seconds(86_400);
+        assert_page(&confirm_page(&app, &late).await, 410, "over: it worked for 24 hours");
+        assert_page(&reset_page(&app, &reset).await, 410, "over: it worked for one hour");
+        let wrong = submit(&app, "/console/confirm/again", &[("email", "ada")]).await;
+        assert_page(&wrong, 422, "must be an address such as");
+        let asked = submit(&app, "/console/confirm/again", &[("email", ADA)]).await;
+        assert_page(&asked, 202, "Look into your mailbox");
+        let unknown = submit(&app, "/console/confirm/again", &[("email", "x@example.com")]).await;
+
+        assert_eq!(asked.body, unknown.body, "it tells nobody who is a customer");
+        let fresh = app.mailed_token(ADA).await;
+        assert_page(&confirm_page(&app, &fresh).await, 200, ADA);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_stands_in_an_address_never_becomes_part_of_a_page() {
+    let app = TestApp::on_sqlite("").await;
+    let evil = "%22%3E%3Cscript%3Ealert(1)%3C/script%3E";
+
+    for path in ["confirm", "reset"] {
+        let page = app.anonymous().get(&format!("/console/{path}?token={evil}")).await;
+        assert_page(&page, 404, "This link is not known");
+    }
+    let fields = [("email", "\"><script>alert(1)</script>"), ("token", "<script>")];
+    let asked = submit(&app, "/console/reset/ask", &fields).await;
+    assert_page(&asked, 422, "must be an address such as");
+    let passwords = [("token", "\"><script>"), ("new_password", "a"), ("repeated", "b")];
+    let set = submit(&app, "/console/reset", &passwords).await;
+    assert_page(&set, 422, "The two passwords are not the same");
+    app.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_of_a_mail_sets_a_password() {
+    on_both(async |app| {
+        let member = app.member(ADA).await;
+        let browser = app.signed_in(&member).await;
+        assert_page(&reset_page(&app, "").await, 200, "Forgotten password");
+        let token = reset_token(&app).await;
+        let set = async |new: &str, repeated: &str| {
+            let fields = [("token", token.as_str()), ("new_password", new), ("repeated", repeated)];
+            submit(&app, "/console/reset", &fields).await
+        };
+
+        assert_page(&reset_page(&app, &token).await, 200, "name=\"new_password\"");
+        assert_page(&set(NEW, "other").await, 422, "The two passwords are not the same");
+        assert_page(&set("short", "short").await, 422, "The password must have 8 to 128");
+        assert_page(&set(NEW, NEW).await, 200, "Your password is set");
+
+        assert_eq!(browser.get("/v1/auth/me").await.status, 401);
+        assert_eq!(app.try_log_in(ADA, NEW).await.status, 200);
+        assert_page(&set(NEW, NEW).await, 409, "was used before");
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_asks_too_often_is_told_to_wait() {
+    let app = TestApp::on_sqlite("").await;
+    for _ in 0..3 {
+        assert_eq!(submit(&app, "/console/reset/ask", &[("email", ADA)]).await.status, 202);
+    }
+
+    let fourth = submit(&app, "/console/reset/ask", &[("email", ADA)]).await;
+    let again = submit(&app, "/console/confirm/again", &[("email", ADA)]).await;
+
+    assert_page(&fourth, 429, "the next one must wait");
+    assert_page(&again, 429, "the next one must wait");
+    app.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_style_of_the_pages_is_served() {
+    let app = TestApp::on_sqlite("").await;
+
+    let style = app.anonymous().get("/console/style.css").await;
+
+    assert_eq!((style.status, style.header("content-type")), (200, "text/css; charset=utf-8"));
+    assert_eq!(style.header("cache-control"), "public, max-age=300");
+    app.end().await;
+}

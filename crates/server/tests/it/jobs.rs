@@ -1,0 +1,203 @@
+//! Jobs: woken by a signal, tried again after failures, taken over from the dead, never lost.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test that meets what it does not expect must fail, and has the stack to itself"
+)]
+
+use domain::id::NodeId;
+use domain::time::Timestamp;
+use serde_json::json;
+use store::jobs::{self, Claimant, Counts};
+
+use crate::support::{Client, TestApp, on_both};
+
+const ADA: &str = "ada@example.com";
+
+async fn counts(app: &TestApp) -> Counts {
+    jobs::count(app.store()).await.unwrap()
+}
+
+/// How long the next job that waits will still wait, in seconds.
+async fn wait_s(app: &TestApp) -> i64 {
+    let due: Timestamp = jobs::next_due(app.store()).await.unwrap().unwrap();
+    due.micros_since(app.clock.now()) / 1_000_000
+}
+
+/// Claims the only job as a node that then dies.
+async fn claim_and_die(app: &TestApp, node: NodeId) {
+    let now = app.clock.now();
+    let claimant = Claimant { node, now, leased_until: now.plus_seconds(120) };
+    assert!(jobs::claim(app.store(), &claimant).await.unwrap().is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_mail_that_is_refused_for_now_comes_later_and_is_not_lost() {
+    on_both(async |app| {
+        app.member(ADA).await;
+        app.refuse_mails(3, 451).await;
+
+        let mut waits = Vec::new();
+        for _ in 0..3 {
+            assert_eq!(app.run_jobs().await, 1);
+            assert_eq!(app.run_jobs().await, 0, "not before its time");
+            waits.push(wait_s(&app).await);
+            app.advance_seconds(waits.last().unwrap() + 1);
+        }
+        let mails = app.mails_to(ADA).await;
+
+        assert_eq!(mails.len(), 1);
+        let ranges = [5..=6, 10..=12, 20..=24];
+        assert!(ranges.iter().zip(&waits).all(|(range, wait)| range.contains(wait)), "{waits:?}");
+        assert_eq!(counts(&app).await, Counts::default());
+        let token = app.mailed_token(ADA).await;
+        let confirmed =
+            app.anonymous().post("/v1/auth/email/verify", &json!({"token": token})).await;
+        assert_eq!(confirmed.status, 200, "{}", confirmed.text());
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mails_wait_for_a_mail_server_that_is_away_also_over_a_restart() {
+    for database in store::testing::stores().await {
+        let mut app = TestApp::start(database, "[mail]\nurl = \"smtp://127.0.0.1:1\"").await;
+        app.member(ADA).await;
+        assert_eq!(app.run_jobs().await, 1);
+        assert_eq!(counts(&app).await, Counts { waiting: 1, given_up: 0 });
+        let url = format!("smtp://{}", app.world.mail_address());
+
+        app.stop_service().await;
+        app.start_service(|config| config.mail.url = url).await.unwrap();
+        app.advance_seconds(60);
+
+        assert_eq!(app.mails_to(ADA).await.len(), 1);
+        app.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_mail_that_is_refused_for_good_is_set_aside_until_somebody_looks() {
+    on_both(async |app| {
+        app.member(ADA).await;
+        app.refuse_mails(1, 550).await;
+
+        assert_eq!(app.run_jobs().await, 1);
+
+        app.advance_seconds(9_999);
+        assert_eq!(app.run_jobs().await, 0);
+        assert_eq!(counts(&app).await, Counts { waiting: 0, given_up: 1 });
+        let retried = app.staff(json!({"command": "retry_jobs"})).await;
+        assert_eq!(retried["jobs"], 1);
+        assert_eq!(app.mails_to(ADA).await.len(), 1);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_keeps_failing_is_given_up_after_three_days() {
+    let app = TestApp::on_sqlite("").await;
+    app.member(ADA).await;
+    app.refuse_mails(1_000, 451).await;
+
+    let mut attempts = 0;
+    while counts(&app).await.given_up == 0 {
+        attempts += app.run_jobs().await;
+        assert!(attempts < 200, "it is tried for ever");
+        app.advance_seconds(3_600 + 720);
+    }
+
+    assert!(attempts > 50, "{attempts}");
+    app.refuse_mails(0, 451).await;
+    app.staff(json!({"command": "retry_jobs"})).await;
+    assert_eq!(app.mails_to(ADA).await.len(), 1);
+    app.end().await;
+}
+
+/// The node that was about to send the mail is killed: another one sends it when the lease is over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_mail_of_a_node_that_died_is_sent_after_its_lease() {
+    on_both(async |app| {
+        app.member(ADA).await;
+        claim_and_die(&app, NodeId::new(app.clock.now(), [5; 10])).await;
+
+        assert_eq!(app.run_jobs().await, 0);
+        app.advance_seconds(119);
+        assert_eq!(app.run_jobs().await, 0);
+        app.advance_seconds(1);
+
+        assert_eq!(app.mails_to(ADA).await.len(), 1);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_starts_again_takes_up_what_it_left() {
+    let node = NodeId::new(Timestamp::from_unix_micros(1), [6; 10]);
+    for database in store::testing::stores().await {
+        let app = TestApp::start(database, &format!("[metering]\nnode = \"{node}\"")).await;
+        app.member(ADA).await;
+        claim_and_die(&app, node).await;
+        assert_eq!(app.run_jobs().await, 0);
+
+        let app = app.restart().await;
+
+        assert_eq!(app.mails_to(ADA).await.len(), 1);
+        app.end().await;
+    }
+}
+
+/// The timer would come in an hour: it is the signal that wakes the workers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_send_a_mail_as_soon_as_it_is_asked_for() {
+    for database in store::testing::stores().await {
+        let app = TestApp::start(database, "[jobs]\nworkers = 2\npoll_ms = 3600000").await;
+        app.member(ADA).await;
+        let again = json!({"email": ADA});
+        app.anonymous().post("/v1/auth/email/resend", &again).await;
+
+        arrived(&app, 2).await;
+
+        app.end().await;
+    }
+}
+
+/// Nobody gives a signal: it is the timer that finds the job.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_find_a_job_that_nobody_told_of() {
+    for database in store::testing::stores().await {
+        let app = TestApp::start(database, "[jobs]\nworkers = 1\npoll_ms = 100").await;
+        app.refuse_mails(1, 451).await;
+        app.member(ADA).await;
+        while app.store_waits().await {}
+
+        app.advance_seconds(10);
+
+        arrived(&app, 1).await;
+        app.end().await;
+    }
+}
+
+impl TestApp {
+    /// Whether the only job has not been tried yet.
+    async fn store_waits(&self) -> bool {
+        let due = jobs::next_due(self.store()).await.unwrap().unwrap();
+        due <= self.clock.now() || due >= self.clock.now().plus_seconds(60)
+    }
+}
+
+/// Waits until so many mails have come, without running a job.
+async fn arrived(app: &TestApp, wanted: usize) {
+    let control = Client::new(app.world.address());
+    for _ in 0..20_000 {
+        let mails = control.get("/control/mail").await.json();
+        if mails["mails"].as_array().unwrap().len() == wanted && counts(app).await.waiting == 0 {
+            return;
+        }
+    }
+    panic!("the mails do not come");
+}

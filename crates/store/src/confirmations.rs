@@ -1,0 +1,150 @@
+//! Confirmations: a mailed link is used, an address counts as its customer's, and a pending trial is granted.
+
+use domain::credits::Credits;
+use domain::customer::Email;
+use domain::id::{CustomerId, EntryId};
+use domain::mail::LinkPurpose;
+use domain::time::Timestamp;
+use domain::token::TokenHash;
+
+use crate::jobs::{self, NewJob};
+use crate::ledger::{self, Grant, Granting};
+use crate::mail_links::{self, Link, LinkState};
+use crate::sql::hex;
+use crate::tx::Tx;
+use crate::{Store, StoreError, customers};
+
+/// The use of a link.
+#[derive(Debug, Clone)]
+pub struct Confirming<'a> {
+    /// The hash of the link's token.
+    pub hash: &'a TokenHash,
+    /// What a pending trial grants.
+    pub trial: TrialGrant,
+    /// What follows a confirmation, such as a notice to the address before.
+    pub jobs: &'a [NewJob],
+    /// Now.
+    pub now: Timestamp,
+}
+
+/// The credits of a pending trial, and the ledger entry that would grant them.
+#[derive(Debug, Clone, Copy)]
+pub struct TrialGrant {
+    /// The id of the entry.
+    pub entry: EntryId,
+    /// How many.
+    pub credits: Credits,
+}
+
+/// How the confirmation of an address ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Confirmation {
+    /// The address is its customer's and confirmed.
+    Confirmed {
+        /// Whose it is.
+        customer: CustomerId,
+        /// The address.
+        email: Email,
+        /// The trial's credits that were added with it; zero where none was pending or the mailbox has had one.
+        granted: Credits,
+    },
+    /// The link opens nothing any more; nothing changed.
+    NotOpen(LinkState),
+    /// Another customer has taken the address since; nothing changed.
+    EmailTaken,
+    /// There is no such link, or it is for something else.
+    NotFound,
+}
+
+/// Uses a link to confirm the address it was mailed to, once, and grants a pending trial with it. Every other
+/// link for the same thing is used up.
+pub async fn confirm(
+    store: &Store,
+    confirming: &Confirming<'_>,
+) -> Result<Confirmation, StoreError> {
+    let now = confirming.now;
+    let mut tx = store.write().await?;
+    let Some(link) = mail_links::lock(&mut tx, confirming.hash, now).await? else {
+        return Ok(Confirmation::NotFound);
+    };
+    match link.state {
+        LinkState::Open => {}
+        LinkState::Used | LinkState::Expired | LinkState::Outdated => {
+            return Ok(Confirmation::NotOpen(link.state));
+        }
+    }
+    let stored = match link.purpose {
+        LinkPurpose::ConfirmEmail => {
+            customers::set_email(&mut tx, link.customer, &link.email, now).await
+        }
+        LinkPurpose::ChangeEmail => change(&mut tx, &link, now).await,
+        LinkPurpose::ResetPassword => return Ok(Confirmation::NotFound),
+    };
+    match stored {
+        Ok(()) => {}
+        Err(error) if error.is_unique_violation() => return Ok(Confirmation::EmailTaken),
+        Err(error) => return Err(error),
+    }
+    mail_links::use_up(&mut tx, link.customer, link.purpose, now).await?;
+    let granted = end_trial(&mut tx, &link, confirming.trial, now).await?;
+    jobs::insert_all(&mut tx, confirming.jobs).await?;
+    tx.commit().await?;
+    Ok(Confirmation::Confirmed { customer: link.customer, email: link.email, granted })
+}
+
+async fn change(tx: &mut Tx, link: &Link, now: Timestamp) -> Result<(), StoreError> {
+    const DONE: &str = "delete from email_changes where customer_id = $1";
+    customers::set_email(tx, link.customer, &link.email, now).await?;
+    tx.execute(DONE, &[link.customer.into()]).await?;
+    Ok(())
+}
+
+/// Grants a pending trial, unless the mailbox has had one under any address; either way it is pending no more.
+async fn end_trial(
+    tx: &mut Tx,
+    link: &Link,
+    trial: TrialGrant,
+    now: Timestamp,
+) -> Result<Credits, StoreError> {
+    const END: &str = "
+        update customers set trial_state = 'granted' where id = $1 and trial_state = 'pending'";
+    const MAILBOX: &str = "
+        insert into trial_mailboxes (hash, customer_id, granted_at) values ($1, $2, $3)
+        on conflict (hash) do nothing";
+    const TAKE_BACK: &str = "update customers set trial_state = 'none' where id = $1";
+    if tx.execute(END, &[link.customer.into()]).await? == 0 {
+        return Ok(Credits::ZERO);
+    }
+    let mailbox = hex(&link.email.mailbox_hash());
+    if tx.execute(MAILBOX, &[mailbox.into(), link.customer.into(), now.into()]).await? == 0 {
+        tx.execute(TAKE_BACK, &[link.customer.into()]).await?;
+        return Ok(Credits::ZERO);
+    }
+    grant(tx, link.customer, trial, now).await
+}
+
+async fn grant(
+    tx: &mut Tx,
+    customer: CustomerId,
+    trial: TrialGrant,
+    at: Timestamp,
+) -> Result<Credits, StoreError> {
+    if trial.credits <= Credits::ZERO {
+        return Ok(Credits::ZERO);
+    }
+    let source_id = customer.to_string();
+    let grant = Grant {
+        entry: trial.entry,
+        customer,
+        amount: trial.credits,
+        kind: "trial",
+        source: "trial",
+        source_id: &source_id,
+        reference: None,
+        at,
+    };
+    match ledger::grant_in(tx, &grant).await? {
+        Granting::Granted { .. } => Ok(trial.credits),
+        Granting::Repeated | Granting::NoCustomer => Ok(Credits::ZERO),
+    }
+}

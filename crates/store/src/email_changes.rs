@@ -1,0 +1,75 @@
+//! Changes of address: what a customer wants, until the new address is confirmed. Until then the old one counts.
+
+use domain::customer::Email;
+use domain::id::CustomerId;
+use domain::mail::LinkPurpose;
+use domain::time::Timestamp;
+
+use crate::jobs::{self, NewJob};
+use crate::mail_links;
+use crate::tx::Tx;
+use crate::{Store, StoreError};
+
+/// How the wish for another address ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EmailChange {
+    /// It is remembered; the address changes once it is confirmed.
+    Requested,
+    /// It is the address that the customer has; an earlier wish for another one is forgotten.
+    Unchanged,
+    /// The address belongs to another customer; nothing changed.
+    EmailTaken,
+    /// There is no such customer.
+    NotFound,
+}
+
+/// Remembers the address that a customer wants, instead of an earlier wish whose links open nothing any more,
+/// and writes down what follows, all in one transaction.
+pub async fn request(
+    store: &Store,
+    customer: CustomerId,
+    email: &Email,
+    jobs: &[NewJob],
+    now: Timestamp,
+) -> Result<EmailChange, StoreError> {
+    const TAKEN: &str = "select 1 from customers where email = $1";
+    const WISH: &str = "
+        insert into email_changes (customer_id, email, requested_at) values ($1, $2, $3)
+        on conflict (customer_id) do update
+            set email = excluded.email, requested_at = excluded.requested_at";
+    let mut tx = store.write().await?;
+    let Some(current) = mail_links::lock_customer(&mut tx, customer).await? else {
+        return Ok(EmailChange::NotFound);
+    };
+    if current == *email {
+        cancel(&mut tx, customer, now).await?;
+        tx.commit().await?;
+        return Ok(EmailChange::Unchanged);
+    }
+    if tx.row(TAKEN, &[email.into()]).await?.is_some() {
+        return Ok(EmailChange::EmailTaken);
+    }
+    cancel(&mut tx, customer, now).await?;
+    tx.execute(WISH, &[customer.into(), email.into(), now.into()]).await?;
+    jobs::insert_all(&mut tx, jobs).await?;
+    tx.commit().await?;
+    Ok(EmailChange::Requested)
+}
+
+/// The address that a customer wants and has not confirmed yet.
+pub async fn find(store: &Store, customer: CustomerId) -> Result<Option<Email>, StoreError> {
+    const SQL: &str = "select email from email_changes where customer_id = $1";
+    let row = store.read().await?.row(SQL, &[customer.into()]).await?;
+    row.map(|row| row.parse(0, "email_changes")).transpose()
+}
+
+/// Forgets the wish; links for it open nothing any more.
+pub(crate) async fn cancel(
+    tx: &mut Tx,
+    customer: CustomerId,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    const SQL: &str = "delete from email_changes where customer_id = $1";
+    tx.execute(SQL, &[customer.into()]).await?;
+    mail_links::use_up(tx, customer, LinkPurpose::ChangeEmail, now).await
+}

@@ -1,0 +1,230 @@
+//! Jobs: work that follows a commit, written in that commit, claimed with a lease, and done at least once.
+//!
+//! A claim raises the job's attempt number; whoever ends or postpones a job must hold the newest number, so
+//! that a node that was thought dead cannot undo what its successor did.
+
+use domain::id::{JobId, NodeId};
+use domain::job::JobKind;
+use domain::time::Timestamp;
+
+use crate::sql::Row;
+use crate::tx::Tx;
+use crate::{DatabaseKind, Store, StoreError, dialect};
+
+/// The longest error that is remembered of an attempt, in characters.
+const ERROR_CHARS_MAX: usize = 500;
+
+/// A job to be written down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewJob {
+    /// Its id.
+    pub id: JobId,
+    /// What it does.
+    pub kind: JobKind,
+    /// What it needs to know, as JSON; never a secret.
+    pub payload: String,
+    /// Now; it may run at once.
+    pub created_at: Timestamp,
+}
+
+/// A job that was claimed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// Its id.
+    pub id: JobId,
+    /// What it does.
+    pub kind: JobKind,
+    /// What it needs to know, as JSON.
+    pub payload: String,
+    /// When it was written down.
+    pub created_at: Timestamp,
+    /// Which attempt this is, from 1: the fencing number of the claim.
+    pub attempt: i64,
+}
+
+/// Who claims, and for how long.
+#[derive(Debug, Clone, Copy)]
+pub struct Claimant {
+    /// The node that claims.
+    pub node: NodeId,
+    /// Now.
+    pub now: Timestamp,
+    /// When others may take the job over.
+    pub leased_until: Timestamp,
+}
+
+/// How many jobs there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Waiting or running.
+    pub waiting: i64,
+    /// Given up: somebody must look at them.
+    pub given_up: i64,
+}
+
+/// Writes a job down that belongs to no other change.
+pub async fn enqueue(store: &Store, new: &NewJob) -> Result<(), StoreError> {
+    let mut tx = store.write().await?;
+    insert(&mut tx, new).await?;
+    tx.commit().await
+}
+
+/// Takes the job that is due for longest, if there is one. Jobs of kinds that this version does not know are
+/// left to nodes that do.
+pub async fn claim(store: &Store, claimant: &Claimant) -> Result<Option<Job>, StoreError> {
+    const DUE: &str = "
+        select id from jobs
+        where given_up_at is null and run_at <= $1 and (leased_until is null or leased_until <= $1)
+              and kind in ({kinds})
+        order by run_at, id limit 1{lock}";
+    const CLAIM: &str = "
+        update jobs set attempts = attempts + 1, leased_until = $2, leased_by = $3
+        where id = $1
+        returning id, kind, payload, created_at, attempts";
+    let kinds: Vec<String> = JobKind::ALL.iter().map(|kind| format!("'{kind}'")).collect();
+    let mut tx = store.write().await?;
+    let due = DUE.replacen("{kinds}", &kinds.join(", "), 1).replacen(
+        "{lock}",
+        dialect::for_update_skip_locked(tx.database()),
+        1,
+    );
+    let Some(free) = tx.row(sqlx::AssertSqlSafe(due), &[claimant.now.into()]).await? else {
+        return Ok(None);
+    };
+    let id: JobId = free.parse(0, "jobs")?;
+    let values = [id.into(), claimant.leased_until.into(), claimant.node.into()];
+    let claimed = tx.row(CLAIM, &values).await?;
+    tx.commit().await?;
+    claimed.as_ref().map(job).transpose()
+}
+
+/// Forgets a job that is done. False when somebody else has claimed it since.
+pub async fn finish(store: &Store, id: JobId, attempt: i64) -> Result<bool, StoreError> {
+    const SQL: &str = "delete from jobs where id = $1 and attempts = $2";
+    let mut tx = store.write().await?;
+    let done = tx.execute(SQL, &[id.into(), attempt.into()]).await?;
+    tx.commit().await?;
+    Ok(done == 1)
+}
+
+/// Gives a job back, to be tried again at `run_at`. False when somebody else has claimed it since.
+pub async fn postpone(
+    store: &Store,
+    id: JobId,
+    attempt: i64,
+    run_at: Timestamp,
+    error: &str,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        update jobs set run_at = $3, last_error = $4, leased_until = null, leased_by = null
+        where id = $1 and attempts = $2";
+    end_attempt(store, SQL, (id, attempt), run_at, error).await
+}
+
+/// Sets a job aside for people: it is not tried again. False when somebody else has claimed it since.
+pub async fn give_up(
+    store: &Store,
+    id: JobId,
+    attempt: i64,
+    now: Timestamp,
+    error: &str,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        update jobs set given_up_at = $3, last_error = $4, leased_until = null, leased_by = null
+        where id = $1 and attempts = $2";
+    end_attempt(store, SQL, (id, attempt), now, error).await
+}
+
+/// Lets jobs that were given up be tried again, as if they were written now; gives how many.
+pub async fn retry_given_up(store: &Store, now: Timestamp) -> Result<u64, StoreError> {
+    const SQL: &str = "
+        update jobs set given_up_at = null, run_at = $1, created_at = $1
+        where given_up_at is not null";
+    let mut tx = store.write().await?;
+    let changed = tx.execute(SQL, &[now.into()]).await?;
+    tx.commit().await?;
+    Ok(changed)
+}
+
+/// Frees the jobs that an earlier run of this node left claimed; gives how many. Where one server owns the
+/// database, every claim is such a run's.
+pub async fn release_left(store: &Store, node: NodeId) -> Result<u64, StoreError> {
+    const ALL: &str = "
+        update jobs set leased_until = null, leased_by = null where leased_until is not null";
+    const OWN: &str = "update jobs set leased_until = null, leased_by = null where leased_by = $1";
+    let mut tx = store.write().await?;
+    let freed = match store.database() {
+        DatabaseKind::Sqlite => tx.execute(ALL, &[]).await?,
+        DatabaseKind::Postgres => tx.execute(OWN, &[node.into()]).await?,
+    };
+    tx.commit().await?;
+    Ok(freed)
+}
+
+/// How many jobs wait, and how many were given up.
+pub async fn count(store: &Store) -> Result<Counts, StoreError> {
+    const SQL: &str = "select count(*), count(given_up_at) from jobs";
+    let row = store.read().await?.row(SQL, &[]).await?;
+    let Some(row) = row else { return Ok(Counts::default()) };
+    let (all, given_up) = (row.int(0)?, row.int(1)?);
+    Ok(Counts { waiting: all.saturating_sub(given_up), given_up })
+}
+
+/// When the next job that nobody holds is due; for tests and for those who watch.
+pub async fn next_due(store: &Store) -> Result<Option<Timestamp>, StoreError> {
+    const SQL: &str = "
+        select min(case when leased_until > run_at then leased_until else run_at end)
+        from jobs where given_up_at is null";
+    let row = store.read().await?.row(SQL, &[]).await?;
+    row.map_or(Ok(None), |row| row.optional_time(0))
+}
+
+/// Writes a job down in the transaction of what makes it necessary.
+pub(crate) async fn insert(tx: &mut Tx, new: &NewJob) -> Result<(), StoreError> {
+    const SQL: &str = "
+        insert into jobs (id, kind, payload, created_at, run_at, attempts)
+        values ($1, $2, $3, $4, $4, 0)";
+    let values = [
+        new.id.into(),
+        new.kind.as_str().into(),
+        new.payload.as_str().into(),
+        new.created_at.into(),
+    ];
+    tx.execute(SQL, &values).await?;
+    Ok(())
+}
+
+/// Writes several.
+pub(crate) async fn insert_all(tx: &mut Tx, new: &[NewJob]) -> Result<(), StoreError> {
+    for job in new {
+        insert(tx, job).await?;
+    }
+    Ok(())
+}
+
+async fn end_attempt(
+    store: &Store,
+    sql: &'static str,
+    (id, attempt): (JobId, i64),
+    at: Timestamp,
+    error: &str,
+) -> Result<bool, StoreError> {
+    // PostgreSQL keeps no NUL in texts.
+    let shown: String =
+        error.chars().filter(|letter| *letter != '\0').take(ERROR_CHARS_MAX).collect();
+    let values = [id.into(), attempt.into(), at.into(), shown.as_str().into()];
+    let mut tx = store.write().await?;
+    let changed = tx.execute(sql, &values).await?;
+    tx.commit().await?;
+    Ok(changed == 1)
+}
+
+fn job(row: &Row) -> Result<Job, StoreError> {
+    Ok(Job {
+        id: row.parse(0, "jobs")?,
+        kind: row.parse(1, "jobs")?,
+        payload: row.text(2)?,
+        created_at: row.time(3)?,
+        attempt: row.int(4)?,
+    })
+}

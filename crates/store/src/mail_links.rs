@@ -1,0 +1,180 @@
+//! Links that were mailed: each opens one thing, once, for the customer and the address it was mailed to.
+//!
+//! Only hashes of tokens are stored. Whoever uses a link locks its customer's row first, so that two links of
+//! one customer are used one after the other.
+
+use domain::customer::Email;
+use domain::id::CustomerId;
+use domain::mail::LinkPurpose;
+use domain::time::Timestamp;
+use domain::token::TokenHash;
+
+use crate::sql::Row;
+use crate::tx::Tx;
+use crate::{Store, StoreError, customers};
+
+/// A link to be stored.
+#[derive(Debug, Clone)]
+pub struct NewLink {
+    /// The hash of its token.
+    pub hash: TokenHash,
+    /// Whose it is.
+    pub customer: CustomerId,
+    /// What it opens.
+    pub purpose: LinkPurpose,
+    /// The address it is mailed to.
+    pub email: Email,
+    /// Now.
+    pub created_at: Timestamp,
+}
+
+/// A link as stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// Whose it is.
+    pub customer: CustomerId,
+    /// What it opens.
+    pub purpose: LinkPurpose,
+    /// The address it was mailed to.
+    pub email: Email,
+    /// The address of the customer as it is now.
+    pub current_email: Email,
+    /// When it ends.
+    pub expires_at: Timestamp,
+    /// Whether it still opens anything.
+    pub state: LinkState,
+}
+
+/// Whether a link opens anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkState {
+    /// It does.
+    Open,
+    /// It was used, or another link for the same thing was.
+    Used,
+    /// Its time is over.
+    Expired,
+    /// What it was for is no longer wanted: the address was changed, or the customer closed.
+    Outdated,
+}
+
+/// Stores a link. False, and nothing is stored, when it would open nothing.
+pub async fn create(store: &Store, new: &NewLink) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        insert into mail_links (hash, customer_id, purpose, email, created_at, expires_at)
+        values ($1, $2, $3, $4, $5, $6)";
+    let values = [
+        (&new.hash).into(),
+        new.customer.into(),
+        new.purpose.as_str().into(),
+        (&new.email).into(),
+        new.created_at.into(),
+        new.created_at.plus_seconds(new.purpose.lifetime_s()).into(),
+    ];
+    let mut tx = store.write().await?;
+    tx.execute(SQL, &values).await?;
+    let link = read(&mut tx, &new.hash, new.created_at).await?;
+    if link.is_none_or(|link| link.state != LinkState::Open) {
+        return Ok(false);
+    }
+    tx.commit().await?;
+    Ok(true)
+}
+
+/// The link with this token. Looking at it uses nothing.
+pub async fn find(
+    store: &Store,
+    hash: &TokenHash,
+    now: Timestamp,
+) -> Result<Option<Link>, StoreError> {
+    read(&mut store.read().await?, hash, now).await
+}
+
+/// Forgets links that ended before `before`.
+pub async fn delete_ended(store: &Store, before: Timestamp) -> Result<u64, StoreError> {
+    const SQL: &str = "delete from mail_links where expires_at < $1";
+    let mut tx = store.write().await?;
+    let deleted = tx.execute(SQL, &[before.into()]).await?;
+    tx.commit().await?;
+    Ok(deleted)
+}
+
+/// The link with this token, with its customer's row locked until the transaction ends.
+pub(crate) async fn lock(
+    tx: &mut Tx,
+    hash: &TokenHash,
+    now: Timestamp,
+) -> Result<Option<Link>, StoreError> {
+    const OWNER: &str = "select customer_id from mail_links where hash = $1";
+    let Some(owner) = tx.row(OWNER, &[hash.into()]).await? else { return Ok(None) };
+    lock_customer(tx, owner.parse(0, "mail_links")?).await?;
+    read(tx, hash, now).await
+}
+
+/// Locks a customer's row until the transaction ends; gives its address.
+pub(crate) async fn lock_customer(
+    tx: &mut Tx,
+    customer: CustomerId,
+) -> Result<Option<Email>, StoreError> {
+    const EMAIL: &str = "select email from customers where id = $1";
+    customers::lock(tx, customer).await?;
+    let row = tx.row(EMAIL, &[customer.into()]).await?;
+    row.map(|row| row.parse(0, "customers")).transpose()
+}
+
+/// Marks every link of the customer for this purpose as used.
+pub(crate) async fn use_up(
+    tx: &mut Tx,
+    customer: CustomerId,
+    purpose: LinkPurpose,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    const SQL: &str = "
+        update mail_links set used_at = $3
+        where customer_id = $1 and purpose = $2 and used_at is null";
+    tx.execute(SQL, &[customer.into(), purpose.as_str().into(), now.into()]).await?;
+    Ok(())
+}
+
+async fn read(tx: &mut Tx, hash: &TokenHash, now: Timestamp) -> Result<Option<Link>, StoreError> {
+    const SQL: &str = "
+        select l.customer_id, l.purpose, l.email, c.email, l.expires_at, l.used_at,
+               c.email_verified_at, c.disabled_at, e.email
+        from mail_links l
+        join customers c on c.id = l.customer_id
+        left join email_changes e on e.customer_id = l.customer_id
+        where l.hash = $1";
+    let row = tx.row(SQL, &[hash.into()]).await?;
+    row.as_ref().map(|row| link(row, now)).transpose()
+}
+
+fn link(row: &Row, now: Timestamp) -> Result<Link, StoreError> {
+    let purpose: LinkPurpose = row.parse(1, "mail_links")?;
+    let (email, current): (Email, Email) =
+        (row.parse(2, "mail_links")?, row.parse(3, "customers")?);
+    let wanted: Option<Email> = row.parse_optional(8, "email_changes")?;
+    let is_closed = row.optional_time(7)?.is_some();
+    let is_wanted = match purpose {
+        LinkPurpose::ConfirmEmail => email == current && row.optional_time(6)?.is_none(),
+        LinkPurpose::ChangeEmail => wanted.as_ref() == Some(&email),
+        LinkPurpose::ResetPassword => email == current,
+    };
+    let expires_at = row.time(4)?;
+    let state = if row.optional_time(5)?.is_some() {
+        LinkState::Used
+    } else if now >= expires_at {
+        LinkState::Expired
+    } else if is_closed || !is_wanted {
+        LinkState::Outdated
+    } else {
+        LinkState::Open
+    };
+    Ok(Link {
+        customer: row.parse(0, "mail_links")?,
+        purpose,
+        email,
+        current_email: current,
+        expires_at,
+        state,
+    })
+}

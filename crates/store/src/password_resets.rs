@@ -1,0 +1,65 @@
+//! Forgotten passwords: a mailed link is used, and a new password put in the place of the old one.
+
+use domain::customer::Email;
+use domain::id::CustomerId;
+use domain::mail::LinkPurpose;
+use domain::time::Timestamp;
+use domain::token::TokenHash;
+
+use crate::customers::PasswordHash;
+use crate::jobs::{self, NewJob};
+use crate::mail_links::{self, LinkState};
+use crate::{Store, StoreError, email_changes, sessions};
+
+/// The use of a link.
+#[derive(Debug, Clone)]
+pub struct Resetting<'a> {
+    /// The hash of the link's token.
+    pub hash: &'a TokenHash,
+    /// The new password.
+    pub password: &'a PasswordHash,
+    /// What follows, such as a notice.
+    pub jobs: &'a [NewJob],
+    /// Now.
+    pub now: Timestamp,
+}
+
+/// How a reset ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reset {
+    /// The password is replaced and every session ended.
+    Done {
+        /// Whose password it is.
+        customer: CustomerId,
+        /// The customer's address.
+        email: Email,
+    },
+    /// The link opens nothing any more; nothing changed.
+    NotOpen(LinkState),
+    /// There is no such link, or it is for something else.
+    NotFound,
+}
+
+/// Uses a link to replace a password, once. Every session of the customer ends with it, every other link of
+/// this kind is used up, and a change of address that waits is forgotten: somebody else may have asked for it.
+pub async fn reset(store: &Store, resetting: &Resetting<'_>) -> Result<Reset, StoreError> {
+    const PASSWORD: &str = "update customers set password_hash = $2 where id = $1";
+    let now = resetting.now;
+    let mut tx = store.write().await?;
+    let Some(link) = mail_links::lock(&mut tx, resetting.hash, now).await? else {
+        return Ok(Reset::NotFound);
+    };
+    match (link.purpose, link.state) {
+        (LinkPurpose::ResetPassword, LinkState::Open) => {}
+        (LinkPurpose::ResetPassword, state) => return Ok(Reset::NotOpen(state)),
+        (LinkPurpose::ConfirmEmail | LinkPurpose::ChangeEmail, _) => return Ok(Reset::NotFound),
+    }
+    let password = resetting.password.0.as_str();
+    tx.execute(PASSWORD, &[link.customer.into(), password.into()]).await?;
+    mail_links::use_up(&mut tx, link.customer, LinkPurpose::ResetPassword, now).await?;
+    email_changes::cancel(&mut tx, link.customer, now).await?;
+    sessions::end_all_in(&mut tx, link.customer).await?;
+    jobs::insert_all(&mut tx, resetting.jobs).await?;
+    tx.commit().await?;
+    Ok(Reset::Done { customer: link.customer, email: link.email })
+}

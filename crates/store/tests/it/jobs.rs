@@ -1,0 +1,179 @@
+//! Jobs: claimed once at a time, ended by the newest claim only, never lost.
+
+use domain::id::{JobId, NodeId};
+use domain::job::JobKind;
+use store::jobs::{self, Claimant, Counts, Job, NewJob};
+use store::{Store, testing};
+
+use crate::support::{NOON, node, unique};
+
+fn new_job() -> NewJob {
+    NewJob {
+        id: JobId::new(NOON, unique()),
+        kind: JobKind::SendMail,
+        payload: "{\"letter\":\"x\"}".to_owned(),
+        created_at: NOON,
+    }
+}
+
+fn at(seconds: i64) -> Claimant {
+    let now = NOON.plus_seconds(seconds);
+    Claimant { node: node(), now, leased_until: now.plus_seconds(120) }
+}
+
+async fn claim(store: &Store, seconds: i64) -> Option<Job> {
+    jobs::claim(store, &at(seconds)).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_job_is_claimed_with_what_was_written_down_and_is_gone_when_done() {
+    for store in testing::stores().await {
+        let new = new_job();
+        jobs::enqueue(&store, &new).await.unwrap();
+
+        let job = claim(&store, 0).await.unwrap();
+
+        assert_eq!((job.id, job.kind, job.attempt), (new.id, new.kind, 1));
+        assert_eq!((&job.payload, job.created_at), (&new.payload, NOON));
+        assert!(jobs::finish(&store, job.id, job.attempt).await.unwrap());
+        assert_eq!(jobs::count(&store).await.unwrap(), Counts::default());
+        assert_eq!(claim(&store, 1_000).await, None);
+    }
+}
+
+#[tokio::test]
+async fn each_job_is_claimed_by_one_of_many_who_ask_at_once() {
+    for store in testing::stores().await {
+        for _ in 0..10 {
+            jobs::enqueue(&store, &new_job()).await.unwrap();
+        }
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..30 {
+            let shared = (*store).clone();
+            tasks.spawn(async move {
+                let mut claimed = Vec::new();
+                while let Some(job) = claim(&shared, 0).await {
+                    claimed.push(job.id);
+                }
+                claimed
+            });
+        }
+
+        let mut claimed = tasks.join_all().await.concat();
+
+        claimed.sort_unstable();
+        claimed.dedup();
+        assert_eq!(claimed.len(), 10);
+        assert_eq!(jobs::count(&store).await.unwrap(), Counts { waiting: 10, given_up: 0 });
+    }
+}
+
+#[tokio::test]
+async fn the_job_that_waits_longest_comes_first() {
+    for store in testing::stores().await {
+        let late = NewJob { created_at: NOON.plus_seconds(10), ..new_job() };
+        let early = new_job();
+        jobs::enqueue(&store, &late).await.unwrap();
+        jobs::enqueue(&store, &early).await.unwrap();
+
+        assert_eq!(claim(&store, 9).await.map(|job| job.id), Some(early.id));
+        assert_eq!(claim(&store, 9).await, None, "the other one is not due yet");
+        assert_eq!(claim(&store, 10).await.map(|job| job.id), Some(late.id));
+    }
+}
+
+/// The node that claimed it dies: nobody gets the job before its lease is over, and then somebody does.
+#[tokio::test]
+async fn a_job_whose_holder_died_is_taken_up_again_after_its_lease() {
+    for store in testing::stores().await {
+        jobs::enqueue(&store, &new_job()).await.unwrap();
+        let first = claim(&store, 0).await.unwrap();
+
+        assert_eq!(claim(&store, 119).await, None);
+        let second = claim(&store, 120).await.unwrap();
+
+        assert_eq!((second.id, second.attempt), (first.id, 2));
+        assert_eq!(jobs::next_due(&store).await.unwrap(), Some(NOON.plus_seconds(240)));
+    }
+}
+
+/// It was not dead, only slow: what it says about the job counts for nothing any more.
+#[tokio::test]
+async fn an_overtaken_holder_can_neither_end_nor_postpone_the_job() {
+    for store in testing::stores().await {
+        jobs::enqueue(&store, &new_job()).await.unwrap();
+        let slow = claim(&store, 0).await.unwrap();
+        let newest = claim(&store, 120).await.unwrap();
+
+        let later = NOON.plus_seconds(9_999);
+        assert!(!jobs::finish(&store, slow.id, slow.attempt).await.unwrap());
+        assert!(!jobs::postpone(&store, slow.id, slow.attempt, later, "x").await.unwrap());
+        assert!(!jobs::give_up(&store, slow.id, slow.attempt, later, "x").await.unwrap());
+
+        assert_eq!(jobs::count(&store).await.unwrap(), Counts { waiting: 1, given_up: 0 });
+        assert!(jobs::finish(&store, newest.id, newest.attempt).await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_postponed_job_comes_back_at_its_time() {
+    for store in testing::stores().await {
+        jobs::enqueue(&store, &new_job()).await.unwrap();
+        let job = claim(&store, 0).await.unwrap();
+        let later = NOON.plus_seconds(5);
+
+        // PostgreSQL keeps no NUL, and an error may be long.
+        let error = format!("refused\0{}", "é".repeat(1_000));
+        assert!(jobs::postpone(&store, job.id, job.attempt, later, &error).await.unwrap());
+
+        assert_eq!(claim(&store, 4).await, None);
+        assert_eq!(claim(&store, 5).await.map(|job| job.attempt), Some(2));
+    }
+}
+
+#[tokio::test]
+async fn a_job_that_was_given_up_is_kept_and_tried_again_only_when_somebody_says_so() {
+    for store in testing::stores().await {
+        jobs::enqueue(&store, &new_job()).await.unwrap();
+        let job = claim(&store, 0).await.unwrap();
+
+        assert!(jobs::give_up(&store, job.id, job.attempt, NOON, "no such box").await.unwrap());
+
+        assert_eq!(claim(&store, 99_999).await, None);
+        assert_eq!(jobs::count(&store).await.unwrap(), Counts { waiting: 0, given_up: 1 });
+        assert_eq!(jobs::retry_given_up(&store, NOON.plus_seconds(9)).await.unwrap(), 1);
+        assert_eq!(claim(&store, 8).await, None);
+        assert_eq!(claim(&store, 9).await.map(|job| job.attempt), Some(2));
+    }
+}
+
+/// A node that starts again frees what it left; on a database that others use, only that.
+#[tokio::test]
+async fn a_node_that_starts_again_frees_what_its_earlier_run_left() {
+    for store in testing::stores().await {
+        let other = NodeId::new(NOON, [8; 10]);
+        jobs::enqueue(&store, &new_job()).await.unwrap();
+        jobs::enqueue(&store, &new_job()).await.unwrap();
+        let own = claim(&store, 0).await.unwrap();
+        jobs::claim(&store, &Claimant { node: other, ..at(0) }).await.unwrap().unwrap();
+
+        let freed = jobs::release_left(&store, node()).await.unwrap();
+
+        let shared = store.database() == store::DatabaseKind::Postgres;
+        assert_eq!(freed, if shared { 1 } else { 2 });
+        assert_eq!(claim(&store, 1).await.map(|job| job.id), Some(own.id));
+    }
+}
+
+#[tokio::test]
+async fn a_job_of_a_kind_that_only_newer_versions_know_is_left_to_them() {
+    for store in testing::stores().await {
+        jobs::enqueue(&store, &new_job()).await.unwrap();
+        jobs::enqueue(&store, &new_job()).await.unwrap();
+        let sql = "update jobs set kind = 'from_tomorrow' where id = (select min(id) from jobs)";
+        testing::run_raw(&store, sql).await.unwrap();
+
+        assert!(claim(&store, 0).await.is_some());
+        assert_eq!(claim(&store, 0).await, None);
+    }
+}

@@ -1,0 +1,373 @@
+//! Mailed links: registration writes the mail down, a link works once, and a trial is granted once.
+
+use domain::customer::{Email, TrialState};
+use domain::id::{CustomerId, EntryId, JobId};
+use domain::job::JobKind;
+use domain::mail::LinkPurpose;
+use domain::time::Timestamp;
+use domain::token::{Token, TokenHash};
+use store::confirmations::{self, Confirmation, Confirming, TrialGrant};
+use store::customers::{self, NewCustomer, PasswordHash};
+use store::email_changes::{self, EmailChange};
+use store::jobs::{self, NewJob};
+use store::mail_links::{self, LinkState, NewLink};
+use store::password_resets::{self, Reset, Resetting};
+use store::registration::{self, Registered, Registration, TrialLimit};
+use store::{Store, ledger, testing};
+
+use crate::support::{NOON, assert_sound, credits, new_customer, unique};
+
+fn email(text: &str) -> Email {
+    text.parse().unwrap()
+}
+
+fn hash() -> TokenHash {
+    let mut bytes = [0; 32];
+    bytes[..10].copy_from_slice(&unique());
+    Token::new(bytes).hash()
+}
+
+fn notice() -> NewJob {
+    NewJob {
+        id: JobId::new(NOON, unique()),
+        kind: JobKind::SendMail,
+        payload: "{}".to_owned(),
+        created_at: NOON,
+    }
+}
+
+async fn registered(store: &Store, address: &str) -> NewCustomer {
+    let new = new_customer(address);
+    customers::create(store, &new).await.unwrap();
+    new
+}
+
+/// A link that was mailed to the address at noon; nothing when it would open nothing.
+async fn try_link(
+    store: &Store,
+    customer: CustomerId,
+    purpose: LinkPurpose,
+    address: &str,
+) -> Option<TokenHash> {
+    let link = NewLink { hash: hash(), customer, purpose, email: email(address), created_at: NOON };
+    mail_links::create(store, &link).await.unwrap().then_some(link.hash)
+}
+
+async fn link(
+    store: &Store,
+    customer: CustomerId,
+    purpose: LinkPurpose,
+    address: &str,
+) -> TokenHash {
+    try_link(store, customer, purpose, address).await.unwrap()
+}
+
+async fn confirm_at(store: &Store, hash: &TokenHash, now: Timestamp) -> Confirmation {
+    let trial = TrialGrant { entry: EntryId::new(NOON, unique()), credits: credits(500) };
+    let confirming = Confirming { hash, trial, jobs: &[], now };
+    confirmations::confirm(store, &confirming).await.unwrap()
+}
+
+async fn confirm(store: &Store, hash: &TokenHash) -> Confirmation {
+    confirm_at(store, hash, NOON).await
+}
+
+fn granted(new: &NewCustomer, address: &str, amount: i64) -> Confirmation {
+    let email = email(address);
+    Confirmation::Confirmed { customer: new.id, email, granted: credits(amount) }
+}
+
+async fn state(store: &Store, hash: &TokenHash, now: Timestamp) -> Option<LinkState> {
+    mail_links::find(store, hash, now).await.unwrap().map(|link| link.state)
+}
+
+async fn grants(store: &Store, customer: CustomerId) -> usize {
+    ledger::recent(store, customer, 100).await.unwrap().len()
+}
+
+#[tokio::test]
+async fn a_registration_writes_its_mail_down_or_nothing_at_all() {
+    for store in testing::stores().await {
+        let register = async |address: &str| {
+            let (new, job) = (new_customer(address), [notice()]);
+            let wanted = Registration { customer: &new, trial_limits: &[], jobs: &job };
+            registration::register(&store, &wanted).await.unwrap()
+        };
+
+        let first = register("ada@example.com").await;
+        let second = register("ada@example.com").await;
+
+        assert_eq!(first, Registered::Created { trial: TrialState::Pending });
+        assert_eq!(second, Registered::EmailTaken);
+        assert_eq!(jobs::count(&store).await.unwrap().waiting, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_day_has_so_many_trials_for_what_registrations_have_in_common() {
+    for store in testing::stores().await {
+        let limit = |scope: &str, per_day| TrialLimit { scope: scope.to_owned(), per_day };
+        let register = async |number: usize, limits: &[TrialLimit], day: i64| {
+            let mut new = new_customer(&format!("n{number}@example.com"));
+            new.created_at = NOON.plus_seconds(day * 86_400);
+            let wanted = Registration { customer: &new, trial_limits: limits, jobs: &[] };
+            let Registered::Created { trial } =
+                registration::register(&store, &wanted).await.unwrap()
+            else {
+                panic!("the address is taken");
+            };
+            let stored = customers::find_by_id(&store, new.id).await.unwrap().unwrap();
+            assert_eq!(stored.trial, trial);
+            trial == TrialState::Pending
+        };
+        let both = [limit("network a", 2), limit("domain x", 3)];
+        let other = [limit("network b", 2), limit("domain x", 3)];
+
+        assert!(register(1, &both, 0).await && register(2, &both, 0).await);
+        assert!(!register(3, &both, 0).await, "the network has had its two");
+        assert!(register(4, &other, 0).await);
+        assert!(!register(5, &other, 0).await, "the domain has had its three");
+        assert!(register(6, &both, 1).await, "a new day");
+        assert!(!register(7, &[limit("network c", 0)], 1).await, "no trial at all");
+        assert_eq!(registration::delete_trial_counts(&store, NOON.day()).await.unwrap(), 0);
+        let tomorrow = NOON.day().plus_days(1);
+        assert!(registration::delete_trial_counts(&store, tomorrow).await.unwrap() > 0);
+    }
+}
+
+#[tokio::test]
+async fn a_link_confirms_its_address_once_and_grants_the_trial_with_it() {
+    for store in testing::stores().await {
+        let ada = registered(&store, "ada@example.com").await;
+        let mailed = link(&store, ada.id, LinkPurpose::ConfirmEmail, "ada@example.com").await;
+
+        for _ in 0..5 {
+            assert_eq!(state(&store, &mailed, NOON).await, Some(LinkState::Open));
+        }
+        assert_eq!(grants(&store, ada.id).await, 0, "looking at a link confirms nothing");
+        let first = confirm(&store, &mailed).await;
+        let second = confirm(&store, &mailed).await;
+
+        assert_eq!(first, granted(&ada, "ada@example.com", 500));
+        assert_eq!(second, Confirmation::NotOpen(LinkState::Used));
+        let stored = customers::find_by_id(&store, ada.id).await.unwrap().unwrap();
+        assert_eq!((stored.email_verified_at, stored.trial), (Some(NOON), TrialState::Granted));
+        assert_eq!(grants(&store, ada.id).await, 1);
+        assert_sound(&store).await;
+    }
+}
+
+/// Fifty at once, through five links: one confirmation, one grant.
+#[tokio::test]
+async fn confirmations_at_once_grant_the_trial_exactly_once() {
+    for store in testing::stores().await {
+        let ada = registered(&store, "ada@example.com").await;
+        let mut links = Vec::new();
+        for _ in 0..5 {
+            links.push(link(&store, ada.id, LinkPurpose::ConfirmEmail, "ada@example.com").await);
+        }
+        let mut tasks = tokio::task::JoinSet::new();
+        for number in 0..50 {
+            let (shared, hash) = ((*store).clone(), links[number % 5]);
+            tasks.spawn(async move { confirm(&shared, &hash).await });
+        }
+
+        let outcomes = tasks.join_all().await;
+
+        let count = |wanted: &Confirmation| outcomes.iter().filter(|it| *it == wanted).count();
+        assert_eq!(count(&granted(&ada, "ada@example.com", 500)), 1);
+        assert_eq!(count(&Confirmation::NotOpen(LinkState::Used)), 49);
+        assert_eq!(grants(&store, ada.id).await, 1);
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_link_ends_24_hours_after_it_was_mailed_and_one_for_a_password_after_one() {
+    for store in testing::stores().await {
+        let ada = registered(&store, "ada@example.com").await;
+        let mailed = link(&store, ada.id, LinkPurpose::ConfirmEmail, "ada@example.com").await;
+        let reset = link(&store, ada.id, LinkPurpose::ResetPassword, "ada@example.com").await;
+        let end = NOON.plus_seconds(86_400);
+
+        assert_eq!(state(&store, &mailed, end.plus_micros(-1)).await, Some(LinkState::Open));
+        assert_eq!(state(&store, &mailed, end).await, Some(LinkState::Expired));
+        let late = confirm_at(&store, &mailed, end).await;
+        assert_eq!(late, Confirmation::NotOpen(LinkState::Expired));
+        let hour = NOON.plus_seconds(3_600);
+        assert_eq!(state(&store, &reset, hour.plus_micros(-1)).await, Some(LinkState::Open));
+        assert_eq!(state(&store, &reset, hour).await, Some(LinkState::Expired));
+        assert_eq!(mail_links::delete_ended(&store, end).await.unwrap(), 1);
+        assert_eq!(state(&store, &reset, hour).await, None);
+        assert_eq!(grants(&store, ada.id).await, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_link_is_made_only_where_it_would_open_something() {
+    for store in testing::stores().await {
+        let ada = registered(&store, "ada@example.com").await;
+        let purposes =
+            [LinkPurpose::ConfirmEmail, LinkPurpose::ResetPassword, LinkPurpose::ChangeEmail];
+        for purpose in purposes {
+            assert_eq!(try_link(&store, ada.id, purpose, "other@example.com").await, None);
+        }
+        let mailed = link(&store, ada.id, LinkPurpose::ConfirmEmail, "ada@example.com").await;
+        confirm(&store, &mailed).await;
+
+        let again = try_link(&store, ada.id, LinkPurpose::ConfirmEmail, "ada@example.com").await;
+
+        assert_eq!(again, None, "it is confirmed already");
+        customers::disable(&store, ada.id, NOON).await.unwrap();
+        let closed = try_link(&store, ada.id, LinkPurpose::ResetPassword, "ada@example.com").await;
+        assert_eq!(closed, None);
+    }
+}
+
+#[tokio::test]
+async fn a_link_for_one_thing_does_no_other() {
+    for store in testing::stores().await {
+        let ada = registered(&store, "ada@example.com").await;
+        let mailed = link(&store, ada.id, LinkPurpose::ConfirmEmail, "ada@example.com").await;
+        let reset = link(&store, ada.id, LinkPurpose::ResetPassword, "ada@example.com").await;
+        let password = PasswordHash("$argon2id$new".to_owned());
+        let resetting = |hash| Resetting { hash, password: &password, jobs: &[], now: NOON };
+
+        assert_eq!(confirm(&store, &reset).await, Confirmation::NotFound);
+        let wrong = password_resets::reset(&store, &resetting(&mailed)).await.unwrap();
+
+        assert_eq!(wrong, Reset::NotFound);
+        assert_eq!(confirm(&store, &hash()).await, Confirmation::NotFound);
+        assert_eq!(state(&store, &mailed, NOON).await, Some(LinkState::Open));
+        assert_eq!(state(&store, &reset, NOON).await, Some(LinkState::Open));
+    }
+}
+
+/// One mailbox, many addresses: it gets one trial, whoever confirms first.
+#[tokio::test]
+async fn a_mailbox_has_one_trial_under_all_its_addresses() {
+    for store in testing::stores().await {
+        let mut amounts = Vec::new();
+        for address in ["ada@example.com", "ada+2@example.com", "ada+3@example.com"] {
+            let new = registered(&store, address).await;
+            let mailed = link(&store, new.id, LinkPurpose::ConfirmEmail, address).await;
+            let Confirmation::Confirmed { granted, .. } = confirm(&store, &mailed).await else {
+                panic!("{address} was not confirmed");
+            };
+            let stored = customers::find_by_id(&store, new.id).await.unwrap().unwrap();
+            assert!(stored.email_verified_at.is_some());
+            amounts.push((granted, stored.trial));
+        }
+
+        let nothing = (credits(0), TrialState::None);
+        assert_eq!(amounts, [(credits(500), TrialState::Granted), nothing, nothing]);
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn an_address_changes_when_the_new_one_is_confirmed_and_not_before() {
+    for store in testing::stores().await {
+        let ada = registered(&store, "ada@example.com").await;
+        let first = link(&store, ada.id, LinkPurpose::ConfirmEmail, "ada@example.com").await;
+        let new = email("countess@example.com");
+        let job = [notice()];
+
+        let asked = email_changes::request(&store, ada.id, &new, &job, NOON).await.unwrap();
+        let mailed = link(&store, ada.id, LinkPurpose::ChangeEmail, "countess@example.com").await;
+
+        assert_eq!(asked, EmailChange::Requested);
+        assert_eq!(jobs::count(&store).await.unwrap().waiting, 1);
+        let before = customers::find_by_id(&store, ada.id).await.unwrap().unwrap();
+        assert_eq!((before.email, before.email_verified_at), (ada.email.clone(), None));
+        assert_eq!(email_changes::find(&store, ada.id).await.unwrap(), Some(new.clone()));
+        assert_eq!(confirm(&store, &mailed).await, granted(&ada, "countess@example.com", 500));
+        let after = customers::find_by_id(&store, ada.id).await.unwrap().unwrap();
+        assert_eq!((after.email, after.email_verified_at), (new, Some(NOON)));
+        assert_eq!(email_changes::find(&store, ada.id).await.unwrap(), None);
+        assert_eq!(state(&store, &first, NOON).await, Some(LinkState::Outdated));
+        let old = confirm(&store, &first).await;
+        assert_eq!(old, Confirmation::NotOpen(LinkState::Outdated));
+        assert_eq!(grants(&store, ada.id).await, 1);
+    }
+}
+
+#[tokio::test]
+async fn another_wish_for_an_address_ends_the_one_before() {
+    for store in testing::stores().await {
+        let ada = registered(&store, "ada@example.com").await;
+        let request = async |address: &str| {
+            let wanted = email(address);
+            email_changes::request(&store, ada.id, &wanted, &[], NOON).await.unwrap()
+        };
+        request("one@example.com").await;
+        let one = link(&store, ada.id, LinkPurpose::ChangeEmail, "one@example.com").await;
+
+        assert_eq!(request("two@example.com").await, EmailChange::Requested);
+        let two = link(&store, ada.id, LinkPurpose::ChangeEmail, "two@example.com").await;
+        assert_eq!(confirm(&store, &one).await, Confirmation::NotOpen(LinkState::Used));
+        assert_eq!(request("ada@example.com").await, EmailChange::Unchanged);
+
+        assert_eq!(confirm(&store, &two).await, Confirmation::NotOpen(LinkState::Used));
+        assert_eq!(email_changes::find(&store, ada.id).await.unwrap(), None);
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_somebody_has_is_never_taken_over() {
+    for store in testing::stores().await {
+        let ada = registered(&store, "ada@example.com").await;
+        let wanted = email("bob@example.com");
+        let stranger = CustomerId::new(NOON, unique());
+        email_changes::request(&store, ada.id, &wanted, &[], NOON).await.unwrap();
+        let mailed = link(&store, ada.id, LinkPurpose::ChangeEmail, "bob@example.com").await;
+        let bob = registered(&store, "bob@example.com").await;
+
+        let late = confirm(&store, &mailed).await;
+        let taken = email_changes::request(&store, ada.id, &wanted, &[], NOON).await.unwrap();
+        let nobody = email_changes::request(&store, stranger, &email("c@x.yz"), &[], NOON).await;
+
+        assert_eq!((late, taken), (Confirmation::EmailTaken, EmailChange::EmailTaken));
+        assert_eq!(nobody.unwrap(), EmailChange::NotFound);
+        let owner = customers::find_by_email(&store, &wanted).await.unwrap().unwrap();
+        assert_eq!(owner.id, bob.id);
+        assert_sound(&store).await;
+    }
+}
+
+/// Twenty at once with one link: one password, and everything that somebody else may have begun is ended.
+#[tokio::test]
+async fn a_password_is_reset_once_and_ends_what_waits() {
+    for store in testing::stores().await {
+        let ada = registered(&store, "ada@example.com").await;
+        let thief = email("thief@example.com");
+        email_changes::request(&store, ada.id, &thief, &[], NOON).await.unwrap();
+        let change = link(&store, ada.id, LinkPurpose::ChangeEmail, "thief@example.com").await;
+        let mailed = link(&store, ada.id, LinkPurpose::ResetPassword, "ada@example.com").await;
+        let other = link(&store, ada.id, LinkPurpose::ResetPassword, "ada@example.com").await;
+        let mut tasks = tokio::task::JoinSet::new();
+        for number in 0..20 {
+            let shared = (*store).clone();
+            tasks.spawn(async move {
+                let password = PasswordHash(format!("$argon2id${number}"));
+                let job = [notice()];
+                let resetting =
+                    Resetting { hash: &mailed, password: &password, jobs: &job, now: NOON };
+                let done = password_resets::reset(&shared, &resetting).await.unwrap();
+                (done, password)
+            });
+        }
+
+        let outcomes = tasks.join_all().await;
+
+        let done = Reset::Done { customer: ada.id, email: ada.email.clone() };
+        let won: Vec<_> = outcomes.iter().filter(|(outcome, _)| *outcome == done).collect();
+        assert_eq!(won.len(), 1, "{outcomes:?}");
+        let stored = customers::find_by_id(&store, ada.id).await.unwrap().unwrap();
+        assert_eq!(stored.password_hash, won[0].1);
+        assert_eq!(jobs::count(&store).await.unwrap().waiting, 1);
+        assert_eq!(state(&store, &other, NOON).await, Some(LinkState::Used));
+        assert_eq!(confirm(&store, &change).await, Confirmation::NotOpen(LinkState::Used));
+        assert_eq!(email_changes::find(&store, ada.id).await.unwrap(), None);
+    }
+}
