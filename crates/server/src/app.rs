@@ -27,7 +27,8 @@ use crate::config::Config;
 use crate::error::ApiError;
 use crate::gateway::accounts::HealthBook;
 use crate::gateway::cache::Cache;
-use crate::middleware::body::Budget;
+use crate::gateway::upload::spool::Spool;
+use crate::middleware::body::{BodyLimits, Budget};
 use crate::middleware::framing::FrameRules;
 use crate::middleware::in_flight::{InFlight, InFlightLimits};
 use crate::middleware::rate_limit::{Quota, RateLimiter};
@@ -96,6 +97,8 @@ pub(crate) struct Shared {
     pub(crate) retry_budget: RetryBudget,
     /// Bytes of buffered request bodies.
     pub(crate) bodies: Budget,
+    /// Where the files of uploads wait.
+    pub(crate) spool: Spool,
     /// Bytes of answers buffered for their envelope.
     envelopes: Arc<Semaphore>,
     /// Every task.
@@ -135,6 +138,7 @@ pub(crate) struct Parts {
     pub(crate) key_file: Option<PathBuf>,
     pub(crate) targets: HashMap<Platform, Target>,
     pub(crate) mailer: Mailer,
+    pub(crate) spool: Spool,
     pub(crate) tasks: Tasks,
     pub(crate) admin_token: secrecy::SecretString,
     pub(crate) verified: HashSet<(Platform, String)>,
@@ -200,6 +204,7 @@ impl Shared {
             vault: parts.vault,
             key_file: parts.key_file,
             targets: parts.targets,
+            spool: parts.spool,
             tasks: parts.tasks,
             admin_token: parts.admin_token,
         }
@@ -228,9 +233,20 @@ impl Shared {
         }
     }
 
-    /// How long a request's body may take.
-    pub(crate) const fn body_timeout(&self) -> Duration {
-        Duration::from_millis(self.config.http.timeouts.body_ms)
+    /// What a request's body of at most so many bytes may be.
+    pub(crate) const fn body_limits(&self, bytes_max: usize) -> BodyLimits {
+        let timeouts = &self.config.http.timeouts;
+        BodyLimits {
+            bytes_max,
+            grace: Duration::from_millis(timeouts.body_grace_ms),
+            total: Duration::from_millis(timeouts.body_ms),
+        }
+    }
+
+    /// The same for an upload, which has more time.
+    pub(crate) const fn upload_limits(&self, bytes_max: usize) -> BodyLimits {
+        let total = Duration::from_millis(self.config.http.timeouts.upload_ms);
+        BodyLimits { total, ..self.body_limits(bytes_max) }
     }
 
     /// The shared name of a route, without copying it for each call.

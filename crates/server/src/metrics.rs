@@ -34,6 +34,7 @@ const REFUSED_BY_IP: &str = "connections_refused_by_address_total";
 const CLOSED_IDLE: &str = "connections_closed_idle_total";
 const CLOSED_STALLED: &str = "connections_closed_stalled_total";
 const BODY_BYTES: &str = "request_body_buffer_bytes";
+const SPOOL_BYTES: &str = "upload_spool_bytes";
 const REQUESTS: &str = "http_requests_total";
 const JOBS: &str = "job_attempts_total";
 const JOBS_WAITING: &str = "jobs_waiting";
@@ -97,6 +98,7 @@ fn describe() {
         "jobs that were given up; anything but 0 is for somebody to look at"
     );
     describe_counter!(MAILS, "mails handed over, or tried to be, by outcome");
+    describe_gauge!(SPOOL_BYTES, "bytes of uploaded files that wait on disk");
     describe_counter!(REQUESTS, "requests to the public listener, by status class");
 }
 
@@ -180,6 +182,7 @@ pub(crate) fn sample(app: &App, connections: ConnectionCounts) {
     counter!(LATE_RESOLUTIONS).absolute(stats.late_resolution_total);
     gauge!(CALLS_IN_FLIGHT).set(float(app.in_flight.running()));
     gauge!(BODY_BYTES).set(float(app.bodies.bytes_used()));
+    gauge!(SPOOL_BYTES).set(float(app.spool.bytes_used()));
     gauge!(LIMITED_KEYS).set(float(app.rate_limiter.keys()));
     gauge!(CONNECTIONS).set(float(connections.open));
     counter!(ACCEPTED).absolute(connections.accepted);

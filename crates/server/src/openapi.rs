@@ -12,6 +12,7 @@ use crate::api;
 use crate::auth::{KEY_PATHS, OPEN_ROUTES, SESSION_PATHS};
 
 const NATIVE_PATH: &str = "/v1/{account}/native/{native_path}";
+const UPLOAD_PATH: &str = "/v1/{account}/media/upload";
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
 /// The whole document, as JSON with its keys in a fixed order.
@@ -34,6 +35,7 @@ pub fn document(catalog: &Catalog, costs: &Costs) -> Value {
     });
     document["tags"] = tags();
     document["paths"][NATIVE_PATH] = native_path(catalog, costs);
+    document["paths"][UPLOAD_PATH] = upload_path(costs);
     document["components"]["schemas"]["ImportIn"]["properties"]["auth"] = auth_schema(catalog);
     describe_answers(&mut document);
     add_problems(&mut document);
@@ -93,33 +95,101 @@ fn native_operation(method: &str, costs: &Costs) -> Value {
         "operationId": format!("{method}_native"),
         "summary": format!("Calls a platform ({} credit{})", cost, if cost == 1 { "" } else { "s" }),
         "description": native_description(is_read),
-        "responses": {
-            "default": {
-                "description": "The platform's own status and body, as the platform gives them \
-                    (platform_beta: the inner object of its envelope).",
-                "headers": receipt_headers(),
-                "content": { "*/*": {} },
-            },
-            "402": problem("The balance does not cover the call; nothing was sent."),
-            "404": problem("There is no such account (`account_not_found`), or the platform says so."),
-            "429": problem("Too many calls, for this service or for the platform; see `Retry-After`. Not charged."),
-            "502": problem("The platform could not be reached, or its answer was broken. Not charged."),
-            "503": problem("The service or the account's platform takes no call for a moment. Not charged."),
-            "504": problem("The platform did not answer in time. Not charged."),
-        },
+        "responses": metered_answers(
+            "The platform's own status and body, as the platform gives them \
+             (platform_beta: the inner object of its envelope).",
+        ),
     });
     if !is_read {
-        operation["responses"]["409"] =
-            problem("An earlier request with this `Idempotency-Key` stands in the way.");
+        operation["responses"]["409"] = repeated_too_early();
         operation["requestBody"] = json!({ "content": { "*/*": {} }, "required": false });
-        operation["parameters"] = json!([{
-            "name": "Idempotency-Key", "in": "header", "required": false,
-            "schema": { "type": "string", "minLength": 1, "maxLength": 255 },
-            "description": "The same key with the same request is sent and charged once within 24 hours; \
-                repeats get the first answer with `Idempotent-Replayed: true`.",
-        }]);
+        operation["parameters"] = json!([idempotency_key()]);
     }
     operation
+}
+
+/// What every metered call can answer.
+fn metered_answers(description: &str) -> Value {
+    json!({
+        "default": {
+            "description": description,
+            "headers": receipt_headers(),
+            "content": { "*/*": {} },
+        },
+        "402": problem("The balance does not cover the call; nothing was sent."),
+        "404": problem("There is no such account (`account_not_found`), or the platform says so."),
+        "429": problem("Too many calls, for this service or for the platform; see `Retry-After`. Not charged."),
+        "502": problem("The platform could not be reached, or its answer was broken. Not charged."),
+        "503": problem("The service or the account's platform takes no call for a moment. Not charged."),
+        "504": problem("The platform did not answer in time. Not charged."),
+    })
+}
+
+fn repeated_too_early() -> Value {
+    problem("An earlier request with this `Idempotency-Key` stands in the way.")
+}
+
+fn idempotency_key() -> Value {
+    json!({
+        "name": "Idempotency-Key", "in": "header", "required": false,
+        "schema": { "type": "string", "minLength": 1, "maxLength": 255 },
+        "description": "The same key with the same request is sent and charged once within 24 hours; \
+            repeats get the first answer with `Idempotent-Replayed: true`.",
+    })
+}
+
+/// The upload: a form, whose file is not JSON (specification 4.3).
+fn upload_path(costs: &Costs) -> Value {
+    let mut answers = metered_answers("The platform's own status and body: the created post.");
+    answers["400"] = problem("The account's platform takes no uploads (`unsupported_platform`).");
+    answers["408"] = problem("The form came too slowly, or not whole within its time.");
+    answers["409"] = repeated_too_early();
+    answers["413"] = problem("The file or the rest of the form is too large.");
+    answers["415"] = problem("The body is not `multipart/form-data`.");
+    json!({
+        "parameters": [{
+            "name": "account", "in": "path", "required": true, "schema": { "type": "string" },
+            "description": "the creator_id of a connected account of platform_gamma",
+        }],
+        "post": {
+            "tags": ["native"],
+            "operationId": "upload_media",
+            "summary": format!("Creates a post from a file ({} credits)", costs.write.whole()),
+            "description": "A write of platform_gamma: it needs a key of full scope, is charged like any write \
+                and never sent twice. The post is published at once, or at `to_be_posted_at`. A field that is \
+                sent empty counts as not sent; unknown and repeated ones are refused.",
+            "parameters": [idempotency_key()],
+            "requestBody": {
+                "required": true,
+                "content": { "multipart/form-data": { "schema": upload_schema() } },
+            },
+            "responses": answers,
+        },
+    })
+}
+
+fn upload_schema() -> Value {
+    let text = |description: &str| json!({ "type": "string", "description": description });
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["file"],
+        "properties": {
+            "file": { "type": "string", "format": "binary",
+                "description": "the picture or video, sent as a file with a name" },
+            "categories": text("words with commas between them; without it `media,image` or `media,video`, \
+                by the type of the file"),
+            "description": text("the text of the post"),
+            "price": { "type": "integer", "minimum": 0,
+                "description": "0, or at least 300, in minor units: what the post costs alone" },
+            "is_subscription_item": { "type": "boolean",
+                "description": "whether subscribers get it; the price stays 0 then" },
+            "tag": text("words with commas between them"),
+            "private": { "type": "boolean" },
+            "to_be_posted_at": { "type": "string", "format": "date-time",
+                "description": "publishes then and not now" },
+        },
+    })
 }
 
 fn native_description(is_read: bool) -> String {

@@ -4,12 +4,12 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 
 use crate::app::App;
 use crate::error::ApiError;
 use crate::listener::Answers;
-use crate::{api, console, openapi, pipeline};
+use crate::{api, console, gateway, openapi, pipeline};
 
 /// The whole public service as one core serves it. Native calls are most of what comes, so they do not pass the
 /// router of the rest.
@@ -28,7 +28,8 @@ fn control(app: App) -> Router {
         .route("/openapi.json", get(openapi_document))
         .route("/docs/errors", get(error_reference))
         .merge(console::router())
-        .layer(from_fn_with_state(app.clone(), on_control));
+        .layer(from_fn_with_state(app.clone(), on_control))
+        .route("/v1/{account}/media/upload", post(gateway::upload_media));
     control.fallback(nothing_here).method_not_allowed_fallback(method_not_allowed).with_state(app)
 }
 

@@ -10,6 +10,7 @@
 mod clock;
 mod control;
 mod faults;
+mod files;
 mod journal;
 mod lines;
 mod listener;

@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::clock::Clock;
 use crate::faults::script::End;
 use crate::faults::{Asked, Chosen, Faults, Reply, Script, Spoiled};
+use crate::files::Files;
 use crate::journal::Entry;
 use crate::lines::Lines;
 use crate::multipart;
@@ -34,6 +35,7 @@ pub(crate) struct Mount {
     worlds: [World; CREATORS],
     state: RwLock<State>,
     journal: Mutex<Lines>,
+    files: Files,
     clock: Clock,
     settings: Settings,
 }
@@ -79,6 +81,9 @@ impl Mount {
             routes: platform.routes(),
             log: RequestLog::open(file("requests").as_deref(), settings.requests_kept)?,
             journal: Mutex::new(Lines::open(file("journal").as_deref())?),
+            files: Files::open(
+                data.map(|folder| folder.join(format!("files-{}", platform.name()))).as_deref(),
+            )?,
             worlds: std::array::from_fn(world),
             state: RwLock::new(State::default()),
             clock: settings.clock.clone(),
@@ -160,7 +165,13 @@ impl Mount {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         *state = State::default();
         self.journal.lock().unwrap_or_else(PoisonError::into_inner).clear()?;
+        self.files.clear()?;
         self.log.clear()
+    }
+
+    /// An uploaded file by its SHA-256.
+    pub(crate) fn file(&self, sha256: &str) -> io::Result<Option<Bytes>> {
+        self.files.find(sha256)
     }
 
     /// All routes as method and template.
@@ -232,6 +243,9 @@ impl Mount {
                 status: answer.status.as_u16(),
             };
             entry.set_body(known.body);
+            for file in multipart::files_of(known.content_type.unwrap_or_default(), &request.body) {
+                self.files.keep(&file)?;
+            }
             self.journal.lock().unwrap_or_else(PoisonError::into_inner).append(&entry)?;
         }
         Ok(answer)

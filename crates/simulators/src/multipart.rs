@@ -1,23 +1,44 @@
 //! Multipart forms (RFC 7578), turned into JSON: a text field becomes a string, a file an object
-//! with its name, type and size. So handlers see one kind of body, and the journal does not keep
-//! the bytes of files, which the platforms never give back.
+//! with its name, type, size and SHA-256. So handlers see one kind of body, and the journal does not
+//! keep the bytes of files, which have a place of their own.
 
+use bytes::Bytes;
 use serde_json::{Map, Value, json};
+
+use crate::files;
 
 /// The form as a JSON object; `None` when the body is not a whole form.
 pub(crate) fn to_json(content_type: &str, body: &[u8]) -> Option<Value> {
+    let mut fields = Map::new();
+    for (headers, content) in parts(content_type, body)? {
+        let (name, value) = field(headers, content)?;
+        fields.insert(name, value);
+    }
+    Some(Value::Object(fields))
+}
+
+/// The bytes of every file in a form.
+pub(crate) fn files_of(content_type: &str, body: &Bytes) -> Vec<Bytes> {
+    let parts = parts(content_type, body).unwrap_or_default().into_iter();
+    let files = parts.filter(|(headers, _)| {
+        disposition(headers).is_some_and(|of| parameter(of, "filename").is_some())
+    });
+    files.map(|(_, content)| body.slice_ref(content)).collect()
+}
+
+/// The headers and the content of every part; `None` when the body is not a whole form.
+fn parts<'a>(content_type: &str, body: &'a [u8]) -> Option<Vec<(&'a str, &'a [u8])>> {
     let boundary = parameter(content_type, "boundary")?;
     let delimiter = format!("\r\n--{boundary}").into_bytes();
     let mut rest = body.strip_prefix(format!("--{boundary}").as_bytes())?;
-    let mut fields = Map::new();
+    let mut parts = Vec::new();
     loop {
         if rest.starts_with(b"--") {
-            return Some(Value::Object(fields));
+            return Some(parts);
         }
         let (headers, after) = split_at(rest.strip_prefix(b"\r\n")?, b"\r\n\r\n")?;
         let (content, next) = split_at(after, &delimiter)?;
-        let (name, value) = field(std::str::from_utf8(headers).ok()?, content)?;
-        fields.insert(name, value);
+        parts.push((std::str::from_utf8(headers).ok()?, content));
         rest = next;
     }
 }
@@ -28,21 +49,27 @@ pub(crate) fn is_form(content_type: &str) -> bool {
 }
 
 fn field(headers: &str, content: &[u8]) -> Option<(String, Value)> {
-    let header = |wanted: &str| {
-        let mut lines = headers.split("\r\n").filter_map(|line| line.split_once(':'));
-        lines.find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.trim())
-    };
-    let disposition = header("content-disposition")?;
+    let disposition = disposition(headers)?;
     let name = parameter(disposition, "name")?;
     let value = match parameter(disposition, "filename") {
         Some(filename) => json!({
             "filename": filename,
-            "content_type": header("content-type").unwrap_or("application/octet-stream"),
+            "content_type": header(headers, "content-type").unwrap_or("application/octet-stream"),
             "size": content.len(),
+            "sha256": files::name_of(content),
         }),
         None => json!(std::str::from_utf8(content).ok()?),
     };
     Some((name, value))
+}
+
+fn disposition(headers: &str) -> Option<&str> {
+    header(headers, "content-disposition")
+}
+
+fn header<'a>(headers: &'a str, wanted: &str) -> Option<&'a str> {
+    let mut lines = headers.split("\r\n").filter_map(|line| line.split_once(':'));
+    lines.find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.trim())
 }
 
 /// What is before and after the first `separator`.
@@ -107,9 +134,15 @@ mod tests {
             \xff\r\n\r\n--x \x00\r\n--x y--\r\n";
 
         let form = to_json(TYPE, body);
+        let files = files_of(TYPE, &Bytes::from_static(body));
 
-        let file = json!({"filename": "a;\"b.png", "content_type": "image/png", "size": 10});
+        let content = b"\xff\r\n\r\n--x \x00";
+        let file = json!({
+            "filename": "a;\"b.png", "content_type": "image/png", "size": 10,
+            "sha256": files::name_of(content),
+        });
         assert_eq!(form, Some(json!({"text": "\r\n--x", "file": file})));
+        assert_eq!(files, [&content[..]]);
     }
 
     #[test]

@@ -16,8 +16,8 @@ use crate::listener::Doors;
 use crate::mail::{Mailbox, pages};
 use crate::mount::{Mount, Request};
 
-/// Uploads included, no request is larger than this many bytes.
-const BODY_BYTES_MAX: usize = 512 * 1024 * 1024;
+/// No request is larger than this many bytes: a file of 512 MiB and the form around it.
+const BODY_BYTES_MAX: usize = 513 * 1024 * 1024;
 
 /// All platforms, the mails, and what goes wrong with them on purpose.
 pub(crate) struct Service {
@@ -67,6 +67,9 @@ impl Service {
         let body = body.to_bytes();
         let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
         let (first, rest) = first_segment(target);
+        if let Some(sha256) = rest.strip_prefix("/files/").filter(|_| first == "control") {
+            return Answered::Http(file(self, sha256));
+        }
         if first == "control" {
             let (status, answer) = control::answer(self, &head.method, rest, &body).await;
             return http(status, &answer);
@@ -85,12 +88,26 @@ impl Service {
                 Answered::Http((status, headers, Body::from(bytes)).into_response())
             }
             Ok(Spoiled::Script(script)) => Answered::Script(script),
-            Err(error) => {
-                tracing::error!(%error, "the data folder cannot be written");
-                http(StatusCode::INTERNAL_SERVER_ERROR, &json!({"error": "storage"}))
-            }
+            Err(error) => Answered::Http(storage(&error)),
         }
     }
+}
+
+/// What was uploaded, byte by byte.
+fn file(service: &Service, sha256: &str) -> Response {
+    for mount in &service.mounts {
+        match mount.file(sha256) {
+            Ok(Some(bytes)) => return bytes.into_response(),
+            Ok(None) => {}
+            Err(error) => return storage(&error),
+        }
+    }
+    json_response(StatusCode::NOT_FOUND, &json!({"error": "no such file"}))
+}
+
+fn storage(error: &std::io::Error) -> Response {
+    tracing::error!(%error, "the data folder cannot be used");
+    json_response(StatusCode::INTERNAL_SERVER_ERROR, &json!({"error": "storage"}))
 }
 
 /// `/platform_alpha/users/me?x=1` is `platform_alpha` and `/users/me?x=1`.

@@ -65,6 +65,12 @@ pub struct LimitsSection {
     pub native_body_bytes_max: usize,
     /// Bytes of all buffered native request bodies together.
     pub native_bodies_bytes_max: usize,
+    /// Bytes of an uploaded file.
+    pub upload_bytes_max: usize,
+    /// Bytes of the rest of an upload's form.
+    pub upload_fields_bytes_max: usize,
+    /// Bytes of all uploaded files that wait on disk together.
+    pub uploads_bytes_max: usize,
     /// Bytes of one answer that is buffered for its envelope.
     pub envelope_bytes_max: usize,
     /// Bytes of all such answers together.
@@ -97,6 +103,10 @@ pub struct TimeoutsSection {
     pub write_stall_ms: u64,
     /// For a whole request body.
     pub body_ms: u64,
+    /// Until a request body must come at the lowest rate.
+    pub body_grace_ms: u64,
+    /// For a whole upload.
+    pub upload_ms: u64,
     /// For running calls when the server stops.
     pub drain_ms: u64,
 }
@@ -171,6 +181,8 @@ impl LimitsSection {
             ("headers_max", self.headers_max),
             ("json_body_bytes_max", self.json_body_bytes_max),
             ("native_body_bytes_max", self.native_body_bytes_max),
+            ("upload_bytes_max", self.upload_bytes_max),
+            ("upload_fields_bytes_max", self.upload_fields_bytes_max),
             ("connections_max", self.connections_max),
             ("connections_per_ip_max", self.connections_per_ip_max),
             ("calls_in_flight_max", self.calls_in_flight_max),
@@ -186,6 +198,12 @@ impl LimitsSection {
             problems.push(Problem::new(
                 "http.limits.native_bodies_bytes_max",
                 "must be at least native_body_bytes_max",
+            ));
+        }
+        if self.uploads_bytes_max < self.upload_bytes_max {
+            problems.push(Problem::new(
+                "http.limits.uploads_bytes_max",
+                "must be at least upload_bytes_max",
             ));
         }
         if self.envelopes_bytes_max < self.envelope_bytes_max {

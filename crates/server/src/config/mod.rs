@@ -12,6 +12,7 @@ pub mod secrets;
 mod sections;
 
 pub use access::{PasswordsSection, SessionsSection};
+pub use sections::UploadsSection;
 pub use sections::{AdminSection, CreditsSection, DatabaseSection, LogFormat, LogSection};
 pub use sections::{JobsSection, KeysSection, MeteringSection, RateLimitsSection, SlotsSection};
 
@@ -46,6 +47,8 @@ pub struct Config {
     pub passwords: PasswordsSection,
     /// How often a key or an address may call.
     pub rate_limits: RateLimitsSection,
+    /// Where uploaded files wait.
+    pub uploads: UploadsSection,
     /// How calls are put on the books.
     pub metering: MeteringSection,
     /// Where mails are handed over.
@@ -123,6 +126,7 @@ impl Config {
         self.sessions.check(&mut problems);
         self.passwords.check(&mut problems);
         self.rate_limits.check(&mut problems);
+        self.uploads.check(&mut problems);
         self.metering.check(&mut problems);
         self.mail.check(&mut problems);
         self.jobs.check(&mut problems);

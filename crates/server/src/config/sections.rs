@@ -1,6 +1,7 @@
 //! The smaller sections of the configuration.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use domain::credits::{Costs, Credits};
 use domain::platform::Platform;
@@ -133,6 +134,14 @@ pub struct MeteringSection {
     pub node: String,
 }
 
+/// `[uploads]`: where files wait until they are sent.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UploadsSection {
+    /// A folder of this process's own, relative to the embedded database's folder if there is one.
+    pub folder: PathBuf,
+}
+
 /// `[log]`: what is logged, and how.
 #[derive(Debug, Clone, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -172,6 +181,14 @@ impl DatabaseSection {
     pub fn is_embedded(&self) -> bool {
         use secrecy::ExposeSecret as _;
         self.url.expose_secret().starts_with("sqlite:")
+    }
+}
+
+impl UploadsSection {
+    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+        if self.folder.as_os_str().is_empty() {
+            problems.push(Problem::new("uploads.folder", "must name a folder"));
+        }
     }
 }
 

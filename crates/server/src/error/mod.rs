@@ -106,6 +106,9 @@ pub(crate) enum ApiError {
     /// The customer has as many keys as it may have.
     #[error("there are {0} keys already; delete one that is no longer used")]
     TooManyKeys(i64),
+    /// Uploads are offered for another platform.
+    #[error("uploads are for platform_gamma; on {0} media go through its native routes")]
+    UnsupportedPlatform(domain::platform::Platform),
     /// Fields of the request are wrong.
     #[error("the request has invalid fields")]
     Invalid(Vec<FieldProblem>),
@@ -210,6 +213,9 @@ pub(crate) enum ApiError {
     /// The body is larger than allowed.
     #[error("the body is larger than {0} bytes")]
     BodyTooLarge(usize),
+    /// An upload or a part of it is larger than allowed.
+    #[error("{0} is larger than {1} bytes")]
+    UploadTooLarge(&'static str, u64),
     /// The body came too slowly.
     #[error("the body did not arrive in time")]
     BodyTimeout,
@@ -222,6 +228,9 @@ pub(crate) enum ApiError {
     /// The body is not what the route takes.
     #[error("send the body as `Content-Type: application/json`")]
     UnsupportedMediaType,
+    /// The body is not a form.
+    #[error("send the file as `Content-Type: multipart/form-data` with a boundary")]
+    NotAForm,
     /// The database does not answer.
     #[error("something went wrong on our side; nothing was charged")]
     Store(#[from] store::StoreError),
@@ -292,6 +301,7 @@ impl ApiError {
             Self::InsufficientCredits { .. } => table::INSUFFICIENT_CREDITS,
             Self::KeyBudgetExhausted { .. } => table::KEY_BUDGET_EXHAUSTED,
             Self::TooManyKeys(_) => table::TOO_MANY_KEYS,
+            Self::UnsupportedPlatform(_) => table::UNSUPPORTED_PLATFORM,
             Self::Invalid(_) => table::INVALID,
             Self::EmailTaken => table::EMAIL_TAKEN,
             Self::UnknownLink => table::UNKNOWN_LINK,
@@ -318,11 +328,11 @@ impl ApiError {
             Self::InvalidIdempotencyKey => table::INVALID_IDEMPOTENCY_KEY,
             Self::AnswerNotStored(_) => table::ANSWER_NOT_STORED,
             Self::OutcomeUnknown(_) => table::OUTCOME_UNKNOWN,
-            Self::BodyTooLarge(_) => table::BODY_TOO_LARGE,
+            Self::BodyTooLarge(_) | Self::UploadTooLarge(..) => table::BODY_TOO_LARGE,
             Self::BodyTimeout => table::BODY_TIMEOUT,
             Self::BrokenBody => table::BROKEN_BODY,
             Self::InvalidPath(_) => table::INVALID_PATH,
-            Self::UnsupportedMediaType => table::UNSUPPORTED_MEDIA_TYPE,
+            Self::UnsupportedMediaType | Self::NotAForm => table::UNSUPPORTED_MEDIA_TYPE,
             Self::Store(_) | Self::Internal(_) => table::INTERNAL,
         }
     }

@@ -177,6 +177,14 @@ pub(super) const TOO_MANY_KEYS: Row = Row {
     retryable: false,
     meaning: "The customer has as many keys as it may have. Delete one that is no longer used.",
 };
+/// `unsupported_platform`
+pub(super) const UNSUPPORTED_PLATFORM: Row = Row {
+    code: "unsupported_platform",
+    status: StatusCode::BAD_REQUEST,
+    title: "Unsupported platform",
+    retryable: false,
+    meaning: "The route is not offered for the account's platform: files are uploaded to platform_gamma alone. Nothing was read.",
+};
 /// `invalid_request`
 pub(super) const INVALID: Row = Row {
     code: "invalid_request",
@@ -423,7 +431,7 @@ pub(super) const UNSUPPORTED_MEDIA_TYPE: Row = Row {
     status: StatusCode::UNSUPPORTED_MEDIA_TYPE,
     title: "Unsupported media type",
     retryable: false,
-    meaning: "The service's own routes take `Content-Type: application/json` in UTF-8.",
+    meaning: "The service's own routes take `Content-Type: application/json` in UTF-8, the upload takes `multipart/form-data`.",
 };
 /// `internal`
 pub(super) const INTERNAL: Row = Row {
@@ -456,6 +464,7 @@ pub(super) const ALL: &[Row] = &[
     INSUFFICIENT_CREDITS,
     KEY_BUDGET_EXHAUSTED,
     TOO_MANY_KEYS,
+    UNSUPPORTED_PLATFORM,
     INVALID,
     EMAIL_TAKEN,
     UNKNOWN_LINK,

@@ -16,14 +16,25 @@ use http::request::Parts;
 use super::accounts::AccountEntry;
 use super::cache::{self, KeyEntry};
 use super::idempotency::{self, IdempotencyKey};
+use super::limits::Passed;
+use super::upload::{self, Upload};
 use crate::app::App;
 use crate::auth;
 use crate::config::http::UnlistedRoutes;
-use crate::error::ApiError;
+use crate::error::{ApiError, FieldProblem};
 use crate::extract;
-use crate::middleware::body::{self, BodyLimits, Buffered};
+use crate::middleware::body::{self, Buffered};
 
-/// A native request whose head was understood: who asks for which account.
+/// By which route of the data plane a call came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Entrance {
+    /// `/v1/{account}/native/{path}`
+    Native,
+    /// `/v1/{account}/media/upload`
+    Upload,
+}
+
+/// A request whose head was understood: who asks for which account.
 pub(super) struct Arrival {
     pub(super) key: Arc<KeyEntry>,
     pub(super) creator: CreatorId,
@@ -37,7 +48,17 @@ pub(super) struct Arrival {
 /// A request with its body read, as often tried as its account changes under it.
 pub(super) struct Whole {
     pub(super) arrival: Arrival,
-    pub(super) body: Buffered,
+    pub(super) content: Content,
+    /// The limits, where they were passed before the content was read.
+    pub(super) passed: Option<Passed>,
+}
+
+/// What a request carries.
+pub(super) enum Content {
+    /// A native body, in memory.
+    Native(Buffered),
+    /// A form with a file, on disk.
+    Upload(Upload),
 }
 
 /// What the call will be, if its credits can be held.
@@ -53,7 +74,7 @@ pub(super) struct Plan {
 pub(super) type RouteName = Arc<str>;
 
 impl Arrival {
-    /// The native path as the caller sent it.
+    /// The native path as the caller sent it; of an upload, what follows the account.
     pub(super) fn native_path(&self) -> &str {
         self.parts.uri.path().get(self.path_at..).unwrap_or_default()
     }
@@ -65,13 +86,16 @@ impl Arrival {
 }
 
 /// Reads the head: method, path, key, scope. Nothing is looked up before the key's form is right.
-pub(super) async fn identify(app: &App, parts: Parts) -> Result<Arrival, ApiError> {
+pub(super) async fn identify(
+    app: &App,
+    entrance: Entrance,
+    parts: Parts,
+) -> Result<Arrival, ApiError> {
     let method: Method = parts.method.as_str().parse().map_err(|_| ApiError::NativeMethod)?;
-    let (creator, path_at) = split_path(parts.uri.path())?;
+    let (creator, path_at) = split_path(entrance, parts.uri.path())?;
     path::check_path(parts.uri.path().get(path_at..).unwrap_or_default())
         .map_err(|problem| ApiError::InvalidPath(problem.to_string()))?;
-    path::check_query(parts.uri.query().unwrap_or_default())
-        .map_err(|problem| ApiError::InvalidPath(problem.to_string()))?;
+    check_query(entrance, parts.uri.query().unwrap_or_default())?;
     let secret = auth::presented_key(&parts.headers)?;
     let key = cache::key(app, secret.hash()).await?;
     auth::refuse_other_session(app, &parts, key.customer).await?;
@@ -105,12 +129,31 @@ fn check_account(key: &KeyEntry, creator: &CreatorId) -> Result<(), ApiError> {
     Err(ApiError::AccountNotFound)
 }
 
-/// Splits `/v1/{account}/native/{path}`: the account, and where the path begins.
-fn split_path(path: &str) -> Result<(String, usize), ApiError> {
+/// Splits the path into the account and what the platform is called with, which begins at the given place.
+fn split_path(entrance: Entrance, path: &str) -> Result<(String, usize), ApiError> {
     let nothing = ApiError::NotFound("nothing is at this path");
     let rest = path.strip_prefix("/v1/").ok_or(ApiError::NotFound("nothing is at this path"))?;
-    let (account, native) = rest.split_once("/native/").ok_or(nothing)?;
+    let separator = match entrance {
+        Entrance::Native => "/native/",
+        Entrance::Upload => "/",
+    };
+    let (account, native) = rest.split_once(separator).ok_or(nothing)?;
     Ok((account.to_owned(), path.len() - native.len()))
+}
+
+/// An upload has its fields in its form alone: one that stands in the query would be lost without a word.
+fn check_query(entrance: Entrance, query: &str) -> Result<(), ApiError> {
+    match entrance {
+        Entrance::Native => {
+            path::check_query(query).map_err(|problem| ApiError::InvalidPath(problem.to_string()))
+        }
+        Entrance::Upload if query.is_empty() => Ok(()),
+        Entrance::Upload => {
+            let name = query.split(['=', '&']).next().unwrap_or_default();
+            let message = "an upload takes no query; send its fields in the form";
+            Err(FieldProblem::new("query", name, "extra_forbidden", message).into())
+        }
+    }
 }
 
 /// Reads the body whole, so that body rules, signing and idempotency see it.
@@ -119,21 +162,35 @@ pub(super) async fn read_body(
     arrival: Arrival,
     incoming: axum::body::Body,
 ) -> Result<Whole, ApiError> {
-    let limits = BodyLimits::new(app.config.http.limits.native_body_bytes_max, app.body_timeout());
+    let limits = app.body_limits(app.config.http.limits.native_body_bytes_max);
     let body = body::read_body(incoming, &limits, &app.bodies).await?;
-    Ok(Whole { arrival, body })
+    Ok(Whole { arrival, content: Content::Native(body), passed: None })
+}
+
+/// Whether the plan has a place for the account.
+pub(super) fn check_active(account: &AccountEntry) -> Result<(), ApiError> {
+    match account.state {
+        AccountState::Inactive => {
+            Err(ApiError::AccountInactive(account.creator.as_str().to_owned()))
+        }
+        AccountState::Active | AccountState::ReconnectNeeded => Ok(()),
+    }
 }
 
 /// Matches the route and makes the local checks.
 pub(super) fn plan(app: &App, whole: &Whole, account: &AccountEntry) -> Result<Plan, ApiError> {
-    if account.state == AccountState::Inactive {
-        return Err(ApiError::AccountInactive(account.creator.as_str().to_owned()));
-    }
+    check_active(account)?;
     let arrival = &whole.arrival;
     let platform = account.platform;
-    let found = app.catalog.platform(platform).find(arrival.method, arrival.native_path());
     let cost = app.config.credits.costs().of(arrival.method);
-    let Some(Match { route, .. }) = found else {
+    let route = match &whole.content {
+        Content::Upload(_) => Some(upload::route(app, account)?),
+        Content::Native(_) => {
+            let found = app.catalog.platform(platform).find(arrival.method, arrival.native_path());
+            found.map(|Match { route, .. }| route)
+        }
+    };
+    let Some(route) = route else {
         if app.config.http.unlisted_routes == UnlistedRoutes::Refuse {
             return Err(ApiError::RouteNotListed(platform));
         }
@@ -146,7 +203,9 @@ pub(super) fn plan(app: &App, whole: &Whole, account: &AccountEntry) -> Result<P
         });
     };
     check_scopes(route, account)?;
-    check_body(route, arrival, &whole.body.bytes)?;
+    if let Content::Native(body) = &whole.content {
+        check_body(route, arrival, &body.bytes)?;
+    }
     Ok(Plan {
         route: app.route_name(platform, route),
         shorthand: route.shorthand().cloned(),
@@ -187,9 +246,18 @@ mod tests {
     fn the_account_and_the_native_path_are_taken_from_the_raw_path() {
         let path = "/v1/ada/native/chats/7/messages/";
 
-        let (account, at) = split_path(path).unwrap();
+        let (account, at) = split_path(Entrance::Native, path).unwrap();
 
         assert_eq!((account.as_str(), &path[at..]), ("ada", "chats/7/messages/"));
-        assert!(split_path("/v1/ada/exports").is_err());
+        assert!(split_path(Entrance::Native, "/v1/ada/exports").is_err());
+    }
+
+    #[test]
+    fn of_an_upload_the_path_is_what_follows_the_account() {
+        let path = "/v1/ada/media/upload";
+
+        let (account, at) = split_path(Entrance::Upload, path).unwrap();
+
+        assert_eq!((account.as_str(), &path[at..]), ("ada", "media/upload"));
     }
 }

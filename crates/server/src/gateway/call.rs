@@ -12,7 +12,7 @@ use domain::platform::Platform;
 use http::{HeaderMap, StatusCode};
 
 use super::accounts::AccountEntry;
-use super::admit::{self, Plan, Whole};
+use super::admit::{self, Entrance, Plan, Whole};
 use super::answer::{self, AnswerSender, Receipt};
 use super::forward::{self, Failure};
 use super::hold::{self, Held, NotHeld};
@@ -20,7 +20,7 @@ use super::limits::{self, Passed};
 use super::prepare::{self, Destination};
 use super::receive::{self, Content, Copy, Received};
 use super::settle::{self, Ending};
-use super::{cache, idempotency, reconnect, refresh};
+use super::{cache, idempotency, reconnect, refresh, upload};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::middleware::request_id::RequestLabel;
@@ -38,12 +38,12 @@ pub(super) struct Setting<'a> {
 }
 
 /// Carries one call to the platform and charges what it used. Runs to its end whatever the caller does.
-pub(super) async fn run(app: App, request: Request, mut answer: AnswerSender) {
+pub(super) async fn run(app: App, entrance: Entrance, request: Request, mut answer: AnswerSender) {
     let started = tokio::time::Instant::now();
     let (parts, body) = request.into_parts();
     let label = parts.extensions.get::<RequestLabel>().cloned();
     let request_id = label.as_ref().map_or("", RequestLabel::as_str);
-    let mut whole = match arrive(&app, parts, body).await {
+    let mut whole = match arrive(&app, entrance, parts, body).await {
         Ok(whole) => whole,
         Err(refusal) => return answer.refuse(refusal),
     };
@@ -69,10 +69,18 @@ pub(super) async fn run(app: App, request: Request, mut answer: AnswerSender) {
     answer.refuse(ApiError::Overloaded);
 }
 
-async fn arrive(app: &App, parts: http::request::Parts, body: Body) -> Result<Whole, ApiError> {
-    let arrival = admit::identify(app, parts).await?;
-    cache::account(app, arrival.key.customer, &arrival.creator).await?;
-    admit::read_body(app, arrival, body).await
+async fn arrive(
+    app: &App,
+    entrance: Entrance,
+    parts: http::request::Parts,
+    body: Body,
+) -> Result<Whole, ApiError> {
+    let arrival = admit::identify(app, entrance, parts).await?;
+    let account = cache::account(app, arrival.key.customer, &arrival.creator).await?;
+    match entrance {
+        Entrance::Native => admit::read_body(app, arrival, body).await,
+        Entrance::Upload => Box::pin(upload::receive(app, arrival, &account, body)).await,
+    }
 }
 
 async fn replay(
@@ -112,7 +120,17 @@ async fn attempt(
     let account = refresh::with_fresh_token(app, target, account).await?;
     let plan = admit::plan(app, whole, &account)?;
     let destination = prepare::destination(whole, &account, &plan)?;
-    let passed = &limits::check(app, &arrival.key, &account, plan.cost).await?;
+    let fresh;
+    let passed = match &whole.passed {
+        Some(passed) => {
+            limits::check_health(app, &account)?;
+            passed
+        }
+        None => {
+            fresh = limits::check(app, &arrival.key, &account, plan.cost).await?;
+            &fresh
+        }
+    };
     let account = &account;
     let setting = Setting { app, target, whole, account, plan: &plan, passed, request_id, started };
     let held = hold::take(&setting).await?;

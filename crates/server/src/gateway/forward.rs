@@ -6,6 +6,7 @@
 use clients::platform::{Answer, ClientError, Kind};
 use domain::charge::Outcome;
 
+use super::admit::Content;
 use super::call::Setting;
 use super::hold::Held;
 use super::prepare::{self, Destination};
@@ -43,7 +44,12 @@ pub(super) async fn forward(
     loop {
         let request =
             prepare::request(setting, destination, &call_id).map_err(Failure::not_dispatched)?;
-        match app.upstream().send(target, request).await {
+        let sending = app.upstream().send(target, request);
+        let sent = match &whole.content {
+            Content::Native(_) => sending.await,
+            Content::Upload(_) => held.alive_during(app, sending).await,
+        };
+        match sent {
             Ok(answer) => {
                 account.health.breaker.succeeded();
                 return Ok(answer);

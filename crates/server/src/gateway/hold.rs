@@ -108,8 +108,25 @@ impl Held {
         Err(NotHeld::Refused(refused))
     }
 
-    /// Says that the call is alive, so that its hold does not expire under it.
-    pub(super) fn renew(&self, app: &crate::app::App) {
+    /// Waits for what may take long, and says every minute that the call is alive, so that its hold does not
+    /// expire under it.
+    pub(super) async fn alive_during<T>(
+        &self,
+        app: &crate::app::App,
+        work: impl Future<Output = T>,
+    ) -> T {
+        let mut work = std::pin::pin!(work);
+        let mut minute = tokio::time::interval(std::time::Duration::from_mins(1));
+        minute.tick().await;
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                _ = minute.tick() => self.renew(app),
+            }
+        }
+    }
+
+    fn renew(&self, app: &crate::app::App) {
         let expires_at = app.clock.now().plus_seconds(app.config.metering.hold_ttl_s);
         app.meter().renew(self.call, expires_at);
     }

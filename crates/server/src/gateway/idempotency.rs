@@ -13,7 +13,7 @@ use store::idempotency::StoredAnswer;
 use store::metering::IdempotencyClaim;
 
 use super::accounts::AccountEntry;
-use super::admit::Whole;
+use super::admit::{Content, Whole};
 use super::answer;
 use super::call::Setting;
 use crate::error::ApiError;
@@ -48,15 +48,21 @@ pub(super) fn claim(whole: &Whole, now: Timestamp) -> Option<IdempotencyClaim> {
 
 fn fingerprint(whole: &Whole) -> [u8; 32] {
     let parts = &whole.arrival.parts;
-    let content_type = parts.headers.get(http::header::CONTENT_TYPE);
-    let body = Sha256::digest(&whole.body.bytes);
+    let own_type = parts.headers.get(http::header::CONTENT_TYPE);
+    let (content_type, body) = match &whole.content {
+        Content::Native(body) => {
+            (own_type.map_or(&[][..], HeaderValue::as_bytes), Sha256::digest(&body.bytes).into())
+        }
+        // Clients frame the same form anew with each try.
+        Content::Upload(upload) => (&b"multipart/form-data"[..], upload.digest()),
+    };
     let mut hash = Sha256::new();
     for part in [
         parts.method.as_str().as_bytes(),
         parts.uri.path().as_bytes(),
         parts.uri.query().unwrap_or_default().as_bytes(),
-        content_type.map_or(&[][..], HeaderValue::as_bytes),
-        &body,
+        content_type,
+        &body[..],
     ] {
         hash.update(part.len().to_be_bytes());
         hash.update(part);

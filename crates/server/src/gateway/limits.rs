@@ -28,17 +28,11 @@ pub(super) async fn check(
     account: &AccountEntry,
     cost: Credits,
 ) -> Result<Passed, ApiError> {
-    let now = app.clock.now();
-    let rate = app.rate_limiter.check(key.key, 1, now);
+    let rate = app.rate_limiter.check(key.key, 1, app.clock.now());
     if let Some(retry_after_ms) = rate.retry_after_ms {
         return Err(ApiError::RateLimited { retry_after_ms });
     }
-    if let Some(retry_after_ms) = account.health.pause_ms(now) {
-        return Err(ApiError::AccountPaused { retry_after_ms });
-    }
-    if let Some(retry_after_ms) = account.health.breaker.refuses(now) {
-        return Err(ApiError::PlatformUnavailable { retry_after_ms });
-    }
+    check_health(app, account)?;
     let place = (key.customer, account.creator.clone());
     let refusal = match app.in_flight.take(key.customer, place) {
         Ok(permit) => return Ok(Passed { rate, _permit: permit }),
@@ -47,6 +41,27 @@ pub(super) async fn check(
         Err(TooMany::Account) => ApiError::TooManyInFlight("account"),
     };
     Err(poorer(app, key, cost).await.unwrap_or(refusal))
+}
+
+/// Checks the platform's pause and the breaker.
+pub(super) fn check_health(app: &App, account: &AccountEntry) -> Result<(), ApiError> {
+    let now = app.clock.now();
+    if let Some(retry_after_ms) = account.health.pause_ms(now) {
+        return Err(ApiError::AccountPaused { retry_after_ms });
+    }
+    match account.health.breaker.refuses(now) {
+        Some(retry_after_ms) => Err(ApiError::PlatformUnavailable { retry_after_ms }),
+        None => Ok(()),
+    }
+}
+
+/// Looks at the balance before much is read for a call. The hold decides.
+pub(super) async fn check_balance(
+    app: &App,
+    key: &KeyEntry,
+    cost: Credits,
+) -> Result<(), ApiError> {
+    poorer(app, key, cost).await.map_or(Ok(()), Err)
 }
 
 /// A caller who could not pay anyway is told that, not that the service is busy.

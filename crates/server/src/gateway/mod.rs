@@ -19,10 +19,12 @@ mod receive;
 mod reconnect;
 mod refresh;
 mod settle;
+pub(crate) mod upload;
 
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 
+use self::admit::Entrance;
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -34,10 +36,20 @@ pub(crate) fn is_native(path: &str) -> bool {
     })
 }
 
-/// Runs the call and answers with its head; a long answer's body follows from the call's own task.
+/// A native call.
 pub(crate) async fn proxy_call(app: App, request: Request) -> Response {
+    relay(app, Entrance::Native, request).await
+}
+
+/// An upload (specification 4.3).
+pub(crate) async fn upload_media(State(app): State<App>, request: Request) -> Response {
+    relay(app, Entrance::Upload, request).await
+}
+
+/// Runs the call and answers with its head; a long answer's body follows from the call's own task.
+async fn relay(app: App, entrance: Entrance, request: Request) -> Response {
     let (sender, receiver) = answer::channel();
-    let call = Box::pin(call::run(app.clone(), request, sender));
+    let call = Box::pin(call::run(app.clone(), entrance, request, sender));
     match owned::Owned::new(&app.tasks, call, receiver).await {
         Some(response) => response,
         None => ApiError::Internal("a call ended without an answer".to_owned()).into_response(),

@@ -3,11 +3,12 @@
 //! Shorthands become full paths with the creator's own id, default query parameters are added (an explicit one
 //! always wins), and the platform's headers, credentials, version and signature are put on.
 
+use bytes::Bytes;
 use catalog::shorthand;
 use clients::platform::{NativeCall, RequestBody, SigningInput};
 
 use super::accounts::AccountEntry;
-use super::admit::{Plan, Whole};
+use super::admit::{Content, Plan, Whole};
 use super::call::Setting;
 use crate::error::{ApiError, FieldProblem};
 
@@ -50,11 +51,25 @@ pub(super) fn request(
         path: &destination.path,
         query: &destination.query,
         caller_headers: &whole.arrival.parts.headers,
-        body: whole.body.bytes.clone(),
+        body: match &whole.content {
+            Content::Native(body) => body.bytes.clone(),
+            Content::Upload(_) => Bytes::new(),
+        },
         credentials: &credentials,
         signing: SigningInput { now: app.clock.now(), nonce: app.random.bytes() },
     };
-    target.request(&call).map_err(|error| {
+    let built = match &whole.content {
+        Content::Native(_) => target.request(&call),
+        Content::Upload(upload) => {
+            let (content_type, form) = upload.outgoing();
+            target.request_with(&call, form).map(|mut request| {
+                // The caller's names the boundary of another form.
+                request.headers_mut().insert(http::header::CONTENT_TYPE, content_type);
+                request
+            })
+        }
+    };
+    built.map_err(|error| {
         tracing::error!(call.id = call_id, %error, "a request to a platform could not be built");
         ApiError::Internal("a request to a platform could not be built".to_owned())
     })

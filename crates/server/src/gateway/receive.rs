@@ -180,18 +180,7 @@ impl Relay<'_> {
         held: &Held,
         content: (Bytes, AnswerBody),
     ) -> Outcome {
-        let mut minute = tokio::time::interval(std::time::Duration::from_mins(1));
-        minute.tick().await;
-        let renewals = async {
-            loop {
-                minute.tick().await;
-                held.renew(setting.app);
-            }
-        };
-        tokio::select! {
-            outcome = self.pass_on(setting, content) => outcome,
-            () = renewals => Outcome::OutcomeUnknown,
-        }
+        held.alive_during(setting.app, self.pass_on(setting, content)).await
     }
 
     async fn pass_on(self, setting: &Setting<'_>, content: (Bytes, AnswerBody)) -> Outcome {

@@ -128,7 +128,7 @@ async fn checked(request: Request<Body>) -> Response {
     if let Err(problem) = framing::admit(&request, &FrameRules::new(&[])) {
         return problem.status().into_response();
     }
-    let limits = BodyLimits::new(1_000, LONG);
+    let limits = BodyLimits { bytes_max: 1_000, grace: LONG, total: LONG };
     match body::read_body(request.into_body(), &limits, &Budget::new(1_000)).await {
         Ok(buffered) => format!("read {} bytes", buffered.bytes.len()).into_response(),
         Err(_) => StatusCode::BAD_REQUEST.into_response(),

@@ -10,9 +10,6 @@ use http_body::Body;
 use http_body_util::BodyExt;
 use tokio::time::Instant;
 
-/// How long a body may take to come into its stride.
-const GRACE: Duration = Duration::from_secs(10);
-
 /// The rate below which a body counts as held back, once the grace is over.
 const BYTES_PER_SECOND_MIN: u64 = 1024;
 
@@ -22,15 +19,12 @@ const FIRST_CAPACITY_BYTES: usize = 64 * 1024;
 /// What a body may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BodyLimits {
-    bytes_max: usize,
-    total: Duration,
-}
-
-impl BodyLimits {
-    /// At most `bytes_max` bytes, all there after `total`.
-    pub(crate) const fn new(bytes_max: usize, total: Duration) -> Self {
-        Self { bytes_max, total }
-    }
+    /// The most bytes.
+    pub(crate) bytes_max: usize,
+    /// How long it may take to come into its stride.
+    pub(crate) grace: Duration,
+    /// When all of it must be there.
+    pub(crate) total: Duration,
 }
 
 /// Why a body was not read.
@@ -86,6 +80,11 @@ impl Budget {
         self.0.bytes_used.load(Ordering::Relaxed)
     }
 
+    /// A share of nothing, which grows.
+    pub(crate) fn share(&self) -> Share {
+        Share { budget: self.clone(), bytes: 0 }
+    }
+
     /// Takes `bytes`, if there are so many left.
     fn take(&self, bytes: usize) -> Result<(), BodyProblem> {
         let taken = self.0.bytes_used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
@@ -96,7 +95,8 @@ impl Budget {
 }
 
 impl Share {
-    fn grow(&mut self, bytes: usize) -> Result<(), BodyProblem> {
+    /// Takes `bytes` more, if there are so many left.
+    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), BodyProblem> {
         self.budget.take(bytes)?;
         self.bytes += bytes;
         Ok(())
@@ -154,8 +154,8 @@ where
     /// When the next part must be there: what has come buys time at the lowest rate.
     fn deadline(&self) -> Instant {
         let bytes = u64::try_from(self.bytes).unwrap_or(u64::MAX);
-        let earned =
-            GRACE + Duration::from_millis(bytes.saturating_mul(1_000) / BYTES_PER_SECOND_MIN);
+        let earned = self.limits.grace
+            + Duration::from_millis(bytes.saturating_mul(1_000) / BYTES_PER_SECOND_MIN);
         self.began + earned.min(self.limits.total)
     }
 }
@@ -177,7 +177,7 @@ where
     let Some(first) = reader.next().await? else {
         return Ok(Buffered { bytes: Bytes::new(), _share: None });
     };
-    let mut share = Share { budget: budget.clone(), bytes: 0 };
+    let mut share = budget.share();
     share.grow(first.len())?;
     let Some(second) = reader.next().await? else {
         return Ok(Buffered { bytes: first, _share: Some(share) });
@@ -206,7 +206,11 @@ mod tests {
     use tokio::time::Sleep;
 
     const SECOND: Duration = Duration::from_secs(1);
-    const LIMITS: BodyLimits = BodyLimits::new(1_000_000, Duration::from_mins(1));
+    const LIMITS: BodyLimits = BodyLimits {
+        bytes_max: 1_000_000,
+        grace: Duration::from_secs(10),
+        total: Duration::from_mins(1),
+    };
 
     /// A body that hands out parts with pauses before them.
     struct Scripted {
@@ -285,7 +289,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_that_announces_too_much_is_refused_unread() {
-        let limits = BodyLimits::new(10, Duration::from_mins(1));
+        let limits = BodyLimits { bytes_max: 10, ..LIMITS };
         let budget = Budget::new(100);
 
         let problem = read_body(Full::new(Bytes::from(vec![0; 11])), &limits, &budget).await;
@@ -296,7 +300,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_grows_too_large_is_refused_and_gives_its_room_back() {
-        let limits = BodyLimits::new(10, Duration::from_mins(1));
+        let limits = BodyLimits { bytes_max: 10, ..LIMITS };
         let budget = Budget::new(100);
         let body = scripted([(Duration::ZERO, part(6)), (SECOND, part(6)), (SECOND, part(6))]);
 

@@ -53,6 +53,14 @@ pub enum StartError {
     /// The system gives no thread, or nothing to drive it with.
     #[error("a thread cannot be started")]
     Thread(#[source] std::io::Error),
+    /// The folder of uploads cannot be used.
+    #[error("the folder of uploads, {path}, cannot be used")]
+    Uploads {
+        /// The folder.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
     /// The admin token's file cannot be written.
     #[error("the admin token cannot be written to {path}")]
     Token {

@@ -1,6 +1,6 @@
 //! Opening: the store, the vault, the catalogue and the books, each checked before anything is served.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -8,8 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use catalog::Catalog;
 use clients::mail::{Destination, InvalidMailSettings, Mailer};
+use clients::platform::Target;
 use domain::id::NodeId;
+use domain::platform::Platform;
 use secrecy::{ExposeSecret, SecretString};
 use store::metering::{self, MeterOptions};
 use store::{Access, OpenOptions, Store, StoreError};
@@ -20,6 +23,7 @@ use crate::app::{App, Parts, Shared};
 use crate::clock::{Clock, Random};
 use crate::config::mail::base_folder;
 use crate::config::{Config, Problem};
+use crate::gateway::upload::spool::Spool;
 use crate::keyfile;
 use crate::sealing::{Keyring, MasterKey};
 use crate::tasks::Tasks;
@@ -102,7 +106,9 @@ pub(super) async fn service(
     let verified: HashSet<_> =
         verified.into_iter().map(|route| (route.platform, route.route)).collect();
     let mailer = mailer(&config)?;
+    let spool = spool(&config, &catalog, &targets)?;
     let parts = Parts {
+        spool,
         mailer,
         key_file: key_file(&config),
         admin_token: admin_token(&config, &random),
@@ -141,6 +147,22 @@ fn spawn_writer(writer: metering::Writer) -> Result<oneshot::Receiver<()>, Start
         });
     }
     Ok(ended)
+}
+
+/// The folder of uploads; made where a platform that takes them is offered.
+fn spool(
+    config: &Config,
+    catalog: &Catalog,
+    targets: &HashMap<Platform, Target>,
+) -> Result<Spool, StartError> {
+    let beside = embedded_path(config).and_then(|path| path.parent().map(Path::to_path_buf));
+    let folder = beside.unwrap_or_default().join(&config.uploads.folder);
+    let spool = Spool::new(folder, config.http.limits.uploads_bytes_max);
+    if targets.keys().any(|platform| catalog.platform(*platform).upload().is_some()) {
+        let path = spool.folder().to_path_buf();
+        spool.prepare().map_err(|source| StartError::Uploads { path, source })?;
+    }
+    Ok(spool)
 }
 
 #[expect(

@@ -54,6 +54,7 @@ struct Victim {
     session_id: String,
 }
 
+const UPLOAD: &str = "/v1/{account}/media/upload";
 const NATIVE: &str = "/v1/{account}/native/{native_path}";
 
 fn nothing(_: &Victim) -> Value {
@@ -142,6 +143,7 @@ fn cases() -> Vec<Case> {
         case(("get", "/v1/billing"), Either, nothing, OwnView),
         case(("get", "/v1/billing/usage/daily"), Either, nothing, OwnView),
         case(("get", "/v1/billing/usage/recent"), Either, nothing, OwnView),
+        case(("post", UPLOAD), Key, nothing, NotFound("account_not_found")),
         case(("get", NATIVE), Key, nothing, NotFound("account_not_found")),
         case(("post", NATIVE), Key, nothing, NotFound("account_not_found")),
         case(("put", NATIVE), Key, nothing, NotFound("account_not_found")),

@@ -2,6 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::gamma::{DEMO, Ids, all_pages, deletion, own, rows, send, tier};
 use crate::kit::{Kit, Reply, id_of, none};
@@ -25,6 +26,9 @@ async fn status(kit: &Kit, method: Method, path: &str, body: Value) -> u16 {
     send(kit, method, path, body).await.status.as_u16()
 }
 
+/// The bytes of the picture that is uploaded.
+const SEA: &[u8] = b"\xff\xd8\xff\x00";
+
 /// Uploads a picture with these other fields in the form.
 async fn upload(kit: &Kit, fields: &[(&str, &str)], content_type: &str) -> Reply {
     let mut body = Vec::new();
@@ -41,7 +45,8 @@ async fn upload(kit: &Kit, fields: &[(&str, &str)], content_type: &str) -> Reply
         )
         .as_bytes(),
     );
-    body.extend_from_slice(b"\xff\xd8\xff\x00\r\n--b--\r\n");
+    body.extend_from_slice(SEA);
+    body.extend_from_slice(b"\r\n--b--\r\n");
     kit.multipart(DEMO, "media/upload", "b", body).await
 }
 
@@ -348,6 +353,8 @@ async fn an_upload_is_a_post_at_once() {
         (&json!(4), &json!("sea.jpg"))
     );
     assert_eq!(made["comment_count"], 0);
+    let sha256 = hex::encode(Sha256::digest(SEA));
+    assert_eq!(made["files"][0]["sha256"], sha256.as_str());
 
     let subscription = [("is_subscription_item", "true"), ("price", "900")];
     let video = upload(&kit, &subscription, "video/mp4").await.body;
@@ -425,6 +432,9 @@ async fn a_restart_keeps_what_was_written_and_its_ids() {
     let restarted = Kit::on(folder.path());
 
     assert_eq!(state(&restarted).await, after);
+    let sha256 = hex::encode(Sha256::digest(SEA));
+    assert_eq!(restarted.file(&sha256).await.as_deref(), Some(SEA));
+    assert_eq!(restarted.file("../journal-platform_gamma.jsonl").await, None);
     let list = post(&restarted, "user-lists", json!({"name": "New"})).await;
     assert!(!rows(&after[5]).iter().any(|old| old["_id"] == list["_id"]));
 }

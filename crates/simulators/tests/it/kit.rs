@@ -149,6 +149,16 @@ impl Kit {
         self.answer(request.unwrap()).await
     }
 
+    /// The bytes of an uploaded file, by their SHA-256.
+    pub(crate) async fn file(&self, sha256: &str) -> Option<Vec<u8>> {
+        let request = Request::get(format!("/control/files/{sha256}")).body(Body::empty()).unwrap();
+        let answer = self.router.clone().oneshot(request).await.unwrap();
+        if answer.status() != StatusCode::OK {
+            return None;
+        }
+        Some(answer.into_body().collect().await.unwrap().to_bytes().to_vec())
+    }
+
     /// The headers of `platform_beta` for a request to this target, with a nonce that is new.
     pub(crate) fn signed(
         &self,

@@ -18,4 +18,5 @@ mod metering;
 mod paths;
 mod recovery;
 mod routes;
+mod upload;
 mod wire;

@@ -27,6 +27,7 @@ pub(crate) struct TestApp {
     database: TestStore,
     config: Config,
     customers: AtomicU64,
+    uploads: tempfile::TempDir,
 }
 
 /// A customer made for a test, with a key of full scope.
@@ -67,7 +68,9 @@ impl TestApp {
         let world = simulators::start(settings.clone()).await.unwrap();
         database.shut().await;
         let url = database.options().url.clone();
-        let config = config(&url, &settings, &world, overrides);
+        let uploads = tempfile::tempdir().unwrap();
+        let own = format!("[uploads]\nfolder = '{}'", uploads.path().join("spool").display());
+        let config = config(&url, &settings, &world, &[&own, overrides]);
         let clock = Clock::manual(start);
         let running = server::start::start(config.clone(), clock.clone(), Random::seeded(7)).await;
         Self {
@@ -79,7 +82,28 @@ impl TestApp {
             database,
             config,
             customers: AtomicU64::new(0),
+            uploads,
         }
+    }
+
+    /// The folder in which files of uploads wait.
+    pub(crate) fn spool_folder(&self) -> std::path::PathBuf {
+        self.uploads.path().join("spool")
+    }
+
+    /// Mode and length of every file of an upload that is on disk. They lose their names as soon as they are
+    /// open, so they are found among what this process has open.
+    pub(crate) fn spooled(&self) -> Vec<(u32, u64)> {
+        use std::os::unix::fs::MetadataExt as _;
+        let folder = self.spool_folder();
+        let open = std::fs::read_dir("/proc/self/fd").unwrap().filter_map(Result::ok);
+        let own = open.filter(|entry| {
+            std::fs::read_link(entry.path()).is_ok_and(|target| {
+                target.starts_with(&folder) && target.to_string_lossy().ends_with(" (deleted)")
+            })
+        });
+        let known = own.filter_map(|entry| std::fs::metadata(entry.path()).ok());
+        known.map(|file| (file.mode() & 0o7777, file.len())).collect()
     }
 
     pub(crate) fn running(&self) -> &Running {
@@ -291,7 +315,12 @@ impl TestApp {
 }
 
 /// The defaults, pointed at the simulated platforms, with `overrides` over them.
-fn config(url: &str, settings: &Settings, world: &simulators::Running, overrides: &str) -> Config {
+fn config(
+    url: &str,
+    settings: &Settings,
+    world: &simulators::Running,
+    overrides: &[&str],
+) -> Config {
     let mut toml = toml::Table::new();
     let mut add = |text: String| merge(&mut toml, text.parse().unwrap());
     add(format!("[database]\nurl = {url:?}\nallow_unsafe_durability = true"));
@@ -323,7 +352,9 @@ fn config(url: &str, settings: &Settings, world: &simulators::Running, overrides
         "[platforms.platform_delta.oauth]\ntoken_url = \"{delta}/oauth/token\"\nclient_id = {:?}\nclient_secret = {:?}",
         settings.delta_client_id, settings.delta_client_secret
     ));
-    add(overrides.to_owned());
+    for text in overrides {
+        add((*text).to_owned());
+    }
     let mut config = Config::from_toml(&toml.to_string()).unwrap();
     config.platforms.add_header_everywhere("X-Call-Id", "{call_id}");
     config

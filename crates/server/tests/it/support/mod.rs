@@ -9,6 +9,7 @@
 
 pub(crate) mod app;
 pub(crate) mod client;
+pub(crate) mod form;
 pub(crate) mod member;
 pub(crate) mod nodes;
 pub(crate) mod platform;

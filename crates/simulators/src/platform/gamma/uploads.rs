@@ -48,6 +48,7 @@ fn medium_fields(call: &Call<'_>) -> Result<Map<String, Value>, Refusal> {
         "width": null,
         "height": null,
         "size": size,
+        "sha256": file.get("sha256"),
         "duration": null,
         "created_at": rfc3339(call.now_ms),
     })))

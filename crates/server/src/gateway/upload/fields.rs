@@ -1,0 +1,251 @@
+//! The fields of an upload: which there are, what each may be, and how they leave (specification 4.3).
+//!
+//! A field that is sent empty counts as not sent, as browsers send what was left blank.
+
+use catalog::Route;
+use domain::time::Timestamp;
+use serde_json::json;
+
+use crate::error::{ApiError, FieldProblem};
+
+/// The text fields, in the order in which they leave.
+const TEXTS: [&str; 7] = [
+    "categories",
+    "description",
+    "price",
+    "is_subscription_item",
+    "tag",
+    "private",
+    "to_be_posted_at",
+];
+
+/// The longest name of a file, in bytes.
+const FILE_NAME_BYTES_MAX: usize = 255;
+
+/// What says nothing about a file.
+const ANYTHING: &str = "application/octet-stream";
+
+/// Types by the ending of a file's name, for callers that do not tell the type.
+const ENDINGS: &[(&str, &str)] = &[
+    ("jpg", "image/jpeg"),
+    ("jpeg", "image/jpeg"),
+    ("png", "image/png"),
+    ("gif", "image/gif"),
+    ("webp", "image/webp"),
+    ("avif", "image/avif"),
+    ("heic", "image/heic"),
+    ("heif", "image/heif"),
+    ("bmp", "image/bmp"),
+    ("tif", "image/tiff"),
+    ("tiff", "image/tiff"),
+    ("mp4", "video/mp4"),
+    ("m4v", "video/x-m4v"),
+    ("mov", "video/quicktime"),
+    ("webm", "video/webm"),
+    ("mkv", "video/x-matroska"),
+    ("avi", "video/x-msvideo"),
+    ("mpg", "video/mpeg"),
+    ("mpeg", "video/mpeg"),
+    ("3gp", "video/3gpp"),
+];
+
+/// A field that the form has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FieldName {
+    File,
+    Text(&'static str),
+}
+
+/// What was given so far.
+#[derive(Debug, Default)]
+pub(super) struct Given {
+    has_file: bool,
+    texts: Vec<(&'static str, String)>,
+}
+
+/// What the form says about its file.
+#[derive(Debug)]
+pub(super) struct FileHead {
+    /// Its name, without folders.
+    pub(super) name: String,
+    content_type: Option<String>,
+}
+
+/// What leaves: the fields, and the type of the file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Checked {
+    pub(super) fields: Vec<(&'static str, String)>,
+    pub(super) content_type: String,
+}
+
+impl Given {
+    /// Which field a part is. An unknown one and one that was there before are refused.
+    pub(super) fn place_of(&mut self, name: Option<&str>) -> Result<FieldName, ApiError> {
+        let name = name.unwrap_or_default();
+        let known = if name == "file" {
+            let was_there = std::mem::replace(&mut self.has_file, true);
+            (!was_there).then_some(FieldName::File)
+        } else if let Some(known) = TEXTS.into_iter().find(|text| *text == name) {
+            self.text(known).is_none().then_some(FieldName::Text(known))
+        } else {
+            let message =
+                format!("there is no such field; the form has file, {}", TEXTS.join(", "));
+            return Err(FieldProblem::new("body", name, "extra_forbidden", message).into());
+        };
+        known.ok_or_else(|| {
+            FieldProblem::new("body", name, "duplicate", format!("{name} is given twice")).into()
+        })
+    }
+
+    /// Keeps the text of a field.
+    pub(super) fn put(&mut self, name: &'static str, bytes: &[u8]) -> Result<(), ApiError> {
+        let text = std::str::from_utf8(bytes).map_err(|_| {
+            FieldProblem::new("body", name, "value_error", format!("{name} must be UTF-8"))
+        })?;
+        self.texts.push((name, text.to_owned()));
+        Ok(())
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        self.texts.iter().find(|(known, _)| *known == name).map(|(_, text)| text.as_str())
+    }
+
+    /// A field that was given and is not blank.
+    fn filled(&self, name: &str) -> Option<&str> {
+        self.text(name).filter(|text| !text.trim().is_empty())
+    }
+}
+
+impl FileHead {
+    /// A file needs a name; what looks like folders before it is dropped.
+    pub(super) fn new(name: Option<&str>, content_type: Option<&str>) -> Result<Self, ApiError> {
+        let name = name.unwrap_or_default();
+        let name = name.rsplit(['/', '\\']).next().unwrap_or_default().trim();
+        let usable =
+            (1..=FILE_NAME_BYTES_MAX).contains(&name.len()) && !name.chars().any(char::is_control);
+        if !usable {
+            let message = format!(
+                "file must be sent as a file, with a filename of at most {FILE_NAME_BYTES_MAX} bytes"
+            );
+            return Err(FieldProblem::new("body", "file", "value_error", message).into());
+        }
+        let essence = |kind: &str| kind.split(';').next().map(|kind| kind.trim().to_owned());
+        Ok(Self { name: name.to_owned(), content_type: content_type.and_then(essence) })
+    }
+
+    /// The type that the caller told, or else the one that the name's ending tells.
+    fn content_type(&self) -> &str {
+        let told = self.content_type.as_deref().filter(|kind| *kind != ANYTHING);
+        let by_ending = || {
+            let (_, ending) = self.name.rsplit_once('.')?;
+            let is_it = |(known, _): &&(&str, &str)| known.eq_ignore_ascii_case(ending);
+            ENDINGS.iter().find(is_it).map(|(_, kind)| *kind)
+        };
+        told.or_else(by_ending).unwrap_or(ANYTHING)
+    }
+}
+
+/// Checks every field and writes the form that leaves; all problems are told at once.
+pub(super) fn check(
+    route: &Route,
+    given: &Given,
+    file: &FileHead,
+) -> Result<Checked, Vec<FieldProblem>> {
+    let mut check = Check { given, problems: Vec::new() };
+    let content_type = file.content_type();
+    let is_subscription_item = check.flag("is_subscription_item");
+    let price = check.price(route);
+    let fields = [
+        ("categories", check.categories(content_type)),
+        ("description", check.description()),
+        // A subscription's item is never sold alone.
+        ("price", if is_subscription_item == Some(true) { Some("0".to_owned()) } else { price }),
+        ("is_subscription_item", is_subscription_item.map(|flag| flag.to_string())),
+        ("tag", check.words("tag")),
+        ("private", check.flag("private").map(|flag| flag.to_string())),
+        ("to_be_posted_at", check.time("to_be_posted_at")),
+    ];
+    if !check.problems.is_empty() {
+        return Err(check.problems);
+    }
+    let fields = fields.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    Ok(Checked { fields: fields.collect(), content_type: content_type.to_owned() })
+}
+
+/// The fields, and what is wrong with them so far.
+struct Check<'a> {
+    given: &'a Given,
+    problems: Vec<FieldProblem>,
+}
+
+impl Check<'_> {
+    fn refuse(&mut self, name: &str, message: &str) {
+        let message = format!("{name} {message}");
+        self.problems.push(FieldProblem::new("body", name, "value_error", message));
+    }
+
+    /// The rule of the price is the catalogue's.
+    fn price(&mut self, route: &Route) -> Option<String> {
+        let price = self.given.filled("price")?.trim();
+        if let Err(problem) = route.check_body(&json!({ "price": price })) {
+            self.problems.push(problem.into());
+        }
+        // Written as a plain number: a sign or zeros before it are left out.
+        Some(price.parse::<i64>().map_or_else(|_| price.to_owned(), |whole| whole.to_string()))
+    }
+
+    fn flag(&mut self, name: &str) -> Option<bool> {
+        let flag = self.given.filled(name)?.trim().parse();
+        if flag.is_err() {
+            self.refuse(name, "must be true or false");
+        }
+        flag.ok()
+    }
+
+    fn time(&mut self, name: &str) -> Option<String> {
+        let time = Timestamp::from_rfc3339(self.given.filled(name)?.trim());
+        if time.is_none() {
+            self.refuse(name, "must be a time with its zone, such as 2026-12-24T18:00:00Z");
+        }
+        time.map(Timestamp::to_rfc3339)
+    }
+
+    fn description(&mut self) -> Option<String> {
+        let text = self.given.filled("description")?;
+        let is_odd = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\r' | '\t');
+        if text.chars().any(is_odd) {
+            self.refuse("description", "must not hold control characters");
+        }
+        Some(text.to_owned())
+    }
+
+    /// A list of words with commas between them.
+    fn words(&mut self, name: &str) -> Option<String> {
+        let text = self.given.filled(name)?;
+        let words: Vec<&str> = text.split(',').map(str::trim).collect();
+        let is_unusable = |word: &&str| word.is_empty() || word.chars().any(char::is_control);
+        if words.iter().any(is_unusable) {
+            self.refuse(name, "must be words with commas between them, without control characters");
+        }
+        Some(words.join(","))
+    }
+
+    /// What was given, or what the type of the file says.
+    fn categories(&mut self, content_type: &str) -> Option<String> {
+        if let Some(words) = self.words("categories") {
+            return Some(words);
+        }
+        let by_type = match content_type.split('/').next() {
+            Some("image") => Some("media,image"),
+            Some("video") => Some("media,video"),
+            _ => None,
+        };
+        if by_type.is_none() {
+            self.refuse(
+                "categories",
+                "is required unless the file's Content-Type is a picture's or a video's",
+            );
+        }
+        by_type.map(str::to_owned)
+    }
+}

@@ -1,0 +1,256 @@
+//! Reading an upload's form (RFC 7578): its file goes to disk as it comes, its fields are kept and checked.
+//!
+//! Whatever the caller sends, what is in memory is bounded: no more is handed to the parser than the file has
+//! taken from it, plus what fields and framing may have.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::body::Body;
+use bytes::Bytes;
+use catalog::Route;
+use futures_util::stream::{self, Stream};
+use http::HeaderMap;
+use sha2::{Digest as _, Sha256};
+
+use super::fields::{self, FieldName, FileHead, Given};
+use super::spool::{SpoolProblem, Spooled, Writing};
+use crate::app::App;
+use crate::error::{ApiError, FieldProblem};
+use crate::middleware::body::{BodyProblem, BodyReader};
+
+/// The most that is handed to the parser at once.
+const PIECE_BYTES: usize = 16 * 1024;
+/// What the parser may hold beyond fields and framing: pieces of the file that it has not given out yet.
+const PARSER_BYTES: usize = 4 * PIECE_BYTES;
+
+/// A whole form: the fields as they leave, and the file.
+pub(super) struct Form {
+    pub(super) fields: Vec<(&'static str, String)>,
+    pub(super) file_name: String,
+    pub(super) content_type: String,
+    pub(super) file: Spooled,
+    file_hash: Option<[u8; 32]>,
+}
+
+/// How a form is read.
+pub(super) struct Reading {
+    /// What is between the parts.
+    pub(super) boundary: String,
+    /// Whether two forms will be compared.
+    pub(super) wants_hash: bool,
+}
+
+/// What the parts read so far have given.
+struct Parts<'a> {
+    app: &'a App,
+    /// Bytes that the file has taken from the parser.
+    saved: &'a AtomicU64,
+    hash: Option<Sha256>,
+    given: Given,
+    file: Option<(FileHead, Spooled)>,
+}
+
+/// What lies between the parts, as the content type says.
+pub(super) fn boundary(headers: &HeaderMap) -> Result<String, ApiError> {
+    let content_type = headers.get(http::header::CONTENT_TYPE);
+    let content_type = content_type.and_then(|value| value.to_str().ok());
+    content_type
+        .and_then(|text| multer::parse_boundary(text).ok())
+        .filter(|boundary| (1..=70).contains(&boundary.len()))
+        .ok_or(ApiError::NotAForm)
+}
+
+/// Reads a form to the end of its body and checks it.
+pub(super) async fn read(
+    app: &App,
+    route: &Route,
+    body: Body,
+    reading: Reading,
+) -> Result<Form, ApiError> {
+    let limits = &app.config.http.limits;
+    let beside_file_max = limits.upload_fields_bytes_max.saturating_add(PARSER_BYTES);
+    let body_max = limits.upload_bytes_max.saturating_add(beside_file_max);
+    let mut reader = BodyReader::new(body, &app.upload_limits(body_max)).map_err(of_body)?;
+    let saved = AtomicU64::new(0);
+    let feed = Feed::new(&mut reader, &saved, beside_file_max);
+    let mut form = multer::Multipart::new(feed.pieces(), reading.boundary);
+    let hash = reading.wants_hash.then(Sha256::new);
+    let mut parts = Parts { app, saved: &saved, hash, given: Given::default(), file: None };
+    while let Some(part) = form.next_field().await.map_err(|error| of_parser(&error))? {
+        parts.take(part).await?;
+    }
+    drop(form);
+    read_epilogue(&mut reader, limits.upload_fields_bytes_max).await?;
+    parts.finish(route)
+}
+
+/// What follows the last boundary means nothing (RFC 2046, section 5.1.1), but a broken end must be noticed.
+async fn read_epilogue(reader: &mut BodyReader<Body>, bytes_max: usize) -> Result<(), ApiError> {
+    let mut bytes = 0_usize;
+    while let Some(part) = reader.next().await.map_err(of_body)? {
+        bytes = bytes.saturating_add(part.len());
+        if bytes > bytes_max {
+            return Err(beside_file(bytes_max));
+        }
+    }
+    Ok(())
+}
+
+impl Parts<'_> {
+    /// Reads one part. One that has no place in the form ends the reading: nothing is read in vain.
+    async fn take(&mut self, mut part: multer::Field<'_>) -> Result<(), ApiError> {
+        let name = self.given.place_of(part.name())?;
+        match name {
+            FieldName::File => {
+                let head = FileHead::new(part.file_name(), part.content_type().map(AsRef::as_ref))?;
+                let file = self.save(&mut part).await?;
+                self.file = Some((head, file));
+            }
+            FieldName::Text(name) => {
+                let bytes = part.bytes().await.map_err(|error| of_parser(&error))?;
+                self.given.put(name, &bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn save(&mut self, part: &mut multer::Field<'_>) -> Result<Spooled, ApiError> {
+        let bytes_max = self.app.config.http.limits.upload_bytes_max;
+        let bytes_max = u64::try_from(bytes_max).unwrap_or(u64::MAX);
+        let spool = &self.app.spool;
+        let mut file =
+            spool.create(&self.app.random, bytes_max).await.map_err(|error| of_disk(&error))?;
+        while let Some(piece) = part.chunk().await.map_err(|error| of_parser(&error))? {
+            self.add(&mut file, &piece).await?;
+        }
+        file.finish().await.map_err(|error| of_disk(&error))
+    }
+
+    async fn add(&mut self, file: &mut Writing, piece: &Bytes) -> Result<(), ApiError> {
+        file.add(piece).await.map_err(|problem| match problem {
+            SpoolProblem::TooLarge(bytes_max) => ApiError::UploadTooLarge("the file", bytes_max),
+            SpoolProblem::NoRoom => ApiError::Overloaded,
+            SpoolProblem::Disk(error) => of_disk(&error),
+        })?;
+        self.saved.fetch_add(u64::try_from(piece.len()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        if let Some(hash) = &mut self.hash {
+            hash.update(piece);
+        }
+        Ok(())
+    }
+
+    /// Checks what was given, all of it at once.
+    fn finish(self, route: &Route) -> Result<Form, ApiError> {
+        let Some((head, file)) = self.file else {
+            return Err(FieldProblem::new("body", "file", "missing", "a file is required").into());
+        };
+        if file.bytes() == 0 {
+            let message = "the file is empty";
+            return Err(FieldProblem::new("body", "file", "value_error", message).into());
+        }
+        let checked = fields::check(route, &self.given, &head).map_err(ApiError::Invalid)?;
+        Ok(Form {
+            fields: checked.fields,
+            content_type: checked.content_type,
+            file_name: head.name,
+            file,
+            file_hash: self.hash.map(|hash| hash.finalize().into()),
+        })
+    }
+}
+
+impl Form {
+    /// What makes two forms the same. A form that was read without a hash is like no other file's.
+    pub(super) fn digest(&self) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        let file = self.file_hash.unwrap_or_default();
+        let own = [self.file_name.as_bytes(), self.content_type.as_bytes(), &file];
+        let fields =
+            self.fields.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]);
+        for part in own.into_iter().chain(fields) {
+            hash.update(part.len().to_be_bytes());
+            hash.update(part);
+        }
+        hash.finalize().into()
+    }
+}
+
+/// What the parser is fed with: a body in small pieces, no more of it than may be in memory.
+struct Feed<'a> {
+    reader: &'a mut BodyReader<Body>,
+    rest: Bytes,
+    fed: u64,
+    saved: &'a AtomicU64,
+    beside_file_max: usize,
+}
+
+/// Why the parser gets no more.
+#[derive(Debug, thiserror::Error)]
+enum FeedProblem {
+    #[error(transparent)]
+    Body(#[from] BodyProblem),
+    #[error("fields and framing are larger than {0} bytes")]
+    BesideFile(usize),
+}
+
+impl<'a> Feed<'a> {
+    fn new(reader: &'a mut BodyReader<Body>, saved: &'a AtomicU64, beside_file_max: usize) -> Self {
+        Self { reader, rest: Bytes::new(), fed: 0, saved, beside_file_max }
+    }
+
+    /// The parser takes pieces for as long as they are ready, so each is ready only when it asks again.
+    fn pieces(self) -> impl Stream<Item = Result<Bytes, FeedProblem>> + 'a {
+        stream::unfold(self, async |mut feed| {
+            tokio::task::yield_now().await;
+            let piece = feed.next().await.transpose()?;
+            Some((piece, feed))
+        })
+    }
+
+    async fn next(&mut self) -> Result<Option<Bytes>, FeedProblem> {
+        if self.rest.is_empty() {
+            let Some(part) = self.reader.next().await? else { return Ok(None) };
+            self.rest = part;
+        }
+        let piece = self.rest.split_to(PIECE_BYTES.min(self.rest.len()));
+        self.fed = self.fed.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
+        let held = self.fed.saturating_sub(self.saved.load(Ordering::Relaxed));
+        if usize::try_from(held).unwrap_or(usize::MAX) > self.beside_file_max {
+            return Err(FeedProblem::BesideFile(self.beside_file_max));
+        }
+        Ok(Some(piece))
+    }
+}
+
+fn beside_file(bytes_max: usize) -> ApiError {
+    let bytes_max = u64::try_from(bytes_max).unwrap_or(u64::MAX);
+    ApiError::UploadTooLarge("the form without its file", bytes_max)
+}
+
+fn of_body(problem: BodyProblem) -> ApiError {
+    match problem {
+        BodyProblem::TooLarge(bytes_max) => {
+            ApiError::UploadTooLarge("the form", u64::try_from(bytes_max).unwrap_or(u64::MAX))
+        }
+        other => other.into(),
+    }
+}
+
+fn of_disk(error: &std::io::Error) -> ApiError {
+    tracing::error!(%error, "the file of an upload could not be kept");
+    ApiError::Overloaded
+}
+
+/// The parser's problems are the form's, but for those that it was fed.
+fn of_parser(error: &multer::Error) -> ApiError {
+    if let multer::Error::StreamReadFailed(source) = error
+        && let Some(problem) = source.downcast_ref::<FeedProblem>()
+    {
+        return match problem {
+            FeedProblem::Body(problem) => of_body(*problem),
+            FeedProblem::BesideFile(bytes_max) => beside_file(*bytes_max),
+        };
+    }
+    let msg = format!("the form is malformed: {error}");
+    FieldProblem { loc: vec!["body".to_owned()], msg, kind: "malformed_form" }.into()
+}

@@ -1,0 +1,68 @@
+//! The upload of a file (specification 4.3): what it adds to the life of a call.
+//!
+//! The caller's form is read part by part: its file goes to disk, its fields are checked. What leaves is a form
+//! of our own with the checked fields. Everything else, from the hold to the settlement, is any write's.
+
+mod fields;
+mod form;
+mod outgoing;
+pub(crate) mod spool;
+
+use axum::body::Body;
+use catalog::Route;
+use clients::platform::RequestBody;
+use http::HeaderValue;
+
+use self::form::Form;
+use super::accounts::AccountEntry;
+use super::admit::{self, Arrival, Content, Whole};
+use super::limits;
+use crate::app::App;
+use crate::error::ApiError;
+
+/// An upload that is ready to leave: a form whose file is on disk.
+pub(super) struct Upload {
+    form: Form,
+    boundary: String,
+}
+
+/// Reads an upload once nothing local speaks against it; only its fields are not known before.
+pub(super) async fn receive(
+    app: &App,
+    arrival: Arrival,
+    account: &AccountEntry,
+    body: Body,
+) -> Result<Whole, ApiError> {
+    let route = route(app, account)?;
+    admit::check_active(account)?;
+    app.target(account.platform)?;
+    let boundary = form::boundary(&arrival.parts.headers)?;
+    let cost = route.cost(&app.config.credits.costs());
+    let passed = limits::check(app, &arrival.key, account, cost).await?;
+    if arrival.idempotency.is_none() {
+        // A repeat is free, so only what is no repeat can be refused before it is read.
+        limits::check_balance(app, &arrival.key, cost).await?;
+    }
+    let wants_hash = arrival.idempotency.is_some();
+    let form = form::read(app, route, body, form::Reading { boundary, wants_hash }).await?;
+    let upload = Upload { form, boundary: hex::encode(app.random.bytes::<16>()) };
+    Ok(Whole { arrival, content: Content::Upload(upload), passed: Some(passed) })
+}
+
+/// The catalogue's entry of the upload, on the platform that has one.
+pub(super) fn route<'a>(app: &'a App, account: &AccountEntry) -> Result<&'a Route, ApiError> {
+    let platform = account.platform;
+    app.catalog.platform(platform).upload().ok_or(ApiError::UnsupportedPlatform(platform))
+}
+
+impl Upload {
+    /// What the platform is to get: the content type with its boundary, and the body as it leaves.
+    pub(super) fn outgoing(&self) -> (HeaderValue, RequestBody) {
+        outgoing::request_body(&self.form, &self.boundary)
+    }
+
+    /// What makes two uploads the same: the fields as they leave and the file, not the caller's framing.
+    pub(super) fn digest(&self) -> [u8; 32] {
+        self.form.digest()
+    }
+}

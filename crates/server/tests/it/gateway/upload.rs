@@ -1,0 +1,702 @@
+//! The upload of a file: what it may be, what the platform gets of it, what it costs, and what is left on disk.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
+
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::Semaphore;
+
+use crate::support::client::{Client, Reply};
+use crate::support::form::{self, Form};
+use crate::support::platform::{Script, json_answer};
+use crate::support::raw::RawConnection;
+use crate::support::stage::{CREDITS, Stage, on_stage};
+use crate::support::{TestApp, on_both};
+
+const GAMMA: &str = "platform_gamma";
+
+/// A platform that takes every upload.
+fn created(_: &crate::support::platform::Seen, number: usize) -> Script {
+    Script::json(201, format!(r#"{{"_id":"{number}"}}"#))
+}
+
+impl Stage {
+    async fn upload(&self, form: &Form) -> Reply {
+        form.upload(&self.client, &self.account).await
+    }
+
+    /// Nothing was sent, nothing was taken, nothing is left on disk.
+    async fn is_untouched(&self) {
+        assert_eq!(self.platform.calls().len(), 0);
+        assert_eq!((self.balance().await, self.log().await.len()), (CREDITS, 0));
+        until_empty(&self.app).await;
+    }
+}
+
+/// Waits until no file of an upload is on disk.
+async fn until_empty(app: &TestApp) {
+    while !app.spooled().is_empty() {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Waits until a file of an upload is on disk, and tells its mode.
+async fn until_spooling(app: &TestApp) -> u32 {
+    loop {
+        if let Some((mode, _)) = app.spooled().first() {
+            return *mode;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// The head of an upload, of which `length` bytes follow if it is given.
+fn head(stage: &Stage, form: &Form, length: Option<usize>) -> String {
+    let framing = length.map_or_else(
+        || "Transfer-Encoding: chunked".to_owned(),
+        |length| format!("Content-Length: {length}"),
+    );
+    format!(
+        "POST /v1/{}/media/upload HTTP/1.1\r\n{}Content-Type: {}\r\n{framing}\r\n\r\n",
+        stage.account,
+        stage.host_and_key(),
+        form.content_type()
+    )
+}
+
+/// Bytes that look like boundaries, line ends and everything else.
+fn wild(length: usize) -> Vec<u8> {
+    let wild = b"\r\n--\r\n------a-boundar\r\n--\0\xff\xfe--".iter().copied();
+    wild.chain(0..=255).cycle().take(length).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upload_is_a_post_that_later_reads_show() {
+    on_both(async |app| {
+        let (_, client, account) = app.ready(GAMMA, 100).await;
+        let file = wild(300_000);
+        let form = Form::new()
+            .text("description", "The sea,\r\nin \u{e4}nderung")
+            .text("price", "900")
+            .file("C:\\pictures\\the \u{e9}t\u{e9}.jpg", "image/jpeg", &file)
+            .text("tag", "sea, blue");
+
+        let made = form.upload(&client, &account).await;
+
+        assert_eq!((made.status, made.receipt()), (201, (2, 98)), "{}", made.text());
+        assert_eq!(made.header("x-route"), "POST media/upload");
+        let post = made.json();
+        assert_eq!(post["description"], "The sea,\r\nin \u{e4}nderung");
+        assert_eq!((&post["price"], &post["status"]), (&json!(900), &json!("published")));
+        assert_eq!(post["categories"], json!(["media", "image"]));
+        assert_eq!(post["tag"], json!(["sea", "blue"]));
+        let medium = &post["files"][0];
+        assert_eq!(
+            (&medium["filename"], &medium["size"]),
+            (&json!("the \u{e9}t\u{e9}.jpg"), &json!(300_000))
+        );
+        let sha256 = hex::encode(Sha256::digest(&file));
+        assert_eq!(medium["sha256"], sha256.as_str());
+        let kept = Client::new(app.world.address()).get(&format!("/control/files/{sha256}")).await;
+        assert!(kept.status == 200 && kept.body == file, "the file arrived changed");
+
+        let native = |path: &str| format!("/v1/{account}/native/{path}");
+        let posts = client.get(&native("posts?limit=1")).await.json();
+        let id = post["_id"].as_str().unwrap();
+        let one = client.get(&native(&format!("file-stack/{id}"))).await.json();
+        assert_eq!((&posts[0], &one), (&post, &post));
+        app.settled(&client).await;
+        let log = client.get("/v1/billing/usage/recent").await.json();
+        let mut calls = log["calls"].as_array().unwrap().iter();
+        let call = calls.find(|call| call["method"] == "POST").unwrap();
+        let logged = ["method", "path", "route", "outcome"].map(|field| call[field].clone());
+        assert_eq!(logged, ["POST", "media/upload", "POST media/upload", "answered"]);
+        assert_eq!(call["credits"], 2);
+        until_empty(&app).await;
+        app
+    })
+    .await;
+}
+
+/// The price rules and the defaults of specification 4.3, seen from the platform.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_field_leaves_as_the_specification_says() {
+    on_stage(GAMMA, "", created, async |stage| {
+        let picture = || Form::new().with_picture();
+        let named = |name: &str, kind: &str| Form::new().file(name, kind, b"x");
+        let image = ("categories", "media,image");
+        let video = ("categories", "media,video");
+        let cases: Vec<(Form, Vec<(&str, &str)>)> = vec![
+            (picture(), vec![image]),
+            (named("a.bin", "video/mp4"), vec![video]),
+            (named("a.MOV", "application/octet-stream"), vec![video]),
+            (
+                Form::new().part("Content-Disposition: form-data; name=file; filename=a.png", b"x"),
+                vec![image],
+            ),
+            (
+                named("a.pdf", "application/pdf").text("categories", "a , b"),
+                vec![("categories", "a,b")],
+            ),
+            (picture().text("price", "0"), vec![image, ("price", "0")]),
+            (picture().text("price", " 300 "), vec![image, ("price", "300")]),
+            (picture().text("price", "+0900"), vec![image, ("price", "900")]),
+            (
+                picture().text("is_subscription_item", "true"),
+                vec![image, ("price", "0"), ("is_subscription_item", "true")],
+            ),
+            (
+                picture().texts(&[("price", "900"), ("is_subscription_item", "true")]),
+                vec![image, ("price", "0"), ("is_subscription_item", "true")],
+            ),
+            (
+                picture().texts(&[("is_subscription_item", "false"), ("price", "900")]),
+                vec![image, ("price", "900"), ("is_subscription_item", "false")],
+            ),
+            (picture().text("private", "true"), vec![image, ("private", "true")]),
+            (
+                picture().text("to_be_posted_at", "2027-01-02T05:00:00+02:00"),
+                vec![image, ("to_be_posted_at", "2027-01-02T03:00:00.000000Z")],
+            ),
+            (
+                picture().texts(&[
+                    ("price", ""),
+                    ("private", " "),
+                    ("tag", ""),
+                    ("to_be_posted_at", ""),
+                ]),
+                vec![image],
+            ),
+        ];
+        let credits_before = stage.balance().await;
+        for (form, expected) in &cases {
+            let reply = stage.upload(form).await;
+
+            assert_eq!(reply.status, 201, "{}", reply.text());
+            let seen = stage.platform.last_call();
+            assert_eq!((seen.method(), seen.target()), ("POST", "/media/upload"));
+            let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+            let expected: Vec<_> = expected.iter().map(own).collect();
+            assert_eq!(form::fields(&seen), expected);
+        }
+        let spent = 2 * i64::try_from(cases.len()).unwrap();
+        assert_eq!(stage.balance().await, credits_before - spent);
+        stage
+    })
+    .await;
+}
+
+/// The platform gets a form of ours: credentials, one content type, a length, and the file byte by byte.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_platform_gets_a_form_of_our_own() {
+    on_stage(GAMMA, "", created, async |stage| {
+        let file = wild(200_001);
+        let form = Form::new().file("a\"; name=\"evil.jpg", "image/jpeg; x=y", &file);
+        let client = stage.client.with("connection", "content-type").with("cookie", "a=b");
+
+        let reply = form.upload(&client, &stage.account).await;
+
+        assert_eq!(reply.status, 201, "{}", reply.text());
+        let seen = stage.platform.last_call();
+        assert!(!seen.head.contains("a-boundary"), "{}", seen.head);
+        assert_eq!(seen.header("x-resource"), Some("res-1"));
+        assert_eq!(seen.header("transfer-encoding"), None);
+        assert_eq!(seen.header("cookie"), None);
+        let parts = form::parts(&seen);
+        let sent = parts.last().unwrap();
+        assert!(sent.headers.ends_with("\r\nContent-Type: image/jpeg"), "{}", sent.headers);
+        assert_eq!(sent.headers.matches("name=\"").count(), 2, "{}", sent.headers);
+        assert!(sent.content == file, "the file arrived changed");
+        stage
+    })
+    .await;
+}
+
+/// Forms with something wrong, and what is said of them: the places and the kinds of mistakes.
+fn wrong_forms() -> Vec<(Form, &'static [(&'static str, &'static str)])> {
+    let picture = || Form::new().with_picture();
+    let disposition = |rest: &str| format!("Content-Disposition: form-data{rest}");
+    vec![
+        (Form::new().text("price", "0"), &[("body.file", "missing")]),
+        (Form::new(), &[("body.file", "missing")]),
+        (Form::new().file("a.jpg", "image/jpeg", b""), &[("body.file", "value_error")]),
+        (Form::new().text("file", "not a file"), &[("body.file", "value_error")]),
+        (picture().with_picture(), &[("body.file", "duplicate")]),
+        (picture().text("price", "1"), &[("body.price", "zero_or_greater_than_equal")]),
+        (picture().text("price", "299"), &[("body.price", "zero_or_greater_than_equal")]),
+        (picture().text("price", "-300"), &[("body.price", "zero_or_greater_than_equal")]),
+        (picture().text("price", "3.5e2"), &[("body.price", "zero_or_greater_than_equal")]),
+        (
+            picture().texts(&[("is_subscription_item", "true"), ("price", "299")]),
+            &[("body.price", "zero_or_greater_than_equal")],
+        ),
+        (picture().texts(&[("price", "300"), ("price", "0")]), &[("body.price", "duplicate")]),
+        (
+            picture().text("is_subscription_item", "1"),
+            &[("body.is_subscription_item", "value_error")],
+        ),
+        (picture().text("private", "TRUE"), &[("body.private", "value_error")]),
+        (
+            picture().text("to_be_posted_at", "2027-01-02T03:04:05"),
+            &[("body.to_be_posted_at", "value_error")],
+        ),
+        (picture().text("to_be_posted_at", "tomorrow"), &[("body.to_be_posted_at", "value_error")]),
+        (picture().text("categories", "media,,image"), &[("body.categories", "value_error")]),
+        (picture().text("tag", ","), &[("body.tag", "value_error")]),
+        (picture().text("tag", "a\u{7}"), &[("body.tag", "value_error")]),
+        (picture().text("description", "a\0b"), &[("body.description", "value_error")]),
+        (
+            picture().part(&disposition("; name=\"description\""), b"\xff\xfe"),
+            &[("body.description", "value_error")],
+        ),
+        (Form::new().file("a.pdf", "application/pdf", b"x"), &[("body.categories", "value_error")]),
+        (
+            Form::new().file("a", "application/octet-stream", b"x"),
+            &[("body.categories", "value_error")],
+        ),
+        (picture().text("Price", "0"), &[("body.Price", "extra_forbidden")]),
+        (picture().text("_charset_", "utf-7"), &[("body._charset_", "extra_forbidden")]),
+        (picture().part(&disposition(""), b"x"), &[("body.", "extra_forbidden")]),
+        (Form::new().file(&"n".repeat(256), "image/jpeg", b"x"), &[("body.file", "value_error")]),
+        (Form::new().file("folder/", "image/jpeg", b"x"), &[("body.file", "value_error")]),
+        (
+            picture().texts(&[("private", "x"), ("price", "x"), ("tag", ",")]),
+            &[
+                ("body.price", "zero_or_greater_than_equal"),
+                ("body.tag", "value_error"),
+                ("body.private", "value_error"),
+            ],
+        ),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrong_field_is_named_and_costs_nothing() {
+    on_stage(GAMMA, "", created, async |stage| {
+        for (form, expected) in wrong_forms() {
+            let reply = stage.upload(&form).await;
+
+            let body = String::from_utf8_lossy(&form.body()).into_owned();
+            let found = reply.wrong_fields();
+            let found: Vec<_> =
+                found.iter().map(|(place, kind)| (place.as_str(), kind.as_str())).collect();
+            assert_eq!(found, expected, "{body}");
+        }
+        stage.is_untouched().await;
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_form_that_is_none_is_refused() {
+    on_stage(GAMMA, "", created, async |stage| {
+        let path = format!("/v1/{}/media/upload", stage.account);
+        let whole = Form::new().with_picture();
+        let as_type = async |kind: &str| {
+            let client = stage.client.with("content-type", kind);
+            client.send("POST", &path, Some(whole.body())).await
+        };
+        for kind in [
+            "application/json",
+            "application/x-www-form-urlencoded",
+            "multipart/mixed; boundary=a",
+            "multipart/form-data",
+            "multipart/form-data; boundary=",
+            &format!("multipart/form-data; boundary={}", "b".repeat(71)),
+        ] {
+            let reply = as_type(kind).await;
+            assert_eq!(reply.failure(), (415, "unsupported_media_type".to_owned()), "{kind}");
+        }
+        let none = stage.client.send("POST", &path, Some(whole.body())).await;
+        assert_eq!(none.failure(), (415, "unsupported_media_type".to_owned()));
+        let encoded = stage.client.with("content-encoding", "gzip");
+        assert_eq!(whole.upload(&encoded, &stage.account).await.status, 415);
+
+        let other = as_type("multipart/form-data; boundary=another").await;
+        assert_eq!(other.wrong_fields(), [("body".to_owned(), "malformed_form".to_owned())]);
+        let client = stage.client.with("content-type", &whole.content_type());
+        let body = whole.body();
+        for end in [0, 1, 20, body.len() / 2, body.len() - 20, body.len() - 4] {
+            let reply = client.send("POST", &path, Some(body[..end].to_vec())).await;
+            assert_eq!(
+                reply.wrong_fields(),
+                [("body".to_owned(), "malformed_form".to_owned())],
+                "cut at {end}"
+            );
+        }
+        let query = client.send("POST", &format!("{path}?price=500"), Some(body)).await;
+        assert_eq!(
+            query.wrong_fields(),
+            [("query.price".to_owned(), "extra_forbidden".to_owned())]
+        );
+        for method in ["GET", "PUT", "DELETE"] {
+            let reply = stage.client.send(method, &path, None).await;
+            assert_eq!(reply.failure(), (405, "method_not_allowed".to_owned()), "{method}");
+        }
+        stage.is_untouched().await;
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_platforms_take_no_upload() {
+    on_both(async |app| {
+        for platform in ["platform_alpha", "platform_beta", "platform_delta"] {
+            let (_, client, account) = app.ready(platform, 10).await;
+            let before = app.seen(platform).await.len();
+
+            let reply = Form::new().with_picture().upload(&client, &account).await;
+
+            assert_eq!(reply.failure(), (400, "unsupported_platform".to_owned()), "{platform}");
+            assert_eq!(app.seen(platform).await.len(), before);
+            assert_eq!(client.get("/v1/billing").await.json()["balance"], 10);
+        }
+        app
+    })
+    .await;
+}
+
+/// Nobody has to send a large file to learn that it cannot be paid.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upload_that_cannot_be_paid_is_refused_before_its_file_is_read() {
+    on_both(async |app| {
+        let (customer, client, account) = app.ready(GAMMA, 1).await;
+        let before = app.seen(GAMMA).await.len();
+        let form = Form::new().with_picture();
+        let mut caller = RawConnection::open(app.running().address()).await;
+        caller
+            .send(format!(
+                "POST /v1/{account}/media/upload HTTP/1.1\r\nHost: a\r\nX-API-Key: {}\r\n\
+                 Content-Type: {}\r\nContent-Length: 400000000\r\n\r\n",
+                customer.key,
+                form.content_type()
+            ))
+            .await;
+
+        let answer = caller.answer().await.unwrap();
+
+        assert_eq!((answer.status, answer.code().as_str()), (402, "insufficient_credits"));
+        let reply = form.upload(&client, &account).await;
+        assert_eq!(reply.failure(), (402, "insufficient_credits".to_owned()));
+        assert_eq!(
+            (reply.json()["balance"].clone(), reply.json()["cost"].clone()),
+            (json!(1), json!(2))
+        );
+        assert_eq!(app.seen(GAMMA).await.len(), before);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_beyond_the_cap_is_413_and_leaves_nothing() {
+    let overrides = "[http.limits]\nupload_bytes_max = 1000000";
+    on_stage(GAMMA, overrides, created, async |stage| {
+        let of = |bytes: usize| Form::new().file("a.jpg", "image/jpeg", &wild(bytes));
+        assert_eq!(stage.upload(&of(1_000_000)).await.status, 201);
+        let arrived = form::parts(&stage.platform.last_call()).pop().unwrap().content;
+        assert_eq!(arrived.len(), 1_000_000);
+
+        let over = stage.upload(&of(1_000_001)).await;
+        let mut caller = stage.raw().await;
+        caller.send(head(&stage, &Form::new(), Some(4_294_967_296))).await;
+        let announced = caller.answer().await.unwrap();
+
+        assert_eq!(over.failure(), (413, "body_too_large".to_owned()));
+        assert_eq!((announced.status, announced.code().as_str()), (413, "body_too_large"));
+        assert_eq!((stage.platform.calls().len(), stage.balance().await), (1, CREDITS - 2));
+        until_empty(&stage.app).await;
+        stage
+    })
+    .await;
+}
+
+/// D9: a file without an end and without an announced length ends at the cap, on disk too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_endless_file_is_413_and_never_more_than_the_cap_on_disk() {
+    let overrides = "[http.limits]\nupload_bytes_max = 1000000";
+    on_stage(GAMMA, overrides, created, async |stage| {
+        let endless = Form::new().file("a.jpg", "image/jpeg", b"");
+        let begun = endless.body();
+        let begun = &begun[..begun.len() - "\r\n------a-boundary--\r\n".len()];
+        let chunk = [format!("\r\n{:x}\r\n", 50_000).into_bytes(), wild(50_000)].concat();
+        let mut caller = stage.raw().await;
+        caller.send(head(&stage, &endless, None)).await;
+        caller.send(format!("{:x}\r\n", begun.len())).await;
+        caller.send(begun).await;
+
+        for _ in 0..40 {
+            caller.send(&chunk).await;
+            let most = stage.app.spooled().into_iter().map(|(_, bytes)| bytes).max();
+            assert!(most.unwrap_or(0) <= 1_000_000, "{most:?}");
+        }
+        let answer = caller.answer().await.unwrap();
+
+        assert_eq!((answer.status, answer.code().as_str()), (413, "body_too_large"));
+        stage.is_untouched().await;
+        stage
+    })
+    .await;
+}
+
+/// Whatever a form has beside its file is bounded together, so that no form fills the memory.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_form_has_beside_its_file_is_bounded() {
+    on_stage(GAMMA, "", created, async |stage| {
+        let picture = || Form::new().with_picture();
+        let fits = picture().text("description", &"d".repeat(60_000));
+        assert_eq!(stage.upload(&fits).await.status, 201);
+
+        let endless_name =
+            format!("Content-Disposition: form-data; name=\"{}\"", "n".repeat(300_000));
+        let endless_header = format!("X: {}", "n".repeat(300_000));
+        let many = (0..20_000).fold(picture(), |form, _| form.part("X: y", b""));
+        let preamble = Form::with_boundary("b").part("X: y", b"");
+        let (mut before, mut after) = (vec![b'p'; 300_000], picture().body());
+        before.extend(Form::new().body());
+        after.extend(vec![b'e'; 300_000]);
+        let forms = [
+            picture().text("description", &"d".repeat(300_000)).body(),
+            picture().part(&endless_name, b"x").body(),
+            picture().part(&endless_header, b"x").body(),
+            before,
+            after,
+        ];
+        for (index, body) in forms.into_iter().enumerate() {
+            let client = stage.client.with("content-type", &picture().content_type());
+            let path = format!("/v1/{}/media/upload", stage.account);
+            let reply = client.send("POST", &path, Some(body)).await;
+            assert_eq!(reply.failure(), (413, "body_too_large".to_owned()), "form {index}");
+        }
+        // Parts that are none of the form's end it at once.
+        for form in [many, preamble] {
+            assert!(matches!(stage.upload(&form).await.status, 422), "{}", form.body().len());
+        }
+        assert_eq!((stage.platform.calls().len(), stage.balance().await), (1, CREDITS - 2));
+        until_empty(&stage.app).await;
+        stage
+    })
+    .await;
+}
+
+/// The file is for its owner alone, has no name, and is gone with the caller; nothing is held meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_caller_who_hangs_up_within_the_file_leaves_nothing() {
+    on_stage(GAMMA, "", created, async |stage| {
+        let form = Form::new().file("a.jpg", "image/jpeg", &wild(900_000));
+        let body = form.body();
+        for length in [Some(body.len()), None] {
+            let mut caller = stage.raw().await;
+            caller.send(head(&stage, &form, length)).await;
+            if length.is_none() {
+                caller.send(format!("{:x}\r\n", body.len())).await;
+            }
+            caller.send(&body[..700_000]).await;
+            assert_eq!(until_spooling(&stage.app).await, 0o600);
+            let names = std::fs::read_dir(stage.app.spool_folder()).unwrap().count();
+            assert_eq!(names, 0, "the file has a name");
+            assert_eq!(stage.client.get("/v1/billing").await.json()["held"], 0);
+
+            drop(caller);
+
+            until_empty(&stage.app).await;
+        }
+        stage.is_untouched().await;
+        stage
+    })
+    .await;
+}
+
+/// A caller who hangs up once the upload left pays for it, like any write; the file goes with the call.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_caller_who_hangs_up_after_the_upload_left_is_charged() {
+    let gate = Arc::new(Semaphore::new(0));
+    let script = Script::Gated(Arc::clone(&gate), vec![json_answer(201, "{}")]);
+    on_stage(
+        GAMMA,
+        "",
+        move |_, _| script.clone(),
+        async |stage| {
+            let form = Form::new().file("a.jpg", "image/jpeg", &wild(900_000));
+            let mut caller = stage.raw().await;
+            caller.send(head(&stage, &form, Some(form.body().len()))).await;
+            caller.send(form.body()).await;
+            while stage.platform.calls().is_empty() {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(stage.client.get("/v1/billing").await.json()["held"], 2);
+
+            drop(caller);
+            gate.add_permits(1);
+
+            assert_eq!(stage.ending().await, ("answered".to_owned(), 2));
+            assert_eq!(stage.balance().await, CREDITS - 2);
+            until_empty(&stage.app).await;
+            stage
+        },
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_platforms_answer_to_an_upload_is_charged_like_any_writes() {
+    let answers = [(200, 2), (400, 2), (403, 2), (409, 2), (413, 2), (429, 0), (500, 0), (503, 0)];
+    for (status, cost) in answers {
+        let script = move |_: &_, _| Script::json(status, r#"{"error":"x"}"#);
+        on_stage(GAMMA, "", script, async |stage| {
+            let reply = stage.upload(&Form::new().with_picture()).await;
+
+            assert_eq!((reply.status, reply.receipt()), (status, (cost, CREDITS - cost)));
+            assert_eq!((stage.platform.calls().len(), stage.balance().await), (1, CREDITS - cost));
+            until_empty(&stage.app).await;
+            stage
+        })
+        .await;
+    }
+}
+
+/// Without an answer nothing is charged, and a write is never tried a second time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upload_without_an_answer_is_free_and_not_sent_again() {
+    let faults = [
+        (Script::close(), 502, "platform_unreachable"),
+        (
+            Script::AnswerAndClose(b"HTTP/1.1 201 Created\r\ncontent-length: 9\r\n\r\n{".to_vec()),
+            502,
+            "bad_platform_answer",
+        ),
+        (Script::silence(), 504, "platform_timeout"),
+    ];
+    for (script, status, code) in faults {
+        let patience = "[platforms.platform_gamma.timeouts]\nfirst_byte_ms = 200";
+        let overrides = if status == 504 { patience } else { "" };
+        on_stage(
+            GAMMA,
+            overrides,
+            move |_, _| script.clone(),
+            async |stage| {
+                let reply = stage.upload(&Form::new().with_picture()).await;
+
+                assert_eq!(reply.failure(), (status, code.to_owned()), "{}", reply.text());
+                assert_eq!(reply.receipt(), (0, CREDITS));
+                assert_eq!((stage.platform.calls().len(), stage.balance().await), (1, CREDITS));
+                until_empty(&stage.app).await;
+                stage
+            },
+        )
+        .await;
+    }
+}
+
+/// The same form counts as the same however a client frames it; another file or field does not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upload_is_repeated_safely_under_its_idempotency_key() {
+    on_stage(GAMMA, "", created, async |stage| {
+        let client = stage.client.with("idempotency-key", "post-17");
+        let of = |boundary: &str, file: &[u8], price: &str| {
+            Form::with_boundary(boundary).text("price", price).file("a.jpg", "image/jpeg", file)
+        };
+        let send = async |form: Form| form.upload(&client, &stage.account).await;
+
+        let first = send(of("one", b"bytes", "300")).await;
+        let again = send(of("another", b"bytes", "300")).await;
+        let other_file = send(of("one", b"Bytes", "300")).await;
+        let other_price = send(of("one", b"bytes", "301")).await;
+
+        assert_eq!((first.status, first.receipt()), (201, (2, CREDITS - 2)));
+        assert_eq!((again.status, &again.body), (201, &first.body), "{}", again.text());
+        assert_eq!(again.header("idempotent-replayed"), "true");
+        assert_eq!(again.header("x-credits-cost"), "0");
+        for other in [other_file, other_price] {
+            assert_eq!(other.failure(), (422, "idempotency_mismatch".to_owned()));
+        }
+        assert_eq!((stage.platform.calls().len(), stage.balance().await), (1, CREDITS - 2));
+        stage
+    })
+    .await;
+}
+
+/// A form that drips is not waited for beyond its grace, and none beyond its whole time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_form_that_comes_too_slowly_is_408_and_leaves_nothing() {
+    for overrides in ["body_grace_ms = 100", "upload_ms = 100"] {
+        let overrides = format!("[http.timeouts]\n{overrides}");
+        on_stage(GAMMA, &overrides, created, async |stage| {
+            let form = Form::new().with_picture();
+            let mut caller = stage.raw().await;
+            caller.send(head(&stage, &form, Some(form.body().len()))).await;
+            caller.send(&form.body()[..form.body().len() - 30]).await;
+
+            let answer = caller.answer().await.unwrap();
+
+            assert_eq!((answer.status, answer.code().as_str()), (408, "body_timeout"));
+            assert!(caller.is_closed().await);
+            stage.is_untouched().await;
+            stage
+        })
+        .await;
+    }
+}
+
+/// All files together take no more of the disk than they may; a file that ends makes room.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn uploads_together_stay_within_their_room_on_disk() {
+    let overrides = "[http.limits]\nupload_bytes_max = 600000\nuploads_bytes_max = 1000000";
+    on_stage(GAMMA, overrides, created, async |stage| {
+        let form = Form::new().file("a.jpg", "image/jpeg", &wild(600_000));
+        let mut waiting = stage.raw().await;
+        waiting.send(head(&stage, &form, Some(form.body().len()))).await;
+        waiting.send(&form.body()[..599_000]).await;
+        while stage.app.spooled().iter().map(|(_, bytes)| bytes).sum::<u64>() < 500_000 {
+            tokio::task::yield_now().await;
+        }
+
+        let second = stage.upload(&form).await;
+        assert_eq!(second.failure(), (503, "overloaded".to_owned()));
+        waiting.send(&form.body()[599_000..]).await;
+        assert_eq!(waiting.answer().await.unwrap().status, 201);
+
+        assert_eq!(stage.upload(&form).await.status, 201);
+        assert_eq!((stage.platform.calls().len(), stage.balance().await), (2, CREDITS - 4));
+        stage
+    })
+    .await;
+}
+
+/// A process that dies in the moment before a file loses its name leaves it behind; the next one removes it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_removes_what_a_dead_process_left_in_the_folder() {
+    on_both(async |mut app| {
+        let folder = app.spool_folder();
+        let mode = std::fs::metadata(&folder).unwrap().permissions().mode() & 0o7777;
+        assert_eq!(mode, 0o700);
+        app.stop_service().await;
+        std::fs::write(folder.join("upload-00112233445566778899aabbccddeeff"), b"left").unwrap();
+        std::fs::write(folder.join("notes.txt"), b"somebody's").unwrap();
+
+        app.start_service(|_| ()).await.unwrap();
+
+        let left: Vec<_> =
+            std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap()).collect();
+        assert_eq!(left.len(), 1);
+        assert_eq!(left[0].file_name(), "notes.txt");
+        std::fs::remove_file(folder.join("notes.txt")).unwrap();
+        app.stop_service().await;
+        let in_the_way = folder.join("a-file");
+        std::fs::write(&in_the_way, b"").unwrap();
+        let refused =
+            app.start_service(|config| config.uploads.folder = in_the_way.join("x")).await;
+        let refused = refused.unwrap_err();
+        assert!(
+            refused.contains("the folder of uploads") && refused.contains("a-file/x"),
+            "{refused}"
+        );
+        std::fs::remove_file(&in_the_way).unwrap();
+        app.start_service(|_| ()).await.unwrap();
+        app
+    })
+    .await;
+}

@@ -1,0 +1,113 @@
+//! A multipart form (RFC 7578): written as a client writes it, and read as a platform reads it.
+
+use super::client::{Client, Reply};
+use super::platform::Seen;
+
+/// A form on its way.
+#[derive(Clone)]
+pub(crate) struct Form {
+    boundary: String,
+    body: Vec<u8>,
+}
+
+/// A part of a form that arrived: its headers and its content.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) headers: String,
+    pub(crate) content: Vec<u8>,
+}
+
+impl Form {
+    pub(crate) fn new() -> Self {
+        Self::with_boundary("----a-boundary")
+    }
+
+    pub(crate) fn with_boundary(boundary: &str) -> Self {
+        Self { boundary: boundary.to_owned(), body: Vec::new() }
+    }
+
+    /// A small picture.
+    pub(crate) fn with_picture(self) -> Self {
+        self.file("sea.jpg", "image/jpeg", b"\xff\xd8\xff\x00")
+    }
+
+    pub(crate) fn text(self, name: &str, value: &str) -> Self {
+        self.part(&format!("Content-Disposition: form-data; name=\"{name}\""), value.as_bytes())
+    }
+
+    pub(crate) fn texts(self, fields: &[(&str, &str)]) -> Self {
+        fields.iter().fold(self, |form, (name, value)| form.text(name, value))
+    }
+
+    pub(crate) fn file(self, name: &str, content_type: &str, content: &[u8]) -> Self {
+        let head = format!(
+            "Content-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\nContent-Type: {content_type}"
+        );
+        self.part(&head, content)
+    }
+
+    /// A part with exactly these headers.
+    pub(crate) fn part(mut self, headers: &str, content: &[u8]) -> Self {
+        let head = format!("--{}\r\n{headers}\r\n\r\n", self.boundary);
+        self.body.extend_from_slice(head.as_bytes());
+        self.body.extend_from_slice(content);
+        self.body.extend_from_slice(b"\r\n");
+        self
+    }
+
+    pub(crate) fn content_type(&self) -> String {
+        format!("multipart/form-data; boundary=\"{}\"", self.boundary)
+    }
+
+    /// The whole body, with its last boundary.
+    pub(crate) fn body(&self) -> Vec<u8> {
+        let end = format!("--{}--\r\n", self.boundary);
+        [&self.body[..], end.as_bytes()].concat()
+    }
+
+    /// Sends it to the account's upload.
+    pub(crate) async fn upload(&self, client: &Client, account: &str) -> Reply {
+        let client = client.with("content-type", &self.content_type());
+        client.send("POST", &format!("/v1/{account}/media/upload"), Some(self.body())).await
+    }
+}
+
+/// Takes apart the form that a platform got; panics where it is none.
+pub(crate) fn parts(seen: &Seen) -> Vec<Part> {
+    let content_type = seen.header("content-type").unwrap();
+    let boundary = content_type.strip_prefix("multipart/form-data; boundary=").unwrap();
+    let length: usize = seen.header("content-length").unwrap().parse().unwrap();
+    assert_eq!(seen.body.len(), length);
+    let (start, end) = (format!("--{boundary}\r\n"), format!("\r\n--{boundary}--\r\n"));
+    let inner = seen.body.strip_prefix(start.as_bytes()).expect("no first boundary");
+    let mut rest = inner.strip_suffix(end.as_bytes()).expect("no last boundary");
+    let between = format!("\r\n--{boundary}\r\n");
+    let mut parts = Vec::new();
+    loop {
+        let at = find(rest, between.as_bytes());
+        let part = &rest[..at.unwrap_or(rest.len())];
+        let head = find(part, b"\r\n\r\n").expect("a part without headers");
+        parts.push(Part {
+            headers: String::from_utf8(part[..head].to_vec()).unwrap(),
+            content: part[head + 4..].to_vec(),
+        });
+        match at {
+            Some(at) => rest = &rest[at + between.len()..],
+            None => return parts,
+        }
+    }
+}
+
+/// The text fields of the form that a platform got, in their order.
+pub(crate) fn fields(seen: &Seen) -> Vec<(String, String)> {
+    let texts = parts(seen).into_iter().filter_map(|part| {
+        let name = part.headers.strip_prefix("Content-Disposition: form-data; name=\"")?;
+        let name = name.strip_suffix('"').filter(|name| !name.contains('"'))?.to_owned();
+        Some((name, String::from_utf8(part.content).unwrap()))
+    });
+    texts.collect()
+}
+
+fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    bytes.windows(wanted.len()).position(|window| window == wanted)
+}
