@@ -3,9 +3,12 @@
 //! A wrong field answers 422 with the way down to it; an unknown or repeated field is wrong too, so that a
 //! misspelt setting is never silently ignored.
 
+use std::collections::HashSet;
+
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use http::request::Parts;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use crate::app::App;
 use crate::error::{ApiError, FieldProblem};
@@ -51,12 +54,77 @@ pub(crate) fn is_json(headers: &http::HeaderMap) -> bool {
 
 /// Reads JSON of the expected shape; an error says where it is.
 pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    read_json::<NamesOnce>(bytes)?;
+    read_json(bytes)
+}
+
+fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         field_problem("body", &error.path().to_string(), &error.inner().to_string())
     })?;
     reader.end().map_err(|error| field_problem("body", ".", &error.to_string()))?;
     Ok(value)
+}
+
+/// Any JSON in which no object names a field twice: a map would keep the last one without a word.
+struct NamesOnce;
+
+impl<'de> Deserialize<'de> for NamesOnce {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(NamesOnceVisitor)
+    }
+}
+
+struct NamesOnceVisitor;
+
+impl<'de> Visitor<'de> for NamesOnceVisitor {
+    type Value = NamesOnce;
+
+    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<NamesOnce, E> {
+        Ok(NamesOnce)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<NamesOnce, E> {
+        Ok(NamesOnce)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<NamesOnce, E> {
+        Ok(NamesOnce)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<NamesOnce, E> {
+        Ok(NamesOnce)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<NamesOnce, E> {
+        Ok(NamesOnce)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<NamesOnce, E> {
+        Ok(NamesOnce)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<NamesOnce, A::Error> {
+        while let Some(NamesOnce) = list.next_element()? {}
+        Ok(NamesOnce)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<NamesOnce, A::Error> {
+        let mut names = HashSet::new();
+        while let Some(name) = object.next_key::<String>()? {
+            if names.contains(&name) {
+                return Err(serde::de::Error::custom(format!("duplicate field `{name}`")));
+            }
+            names.insert(name);
+            object.next_value::<NamesOnce>()?;
+        }
+        Ok(NamesOnce)
+    }
 }
 
 impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {

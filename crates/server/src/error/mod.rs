@@ -228,6 +228,9 @@ pub(crate) enum ApiError {
     /// The body is not what the route takes.
     #[error("send the body as `Content-Type: application/json`")]
     UnsupportedMediaType,
+    /// More than one range was asked for.
+    #[error("ask for one range at a time")]
+    SeveralRanges,
     /// The body is not a form.
     #[error("send the file as `Content-Type: multipart/form-data` with a boundary")]
     NotAForm,
@@ -332,6 +335,7 @@ impl ApiError {
             Self::BodyTimeout => table::BODY_TIMEOUT,
             Self::BrokenBody => table::BROKEN_BODY,
             Self::InvalidPath(_) => table::INVALID_PATH,
+            Self::SeveralRanges => table::SEVERAL_RANGES,
             Self::UnsupportedMediaType | Self::NotAForm => table::UNSUPPORTED_MEDIA_TYPE,
             Self::Store(_) | Self::Internal(_) => table::INTERNAL,
         }

@@ -425,6 +425,14 @@ pub(super) const INVALID_PATH: Row = Row {
     retryable: false,
     meaning: "The native path or query has a form that is never forwarded: dot segments, encoded slashes, control characters and the like.",
 };
+/// `several_ranges`
+pub(super) const SEVERAL_RANGES: Row = Row {
+    code: "several_ranges",
+    status: StatusCode::RANGE_NOT_SATISFIABLE,
+    title: "Several ranges",
+    retryable: false,
+    meaning: "`Range` asks for more than one range. Nothing was sent; ask for one at a time.",
+};
 /// `unsupported_media_type`
 pub(super) const UNSUPPORTED_MEDIA_TYPE: Row = Row {
     code: "unsupported_media_type",
@@ -495,6 +503,7 @@ pub(super) const ALL: &[Row] = &[
     BODY_TIMEOUT,
     BROKEN_BODY,
     INVALID_PATH,
+    SEVERAL_RANGES,
     UNSUPPORTED_MEDIA_TYPE,
     INTERNAL,
 ];

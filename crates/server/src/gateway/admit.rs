@@ -12,6 +12,7 @@ use domain::credits::Credits;
 use domain::key::KeyScope;
 use domain::method::Method;
 use http::request::Parts;
+use http::{HeaderMap, HeaderValue};
 
 use super::accounts::AccountEntry;
 use super::cache::{self, KeyEntry};
@@ -100,6 +101,7 @@ pub(super) async fn identify(
     let key = cache::key(app, secret.hash()).await?;
     auth::refuse_other_session(app, &parts, key.customer).await?;
     check_scope(&key, method)?;
+    check_range(&parts.headers)?;
     let creator: CreatorId = creator.parse().map_err(|_| ApiError::AccountNotFound)?;
     check_account(&key, &creator)?;
     let idempotency =
@@ -127,6 +129,16 @@ fn check_account(key: &KeyEntry, creator: &CreatorId) -> Result<(), ApiError> {
         return Ok(());
     }
     Err(ApiError::AccountNotFound)
+}
+
+/// Several ranges multiply what a platform reads and sends for one call, so at most one is passed on.
+fn check_range(headers: &HeaderMap) -> Result<(), ApiError> {
+    let mut ranges = headers.get_all(http::header::RANGE).iter();
+    let is_a_list = |range: &HeaderValue| range.as_bytes().contains(&b',');
+    if ranges.next().is_some_and(is_a_list) || ranges.next().is_some() {
+        return Err(ApiError::SeveralRanges);
+    }
+    Ok(())
 }
 
 /// Splits the path into the account and what the platform is called with, which begins at the given place.

@@ -151,7 +151,11 @@ async fn carry(
 ) -> Result<(), NotHeld> {
     let sent_at = tokio::time::Instant::now();
     let received = match forward::forward(setting, &held, destination).await {
-        Ok(platform_answer) => receive::receive(setting.app, setting.target, platform_answer).await,
+        Ok(platform_answer) => {
+            let received = receive::receive(setting.app, setting.target, platform_answer).await;
+            judge(setting, &received);
+            received
+        }
         Err(failure) => Err(failure),
     };
     let upstream_ms = milliseconds(sent_at);
@@ -230,6 +234,11 @@ async fn stream(
     let mut copy = Copy::new(if is_repeatable { stored_bytes_max } else { 0 });
     let relay = receive::Relay { status: begun.status, sender, copy: &mut copy };
     let ended = relay.run(setting, held, content).await;
+    if ended == outcome {
+        setting.account.health.breaker.succeeded();
+    } else {
+        setting.account.health.breaker.failed(setting.app.clock.now());
+    }
     let stored = stored_answer(setting, &begun, copy.whole().as_ref());
     let ending = Ending {
         outcome: ended,
@@ -263,6 +272,16 @@ async fn fail(
     put_timing(setting, response.headers_mut(), upstream_ms);
     answer.send(response);
     Ok(())
+}
+
+/// Tells the breaker of an answer whose head came. Of one that streams only its end tells.
+fn judge(setting: &Setting<'_>, received: &Result<Received, Failure>) {
+    let breaker = &setting.account.health.breaker;
+    match received {
+        Ok(Received { content: Content::Whole(_), .. }) => breaker.succeeded(),
+        Ok(Received { content: Content::Stream { .. }, .. }) => {}
+        Err(_) => breaker.failed(setting.app.clock.now()),
+    }
 }
 
 /// What an answer says beyond itself: a pause, credentials that may be dead, a route that works.

@@ -50,10 +50,7 @@ pub(super) async fn forward(
             Content::Upload(_) => held.alive_during(app, sending).await,
         };
         match sent {
-            Ok(answer) => {
-                account.health.breaker.succeeded();
-                return Ok(answer);
-            }
+            Ok(answer) => return Ok(answer),
             Err(error) if may_retry && error.retryable && app.retry_budget.take() => {
                 may_retry = false;
             }

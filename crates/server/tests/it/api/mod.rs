@@ -9,6 +9,7 @@
 
 mod accounts;
 mod admin;
+mod bodies;
 mod configuration;
 mod email;
 mod keys;

@@ -45,6 +45,28 @@ async fn what_a_caller_may_say_reaches_the_platform_as_it_was_said() {
     .await;
 }
 
+/// C7: many ranges would make a platform read and send the same bytes again and again for one call.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_than_one_range_is_416_and_free() {
+    on_alpha(async |stage| {
+        let many = format!("Range: bytes=0-{}\r\n", ",0-".repeat(1_000));
+        for lines in [
+            "Range: bytes=0-0,1-1\r\n",
+            "Range: bytes=0-0,\r\n",
+            "Range: bytes=0-0\r\nRange: bytes=0-0\r\n",
+            many.as_str(),
+        ] {
+            let answer = get(&stage, lines).await;
+            assert_eq!((answer.status, answer.code().as_str()), (416, "several_ranges"), "{lines}");
+        }
+        stage.is_unspent().await;
+        assert_eq!(get(&stage, "Range: bytes=-500\r\n").await.status, 200);
+        assert_eq!(stage.platform.last_call().header("range"), Some("bytes=-500"));
+        stage
+    })
+    .await;
+}
+
 /// Everything else a caller sends stays here, above all what could pass for a credential.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_else_of_a_caller_reaches_the_platform() {

@@ -130,6 +130,19 @@ impl Stage {
         (call["outcome"].as_str().unwrap().to_owned(), call["credits"].as_i64().unwrap())
     }
 
+    /// Nothing was sent, nothing was taken, nothing is in the log.
+    pub(crate) async fn is_unspent(&self) {
+        assert_eq!(self.platform.calls().len(), 0);
+        assert_eq!((self.balance().await, self.log().await.len()), (CREDITS, 0));
+    }
+
+    /// Stops the service and starts it with a changed configuration.
+    pub(crate) async fn restart_with(&mut self, change: impl FnOnce(&mut server::config::Config)) {
+        self.app.stop_service().await;
+        self.app.start_service(change).await.unwrap();
+        self.client = self.app.with_key(&self.customer.key);
+    }
+
     /// What the customer has left, once nothing is held.
     pub(crate) async fn balance(&self) -> i64 {
         self.app.settled(&self.client).await;

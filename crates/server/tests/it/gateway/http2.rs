@@ -1,0 +1,243 @@
+//! HTTP/2 from those who mean harm (A25): frames that break the rules, and frames without an end. Whatever comes,
+//! the platform sees no request that was not whole, the books are right, and everybody else is served.
+
+use crate::support::http2::{
+    CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, Ended, HEADERS, Http2, RESET,
+    WINDOW_UPDATE, block, frame,
+};
+use crate::support::platform::Script;
+use crate::support::stage::{CREDITS, Stage, on_stage};
+
+async fn on_alpha(test: impl AsyncFn(Stage) -> Stage) {
+    on_stage("platform_alpha", "", |_, _| Script::json(200, "{}"), test).await;
+}
+
+impl Stage {
+    async fn http2(&self) -> Http2 {
+        Http2::open(self.app.running().address()).await
+    }
+
+    /// The headers of a decent call, with others in place of those of the same name, and more behind them.
+    fn headers(&self, method: &str, changes: &[(&str, &str)]) -> Vec<u8> {
+        let path = self.path("users/me");
+        let key = self.customer.key.as_str();
+        let mut headers = vec![
+            (":method", method),
+            (":scheme", "http"),
+            (":path", path.as_str()),
+            (":authority", "gateway"),
+            ("x-api-key", key),
+        ];
+        for (name, value) in changes {
+            match headers.iter_mut().find(|(known, _)| known == name) {
+                Some(header) => header.1 = value,
+                None => headers.push((name, value)),
+            }
+        }
+        block(&headers)
+    }
+
+    /// The frame of a decent read on this stream.
+    fn get_frame(&self, stream: u32) -> Vec<u8> {
+        frame(HEADERS, END_STREAM | END_HEADERS, stream, &self.headers("GET", &[]))
+    }
+
+    /// Somebody else, on another connection, is served while the connection lives on.
+    async fn serves_others(&self) {
+        let reply = self.get("users/me").await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+    }
+
+    /// What was charged is what the platform answered, whatever else was asked.
+    async fn books_are_right(&self, granted: i64) {
+        let log = self.log().await;
+        let of = |outcome: &str| log.iter().filter(|call| call["outcome"] == outcome).count();
+        assert_eq!(of("answered"), self.platform.calls().len());
+        assert_eq!(of("answered") + of("client_gone_before_dispatch"), log.len());
+        let answered = i64::try_from(of("answered")).unwrap();
+        assert_eq!(self.balance().await, granted - answered);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_decent_call_over_http2_is_answered_and_charged() {
+    on_alpha(async |stage| {
+        let mut caller = stage.http2().await;
+
+        caller.send(&stage.get_frame(1)).await;
+
+        assert_eq!(caller.ended(1).await, Ended::Answer(200));
+        assert_eq!((stage.platform.calls().len(), stage.balance().await), (1, CREDITS - 1));
+        stage
+    })
+    .await;
+}
+
+/// Each of these is refused by a status of ours, by the reset of its stream, or with its connection.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_malformed_request_over_http2_is_refused() {
+    on_alpha(async |stage| {
+        let path = stage.path("users/me");
+        let absolute = format!("http://evil.example{path}");
+        let cases: &[&[(&str, &str)]] = &[
+            &[(":path", &path[1..])],
+            &[(":path", "")],
+            &[(":path", "*")],
+            &[(":path", &absolute)],
+            &[(":path", "/v1/a b")],
+            &[(":path", "/v1/\r\nx: y")],
+            &[(":authority", "")],
+            &[(":authority", "a b")],
+            &[(":authority", "user@gateway")],
+            &[(":authority", "gateway/path")],
+            &[("host", "other")],
+            &[("host", "gateway"), ("x", "y"), (":late", "z")],
+            &[(":scheme", "")],
+            &[(":method", "")],
+            &[(":method", "TRACE")],
+            &[(":method", "PROPFIND")],
+            &[(":status", "200")],
+            &[(":unknown", "x")],
+            &[("te", "gzip")],
+            &[("transfer-encoding", "chunked")],
+            &[("connection", "close")],
+            &[("keep-alive", "x")],
+            &[("upgrade", "h2c")],
+            &[("proxy-connection", "close")],
+            &[("x", "a\r\nx-api-key: b")],
+            &[("x", "a\0b")],
+            &[("x", "a\nb")],
+            &[("X-Upper", "a")],
+            &[("x y", "a")],
+            &[("", "a")],
+            &[("x_y", "a")],
+            &[("content-length", "5")],
+            &[("content-length", "-1")],
+            &[("content-length", "1, 1")],
+            &[("expect", "200-ok")],
+        ];
+        for changes in cases {
+            let mut caller = stage.http2().await;
+            let headers = stage.headers("GET", changes);
+            caller.send(&frame(HEADERS, END_STREAM | END_HEADERS, 1, &headers)).await;
+
+            let ended = caller.ended(1).await;
+
+            let is_refused = match ended {
+                Ended::Answer(status) => (400..500).contains(&status),
+                Ended::Reset(_) | Ended::Closed(_) => true,
+            };
+            assert!(is_refused, "{changes:?}: {ended:?}");
+        }
+        stage.is_unspent().await;
+        stage
+    })
+    .await;
+}
+
+/// A body whose length is not the announced one is no body; nothing is held for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_unlike_its_announced_length_is_refused() {
+    on_alpha(async |stage| {
+        for (announced, sent) in [("5", 4_usize), ("5", 6), ("0", 1), ("1", 0)] {
+            let mut caller = stage.http2().await;
+            let headers = stage.headers("POST", &[("content-length", announced)]);
+            let mut frames = frame(HEADERS, END_HEADERS, 1, &headers);
+            frames.extend(frame(DATA, END_STREAM, 1, &vec![b'x'; sent]));
+            caller.send(&frames).await;
+
+            let ended = caller.ended(1).await;
+
+            assert!(!matches!(ended, Ended::Answer(200..400)), "{announced}, {sent}: {ended:?}");
+        }
+        stage.is_unspent().await;
+        stage
+    })
+    .await;
+}
+
+/// Ten thousand requests, each taken back at once ("rapid reset"): the connection ends long before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rapid_resets_end_the_connection_and_harm_nobody() {
+    on_alpha(async |stage| {
+        stage.grant(20_000).await;
+        let mut caller = stage.http2().await;
+        for batch in 0..100_u32 {
+            let mut frames = Vec::new();
+            for number in 0..100 {
+                let stream = (batch * 100 + number) * 2 + 1;
+                frames.extend(stage.get_frame(stream));
+                frames.extend(frame(RESET, 0, stream, &8_u32.to_be_bytes()));
+            }
+            if !caller.send(&frames).await {
+                break;
+            }
+        }
+
+        let ended = caller.ended(u32::MAX).await;
+        stage.serves_others().await;
+
+        // The reset of a socket may overtake the farewell.
+        assert!(matches!(ended, Ended::Closed(None | Some(ENHANCE_YOUR_CALM))), "{ended:?}");
+        assert!(stage.platform.calls().len() < 2_000, "{}", stage.platform.calls().len());
+        stage.books_are_right(CREDITS + 20_000).await;
+        stage
+    })
+    .await;
+}
+
+/// Streams that make the service reset them ("made you reset") end the connection like those that are reset.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_that_must_be_reset_end_the_connection_and_harm_nobody() {
+    on_alpha(async |stage| {
+        stage.grant(20_000).await;
+        let mut caller = stage.http2().await;
+        for number in 0..2_000_u32 {
+            let stream = number * 2 + 1;
+            let mut frames = stage.get_frame(stream);
+            // A window beyond what there may be is an error of the stream (RFC 9113, section 6.9.1).
+            frames.extend(frame(WINDOW_UPDATE, 0, stream, &0x7fff_ffff_u32.to_be_bytes()));
+            if !caller.send(&frames).await {
+                break;
+            }
+        }
+
+        let ended = caller.ended(u32::MAX).await;
+        stage.serves_others().await;
+
+        assert!(matches!(ended, Ended::Closed(_)), "{ended:?}");
+        assert!(stage.platform.calls().len() < 1_000, "{}", stage.platform.calls().len());
+        stage.books_are_right(CREDITS + 20_000).await;
+        stage
+    })
+    .await;
+}
+
+/// A head without an end, in large pieces and in empty ones, is not gathered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_head_without_an_end_closes_the_connection() {
+    on_alpha(async |stage| {
+        let filler = "x".repeat(16_000);
+        let large = block(&[("x-filler", filler.as_str())]);
+        for (piece, count) in [(&large[..], 2_000), (&[], 200_000)] {
+            let mut caller = stage.http2().await;
+            let begin = frame(HEADERS, END_STREAM, 1, &stage.headers("GET", &[]));
+            let more = frame(CONTINUATION, 0, 1, piece);
+            caller.send(&begin).await;
+            let batch = more.repeat((100_000 / more.len()).max(1));
+            for _ in 0..count * more.len() / batch.len() {
+                if !caller.send(&batch).await {
+                    break;
+                }
+            }
+
+            let ended = caller.ended(1).await;
+
+            assert!(matches!(ended, Ended::Closed(_)), "{} bytes: {ended:?}", piece.len());
+        }
+        stage.is_unspent().await;
+        stage.serves_others().await;
+        stage
+    })
+    .await;
+}
