@@ -55,6 +55,10 @@ pub(crate) fn is_json(headers: &http::HeaderMap) -> bool {
 /// Reads JSON of the expected shape; an error says where it is.
 pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     read_json::<NamesOnce>(bytes)?;
+    // A list would be taken for the fields in their order.
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
+        return Err(field_problem("body", ".", "invalid type: the body must be a JSON object"));
+    }
     read_json(bytes)
 }
 

@@ -42,7 +42,8 @@ pub(crate) const OPEN_ROUTES: &[(&str, &str, &str)] = &[
 ];
 
 /// Paths that take a key and no session: what is metered.
-pub(crate) const KEY_PATHS: &[&str] = &["/v1/{account}/native/{native_path}"];
+pub(crate) const KEY_PATHS: &[&str] =
+    &["/v1/{account}/native/{native_path}", "/v1/{account}/media/upload"];
 
 /// Paths that take a session and no key: what belongs to a person and not to a program.
 pub(crate) const SESSION_PATHS: &[&str] = &[

@@ -8,10 +8,10 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::support::at_once;
 use crate::support::platform::{Script, Seen, answer};
 use crate::support::raw::RawConnection;
 use crate::support::stage::{CREDITS, Stage, on_stage};
+use crate::support::{at_once, memory_peak_kib};
 
 fn decent(_: &Seen, _: usize) -> Script {
     Script::json(200, "{}")
@@ -175,13 +175,6 @@ fn bomb() -> Vec<u8> {
         bomb.extend_from_slice(&block);
     }
     bomb
-}
-
-/// The most memory that this process ever had, in KiB.
-fn memory_peak_kib() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
 }
 
 /// E14: what must be decoded to be unwrapped is decoded up to its limit, and passes as it came.

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 use crate::support::client::{Client, Reply};
@@ -12,7 +14,7 @@ use crate::support::form::{self, Form};
 use crate::support::platform::{Script, json_answer};
 use crate::support::raw::RawConnection;
 use crate::support::stage::{CREDITS, Stage, on_stage};
-use crate::support::{TestApp, on_both};
+use crate::support::{TestApp, memory_peak_kib, on_both};
 
 const GAMMA: &str = "platform_gamma";
 
@@ -475,6 +477,63 @@ async fn what_a_form_has_beside_its_file_is_bounded() {
             assert!(matches!(stage.upload(&form).await.status, 422), "{}", form.body().len());
         }
         assert_eq!((stage.platform.calls().len(), stage.balance().await), (1, CREDITS - 2));
+        until_empty(&stage.app).await;
+        stage
+    })
+    .await;
+}
+
+/// Takes one request, keeps nothing of it, answers it, and tells how long its body was.
+async fn drain(listener: TcpListener) -> usize {
+    let (mut stream, _) = listener.accept().await.unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.unwrap());
+    }
+    let head = String::from_utf8(head).unwrap();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+    let length: usize = length.parse().unwrap();
+    let mut space = vec![0; 65_536];
+    let mut left = length;
+    while left > 0 {
+        let most = left.min(space.len());
+        left -= stream.read(&mut space[..most]).await.unwrap();
+    }
+    stream.write_all(&json_answer(201, "{}")).await.unwrap();
+    length
+}
+
+/// 64 MiB go through in a few hundred KiB of memory: the file is on disk, in pieces on the way to it and from it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn memory_does_not_grow_with_the_file() {
+    on_stage(GAMMA, "", created, async |mut stage| {
+        const PIECES: usize = 1_024;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base_url = format!("http://{}", listener.local_addr().unwrap());
+        stage.restart_with(|config| config.platforms.platform_gamma.base_url = base_url).await;
+        let form = Form::new().file("a.mp4", "video/mp4", b"");
+        let (piece, whole) = (wild(65_536), form.body());
+        let (begin, end) = whole.split_at(whole.len() - "\r\n------a-boundary--\r\n".len());
+        let length = whole.len() + PIECES * piece.len();
+        let peak_before = memory_peak_kib();
+
+        let mut caller = stage.raw().await;
+        let sending = async {
+            caller.send(head(&stage, &form, Some(length))).await;
+            caller.send(begin).await;
+            for _ in 0..PIECES {
+                caller.send(&piece).await;
+            }
+            caller.send(end).await;
+            caller.answer().await.unwrap().status
+        };
+        let (status, drained) = tokio::join!(sending, drain(listener));
+
+        let grown = memory_peak_kib() - peak_before;
+        assert_eq!(status, 201);
+        assert!(drained > PIECES * piece.len(), "{drained}");
+        assert!(grown < 24 * 1_024, "the memory grew by {grown} KiB");
+        assert_eq!(stage.balance().await, CREDITS - 2);
         until_empty(&stage.app).await;
         stage
     })

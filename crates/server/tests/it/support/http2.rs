@@ -124,7 +124,7 @@ impl Http2 {
             let read = self.stream.read_buf(&mut self.unread);
             let read = tokio::time::timeout(PATIENCE, read).await;
             let read = read.expect("the service neither answers nor closes the connection");
-            if !read.is_ok_and(|count| count > 0) {
+            if !read.is_ok_and(|bytes| bytes > 0) {
                 return None;
             }
         }
@@ -154,7 +154,7 @@ fn status(block: &[u8]) -> u16 {
 fn digits(coded: &[u8]) -> Vec<u8> {
     let bits: Vec<u8> =
         coded.iter().flat_map(|byte| (0..8).rev().map(move |at| byte >> at & 1)).collect();
-    let number = |bits: &[u8]| bits.iter().fold(0, |number, bit| number * 2 + bit);
+    let number = |of: &[u8]| of.iter().fold(0, |number, bit| number * 2 + bit);
     let (mut digits, mut rest) = (Vec::new(), &bits[..]);
     while digits.len() < 3 {
         let short = number(&rest[..5]);

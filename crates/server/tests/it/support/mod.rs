@@ -32,3 +32,10 @@ pub(crate) async fn at_once<T: Send + 'static>(
     done.sort_by_key(|(index, _)| *index);
     done.into_iter().map(|(_, result)| result).collect()
 }
+
+/// The most memory that this process ever had, in KiB.
+pub(crate) fn memory_peak_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
+}
