@@ -92,7 +92,6 @@ async fn a_malformed_request_over_http2_is_refused() {
             &[(":authority", "gateway/path")],
             &[("host", "other")],
             &[("host", "gateway"), ("x", "y"), (":late", "z")],
-            &[(":scheme", "")],
             &[(":method", "")],
             &[(":method", "TRACE")],
             &[(":method", "PROPFIND")],
