@@ -45,8 +45,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Form<T> {
         if !is_form(&parts.headers) {
             return Err(ApiError::UnsupportedMediaType);
         }
-        let limits =
-            body::BodyLimits::new(app.config.http.limits.json_body_bytes_max, app.body_timeout());
+        let limits = app.body_limits(app.config.http.limits.json_body_bytes_max);
         let bytes = body::read_body(incoming, &limits, &app.bodies).await?.bytes;
         serde_urlencoded::from_bytes(&bytes)
             .map(Self)
