@@ -30,8 +30,9 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
         step(2, "calls", include_str!("../migrations/0002_calls.sql")),
         step(3, "guards", guards),
         step(4, "sessions", include_str!("../migrations/0004_sessions.sql")),
-        step(5, "jobs_and_mail", include_str!("../migrations/0005_jobs_and_mail.sql")),
+        step(5, "jobs", include_str!("../migrations/0005_jobs.sql")),
         step(6, "keys", keys),
+        step(7, "mail_links", include_str!("../migrations/0007_mail_links.sql")),
         step(8, "calls by customer", calls),
     ])
 }
