@@ -4,8 +4,8 @@
  *
  *   POWER_LOSS_FOLDER   the folder, absolute
  *   POWER_LOSS_LOG      where to write; the records are described at `struct record`
- *   POWER_LOSS_FAULTS   a folder; while it holds a file `full`, nothing can grow (ENOSPC), and while it holds a file
- *                       `sync`, nothing can be flushed (EIO)
+ *   POWER_LOSS_FAULTS   a folder; while it holds a file `full`, files can only grow by what others shrink or by what is
+ *                       removed (ENOSPC), and while it holds a file `sync`, nothing can be flushed (EIO)
  *
  * SQLite's shared memory (-shm) is left out: it is mapped, and made anew after a crash. Locks are not written down.
  * A record of a write, a new length or a name comes before the deed, and both happen before the next one's. */
@@ -45,6 +45,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const char *folder, *faults;
 static int log_fd = -1;
 static uint32_t syncs;
+/* Bytes that were given back since the disk is full. */
+static int64_t room;
 
 __attribute__((constructor)) static void begin(void) {
     folder = getenv("POWER_LOSS_FOLDER");
@@ -108,9 +110,17 @@ static uint64_t length_of(int fd) {
     return fstat(fd, &facts) == 0 ? (uint64_t)facts.st_size : 0;
 }
 
-/* Whether a write up to `end` would need room that there is not. */
-static int is_full(int fd, uint64_t end) {
-    return has_fault("full") && end > length_of(fd);
+/* Whether a file that is to end at `end` would need room that there is not; if there is, it is taken. */
+static int is_full(int fd, uint64_t end, int may_shrink) {
+    if (!has_fault("full")) {
+        room = 0;
+        return 0;
+    }
+    int64_t growth = (int64_t)end - (int64_t)length_of(fd);
+    if (growth < 0 && !may_shrink) growth = 0;
+    if (growth > room) return 1;
+    room -= growth;
+    return 0;
 }
 
 static int open_any(int directory, const char *path, int flags, mode_t mode) {
@@ -119,11 +129,8 @@ static int open_any(int directory, const char *path, int flags, mode_t mode) {
     if (!name) return (int)syscall(SYS_openat, directory, path, flags, mode);
     pthread_mutex_lock(&lock);
     int is_new = syscall(SYS_faccessat, AT_FDCWD, whole, F_OK) != 0;
-    if (is_new && (flags & O_CREAT) && has_fault("full")) {
-        pthread_mutex_unlock(&lock);
-        errno = ENOSPC;
-        return -1;
-    }
+    struct stat before;
+    if (!is_new && (flags & O_TRUNC) && has_fault("full") && stat(whole, &before) == 0) room += before.st_size;
     int fd = (int)syscall(SYS_openat, directory, path, flags, mode);
     int error = errno;
     struct stat facts;
@@ -163,7 +170,7 @@ int close(int fd) {
 static ssize_t write_at(int fd, const void *bytes, size_t length, off_t offset) {
     pthread_mutex_lock(&lock);
     ssize_t written = -1;
-    if (is_full(fd, (uint64_t)offset + length)) {
+    if (is_full(fd, (uint64_t)offset + length, 0)) {
         errno = ENOSPC;
     } else {
         note(WRITE, 0, watched[fd].inode, (uint64_t)offset, bytes, length);
@@ -212,7 +219,7 @@ int ftruncate64(int fd, off_t length) {
     if (!is_watched(fd)) return (int)syscall(SYS_ftruncate, fd, length);
     pthread_mutex_lock(&lock);
     int result = -1;
-    if (is_full(fd, (uint64_t)length)) {
+    if (is_full(fd, (uint64_t)length, 1)) {
         errno = ENOSPC;
     } else {
         note(LENGTH, 0, watched[fd].inode, (uint64_t)length, NULL, 0);
@@ -230,7 +237,7 @@ int ftruncate(int fd, off_t length) {
 
 static int allocate(int fd, int mode, off_t offset, off_t length) {
     if (is_watched(fd) && mode == 0) {
-        if (is_full(fd, (uint64_t)(offset + length))) {
+        if (is_full(fd, (uint64_t)(offset + length), 0)) {
             errno = ENOSPC;
             return -1;
         }
@@ -300,6 +307,8 @@ static int unlink_any(int directory, const char *path, int flags) {
     const char *name = inside(directory, path, whole);
     pthread_mutex_lock(&lock);
     int exists = name && syscall(SYS_faccessat, AT_FDCWD, whole, F_OK) == 0;
+    struct stat before;
+    if (exists && has_fault("full") && stat(whole, &before) == 0) room += before.st_size;
     if (exists) note(UNLINK, 0, 0, 0, name, strlen(name));
     int result = (int)syscall(SYS_unlinkat, directory, path, flags), error = errno;
     pthread_mutex_unlock(&lock);

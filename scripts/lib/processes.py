@@ -21,6 +21,8 @@ START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 60
 CALL_TIMEOUT_S = 30
 CREDITS = 100_000_000
+# What a service keeps on its disk for when it is full: little, so that a test starts quickly.
+RESERVE_BYTES = 262_144
 
 # What the simulated platforms expect by default.
 SIGNING = {"scheme": "hmac-sha256-v1", "key": "sandbox-signing-key", "client_id": "sandbox-client", "client_version": "1.0.0"}
@@ -150,7 +152,7 @@ class Service:
         sections = {
             "http": {"listen": f"127.0.0.1:{self.port}", "public_base_url": self.base_url},
             "admin": {"listen": self.admin_url.removeprefix("http://")},
-            "database": {"url": self.database_url},
+            "database": {"url": self.database_url, "reserve_bytes": RESERVE_BYTES},
             "rate_limits": {"per_key_per_second": 100_000, "per_key_burst": 100_000},
             "log": {"filter": "warn", "format": "text"},
         }

@@ -77,7 +77,12 @@ fn main() -> ExitCode {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let done = match runtime {
-        Ok(runtime) => runtime.block_on(run(arguments.command)),
+        Ok(runtime) => {
+            let done = runtime.block_on(run(arguments.command));
+            // Whatever a command leaves behind, it leaves on purpose.
+            runtime.shutdown_background();
+            done
+        }
         Err(error) => Err(error.into()),
     };
     match done {

@@ -62,6 +62,50 @@ impl StoreError {
         Self::Corrupt { table, id: id.to_string() }
     }
 
+    /// Whether SQLite could not write or flush: nobody knows what is on the disk now.
+    pub(crate) fn is_lost_write(&self) -> bool {
+        self.sqlite_code().is_some_and(|code| SQLITE_LOST_WRITES.contains(&code))
+    }
+
+    /// Whether SQLite found no room on the disk, also for the index of its write-ahead log.
+    pub(crate) fn is_full(&self) -> bool {
+        self.sqlite_code()
+            .is_some_and(|code| code & 0xff == SQLITE_FULL || code == SQLITE_NO_INDEX_ROOM)
+    }
+
+    fn sqlite_code(&self) -> Option<i64> {
+        match self {
+            Self::Database(sqlx::Error::Database(error)) => {
+                error.code().filter(|code| code.len() < 5).and_then(|code| code.parse().ok())
+            }
+            Self::Metering(error) => error.sqlite_error().map(|error| error.extended_code.into()),
+            _ => None,
+        }
+    }
+
+    /// Whether the database is away or refuses everybody for the moment: the same may succeed later.
+    pub fn is_outage(&self) -> bool {
+        match self {
+            Self::Database(sqlx::Error::Database(error)) => {
+                error.code().is_some_and(|code| is_outage_code(&code))
+            }
+            Self::Database(error) => matches!(
+                error,
+                sqlx::Error::Io(_)
+                    | sqlx::Error::Tls(_)
+                    | sqlx::Error::Protocol(_)
+                    | sqlx::Error::PoolTimedOut
+                    | sqlx::Error::PoolClosed
+                    | sqlx::Error::WorkerCrashed
+            ),
+            Self::Metering(_) => {
+                self.sqlite_code().is_some_and(|code| SQLITE_OUTAGES.contains(&(code & 0xff)))
+            }
+            Self::Stopped => true,
+            _ => false,
+        }
+    }
+
     /// Whether a unique constraint refused the statement that gave this error.
     pub(crate) fn is_unique_violation(&self) -> bool {
         match self {
@@ -75,5 +119,46 @@ impl StoreError {
             ),
             _ => false,
         }
+    }
+}
+
+/// An input or output error without more, of a write, of a flush, of a flush of the folder.
+const SQLITE_LOST_WRITES: [i64; 4] = [10, 778, 1034, 1290];
+const SQLITE_FULL: i64 = 13;
+const SQLITE_NO_INDEX_ROOM: i64 = 4874;
+
+/// What the lowest byte of a number of SQLite is about, where the same may succeed later: another has locked the file
+/// or a table, reading or writing fails, the disk is full, the file cannot be opened.
+const SQLITE_OUTAGES: [i64; 5] = [5, 6, 10, 13, 14];
+
+/// Classes and conditions of PostgreSQL that pass: connections, resources, shutdown and start; limits on locks, on
+/// the time of a statement and on idling in a transaction.
+const POSTGRES_OUTAGES: [&str; 6] = ["08", "53", "57P", "55P03", "57014", "25P03"];
+
+/// PostgreSQL's codes have five characters, the numbers of SQLite fewer.
+fn is_outage_code(code: &str) -> bool {
+    if code.len() == 5 {
+        return POSTGRES_OUTAGES.iter().any(|class| code.starts_with(class));
+    }
+    code.parse::<i64>().is_ok_and(|code| SQLITE_OUTAGES.contains(&(code & 0xff)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outage_is_told_from_a_fault() {
+        // Shut down, starting, too many connections, lock and statement timeouts; busy, a failed flush, a full disk.
+        for code in ["57P01", "57P03", "53300", "55P03", "57014", "08006", "5", "1034", "13", "14"]
+        {
+            assert!(is_outage_code(code), "{code}");
+        }
+        // A constraint, wrong syntax, a serialization failure; a constraint, a corrupt file.
+        for code in ["23505", "42601", "40001", "2067", "11"] {
+            assert!(!is_outage_code(code), "{code}");
+        }
+        assert!(StoreError::Database(sqlx::Error::PoolTimedOut).is_outage());
+        assert!(!StoreError::Database(sqlx::Error::RowNotFound).is_outage());
     }
 }

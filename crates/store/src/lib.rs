@@ -13,6 +13,7 @@ pub mod customers;
 pub mod data_keys;
 mod dialect;
 mod direct;
+mod disk;
 pub mod email_changes;
 mod error;
 pub mod idempotency;

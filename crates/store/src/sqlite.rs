@@ -13,6 +13,7 @@ use sqlx::{ConnectOptions as _, Row as _};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::direct;
+use crate::disk::Disk;
 use crate::mirror::Mirror;
 use crate::tx::{Purpose, Turn, Tx};
 use crate::{Access, OpenOptions, StoreError};
@@ -29,6 +30,7 @@ pub(crate) struct Sqlite {
     writer: Option<Writer>,
     mirror: Mirror,
     other_commits: Arc<AtomicU64>,
+    disk: Disk,
 }
 
 struct Writer {
@@ -57,7 +59,12 @@ impl Sqlite {
             .test_before_acquire(false)
             .connect_with(connect)
             .await?;
-        Ok(Self { readers, writer, mirror: Mirror::default(), other_commits: Arc::default() })
+        let disk = Disk::new(&path, options.reserve_bytes);
+        Ok(Self { readers, writer, mirror: Mirror::default(), other_commits: Arc::default(), disk })
+    }
+
+    pub(crate) fn disk(&self) -> &Disk {
+        &self.disk
     }
 
     pub(crate) fn mirror(&self) -> &Mirror {
@@ -95,11 +102,15 @@ impl Sqlite {
 
     async fn turn_of(&self, purpose: Purpose) -> Result<Turn, StoreError> {
         let guard = self.turn().await.ok_or(StoreError::ReadOnly)?;
+        if self.disk.has_failed() {
+            return Err(StoreError::Stopped);
+        }
         Ok(Turn {
             mirror: self.mirror.clone(),
             guard,
             other_commits: Arc::clone(&self.other_commits),
             purpose,
+            disk: self.disk.clone(),
         })
     }
 

@@ -7,6 +7,7 @@ use domain::time::Timestamp;
 use sqlx::Connection as _;
 
 use crate::StoreError;
+use crate::disk::Disk;
 use crate::migrations;
 use crate::mirror::Mirror;
 use crate::tx::Tx;
@@ -58,12 +59,20 @@ pub struct OpenOptions {
     /// Accepts a PostgreSQL that may lose what it confirmed (`fsync`, `full_page_writes` or
     /// `synchronous_commit` off).
     pub allow_unsafe: bool,
+    /// Bytes on the disk of an embedded database that are kept for the end of calls when it is full; 0: none.
+    pub reserve_bytes: u64,
 }
 
 impl OpenOptions {
-    /// Reading and writing, eight connections, nothing unsafe.
+    /// Reading and writing, eight connections, nothing unsafe, no reserve.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), access: Access::ReadWrite, connections_max: 8, allow_unsafe: false }
+        Self {
+            url: url.into(),
+            access: Access::ReadWrite,
+            connections_max: 8,
+            allow_unsafe: false,
+            reserve_bytes: 0,
+        }
     }
 }
 
@@ -114,9 +123,44 @@ impl Store {
         }
     }
 
-    /// Whether the last metering batch could be written. Part of the server's readiness.
+    /// Whether the last metering batch could be written and there is room for more. Part of the server's readiness.
     pub fn is_healthy(&self) -> bool {
-        self.inner.healthy.load(Ordering::Relaxed)
+        self.inner.healthy.load(Ordering::Relaxed) && self.has_room()
+    }
+
+    /// Whether the disk of an embedded database has room for more calls: false from when it was full, or from the
+    /// start, until `lay_reserve_in` succeeds.
+    pub fn has_room(&self) -> bool {
+        self.disk().is_none_or(|disk| !disk.is_short())
+    }
+
+    /// Lays in what is kept for the end of calls when the disk is full, unless it is there. Blocks while it writes.
+    /// Fails when there is no room for it.
+    pub fn lay_reserve_in(&self) -> Result<(), std::io::Error> {
+        self.disk().map_or(Ok(()), Disk::lay_reserve_in)
+    }
+
+    /// Waits until the disk of an embedded database could not keep what it was asked to keep. From then on nothing
+    /// is written: the process must end and recover from what the disk has.
+    pub async fn disk_failure(&self) {
+        match self.disk() {
+            Some(disk) => disk.failure().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Learns from a failure what it says about the disk.
+    pub(crate) fn note_failure(&self, error: &StoreError) {
+        if let Some(disk) = self.disk() {
+            disk.note(error);
+        }
+    }
+
+    pub(crate) fn disk(&self) -> Option<&Disk> {
+        match &self.inner.database {
+            Database::Sqlite(sqlite) => Some(sqlite.disk()),
+            Database::Postgres(_) => None,
+        }
     }
 
     /// Closes all connections, after what is under way.

@@ -10,6 +10,7 @@ use tokio::sync::OwnedMutexGuard;
 use crate::StoreError;
 use crate::dialect;
 use crate::direct::Direct;
+use crate::disk::Disk;
 use crate::mirror::{Changes, Mirror};
 use crate::sql::{Kind, Row, Value};
 use crate::store::DatabaseKind;
@@ -42,6 +43,7 @@ pub(crate) struct Turn {
     /// Counts the commits of all but the metering.
     pub(crate) other_commits: Arc<AtomicU64>,
     pub(crate) purpose: Purpose,
+    pub(crate) disk: Disk,
 }
 
 /// Who writes to SQLite.
@@ -273,14 +275,18 @@ impl Tx {
                     }
                 }
                 let publication = turn.mirror.publication(self.changes);
-                transaction.commit().await?;
+                if let Err(error) = transaction.commit().await {
+                    let error = StoreError::from(error);
+                    turn.disk.note(&error);
+                    return Err(error);
+                }
                 publication.publish();
                 drop(turn.guard);
                 Ok(())
             }
             Connection::Direct { transaction, turn } => {
                 let publication = turn.mirror.publication(self.changes);
-                transaction.commit()?;
+                transaction.commit().inspect_err(|error| turn.disk.note(error))?;
                 publication.publish();
                 drop(turn.guard);
                 Ok(())

@@ -11,7 +11,21 @@ pub(crate) mod serve;
 pub(crate) mod simulators;
 pub(crate) mod verify;
 
+use std::process::ExitCode;
+
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Ends the service as a crash does: its disk does not keep what it is given, so nothing more may be written, not even
+/// at the end. Whoever starts it again lets it recover from what the disk has.
+pub(crate) fn end_at_once(running: server::start::Running) -> ExitCode {
+    /// An input or output error, by the convention of `sysexits.h`.
+    const IO_ERROR: u8 = 74;
+    tracing::error!(
+        "the database's disk failed to keep a write: the service ends, to recover at its next start"
+    );
+    std::mem::forget(running);
+    ExitCode::from(IO_ERROR)
+}
 
 /// Ctrl-C and the termination signal. Listened for from before a command says that it is ready, so that
 /// whoever reads that can stop it in order at once.

@@ -101,7 +101,10 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
         None => make_demo(&gateway, &folder, demo_accounts).await?,
     };
     print(&options, &description(&gateway, &world, &folder, &remembered))?;
-    stop.given().await;
+    tokio::select! {
+        () = stop.given() => {}
+        () = gateway.disk_failure() => return Ok(super::end_at_once(gateway)),
+    }
     if !options.json {
         println!("\nstopping");
     }

@@ -22,7 +22,10 @@ pub(crate) async fn run(file: &ConfigFile) -> anyhow::Result<ExitCode> {
         admin_address = %running.admin_address(),
         "the service listens"
     );
-    stop.given().await;
+    tokio::select! {
+        () = stop.given() => {}
+        () = running.disk_failure() => return Ok(super::end_at_once(running)),
+    }
     tracing::info!("stopping: running calls may end, new ones are refused");
     running.stop().await;
     tracing::info!("stopped");

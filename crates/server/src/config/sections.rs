@@ -31,6 +31,8 @@ pub struct DatabaseSection {
     pub migrate_at_start: bool,
     /// Whether settings that lose committed work are accepted.
     pub allow_unsafe_durability: bool,
+    /// Bytes kept on the disk of an embedded database for when it is full.
+    pub reserve_bytes: u64,
 }
 
 /// `[credits]`: what metered work costs, and the trial.

@@ -337,12 +337,13 @@ impl ApiError {
             Self::InvalidPath(_) => table::INVALID_PATH,
             Self::SeveralRanges => table::SEVERAL_RANGES,
             Self::UnsupportedMediaType | Self::NotAForm => table::UNSUPPORTED_MEDIA_TYPE,
+            Self::Store(error) if error.is_outage() => table::DATABASE_UNAVAILABLE,
             Self::Store(_) | Self::Internal(_) => table::INTERNAL,
         }
     }
 
     /// Milliseconds after which the same request may succeed, where that is known.
-    const fn retry_after_ms(&self) -> Option<i64> {
+    fn retry_after_ms(&self) -> Option<i64> {
         match self {
             Self::PlatformUnavailable { retry_after_ms }
             | Self::AccountPaused { retry_after_ms }
@@ -353,6 +354,7 @@ impl ApiError {
             Self::TooManyInFlight(_) | Self::Overloaded | Self::IdempotencyInProgress => {
                 Some(1_000)
             }
+            Self::Store(error) if error.is_outage() => Some(1_000),
             _ => None,
         }
     }

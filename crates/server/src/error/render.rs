@@ -26,7 +26,8 @@ struct ProblemBody<'a> {
 /// Writes the failure as the answer of the request `request_id`. Server errors are logged here, once.
 pub(crate) fn render(error: &ApiError, request_id: &str) -> Response {
     let row = error.row();
-    if row.status == StatusCode::INTERNAL_SERVER_ERROR {
+    let is_ours = matches!(error, ApiError::Store(_) | ApiError::Internal(_));
+    if is_ours || row.status == StatusCode::INTERNAL_SERVER_ERROR {
         tracing::error!(request.id = request_id, error = %chain(error), "request failed on our side");
     }
     let fields = if let ApiError::Invalid(fields) = error { Some(fields.as_slice()) } else { None };

@@ -441,6 +441,15 @@ pub(super) const UNSUPPORTED_MEDIA_TYPE: Row = Row {
     retryable: false,
     meaning: "The service's own routes take `Content-Type: application/json` in UTF-8, the upload takes `multipart/form-data`.",
 };
+/// `database_unavailable`
+pub(super) const DATABASE_UNAVAILABLE: Row = Row {
+    code: "database_unavailable",
+    status: StatusCode::SERVICE_UNAVAILABLE,
+    title: "Database unavailable",
+    retryable: true,
+    meaning: "The service's database does not answer for a moment. No call was sent or charged; what another request \
+              was to change may or may not have changed.",
+};
 /// `internal`
 pub(super) const INTERNAL: Row = Row {
     code: "internal",
@@ -505,6 +514,7 @@ pub(super) const ALL: &[Row] = &[
     INVALID_PATH,
     SEVERAL_RANGES,
     UNSUPPORTED_MEDIA_TYPE,
+    DATABASE_UNAVAILABLE,
     INTERNAL,
 ];
 

@@ -13,6 +13,7 @@ use crate::app::App;
 use crate::jobs::runner;
 use crate::metrics;
 
+const EVERY_SECOND: Duration = Duration::from_secs(1);
 const EVERY_TEN_SECONDS: Duration = Duration::from_secs(10);
 const EVERY_MINUTE: Duration = Duration::from_mins(1);
 /// So long after its end a link is known, so that its holder can be told what became of it.
@@ -21,9 +22,11 @@ const LINK_KEPT_S: i64 = 7 * 86_400;
 const FORGET_MAX: i64 = 1_000;
 
 /// Starts all of it.
-pub(super) fn start(app: &App, opened: &Opened, stop: &CancellationToken) {
+pub(super) async fn start(app: &App, opened: &Opened, stop: &CancellationToken) {
     let node = opened.node;
+    lay_reserve_in(app).await;
     every(app, stop, EVERY_TEN_SECONDS, |app| async move { sweep(&app).await });
+    every(app, stop, EVERY_SECOND, |app| async move { lay_reserve_in(&app).await });
     every(app, stop, EVERY_TEN_SECONDS, |app| async move { follow_clock(&app).await });
     every(app, stop, EVERY_TEN_SECONDS, move |app| async move { heartbeat(&app, node).await });
     listen(app, stop);
@@ -94,6 +97,22 @@ async fn sweep(app: &App) {
             metrics::holds_expired(expired);
         }
         Err(error) => tracing::error!(%error, "expired holds could not be given back"),
+    }
+}
+
+/// Keeps room on the disk for the end of calls. Until there is some, no calls are taken.
+async fn lay_reserve_in(app: &App) {
+    if app.store.has_room() {
+        return;
+    }
+    let store = app.store.clone();
+    match tokio::task::spawn_blocking(move || store.lay_reserve_in()).await {
+        Ok(Ok(())) => tracing::info!("the disk has room: calls are taken"),
+        Ok(Err(error)) => {
+            let bytes = app.config.database.reserve_bytes;
+            tracing::error!(%error, bytes, "the disk has no room for database.reserve_bytes: no calls are taken");
+        }
+        Err(error) => tracing::error!(%error, "laying in the reserve ended early"),
     }
 }
 

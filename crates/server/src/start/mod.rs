@@ -192,7 +192,7 @@ pub async fn start(
     let connections = running.limits();
     let shown = Admin { app: app.clone(), metrics: recorded, connections };
     serve_admin(shown, admin, &stop);
-    background::start(&app, &opened, &stop);
+    background::start(&app, &opened, &stop).await;
     let drain = app.config.http.drain_timeout();
     Ok(Running {
         app,
@@ -279,6 +279,12 @@ impl Running {
     /// worker runs.
     pub async fn run_due_jobs(&self) -> Result<usize, StoreError> {
         crate::jobs::runner::run_due(&self.app, self.node).await
+    }
+
+    /// Waits until the embedded database's disk could not keep what it was asked to keep. Then nothing can be stopped
+    /// in order: end the process, and start it again.
+    pub async fn disk_failure(&self) {
+        self.app.store.disk_failure().await;
     }
 
     /// The store, for tests that look into it.

@@ -41,6 +41,7 @@ pub(super) async fn store(config: &Config, access: Access) -> Result<Store, Stor
     let mut options = OpenOptions::new(config.database.url.expose_secret());
     options.access = access;
     options.connections_max = config.database.connections_max;
+    options.reserve_bytes = config.database.reserve_bytes;
     options.allow_unsafe = config.database.allow_unsafe_durability;
     Store::open(&options).await
 }

@@ -74,7 +74,7 @@ impl Meter {
     /// dropping the reservation gives nothing back.
     pub async fn reserve(&self, hold: Hold) -> Result<Reservation, Refusal> {
         let (holds_max, age_max) = (self.options.queue_max, self.options.queue_age_max);
-        if self.shared.queue.is_overloaded(holds_max, age_max) {
+        if self.shared.queue.is_overloaded(holds_max, age_max) || !self.store.has_room() {
             return Err(Refusal::Overloaded);
         }
         let (customer, cost, call_id) = (hold.customer, hold.cost, hold.call_id);

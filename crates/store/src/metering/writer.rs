@@ -13,6 +13,7 @@ use super::known::Known;
 use super::meter::Shared;
 use super::queue::{Batch, HoldRequest};
 use super::{BatchReport, HoldOutcome, MeterOptions};
+use crate::disk::Disk;
 use crate::{Store, StoreError};
 
 /// How long the writer waits after a failure before it tries again.
@@ -46,7 +47,7 @@ impl Writer {
 
     /// Runs until every meter is dropped and all that was asked for is written.
     pub async fn run(mut self) {
-        loop {
+        while !self.has_lost_its_disk() {
             let next = self.shared.queue.next(self.options.batch_max);
             if self.store.is_healthy() {
                 match next.await {
@@ -140,6 +141,7 @@ impl Writer {
                     return Ok(written);
                 }
                 Ok(false) => return Err(error),
+                Err(_) if self.has_lost_its_disk() => return Err(error),
                 Err(again) => self.fail(&again),
             }
             tokio::time::sleep(RETRY_PAUSE).await;
@@ -192,7 +194,13 @@ impl Writer {
         is_pressing
     }
 
+    /// Whether nothing may be written any more.
+    fn has_lost_its_disk(&self) -> bool {
+        self.store.disk().is_some_and(Disk::has_failed)
+    }
+
     fn fail(&self, error: &StoreError) {
+        self.store.note_failure(error);
         self.shared.failed_batches.fetch_add(1, Ordering::Relaxed);
         self.store.set_healthy(false);
         self.store.renew_connections();

@@ -323,7 +323,7 @@ fn config(
 ) -> Config {
     let mut toml = toml::Table::new();
     let mut add = |text: String| merge(&mut toml, text.parse().unwrap());
-    add(format!("[database]\nurl = {url:?}\nallow_unsafe_durability = true"));
+    add(format!("[database]\nurl = {url:?}\nallow_unsafe_durability = true\nreserve_bytes = 0"));
     add("[http]\nlisten = \"127.0.0.1:0\"\ncores = 2\n[admin]\nlisten = \"127.0.0.1:0\"".to_owned());
     add("[slots.included]\nplatform_alpha = 4\nplatform_beta = 4\nplatform_gamma = 4".to_owned());
     if url.starts_with("postgres") {

@@ -1,0 +1,201 @@
+//! The disk below an embedded database: whether it keeps what it says it keeps, and a reserve for when it is full.
+//!
+//! After a flush that failed nobody knows what is on the disk, and flushing again would say "done" without having
+//! written what was lost. So nothing is written any more, and the process ends and recovers from what is there.
+//! A full disk loses nothing: the reserve is given up, so that calls on their way can be settled, and no call is
+//! taken until the reserve could be laid in again.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::watch;
+
+use crate::StoreError;
+
+/// What is written at once while the reserve is laid in.
+const BLOCK: usize = 1024 * 1024;
+
+/// The disk as far as it is known. Clones share what they know.
+#[derive(Clone)]
+pub(crate) struct Disk(Arc<Inner>);
+
+struct Inner {
+    failed: watch::Sender<bool>,
+    reserve: Option<Reserve>,
+    is_short: AtomicBool,
+}
+
+/// A file that is there only to be removed.
+struct Reserve {
+    path: PathBuf,
+    bytes: u64,
+}
+
+impl Disk {
+    /// The disk below this database, with a reserve of so many bytes beside it; 0: none.
+    pub(crate) fn new(database: &Path, reserve_bytes: u64) -> Self {
+        let mut name = database.as_os_str().to_owned();
+        name.push(".reserve");
+        let reserve = (reserve_bytes > 0)
+            .then(|| Reserve { path: PathBuf::from(name), bytes: reserve_bytes });
+        Self(Arc::new(Inner {
+            failed: watch::Sender::new(false),
+            is_short: AtomicBool::new(reserve.is_some()),
+            reserve,
+        }))
+    }
+
+    /// Learns from what SQLite said.
+    pub(crate) fn note(&self, error: &StoreError) {
+        if error.is_lost_write() {
+            self.0.failed.send_replace(true);
+        } else if error.is_full() {
+            self.give_up_reserve();
+        }
+    }
+
+    /// Whether a flush failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        *self.0.failed.borrow()
+    }
+
+    /// Waits until a flush fails.
+    pub(crate) async fn failure(&self) {
+        let mut failed = self.0.failed.subscribe();
+        // The sender lives as long as this does.
+        drop(failed.wait_for(|failed| *failed).await);
+    }
+
+    /// Whether the reserve is not there.
+    pub(crate) fn is_short(&self) -> bool {
+        self.0.is_short.load(Ordering::Relaxed)
+    }
+
+    /// Lays the reserve in, if it is not there. Takes as long as the disk does.
+    pub(crate) fn lay_reserve_in(&self) -> io::Result<()> {
+        let Some(reserve) = &self.0.reserve else { return Ok(()) };
+        if !self.is_short() {
+            return Ok(());
+        }
+        reserve.lay_in().inspect_err(|_| reserve.remove())?;
+        self.0.is_short.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn give_up_reserve(&self) {
+        if let Some(reserve) = &self.0.reserve {
+            self.0.is_short.store(true, Ordering::Relaxed);
+            reserve.remove();
+        }
+    }
+}
+
+impl Reserve {
+    /// Writes it in full: a file with holes would reserve nothing.
+    fn lay_in(&self) -> io::Result<()> {
+        let there = std::fs::metadata(&self.path).map_or(0, |facts| facts.len());
+        if there == self.bytes {
+            return Ok(());
+        }
+        let mut file = File::create(&self.path)?;
+        let block = vec![0; BLOCK];
+        let mut left = self.bytes;
+        while left > 0 {
+            let part = usize::try_from(left).unwrap_or(BLOCK).min(BLOCK);
+            file.write_all(block.get(..part).unwrap_or_default())?;
+            left -= part as u64;
+        }
+        file.sync_all()
+    }
+
+    fn remove(&self) {
+        // Whoever cannot remove it has the same room as before.
+        drop(std::fs::remove_file(&self.path));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(code: &'static str) -> StoreError {
+        StoreError::Database(sqlx::Error::Database(Box::new(Refused(code))))
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("refused with {0}")]
+    struct Refused(&'static str);
+
+    impl sqlx::error::DatabaseError for Refused {
+        fn message(&self) -> &'static str {
+            self.0
+        }
+
+        fn code(&self) -> Option<std::borrow::Cow<'_, str>> {
+            Some(self.0.into())
+        }
+
+        fn as_error(&self) -> &(dyn std::error::Error + Send + Sync + 'static) {
+            self
+        }
+
+        fn as_error_mut(&mut self) -> &mut (dyn std::error::Error + Send + Sync + 'static) {
+            self
+        }
+
+        fn into_error(self: Box<Self>) -> Box<dyn std::error::Error + Send + Sync + 'static> {
+            self
+        }
+
+        fn kind(&self) -> sqlx::error::ErrorKind {
+            sqlx::error::ErrorKind::Other
+        }
+    }
+
+    #[test]
+    fn a_full_disk_gives_the_reserve_up_and_room_lays_it_in_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let reserve = folder.path().join("store.db.reserve");
+        let disk = Disk::new(&path, 3 * 1024 * 1024 + 7);
+        assert!(disk.is_short(), "it is not there yet");
+
+        disk.lay_reserve_in().unwrap();
+        assert!(!disk.is_short());
+        assert_eq!(std::fs::metadata(&reserve).unwrap().len(), 3 * 1024 * 1024 + 7);
+
+        disk.note(&refused("13"));
+        assert!(disk.is_short() && !reserve.exists() && !disk.has_failed());
+
+        disk.lay_reserve_in().unwrap();
+        assert!(!disk.is_short() && reserve.exists());
+    }
+
+    #[test]
+    fn without_a_reserve_nothing_is_ever_short() {
+        let disk = Disk::new(Path::new("nowhere/store.db"), 0);
+
+        disk.note(&refused("13"));
+        disk.lay_reserve_in().unwrap();
+
+        assert!(!disk.is_short() && !disk.has_failed());
+    }
+
+    #[tokio::test]
+    async fn a_failed_flush_is_final_and_other_failures_are_not() {
+        let disk = Disk::new(Path::new("nowhere/store.db"), 0);
+        // Busy, a constraint, no room for the index of the log, a lock.
+        for code in ["5", "2067", "4874", "3850"] {
+            disk.note(&refused(code));
+            assert!(!disk.has_failed(), "{code}");
+        }
+
+        disk.note(&refused("1034"));
+
+        assert!(disk.has_failed());
+        disk.failure().await;
+    }
+}
