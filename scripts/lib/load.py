@@ -1,7 +1,7 @@
 """Clients that call at a fixed rate and write down every answer they get."""
 
-import collections
 import dataclasses
+import heapq
 import http.client
 import json
 import random
@@ -13,7 +13,10 @@ from lib.processes import CALL_TIMEOUT_S, check
 CLIENTS = 24
 WRITE_SHARE = 0.3
 KEYED_SHARE = 0.1
-REPEAT_ATTEMPTS_MAX = 40
+# A write with an Idempotency-Key is repeated after so long, later with each attempt, and so often in the end.
+REPEAT_PAUSE_S = 0.5
+REPEAT_PAUSE_MAX_S = 8.0
+LAST_ATTEMPTS_MAX = 80
 # Calls that every client makes with a key after its rotation was answered.
 PROBES = 3
 
@@ -91,7 +94,8 @@ class Load:
         self.ended = threading.Event()
         self.operations = []
         self.answers = []
-        self.repeats = collections.deque()
+        # What is to be repeated, with the moment and in the order of the moments.
+        self.repeats = []
         self.dead_key = None
         self.probes_left = [0] * CLIENTS
         self.connection_errors = 0
@@ -146,7 +150,7 @@ class Load:
                 self.probes_left[client] -= 1
                 return self._new(self.dead_key)
             if self.repeats and self.repeats[0][0] <= time.monotonic():
-                return self.repeats.popleft()[1]
+                return self.operations[heapq.heappop(self.repeats)[1]]
             return self._new()
 
     def _new(self, credential=None):
@@ -203,7 +207,8 @@ class Load:
                 self.answers.append(answer)
                 operation.answers.append(answer)
             if operation.key and needs_repeat(operation):
-                self.repeats.append((time.monotonic() + 0.5, operation))
+                pause = min(REPEAT_PAUSE_S * operation.attempts, REPEAT_PAUSE_MAX_S)
+                heapq.heappush(self.repeats, (time.monotonic() + pause, operation.number))
         return is_connected
 
     @staticmethod
@@ -229,8 +234,13 @@ class Load:
             check(not thread.is_alive(), "a client did not come to its end")
         self.check()
         connection = self._connection(0)
-        while self.repeats:
-            self._carry_out(connection, self.repeats.popleft()[1])
+        for operation in [self.operations[number] for _, number in self.repeats]:
+            for _ in range(LAST_ATTEMPTS_MAX):
+                if not needs_repeat(operation):
+                    break
+                self._carry_out(connection, operation)
+                if not operation.answers[-1:] or not operation.answers[-1].is_whole():
+                    time.sleep(REPEAT_PAUSE_S / 2)
         connection.close()
 
 
@@ -243,6 +253,4 @@ def code_of(body):
 
 def needs_repeat(operation):
     """A key is used until it was asked for once more after it had got an answer."""
-    if operation.attempts >= REPEAT_ATTEMPTS_MAX:
-        return False
     return len([answer for answer in operation.answers if answer.is_whole()]) < 2
