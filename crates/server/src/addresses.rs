@@ -128,7 +128,6 @@ pub(crate) async fn reset_password(
 /// has checked the current password, answers `Unchanged` and `Requested` with 200 and the account as it is
 /// (`store::email_changes::find` gives the address that waits), `EmailTaken` with `ApiError::EmailTaken`, and
 /// `NotFound`, which only a customer deleted meanwhile gives, with `ApiError::NotFound`.
-#[expect(dead_code, reason = "the route that changes an address is not there yet")]
 pub(crate) async fn request_change(
     app: &App,
     ip: IpAddr,

@@ -1,14 +1,19 @@
-//! The customer who is signed in: what is known of it, its name, its password.
+//! The customer who is signed in: what is known of it, its name, its address, its password.
+
+use std::net::IpAddr;
 
 use axum::extract::State;
 use axum::response::IntoResponse;
+use domain::customer::Email;
 use domain::id::CustomerId;
 use domain::time::Timestamp;
 use store::customers::{Customer, NewCustomer};
+use store::email_changes::EmailChange;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::sessions::{LoggedIn, handed_over};
+use crate::addresses;
 use crate::app::App;
 use crate::auth::SignedIn;
 use crate::auth::device::Device;
@@ -66,18 +71,31 @@ pub(super) fn problem_of_name(name: &str) -> Option<FieldProblem> {
     (!fits).then(|| FieldProblem::new("body", "name", "length", message))
 }
 
+/// The customer who is signed in.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct MeOut {
+    #[serde(flatten)]
+    customer: CustomerOut,
+    /// The address that takes the place of `email` once the link that was mailed to it is used.
+    pending_email: Option<String>,
+}
+
 /// Shows who is signed in.
-#[utoipa::path(get, path = "/v1/auth/me", tag = "auth", responses((status = 200, body = CustomerOut)))]
+#[utoipa::path(get, path = "/v1/auth/me", tag = "auth", responses((status = 200, body = MeOut)))]
 async fn get_me(
     State(app): State<App>,
     signed_in: SignedIn,
-) -> Result<axum::Json<CustomerOut>, ApiError> {
+) -> Result<axum::Json<MeOut>, ApiError> {
     shown(&app, signed_in.customer).await
 }
 
-async fn shown(app: &App, customer: CustomerId) -> Result<axum::Json<CustomerOut>, ApiError> {
+async fn shown(app: &App, customer: CustomerId) -> Result<axum::Json<MeOut>, ApiError> {
     let found = store::customers::find_by_id(&app.store, customer).await?;
-    Ok(axum::Json(found.ok_or(ApiError::InvalidSession)?.into()))
+    let pending = store::email_changes::find(&app.store, customer).await?;
+    Ok(axum::Json(MeOut {
+        customer: found.ok_or(ApiError::InvalidSession)?.into(),
+        pending_email: pending.map(|email| email.as_str().to_owned()),
+    }))
 }
 
 /// What is to be changed; what is absent stays.
@@ -88,25 +106,62 @@ pub(crate) struct MePatch {
     #[serde(default)]
     #[schema(max_length = 200)]
     name: Option<String>,
+    /// Another mail address. It counts once the link that is mailed to it is used; until then the old one does.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, format = Email)]
+    email: Option<Email>,
+    /// The password, asked for again where `email` is given.
+    #[serde(default)]
+    #[schema(max_length = 128, format = Password)]
+    current_password: Option<String>,
 }
 
-/// Changes what the customer may change about itself.
+/// Changes what the customer may change about itself. Everything is checked before anything is changed.
 #[utoipa::path(
     patch, path = "/v1/auth/me", tag = "auth", request_body = MePatch,
-    responses((status = 200, body = CustomerOut))
+    responses(
+        (status = 200, body = MeOut),
+        (status = 403, description = "the current password is wrong"),
+        (status = 409, description = "the address belongs to another customer"),
+        (status = 429, description = "too many wrong passwords, or mails; see `Retry-After`"),
+    )
 )]
 async fn update_me(
     State(app): State<App>,
     signed_in: SignedIn,
+    device: Device,
     Json(patch): Json<MePatch>,
-) -> Result<axum::Json<CustomerOut>, ApiError> {
+) -> Result<axum::Json<MeOut>, ApiError> {
+    if let Some(problem) = patch.name.as_deref().and_then(problem_of_name) {
+        return Err(problem.into());
+    }
+    if let Some(email) = patch.email {
+        let password = patch.current_password.ok_or_else(missing_password)?;
+        change_address(&app, signed_in.customer, device.ip, (email, password)).await?;
+    }
     if let Some(name) = &patch.name {
-        if let Some(problem) = problem_of_name(name) {
-            return Err(problem.into());
-        }
         store::customers::rename(&app.store, signed_in.customer, name).await?;
     }
     shown(&app, signed_in.customer).await
+}
+
+fn missing_password() -> FieldProblem {
+    let message = "is needed to change the address";
+    FieldProblem::new("body", "current_password", "missing", message)
+}
+
+async fn change_address(
+    app: &App,
+    customer: CustomerId,
+    ip: IpAddr,
+    (email, password): (Email, String),
+) -> Result<(), ApiError> {
+    login::confirm(app, customer, password, ip).await?;
+    match addresses::request_change(app, ip, customer, email).await? {
+        EmailChange::Requested | EmailChange::Unchanged => Ok(()),
+        EmailChange::EmailTaken => Err(ApiError::EmailTaken),
+        EmailChange::NotFound => Err(ApiError::InvalidSession),
+    }
 }
 
 /// A change of the password.

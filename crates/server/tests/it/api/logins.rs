@@ -49,7 +49,8 @@ async fn a_login_hands_over_a_session_and_says_whose() {
         let token = cookie.strip_prefix("session=").unwrap();
         assert!(!reply.text().contains(token), "the token is in the body");
         let browser = app.anonymous().with_session(cookie);
-        assert_eq!(browser.get("/v1/auth/me").await.json(), body["customer"]);
+        let me = browser.get("/v1/auth/me").await.json();
+        assert_eq!(me["customer_id"], body["customer"]["customer_id"]);
         app
     })
     .await;

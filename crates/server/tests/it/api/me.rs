@@ -1,7 +1,8 @@
 //! What a customer may change about itself, and what it may not.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::support::member::PASSWORD;
 use crate::support::{TestApp, on_both};
 
 const ME: &str = "/v1/auth/me";
@@ -22,6 +23,69 @@ async fn a_customer_changes_its_name() {
         assert_eq!(shown["created_at"], "2026-11-21T12:00:00.000000Z");
         // What is absent stays.
         assert_eq!(browser.json("PATCH", ME, &json!({})).await.json(), shown);
+        app
+    })
+    .await;
+}
+
+/// The old address counts, and logs in, until the link in the mail to the new one is used.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_address_counts_once_its_link_is_used() {
+    on_both(async |app| {
+        let member = app.member("ada@example.com").await;
+        let browser = app.signed_in(&member).await;
+        let change =
+            json!({"email": "Ada@New.example", "current_password": PASSWORD, "name": "Ada"});
+
+        let asked = browser.json("PATCH", ME, &change).await;
+
+        assert_eq!(asked.status, 200, "{}", asked.text());
+        let asked = asked.json();
+        assert_eq!((&asked["email"], &asked["name"]), (&json!("ada@example.com"), &json!("Ada")));
+        assert_eq!(asked["pending_email"], "ada@new.example");
+        assert_eq!(app.try_log_in("ada@example.com", PASSWORD).await.status, 200);
+        assert_eq!(app.try_log_in("ada@new.example", PASSWORD).await.status, 401);
+        let token = app.mailed_token("ada@new.example").await;
+        let confirmed =
+            app.anonymous().post("/v1/auth/email/verify", &json!({"token": token})).await;
+        assert_eq!(confirmed.status, 200, "{}", confirmed.text());
+        let shown = browser.get(ME).await.json();
+        assert_eq!(
+            (&shown["email"], &shown["email_verified"]),
+            (&json!("ada@new.example"), &json!(true))
+        );
+        assert_eq!(shown["pending_email"], Value::Null);
+        assert_eq!(app.try_log_in("ada@example.com", PASSWORD).await.status, 401);
+        assert_eq!(app.try_log_in("ada@new.example", PASSWORD).await.status, 200);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_is_changed_by_who_knows_the_password_and_to_one_that_is_free() {
+    on_both(async |app| {
+        let member = app.member("ada@example.com").await;
+        app.member("bob@example.com").await;
+        let browser = app.signed_in(&member).await;
+        let before = browser.get(ME).await.json();
+        let change = |email: &str, password: &str| {
+            json!({"email": email, "current_password": password, "name": "Mallory"})
+        };
+
+        let unconfirmed = json!({"email": "ada@new.example", "name": "Mallory"});
+        let unconfirmed = browser.json("PATCH", ME, &unconfirmed).await;
+        let wrong = browser.json("PATCH", ME, &change("ada@new.example", "wrong")).await;
+        let taken = browser.json("PATCH", ME, &change("Bob@example.com", PASSWORD)).await;
+        let malformed = browser.json("PATCH", ME, &change("a@b.cd\r\nBcc: x@y.zz", PASSWORD)).await;
+
+        let missing = [("body.current_password".to_owned(), "missing".to_owned())];
+        assert_eq!(unconfirmed.wrong_fields(), missing);
+        assert_eq!(wrong.failure(), (403, "wrong_password".to_owned()));
+        assert_eq!(taken.failure(), (409, "email_taken".to_owned()));
+        assert_eq!(malformed.wrong_fields(), [("body.email".to_owned(), "value_error".to_owned())]);
+        assert_eq!(browser.get(ME).await.json(), before);
+        assert!(app.mails_to("ada@new.example").await.is_empty());
         app
     })
     .await;
