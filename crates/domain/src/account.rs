@@ -18,6 +18,7 @@ text_enum! {
 pub const RESERVED_IDS: &[&str] = &[
     "accounts",
     "admin",
+    "audit",
     "auth",
     "billing",
     "connect",
@@ -29,6 +30,7 @@ pub const RESERVED_IDS: &[&str] = &[
     "native",
     "platforms",
     "signup",
+    "support",
     "support-access",
     "whoami",
 ];

@@ -11,3 +11,10 @@ text_enum! {
         DataExportManage = "data-export.manage",
     }
 }
+
+impl Permission {
+    /// What it takes to look at a customer's things.
+    pub const TO_LOOK: &'static [Self] = &[Self::SupportRead];
+    /// What it takes to remove a customer's export.
+    pub const TO_MANAGE_EXPORTS: &'static [Self] = &[Self::SupportRead, Self::DataExportManage];
+}

@@ -116,7 +116,10 @@ async fn run_command(
 fn refused(error: &StaffError) -> Response {
     let status = match error {
         StaffError::EmailTaken => StatusCode::CONFLICT,
-        StaffError::NoCustomer(_) | StaffError::NoKey(_) => StatusCode::NOT_FOUND,
+        StaffError::NoCustomer(_)
+        | StaffError::NoEmail(_)
+        | StaffError::NoPermission(..)
+        | StaffError::NoKey(_) => StatusCode::NOT_FOUND,
         StaffError::Amount(_) => StatusCode::UNPROCESSABLE_ENTITY,
         StaffError::Store(_) | StaffError::Vault(_) | StaffError::KeyFile(_) => {
             tracing::error!(%error, "a staff command failed");

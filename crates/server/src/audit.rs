@@ -7,10 +7,32 @@ use crate::clock::{Clock, Random};
 
 /// A further key was made.
 pub(crate) const KEY_CREATED: &str = "key.created";
+/// The name or the limits of a key were changed.
+pub(crate) const KEY_CHANGED: &str = "key.changed";
 /// A key got another secret.
 pub(crate) const KEY_ROTATED: &str = "key.rotated";
 /// A key was revoked for good.
 pub(crate) const KEY_DELETED: &str = "key.deleted";
+/// An account was connected, or connected anew with other credentials.
+pub(crate) const ACCOUNT_CONNECTED: &str = "account.connected";
+/// An account and its credentials were deleted.
+pub(crate) const ACCOUNT_DELETED: &str = "account.deleted";
+/// The password was changed by who knew the old one.
+pub(crate) const PASSWORD_CHANGED: &str = "password.changed";
+/// The customer allowed staff to look at its calls, exports and usage.
+pub(crate) const SUPPORT_ENABLED: &str = "support_access.enabled";
+/// The customer ended that.
+pub(crate) const SUPPORT_DISABLED: &str = "support_access.disabled";
+/// What the words for all that staff looked at begin with.
+pub(crate) const STAFF_LOOKS: &str = "support.";
+/// A member of the staff read the customer's call log.
+pub(crate) const STAFF_READ_CALLS: &str = "support.calls_read";
+/// A member of the staff read the customer's usage by day.
+pub(crate) const STAFF_READ_USAGE: &str = "support.usage_read";
+/// The customer became staff, or may do more as such.
+pub(crate) const PERMISSION_GRANTED: &str = "permission.granted";
+/// The customer may do less as staff, or is none any more.
+pub(crate) const PERMISSION_REVOKED: &str = "permission.revoked";
 /// Credits were given or taken by an operator.
 pub(crate) const CREDITS_ADJUSTED: &str = "credits.adjusted";
 /// Who acts through the command line or the admin listener.
@@ -20,7 +42,7 @@ pub(crate) const OPERATOR: &str = "operator";
 pub(crate) struct Deed {
     /// The customer it concerns.
     pub(crate) customer: CustomerId,
-    /// Who: the id of a key, `session`, `operator`, or the customer id of staff.
+    /// Who: the id of a key or of a session, `operator`, or the customer id of staff.
     pub(crate) actor: String,
     /// One of the words of this module.
     pub(crate) action: &'static str,

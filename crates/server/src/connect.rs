@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use store::accounts::{Account, Connection, NewAccount};
 
 use crate::app::App;
+use crate::audit::{self, Deed};
 use crate::error::{ApiError, FieldProblem};
 use crate::vault;
 
@@ -18,6 +19,8 @@ pub(crate) struct Import {
     pub(crate) customer: CustomerId,
     /// The key that asks for it; none with a session.
     pub(crate) key: Option<KeyId>,
+    /// Who asks for it, for the audit list.
+    pub(crate) actor: String,
     /// The id that the customer chose.
     pub(crate) creator: CreatorId,
     /// Where it lives.
@@ -34,12 +37,14 @@ pub(crate) struct Connected {
 
 /// Verifies the account at its platform and attaches it, or replaces its credentials.
 pub(crate) async fn connect(app: &App, import: Import) -> Result<Connected, ApiError> {
-    let Import { customer, key, creator, platform, auth } = import;
+    let Import { customer, key, actor, creator, platform, auth } = import;
     let auth = app.catalog.platform(platform).check_auth(&auth).map_err(|problems| {
         ApiError::Invalid(problems.into_iter().map(FieldProblem::from).collect())
     })?;
     let platform_account_id = confirm(app, platform, &auth).await?;
     let credentials = app.vault.seal_credentials(customer, platform, &creator, &auth).await?;
+    let details = format!("{creator} on {platform}");
+    let deed = Deed { customer, actor, action: audit::ACCOUNT_CONNECTED, details };
     let new = NewAccount {
         customer,
         creator_id: creator,
@@ -48,6 +53,7 @@ pub(crate) async fn connect(app: &App, import: Import) -> Result<Connected, ApiE
         credentials,
         at: app.clock.now(),
         active_max: Some(app.config.slots.included_on(platform)),
+        entry: deed.now(&app.clock, &app.random),
     };
     let connection = store::accounts::connect(&app.store, &new).await?;
     // A key that is limited to some accounts may use what it imports; for another key this does nothing.

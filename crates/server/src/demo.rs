@@ -81,7 +81,14 @@ pub async fn make(running: &Running, wanted: Wanted) -> Result<Made, DemoError> 
         let WantedAccount { platform, creator_id, auth } = account;
         connect::connect(
             app,
-            Import { customer, key: Some(key), creator: creator_id, platform, auth },
+            Import {
+                customer,
+                key: Some(key),
+                actor: audit::OPERATOR.to_owned(),
+                creator: creator_id,
+                platform,
+                auth,
+            },
         )
         .await?;
     }

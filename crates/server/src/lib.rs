@@ -31,6 +31,7 @@ mod router;
 mod sealing;
 pub mod staff;
 pub mod start;
+mod support;
 mod targets;
 mod tasks;
 pub mod vault;

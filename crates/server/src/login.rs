@@ -12,6 +12,7 @@ use store::customers::{Customer, PasswordHash};
 use store::sessions::{Login, NewSession, PasswordChange};
 
 use crate::app::App;
+use crate::audit::{self, Deed};
 use crate::auth::device::Device;
 use crate::error::ApiError;
 use crate::middleware::real_ip::neighbourhood_of;
@@ -77,7 +78,19 @@ pub(crate) async fn change_password(
     let customer = confirm(app, id, current, device.ip).await?;
     let hash = passwords::hash(app, new).await?;
     let (session, token) = new_session(app, customer.id, device);
-    let change = PasswordChange { session: &session, checked: &customer.password_hash, new: &hash };
+    let deed = Deed {
+        customer: customer.id,
+        actor: session.id.to_string(),
+        action: audit::PASSWORD_CHANGED,
+        details: format!("from {}; every other session ended", session.network),
+    };
+    let entry = deed.now(&app.clock, &app.random);
+    let change = PasswordChange {
+        session: &session,
+        checked: &customer.password_hash,
+        new: &hash,
+        entry: &entry,
+    };
     if store::sessions::change_password(&app.store, &change).await? {
         Ok(Begun { customer, session, token })
     } else {

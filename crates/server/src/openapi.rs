@@ -36,6 +36,7 @@ pub fn document(catalog: &Catalog, costs: &Costs) -> Value {
     document["tags"] = tags();
     document["paths"][NATIVE_PATH] = native_path(catalog, costs);
     document["paths"][UPLOAD_PATH] = upload_path(costs);
+    document["paths"]["/v1/signup"]["post"]["deprecated"] = json!(true);
     document["components"]["schemas"]["ImportIn"]["properties"]["auth"] = auth_schema(catalog);
     describe_answers(&mut document);
     add_problems(&mut document);
@@ -62,6 +63,7 @@ fn tags() -> Value {
         { "name": "accounts", "description": "Creator accounts, connected with credentials that the platform confirmed." },
         { "name": "native", "description": "Calls to a platform through a connected account: the metered part." },
         { "name": "billing", "description": "The balance, and what changed it." },
+        { "name": "support", "description": "Letting staff look, and what staff look at." },
         { "name": "usage", "description": "What was called, when, and what it cost." },
     ])
 }

@@ -7,11 +7,12 @@ use domain::credits::Credits;
 use domain::customer::{Email, TrialState};
 use domain::id::{CustomerId, EntryId, KeyId};
 use domain::key::{KeyScope, KeySecret};
+use domain::staff::Permission;
 use store::audit::AuditEntry;
 use store::customers::{Creation, NewCustomer, PasswordHash};
 use store::keys::{NewKey, NewSecret};
 use store::ledger::{Grant, Granting};
-use store::{Store, StoreError};
+use store::{Store, StoreError, permissions};
 
 use crate::audit::{self, Deed};
 use crate::clock::{Clock, Random};
@@ -30,7 +31,26 @@ pub enum Command {
         name: String,
         /// Credits to begin with.
         credits: i64,
+        /// What the customer may do as staff.
+        #[serde(default)]
+        permissions: Vec<Permission>,
     },
+    /// Lets a customer do something as staff.
+    GrantPermission {
+        /// Who.
+        customer: Whom,
+        /// What.
+        permission: Permission,
+    },
+    /// Takes a permission back.
+    RevokePermission {
+        /// Whose.
+        customer: Whom,
+        /// Which.
+        permission: Permission,
+    },
+    /// Tells who may do what as staff.
+    ListPermissions,
     /// Gives credits to a customer (a negative amount takes them back).
     GrantCredits {
         /// To whom.
@@ -51,6 +71,62 @@ pub enum Command {
     RetryJobs,
 }
 
+/// A customer, by id or by mail address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Whom {
+    /// By id.
+    Id(CustomerId),
+    /// By address.
+    Email(Email),
+}
+
+impl std::str::FromStr for Whom {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.contains('@') {
+            return text.parse().map(Self::Email).map_err(|error| format!("{error}"));
+        }
+        let message = |_| "expected the id of a customer (cus_…) or a mail address".to_owned();
+        text.parse().map(Self::Id).map_err(message)
+    }
+}
+
+impl std::fmt::Display for Whom {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Id(id) => id.fmt(formatter),
+            Self::Email(email) => formatter.write_str(email.as_str()),
+        }
+    }
+}
+
+impl serde::Serialize for Whom {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Whom {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// A permission that somebody has.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub struct StaffPermission {
+    /// Who.
+    pub customer_id: CustomerId,
+    /// The address.
+    pub email: String,
+    /// What.
+    pub permission: Permission,
+    /// Since when, RFC 3339.
+    pub granted_at: String,
+}
+
 /// What was done.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(tag = "done", rename_all = "snake_case")]
@@ -67,6 +143,30 @@ pub enum Done {
         api_key: String,
         /// Credits given.
         credits: i64,
+        /// What the customer may do as staff.
+        #[serde(default)]
+        permissions: Vec<Permission>,
+    },
+    /// The customer has the permission.
+    PermissionGranted {
+        /// Who.
+        customer_id: CustomerId,
+        /// What.
+        permission: Permission,
+        /// False when the customer had it before; nothing changed then.
+        applied: bool,
+    },
+    /// The customer has it no more.
+    PermissionRevoked {
+        /// Who.
+        customer_id: CustomerId,
+        /// What.
+        permission: Permission,
+    },
+    /// Who may do what as staff, by address.
+    Permissions {
+        /// One for each customer and permission.
+        staff: Vec<StaffPermission>,
     },
     /// The credits are on the books.
     CreditsGranted {
@@ -107,6 +207,12 @@ pub enum StaffError {
     /// There is no such customer.
     #[error("there is no customer {0}")]
     NoCustomer(CustomerId),
+    /// There is no customer of this address.
+    #[error("there is no customer with the address {}", .0.as_str())]
+    NoEmail(Email),
+    /// The customer does not have the permission.
+    #[error("the customer {0} does not have the permission {1}")]
+    NoPermission(CustomerId, Permission),
     /// There is no such key, or it is closed already.
     #[error("there is no open key {0}")]
     NoKey(KeyId),
@@ -137,9 +243,18 @@ pub(crate) struct Desk<'a> {
 /// Carries a command out.
 pub(crate) async fn run(desk: &Desk<'_>, command: Command) -> Result<Done, StaffError> {
     match command {
-        Command::CreateCustomer { email, name, credits } => {
-            create_customer(desk, email, name, credits).await
+        Command::CreateCustomer { email, name, credits, permissions } => {
+            create_customer(desk, (email, name), credits, permissions).await
         }
+        Command::GrantPermission { customer, permission } => {
+            let customer = find(desk, customer).await?;
+            grant_permission(desk, customer, permission).await
+        }
+        Command::RevokePermission { customer, permission } => {
+            let customer = find(desk, customer).await?;
+            revoke_permission(desk, customer, permission).await
+        }
+        Command::ListPermissions => list_permissions(desk).await,
         Command::GrantCredits { customer, credits, reference } => {
             grant_credits(desk, customer, credits, &reference).await
         }
@@ -154,9 +269,9 @@ pub(crate) async fn run(desk: &Desk<'_>, command: Command) -> Result<Done, Staff
 
 async fn create_customer(
     desk: &Desk<'_>,
-    email: Email,
-    name: String,
+    (email, name): (Email, String),
     credits: i64,
+    permissions: Vec<Permission>,
 ) -> Result<Done, StaffError> {
     if credits < 0 {
         return Err(StaffError::Amount("--credits must be 0 or more"));
@@ -187,13 +302,65 @@ async fn create_customer(
     if credits > 0 {
         grant_credits(desk, new.id, credits, &format!("created with {credits} credits")).await?;
     }
+    for permission in &permissions {
+        grant_permission(desk, new.id, *permission).await?;
+    }
     Ok(Done::CustomerCreated {
         customer_id: new.id,
         email: new.email.as_str().to_owned(),
         key_id: new.first_key.id,
         api_key: secret.expose().to_owned(),
         credits,
+        permissions,
     })
+}
+
+async fn find(desk: &Desk<'_>, whom: Whom) -> Result<CustomerId, StaffError> {
+    match whom {
+        Whom::Id(id) => Ok(id),
+        Whom::Email(email) => {
+            let found = store::customers::find_by_email(desk.store, &email).await?;
+            found.map(|customer| customer.id).ok_or(StaffError::NoEmail(email))
+        }
+    }
+}
+
+async fn grant_permission(
+    desk: &Desk<'_>,
+    customer: CustomerId,
+    permission: Permission,
+) -> Result<Done, StaffError> {
+    let told = entry(desk, customer, audit::PERMISSION_GRANTED, permission.to_string());
+    let granting = permissions::grant(desk.store, customer, permission, &told).await?;
+    let applied = match granting {
+        permissions::Granting::Granted => true,
+        permissions::Granting::Repeated => false,
+        permissions::Granting::NoCustomer => return Err(StaffError::NoCustomer(customer)),
+    };
+    Ok(Done::PermissionGranted { customer_id: customer, permission, applied })
+}
+
+async fn revoke_permission(
+    desk: &Desk<'_>,
+    customer: CustomerId,
+    permission: Permission,
+) -> Result<Done, StaffError> {
+    let told = entry(desk, customer, audit::PERMISSION_REVOKED, permission.to_string());
+    if !permissions::revoke(desk.store, customer, permission, &told).await? {
+        return Err(StaffError::NoPermission(customer, permission));
+    }
+    Ok(Done::PermissionRevoked { customer_id: customer, permission })
+}
+
+async fn list_permissions(desk: &Desk<'_>) -> Result<Done, StaffError> {
+    let granted = permissions::list(desk.store).await?.into_iter();
+    let staff = granted.map(|granted| StaffPermission {
+        customer_id: granted.customer,
+        email: granted.email.as_str().to_owned(),
+        permission: granted.permission,
+        granted_at: granted.granted_at.to_rfc3339(),
+    });
+    Ok(Done::Permissions { staff: staff.collect() })
 }
 
 async fn grant_credits(

@@ -5,6 +5,7 @@ use domain::id::{CustomerId, DataKeyId};
 use domain::platform::Platform;
 use domain::time::Timestamp;
 
+use crate::audit::{self, AuditEntry};
 use crate::dialect;
 use crate::sql::Row;
 use crate::tx::Tx;
@@ -69,6 +70,8 @@ pub struct NewAccount {
     pub at: Timestamp,
     /// How many accounts of this platform may be in use at once; nothing for no limit.
     pub active_max: Option<i64>,
+    /// What the audit list is told.
+    pub entry: AuditEntry,
 }
 
 /// How connecting ended.
@@ -127,6 +130,7 @@ pub async fn connect(store: &Store, new: &NewAccount) -> Result<Connection, Stor
     let state =
         if keeps_place || room(others) { AccountState::Active } else { AccountState::Inactive };
     upsert(&mut tx, new, state, version).await?;
+    audit::insert(&mut tx, &new.entry).await?;
     notices::tell_account(&mut tx, new.customer, &new.creator_id).await?;
     tx.commit().await?;
     Ok(Connection::Connected { created, state, version })
@@ -161,13 +165,17 @@ pub async fn delete(
     store: &Store,
     customer: CustomerId,
     creator_id: &CreatorId,
+    entry: &AuditEntry,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "delete from accounts where customer_id = $1 and creator_id = $2";
     let mut tx = store.write().await?;
-    let deleted = tx.execute(SQL, &[customer.into(), creator_id.into()]).await?;
+    if tx.execute(SQL, &[customer.into(), creator_id.into()]).await? == 0 {
+        return Ok(false);
+    }
+    audit::insert(&mut tx, entry).await?;
     notices::tell_account(&mut tx, customer, creator_id).await?;
     tx.commit().await?;
-    Ok(deleted == 1)
+    Ok(true)
 }
 
 /// Changes the state of an account that still has this version; gives the new version. Nothing when the

@@ -15,7 +15,7 @@ pub struct AuditEntry {
     pub customer: CustomerId,
     /// When.
     pub at: Timestamp,
-    /// Who: the id of a key, `session`, `operator`, or the customer id of staff.
+    /// Who: the id of a key or of a session, `operator`, or the customer id of staff.
     pub actor: String,
     /// What, such as `key.created`.
     pub action: String,

@@ -8,14 +8,11 @@ use domain::id::{CustomerId, KeyId};
 use domain::time::{Day, Timestamp};
 
 use crate::keys::{self, Key};
-use crate::sql::Kind;
-use crate::tx::{Table, Tx};
+use crate::tx::Tx;
 use crate::{Store, StoreError};
 
 /// How many revoked keys are shown: the newest.
 const REVOKED_MAX: i64 = 100;
-/// How many uses one statement notes.
-const USES_MAX: usize = 1_000;
 
 /// A key and its use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,24 +57,6 @@ pub async fn list(
             })
         })
         .collect()
-}
-
-/// Notes when keys were used for something else than a native call. Older than what is noted changes nothing.
-pub async fn note_uses(store: &Store, uses: &[(KeyId, Timestamp)]) -> Result<(), StoreError> {
-    const SQL: &str = "
-        with v (id, used_at) as ({rows})
-        update keys set last_used_at = v.used_at
-        from v where keys.id = v.id and coalesce(keys.last_used_at, 0) < v.used_at";
-    for part in uses.chunks(USES_MAX) {
-        let mut table = Table::new(&[Kind::Text, Kind::Int]);
-        for (key, used_at) in part {
-            table.push([(*key).into(), (*used_at).into()]);
-        }
-        let mut tx = store.write().await?;
-        tx.rows_over(SQL, table).await?;
-        tx.commit().await?;
-    }
-    Ok(())
 }
 
 async fn accounts_of_all(

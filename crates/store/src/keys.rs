@@ -94,16 +94,28 @@ pub struct Presented {
     pub customer_disabled_at: Option<Timestamp>,
     /// When its customer's address was confirmed.
     pub email_verified_at: Option<Timestamp>,
+    /// When it was last used for something else than a native call, as far as that is noted.
+    pub last_used_at: Option<Timestamp>,
+}
+
+impl Key {
+    /// Whether it is limited in any way beside its scope: to accounts, to a budget, in time.
+    pub fn is_limited(&self) -> bool {
+        !self.accounts.is_empty() || self.monthly_budget.is_some() || self.expires_at.is_some()
+    }
 }
 
 impl Presented {
+    /// From when on this secret is refused: the earlier of its own end and its key's.
+    pub fn ends_at(&self) -> Option<Timestamp> {
+        self.key.expires_at.into_iter().chain(self.secret_valid_until).min()
+    }
+
     /// Whether it opens anything at `now`. The instant of an end is no longer part of the time before it.
     pub fn is_usable(&self, now: Timestamp) -> bool {
-        let before = |end: Option<Timestamp>| end.is_none_or(|end| now < end);
         self.key.revoked_at.is_none()
             && self.customer_disabled_at.is_none()
-            && before(self.key.expires_at)
-            && before(self.secret_valid_until)
+            && self.ends_at().is_none_or(|end| now < end)
     }
 }
 
@@ -135,21 +147,53 @@ pub enum KeyCreation {
     NoAccount(CreatorId),
 }
 
-/// A change of what a key may do, and of its name. What is nothing stays as it is.
+/// What a change does to a limit.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum LimitChange<T> {
+    /// It stays as it is.
+    #[default]
+    Keep,
+    /// There is none any more.
+    End,
+    /// It is this from now on.
+    Set(T),
+}
+
+impl<T> LimitChange<T> {
+    /// The same change with another kind of limit, if it can be made of this one.
+    pub fn try_map<U, E>(self, make: impl FnOnce(T) -> Result<U, E>) -> Result<LimitChange<U>, E> {
+        Ok(match self {
+            Self::Keep => LimitChange::Keep,
+            Self::End => LimitChange::End,
+            Self::Set(limit) => LimitChange::Set(make(limit)?),
+        })
+    }
+
+    /// Whether there is anything to write, and what.
+    fn written(&self) -> (i64, Option<&T>) {
+        match self {
+            Self::Keep => (0, None),
+            Self::End => (1, None),
+            Self::Set(limit) => (1, Some(limit)),
+        }
+    }
+}
+
+/// A change of what a key may do, and of its name.
 #[derive(Debug, Clone)]
 pub struct KeyChange {
     /// The key.
     pub key: KeyId,
     /// Whose it must be.
     pub customer: CustomerId,
-    /// What the customer calls it.
+    /// What the customer calls it; nothing keeps the name it has.
     pub name: Option<String>,
-    /// The accounts it is limited to; an empty list ends the limit.
-    pub accounts: Option<Vec<CreatorId>>,
-    /// What it may spend in a UTC month; an inner nothing ends the limit.
-    pub monthly_budget: Option<Option<Credits>>,
-    /// From when on it is refused; an inner nothing means never.
-    pub expires_at: Option<Option<Timestamp>>,
+    /// The accounts it is limited to.
+    pub accounts: LimitChange<Vec<CreatorId>>,
+    /// What it may spend in a UTC month.
+    pub monthly_budget: LimitChange<Credits>,
+    /// From when on it is refused.
+    pub expires_at: LimitChange<Timestamp>,
 }
 
 /// How a change of a key ended.
@@ -202,22 +246,26 @@ pub async fn change(
     const FORGET: &str = "delete from key_accounts where key_id = $1";
     let mut tx = store.write().await?;
     balance::lock(&mut tx, std::iter::once(change.customer)).await?;
+    let (budget_changes, budget) = change.monthly_budget.written();
+    let (expiry_changes, expires_at) = change.expires_at.written();
     let values: [Value<'_>; 7] = [
         change.key.into(),
         change.customer.into(),
         change.name.as_deref().into(),
-        i64::from(change.monthly_budget.is_some()).into(),
-        change.monthly_budget.flatten().map(Credits::whole).into(),
-        i64::from(change.expires_at.is_some()).into(),
-        change.expires_at.flatten().into(),
+        budget_changes.into(),
+        budget.copied().map(Credits::whole).into(),
+        expiry_changes.into(),
+        expires_at.copied().into(),
     ];
     if tx.execute(KEY, &values).await? == 0 {
         return Ok(KeyChanging::NotFound);
     }
-    if let Some(accounts) = &change.accounts {
-        if let Some(missing) = missing_account(&mut tx, change.customer, accounts).await? {
-            return Ok(KeyChanging::NoAccount(missing));
-        }
+    let (accounts_change, accounts) = change.accounts.written();
+    let accounts = accounts.map_or(&[][..], Vec::as_slice);
+    if let Some(missing) = missing_account(&mut tx, change.customer, accounts).await? {
+        return Ok(KeyChanging::NoAccount(missing));
+    }
+    if accounts_change == 1 {
         tx.execute(FORGET, &[change.key.into()]).await?;
         insert_accounts(&mut tx, change.key, accounts).await?;
     }
@@ -250,7 +298,7 @@ pub async fn find_by_hash(store: &Store, hash: &KeyHash) -> Result<Option<Presen
     const SQL: &str = "
         select k.id, k.customer_id, k.name, k.shown_prefix, k.shown_suffix, k.scope, k.created_at,
                k.rotated_at, k.expires_at, k.revoked_at, k.monthly_budget, k.version,
-               s.valid_until, c.disabled_at, c.email_verified_at
+               s.valid_until, c.disabled_at, c.email_verified_at, k.last_used_at
         from key_secrets s
         join keys k on k.id = s.key_id
         join customers c on c.id = k.customer_id
@@ -266,6 +314,7 @@ pub async fn find_by_hash(store: &Store, hash: &KeyHash) -> Result<Option<Presen
         secret_valid_until: row.optional_time(12)?,
         customer_disabled_at: row.optional_time(13)?,
         email_verified_at: row.optional_time(14)?,
+        last_used_at: row.optional_time(15)?,
     }))
 }
 
@@ -332,6 +381,15 @@ pub async fn revoke(
     notices::tell_keys(&mut tx).await?;
     tx.commit().await?;
     Ok(true)
+}
+
+/// Notes when a key was used for something else than a native call. Older than what is noted changes nothing.
+pub async fn touch(store: &Store, key: KeyId, used_at: Timestamp) -> Result<(), StoreError> {
+    const SQL: &str = "
+        update keys set last_used_at = $2 where id = $1 and coalesce(last_used_at, 0) < $2";
+    let mut tx = store.write().await?;
+    tx.execute(SQL, &[key.into(), used_at.into()]).await?;
+    tx.commit().await
 }
 
 /// Lets a key that is limited to some accounts use one more. Does nothing to a key without a limit; true when

@@ -7,6 +7,7 @@ use domain::id::{CustomerId, SessionId};
 use domain::time::Timestamp;
 use domain::token::TokenHash;
 
+use crate::audit::{self, AuditEntry};
 use crate::customers::PasswordHash;
 use crate::sql::Row;
 use crate::tx::Tx;
@@ -87,6 +88,8 @@ pub struct PasswordChange<'a> {
     pub checked: &'a PasswordHash,
     /// The new one.
     pub new: &'a PasswordHash,
+    /// What the audit list is told.
+    pub entry: &'a AuditEntry,
 }
 
 /// What a token opens.
@@ -139,6 +142,7 @@ pub async fn change_password(
     }
     end_all_in(&mut tx, customer).await?;
     insert(&mut tx, change.session).await?;
+    audit::insert(&mut tx, change.entry).await?;
     tx.commit().await?;
     Ok(true)
 }

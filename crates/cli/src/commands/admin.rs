@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use anyhow::{Context as _, anyhow};
 use domain::customer::Email;
 use domain::id::{CustomerId, KeyId};
-use server::staff::{self, Done};
+use domain::staff::Permission;
+use server::staff::{self, Done, StaffPermission, Whom};
 
 use crate::ConfigFile;
 
@@ -36,7 +37,31 @@ enum Work {
         /// Credits to begin with.
         #[arg(long, default_value_t = 0)]
         credits: i64,
+        /// What the customer may do as staff: support.read, data-export.manage. May be given more than once.
+        #[arg(long = "permission", value_name = "PERMISSION")]
+        permissions: Vec<Permission>,
     },
+    /// Lets a customer do something as staff.
+    GrantPermission {
+        /// The customer: an id or a mail address.
+        #[arg(long)]
+        customer: Whom,
+        /// What: support.read (look at calls, exports and usage of customers who allow it), data-export.manage
+        /// (remove exports of such customers besides).
+        #[arg(long)]
+        permission: Permission,
+    },
+    /// Takes a permission back, for every request from now on.
+    RevokePermission {
+        /// The customer: an id or a mail address.
+        #[arg(long)]
+        customer: Whom,
+        /// Which.
+        #[arg(long)]
+        permission: Permission,
+    },
+    /// Tells who may do what as staff.
+    ListPermissions,
     /// Gives credits to a customer; a negative amount takes them back.
     GrantCredits {
         #[arg(long)]
@@ -61,9 +86,16 @@ enum Work {
 impl From<Work> for staff::Command {
     fn from(work: Work) -> Self {
         match work {
-            Work::CreateCustomer { email, name, credits } => {
-                Self::CreateCustomer { email, name, credits }
+            Work::CreateCustomer { email, name, credits, permissions } => {
+                Self::CreateCustomer { email, name, credits, permissions }
             }
+            Work::GrantPermission { customer, permission } => {
+                Self::GrantPermission { customer, permission }
+            }
+            Work::RevokePermission { customer, permission } => {
+                Self::RevokePermission { customer, permission }
+            }
+            Work::ListPermissions => Self::ListPermissions,
             Work::GrantCredits { customer, credits, reference } => {
                 Self::GrantCredits { customer, credits, reference }
             }
@@ -100,14 +132,33 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
 
 fn print(done: &Done) {
     match done {
-        Done::CustomerCreated { customer_id, email, key_id, api_key, credits } => {
+        Done::CustomerCreated { customer_id, email, key_id, api_key, credits, permissions } => {
             println!("customer {customer_id} ({email}) with {credits} credits");
+            for permission in permissions {
+                println!("with the permission {permission}");
+            }
             println!("key {key_id}: {api_key}");
             println!("The key is shown this once.");
         }
         Done::CreditsGranted { customer_id, credits, applied, balance } => {
             let word = if *applied { "booked" } else { "had been booked before: nothing changed" };
             println!("{credits} credits for {customer_id} {word}; the balance is {balance}");
+        }
+        Done::PermissionGranted { customer_id, permission, applied: true } => {
+            println!("{customer_id} has the permission {permission} from now on");
+        }
+        Done::PermissionGranted { customer_id, permission, applied: false } => {
+            println!("{customer_id} had the permission {permission} before: nothing changed");
+        }
+        Done::PermissionRevoked { customer_id, permission } => {
+            println!("{customer_id} no longer has the permission {permission}");
+        }
+        Done::Permissions { staff } if staff.is_empty() => println!("nobody has a permission"),
+        Done::Permissions { staff } => {
+            let width = staff.iter().map(|member| member.email.len()).max().unwrap_or_default();
+            for StaffPermission { customer_id, email, permission, granted_at } in staff {
+                println!("{email:width$}  {customer_id}  {permission:18}  since {granted_at}");
+            }
         }
         Done::KeyDisabled { key_id } => println!("key {key_id} is closed"),
         Done::MasterKeyRotated { master_key_id, rewrapped } => {

@@ -95,6 +95,98 @@ fn staff_work_with_and_without_a_server() {
     );
 }
 
+/// Permissions are given and taken in the database, and in the server that holds it.
+#[test]
+fn staff_are_made_and_unmade_with_and_without_a_server() {
+    let folder = folder();
+    let folder = folder.path();
+    let (victim, _, victim_key) = create(folder, "victim@example.com");
+    let made = admin(
+        folder,
+        &["create-customer", "--email", "grace@example.com", "--permission", "support.read"],
+    );
+    let grace = made["api_key"].as_str().unwrap();
+    let calls = format!("/v1/support/customers/{victim}/calls");
+    let change = |what: &'static str, permission: &'static str| {
+        [what, "--customer", "Grace@example.com", "--permission", permission]
+    };
+
+    let (server, base) = serve(folder);
+    assert_eq!(request(&base, "GET", &calls, grace, "").0, 404);
+    let consent = r#"{"enabled": true}"#;
+    assert_eq!(request(&base, "POST", "/v1/support-access", &victim_key, consent).0, 200);
+    assert_eq!(request(&base, "GET", &calls, grace, "").0, 200);
+    admin(folder, &change("grant-permission", "data-export.manage"));
+    let listed = admin(folder, &["list-permissions"]);
+    let listed: Vec<&Value> =
+        listed["staff"].as_array().unwrap().iter().map(|member| &member["permission"]).collect();
+    assert_eq!(listed, ["data-export.manage", "support.read"]);
+    admin(folder, &change("revoke-permission", "support.read"));
+    assert_eq!(request(&base, "GET", &calls, grace, "").0, 403);
+    assert_eq!(server.stop("TERM").0, 0);
+
+    assert_eq!(
+        admin(folder, &change("grant-permission", "data-export.manage"))["applied"],
+        Value::Bool(false)
+    );
+    let customer = made["customer_id"].as_str().unwrap();
+    let again = fails(
+        folder,
+        &with_config(&[&["admin"], &change("revoke-permission", "support.read")[..]].concat()),
+    );
+    assert_eq!(
+        again,
+        format!("error: the customer {customer} does not have the permission support.read\n")
+    );
+}
+
+#[test]
+fn for_people_permissions_are_told_in_words() {
+    let folder = folder();
+    let folder = folder.path();
+    let said = |arguments: &[&str]| ok(folder, &with_config(&[&["admin"], arguments].concat()));
+    let change = |what: &'static str| {
+        [what, "--customer", "grace@example.com", "--permission", "support.read"]
+    };
+
+    let nobody = said(&["list-permissions"]);
+    let created =
+        said(&["create-customer", "--email", "grace@example.com", "--permission", "support.read"]);
+    let repeated = said(&change("grant-permission"));
+    let listed = said(&["list-permissions"]);
+    let revoked = said(&change("revoke-permission"));
+    let unknown = fails(
+        folder,
+        &with_config(&[
+            "admin",
+            "grant-permission",
+            "--customer",
+            "nobody@example.com",
+            "--permission",
+            "support.read",
+        ]),
+    );
+    let wrong = run(
+        folder,
+        &["admin", "grant-permission", "--customer", "grace", "--permission", "support.write"],
+    );
+
+    assert_eq!(nobody, "nobody has a permission\n");
+    assert!(created.contains("\nwith the permission support.read\nkey key_"), "{created}");
+    let id = listed.split_whitespace().nth(1).unwrap();
+    assert_eq!(repeated, format!("{id} had the permission support.read before: nothing changed\n"));
+    assert!(
+        listed.starts_with(&format!("grace@example.com  {id}  support.read        since 2")),
+        "{listed}"
+    );
+    assert_eq!(revoked, format!("{id} no longer has the permission support.read\n"));
+    assert_eq!(unknown, "error: there is no customer with the address nobody@example.com\n");
+    assert!(
+        wrong.0 == 2 && wrong.2.contains("expected the id of a customer (cus_…) or a mail address"),
+        "{wrong:?}"
+    );
+}
+
 #[test]
 fn for_people_staff_work_says_what_was_done() {
     let folder = folder();

@@ -10,6 +10,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
+use crate::audit::{self, Deed};
 use crate::auth::{Caller, FullCaller};
 use crate::connect::{self, Import};
 use crate::error::ApiError;
@@ -87,6 +88,7 @@ async fn import_account(
 ) -> Result<(StatusCode, axum::Json<AccountOut>), ApiError> {
     let import = Import {
         customer: caller.customer,
+        actor: caller.actor(),
         key: caller.key().map(|key| key.id),
         creator: import.creator_id,
         platform: import.platform,
@@ -158,7 +160,14 @@ async fn delete_account(
     if !caller.may_use(&creator) {
         return Err(ApiError::AccountNotFound);
     }
-    let deleted = store::accounts::delete(&app.store, caller.customer, &creator).await?;
+    let deed = Deed {
+        customer: caller.customer,
+        actor: caller.actor(),
+        action: audit::ACCOUNT_DELETED,
+        details: creator.to_string(),
+    };
+    let entry = deed.now(&app.clock, &app.random);
+    let deleted = store::accounts::delete(&app.store, caller.customer, &creator, &entry).await?;
     app.cache.forget_account(caller.customer, &creator);
     if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::AccountNotFound) }
 }

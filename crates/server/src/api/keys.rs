@@ -1,19 +1,27 @@
 //! Keys: what a program signs its calls with. A secret is shown once, when it is made.
+//!
+//! A key may be limited: to some accounts, to a budget of credits for each UTC month, in time. A limited key sees
+//! and changes no other key, so that nothing it does widens what it may do.
 
 use axum::extract::{Extension, State};
 use domain::account::CreatorId;
+use domain::credits::Credits;
 use domain::id::KeyId;
 use domain::key::{KeyScope, KeySecret};
 use domain::time::Timestamp;
 use http::StatusCode;
 use store::audit::AuditEntry;
-use store::keys::{Key, KeyCreation, NewKey, NewSecret, Rotation};
+use store::key_list::ListedKey;
+use store::keys::{
+    Key, KeyChange, KeyChanging, KeyCreation, LimitChange, NewKey, NewSecret, Rotation,
+};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::key_limits::{self, LimitsIn, LimitsPatch};
 use crate::app::App;
 use crate::audit::{self, Deed};
-use crate::auth::{Caller, FullCaller};
+use crate::auth::{Caller, FullCaller, Manager};
 use crate::error::{ApiError, FieldProblem};
 use crate::extract::{Json, Path};
 use crate::login;
@@ -26,7 +34,7 @@ const GRACE_S_MAX: i64 = 604_800;
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list_keys, create_key))
-        .routes(routes!(delete_key))
+        .routes(routes!(update_key, delete_key))
         .routes(routes!(rotate_key))
 }
 
@@ -45,6 +53,8 @@ pub(crate) struct KeyOut {
     /// The accounts it is limited to; empty: all.
     #[schema(value_type = Vec<String>)]
     accounts: Vec<CreatorId>,
+    /// What it may spend in a UTC month; null: all that the customer has.
+    monthly_budget_credits: Option<i64>,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -64,6 +74,7 @@ impl From<Key> for KeyOut {
             last_four: key.shown_suffix,
             scope: key.scope,
             accounts: key.accounts,
+            monthly_budget_credits: key.monthly_budget.map(Credits::whole),
             created_at: key.created_at,
             rotated_at: key.rotated_at,
             expires_at: key.expires_at,
@@ -72,18 +83,48 @@ impl From<Key> for KeyOut {
     }
 }
 
+/// A key and its use.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct ListedKeyOut {
+    #[serde(flatten)]
+    key: KeyOut,
+    /// Credits that calls of this UTC month have spent or hold: what counts against the budget.
+    used_this_month: i64,
+    /// When it was last used; a use other than a call is noted within a minute.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    last_used_at: Option<Timestamp>,
+}
+
+impl From<ListedKey> for ListedKeyOut {
+    fn from(listed: ListedKey) -> Self {
+        Self {
+            used_this_month: listed.used.whole(),
+            last_used_at: listed.last_used_at,
+            key: listed.key.into(),
+        }
+    }
+}
+
 /// The keys of a customer.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct Keys {
-    keys: Vec<KeyOut>,
+    keys: Vec<ListedKeyOut>,
+    /// When the next UTC month begins, and with it every budget anew.
+    #[schema(value_type = String, format = DateTime)]
+    budgets_reset_at: Timestamp,
 }
 
-/// Lists the customer's keys, revoked ones included.
+/// Lists the customer's keys with their use, and of those revoked the newest hundred. A limited key sees itself.
 #[utoipa::path(get, path = "/v1/auth/keys", tag = "auth", responses((status = 200, body = Keys)))]
 async fn list_keys(State(app): State<App>, caller: Caller) -> Result<axum::Json<Keys>, ApiError> {
     let today = app.clock.now().day();
-    let keys = store::key_list::list(&app.store, caller.customer, today).await?;
-    Ok(axum::Json(Keys { keys: keys.into_iter().map(|listed| listed.key.into()).collect() }))
+    let listed = store::key_list::list(&app.store, caller.customer, today).await?;
+    let only = caller.key().filter(|key| key.is_limited).map(|key| key.id);
+    let keys = listed.into_iter().filter(|listed| only.is_none_or(|only| only == listed.key.id));
+    Ok(axum::Json(Keys {
+        keys: keys.map(ListedKeyOut::from).collect(),
+        budgets_reset_at: today.next_month_start().start(),
+    }))
 }
 
 /// A key to be made.
@@ -96,6 +137,15 @@ pub(crate) struct KeyIn {
     /// `full` or `read_only`.
     #[schema(schema_with = super::words::key_scope)]
     scope: KeyScope,
+    /// The accounts it is limited to, 1 to 100 that are connected; all when absent.
+    #[schema(min_items = 1, max_items = 100, value_type = Option<Vec<String>>)]
+    accounts: Option<Vec<CreatorId>>,
+    /// What it may spend in a UTC month, 0 or more; all that the customer has when absent.
+    #[schema(minimum = 0)]
+    monthly_budget_credits: Option<i64>,
+    /// From when on it is refused, a time to come (RFC 3339 with a zone); never when absent.
+    #[schema(format = DateTime)]
+    expires_at: Option<String>,
 }
 
 /// A key with its secret.
@@ -110,48 +160,116 @@ pub(crate) struct CreatedKey {
 /// Makes a further key. The secret is shown once, here.
 #[utoipa::path(
     post, path = "/v1/auth/keys", tag = "auth", request_body = KeyIn,
-    responses((status = 201, body = CreatedKey))
+    responses(
+        (status = 201, body = CreatedKey),
+        (status = 409, description = "there are as many keys as there may be (`too_many_keys`)"),
+    )
 )]
 async fn create_key(
     State(app): State<App>,
-    FullCaller(caller): FullCaller,
+    Manager(caller): Manager,
     Json(new): Json<KeyIn>,
 ) -> Result<(StatusCode, axum::Json<CreatedKey>), ApiError> {
-    check_name(&new.name)?;
-    let secret = KeySecret::generate(|bound| app.random.below(bound));
     let now = app.clock.now();
+    check_name(&new.name)?;
+    let wanted = LimitsIn {
+        accounts: new.accounts,
+        monthly_budget_credits: new.monthly_budget_credits,
+        expires_at: new.expires_at,
+    };
+    let limits = wanted.check(now)?;
+    let secret = KeySecret::generate(|bound| app.random.below(bound));
     let key = NewKey {
         id: KeyId::new(now, app.random.bytes()),
         name: new.name,
         secret: NewSecret::of(&secret),
         scope: new.scope,
-        accounts: caller.allowed_accounts().to_vec(),
-        monthly_budget: None,
-        expires_at: None,
+        accounts: limits.accounts,
+        monthly_budget: limits.monthly_budget,
+        expires_at: limits.expires_at,
     };
-    let entry = entry(&app, &caller, audit::KEY_CREATED, format!("{} ({})", key.id, key.name));
+    let entry = entry(&app, &caller, audit::KEY_CREATED, key_limits::described(&key));
     let count_max = app.config.keys.count_max;
     match store::keys::create(&app.store, caller.customer, &key, count_max, &entry).await? {
         KeyCreation::Created => {}
         KeyCreation::TooMany => return Err(ApiError::TooManyKeys(count_max)),
-        KeyCreation::NoAccount(account) => return Err(no_account(&account)),
+        KeyCreation::NoAccount(account) => return Err(key_limits::no_account(&account)),
     }
     let stored = store::keys::find(&app.store, caller.customer, key.id).await?;
-    let stored = stored.ok_or(ApiError::NotFound("there is no key of that id"))?;
-    let created = CreatedKey { key: stored.into(), api_key: secret.expose().to_owned() };
+    let created =
+        CreatedKey { key: stored.ok_or(NO_KEY)?.into(), api_key: secret.expose().to_owned() };
     Ok((StatusCode::CREATED, axum::Json(created)))
 }
+
+/// What is to be different about a key. What is absent stays as it is; null ends a limit.
+#[derive(serde::Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeyPatch {
+    /// What the customer calls it; 1 to 100 characters.
+    #[schema(min_length = 1, max_length = 100)]
+    name: Option<String>,
+    /// The accounts it is limited to, 1 to 100 that are connected; null: all.
+    #[serde(default, deserialize_with = "key_limits::limit_change")]
+    #[schema(min_items = 1, max_items = 100, value_type = Option<Vec<String>>)]
+    accounts: LimitChange<Vec<CreatorId>>,
+    /// What it may spend in a UTC month, 0 or more; null: all that the customer has.
+    #[serde(default, deserialize_with = "key_limits::limit_change")]
+    #[schema(minimum = 0, value_type = Option<i64>)]
+    monthly_budget_credits: LimitChange<i64>,
+    /// From when on it is refused, a time to come (RFC 3339 with a zone); null: never.
+    #[serde(default, deserialize_with = "key_limits::limit_change")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: LimitChange<String>,
+}
+
+/// Changes the name or the limits of a key, for every call from now on. Its scope changes with a rotation.
+#[utoipa::path(
+    patch, path = "/v1/auth/keys/{key_id}", tag = "auth", request_body = KeyPatch,
+    params(("key_id" = String, Path, description = "the key")),
+    responses(
+        (status = 200, body = KeyOut),
+        (status = 404, description = "there is no key of that id"),
+    )
+)]
+async fn update_key(
+    State(app): State<App>,
+    Manager(caller): Manager,
+    Path(key): Path<KeyId>,
+    Json(patch): Json<KeyPatch>,
+) -> Result<axum::Json<KeyOut>, ApiError> {
+    if let Some(name) = &patch.name {
+        check_name(name)?;
+    }
+    let wanted = LimitsPatch {
+        accounts: patch.accounts,
+        monthly_budget_credits: patch.monthly_budget_credits,
+        expires_at: patch.expires_at,
+    };
+    let limits = wanted.check(app.clock.now())?;
+    let change = KeyChange {
+        key,
+        customer: caller.customer,
+        name: patch.name,
+        accounts: limits.accounts,
+        monthly_budget: limits.monthly_budget,
+        expires_at: limits.expires_at,
+    };
+    let entry = entry(&app, &caller, audit::KEY_CHANGED, key_limits::described_change(&change));
+    let changed = store::keys::change(&app.store, &change, &entry).await?;
+    app.cache.forget_keys();
+    match changed {
+        KeyChanging::Changed(changed) => Ok(axum::Json(changed.into())),
+        KeyChanging::NotFound => Err(NO_KEY),
+        KeyChanging::NoAccount(account) => Err(key_limits::no_account(&account)),
+    }
+}
+
+const NO_KEY: ApiError = ApiError::NotFound("there is no key of that id");
 
 /// What a caller did to a key.
 fn entry(app: &App, caller: &Caller, action: &'static str, details: String) -> AuditEntry {
     let deed = Deed { customer: caller.customer, actor: caller.actor(), action, details };
     deed.now(&app.clock, &app.random)
-}
-
-fn no_account(account: &CreatorId) -> ApiError {
-    let message =
-        format!("there is no account `{}`; `GET /v1/accounts` lists them", account.as_str());
-    FieldProblem::new("body", "accounts", "unknown_account", message).into()
 }
 
 fn check_name(name: &str) -> Result<(), ApiError> {
@@ -163,7 +281,7 @@ fn check_name(name: &str) -> Result<(), ApiError> {
     Err(FieldProblem::new("body", "name", "length", message).into())
 }
 
-/// Revokes a key for good. It is refused on every node when this answers.
+/// Revokes a key for good. It is refused on every node when this answers. A limited key can revoke itself only.
 #[utoipa::path(
     delete, path = "/v1/auth/keys/{key_id}", tag = "auth",
     params(("key_id" = String, Path, description = "the key")),
@@ -177,14 +295,11 @@ async fn delete_key(
     FullCaller(caller): FullCaller,
     Path(key): Path<KeyId>,
 ) -> Result<StatusCode, ApiError> {
+    caller.refuse_other_keys(key)?;
     let entry = entry(&app, &caller, audit::KEY_DELETED, key.to_string());
     let revoked = store::keys::revoke(&app.store, caller.customer, key, &entry).await?;
     app.cache.forget_keys();
-    if revoked {
-        Ok(StatusCode::NO_CONTENT)
-    } else {
-        Err(ApiError::NotFound("there is no key of that id"))
-    }
+    if revoked { Ok(StatusCode::NO_CONTENT) } else { Err(NO_KEY) }
 }
 
 /// A rotation: which key, and how long its old secret is still taken.
@@ -205,7 +320,8 @@ pub(crate) struct RotationIn {
     expires_old_in_s: i64,
 }
 
-/// Gives a key a fresh secret, shown once. At 0 seconds the old one is dead when this answers.
+/// Gives a key a fresh secret, shown once. At 0 seconds the old one is dead when this answers. A limited key can
+/// rotate itself only.
 #[utoipa::path(
     post, path = "/v1/auth/keys/rotate", tag = "auth", request_body = RotationIn,
     responses(
@@ -226,6 +342,7 @@ async fn rotate_key(
     }
     let calling = caller.key().map(|key| key.id);
     let key = rotation.key_id.or(calling).ok_or_else(|| missing("key_id"))?;
+    caller.refuse_other_keys(key)?;
     if calling.is_none() {
         let password = rotation.current_password.ok_or_else(|| missing("current_password"))?;
         login::confirm(&app, caller.customer, password, client.ip).await?;
@@ -244,7 +361,7 @@ async fn rotate_key(
     let entry = entry(&app, &caller, audit::KEY_ROTATED, change.key.to_string());
     let rotated = store::keys::rotate(&app.store, &change, &entry).await?;
     app.cache.forget_keys();
-    let rotated = rotated.ok_or(ApiError::NotFound("there is no key of that id"))?;
+    let rotated = rotated.ok_or(NO_KEY)?;
     Ok(axum::Json(CreatedKey { key: rotated.into(), api_key: secret.expose().to_owned() }))
 }
 

@@ -3,15 +3,19 @@
 //! A handler unpacks, calls one thing and answers. It never touches the data plane's modules.
 
 pub(crate) mod accounts;
+pub(crate) mod audit;
 pub(crate) mod billing;
 pub(crate) mod email;
 pub(crate) mod health;
+mod key_limits;
 pub(crate) mod keys;
 pub(crate) mod me;
 pub(crate) mod password_reset;
 pub(crate) mod platforms;
 pub(crate) mod register;
 pub(crate) mod sessions;
+pub(crate) mod signup;
+pub(crate) mod support;
 pub(crate) mod usage;
 pub(crate) mod whoami;
 pub(crate) mod words;
@@ -30,7 +34,10 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .merge(me::router())
         .merge(email::router())
         .merge(password_reset::router())
+        .merge(signup::router())
         .merge(keys::router())
+        .merge(audit::router())
+        .merge(support::router())
         .merge(whoami::router())
         .merge(accounts::router())
         .merge(billing::router())

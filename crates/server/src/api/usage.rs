@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use domain::account::CreatorId;
-use domain::id::{CallId, KeyId};
+use domain::id::{CallId, CustomerId, KeyId};
 use domain::method::Method;
 use domain::platform::Platform;
 use domain::time::{Day, MICROS_PER_SECOND, Timestamp};
@@ -30,12 +30,24 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 #[derive(serde::Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct DailyQuery {
+pub(crate) struct DailyQuery {
     /// UTC days up to today: 1 to 366.
     #[param(minimum = 1, maximum = 366, default = 14)]
     days: Option<i64>,
     /// Only the usage of this key. With a key it is always its own.
     key_id: Option<String>,
+}
+
+impl DailyQuery {
+    /// How many days.
+    pub(super) fn days(&self) -> Result<i64, ApiError> {
+        in_range("days", self.days.unwrap_or(DAYS_DEFAULT), DAYS_MAX)
+    }
+
+    /// The key that is named.
+    pub(super) fn key(&self) -> Result<Option<KeyId>, ApiError> {
+        read_key(self.key_id.as_deref())
+    }
 }
 
 /// Usage by UTC day.
@@ -97,8 +109,13 @@ async fn get_daily_usage(
     caller: Caller,
     Query(query): Query<DailyQuery>,
 ) -> Result<Json<DailyUsage>, ApiError> {
-    let days = in_range("days", query.days.unwrap_or(DAYS_DEFAULT), DAYS_MAX)?;
-    let of = UsageOf { customer: caller.customer, key: whose(&caller, query.key_id.as_deref())? };
+    let days = query.days()?;
+    let of = UsageOf { customer: caller.customer, key: whose(&caller, query.key()?)? };
+    daily(&app, of, days).await
+}
+
+/// The usage of a customer or of one of its keys, in the last so many days.
+pub(super) async fn daily(app: &App, of: UsageOf, days: i64) -> Result<Json<DailyUsage>, ApiError> {
     let today = app.clock.now().day();
     let daily = store::usage::daily(&app.store, of, today, days).await?;
     let hot_failure = store::usage::hot_failure(&app.store, of, today).await?;
@@ -116,19 +133,24 @@ async fn get_daily_usage(
 }
 
 /// The key whose usage is shown; nothing for all of them. A key sees its own.
-fn whose(caller: &Caller, wanted: Option<&str>) -> Result<Option<KeyId>, ApiError> {
-    let problem =
-        |message: &str| FieldProblem::new("query", "key_id", "value_error", message).into();
-    let wanted = wanted.map(str::parse::<KeyId>).transpose();
-    let wanted = wanted.map_err(|malformed| problem(&malformed.to_string()))?;
+fn whose(caller: &Caller, wanted: Option<KeyId>) -> Result<Option<KeyId>, ApiError> {
     match (caller.key(), wanted) {
         (None, wanted) => Ok(wanted),
         (Some(own), None) => Ok(Some(own.id)),
         (Some(own), Some(wanted)) if own.id == wanted => Ok(Some(wanted)),
         (Some(_), Some(_)) => {
-            Err(problem("a key shows its own usage; log in to see that of others"))
+            Err(wrong_key("a key shows its own usage; log in to see that of others"))
         }
     }
+}
+
+fn read_key(text: Option<&str>) -> Result<Option<KeyId>, ApiError> {
+    let wanted = text.map(str::parse::<KeyId>).transpose();
+    wanted.map_err(|malformed| wrong_key(&malformed.to_string()))
+}
+
+fn wrong_key(message: &str) -> ApiError {
+    FieldProblem::new("query", "key_id", "value_error", message).into()
 }
 
 fn in_range(field: &str, value: i64, max: i64) -> Result<i64, ApiError> {
@@ -142,7 +164,7 @@ fn in_range(field: &str, value: i64, max: i64) -> Result<i64, ApiError> {
 #[derive(serde::Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct RecentQuery {
+pub(crate) struct RecentQuery {
     /// Entries of a page: 1 to 1000. A page ends only between two instants, so it may hold a few more.
     #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: Option<i64>,
@@ -157,6 +179,20 @@ struct RecentQuery {
     /// Epoch seconds with fraction: only calls before it. `next_before` of a page gives the next one.
     #[param(value_type = Option<f64>)]
     before: Option<String>,
+}
+
+impl RecentQuery {
+    /// What is asked for, of this customer and of the key that is named.
+    pub(super) fn wanted(&self, customer: CustomerId) -> Result<RecentCalls, ApiError> {
+        Ok(RecentCalls {
+            customer,
+            key: read_key(self.key_id.as_deref())?,
+            account: self.account.as_deref().map(read_account).transpose()?,
+            status_class: self.status_class.as_deref().map(read_status_class).transpose()?,
+            before: self.before.as_deref().map(read_instant).transpose()?,
+            limit: in_range("limit", self.limit.unwrap_or(LIMIT_DEFAULT), LIMIT_MAX)?,
+        })
+    }
 }
 
 /// A page of the call log, newest first.
@@ -230,15 +266,16 @@ async fn list_recent_calls(
     caller: Caller,
     Query(query): Query<RecentQuery>,
 ) -> Result<Json<RecentCallsOut>, ApiError> {
-    let wanted = RecentCalls {
-        customer: caller.customer,
-        key: whose(&caller, query.key_id.as_deref())?,
-        account: query.account.as_deref().map(read_account).transpose()?,
-        status_class: query.status_class.as_deref().map(read_status_class).transpose()?,
-        before: query.before.as_deref().map(read_instant).transpose()?,
-        limit: in_range("limit", query.limit.unwrap_or(LIMIT_DEFAULT), LIMIT_MAX)?,
-    };
-    let page = store::calls::recent(&app.store, &wanted).await?;
+    let wanted = query.wanted(caller.customer)?;
+    recent(&app, &RecentCalls { key: whose(&caller, wanted.key)?, ..wanted }).await
+}
+
+/// A page of the call log.
+pub(super) async fn recent(
+    app: &App,
+    wanted: &RecentCalls,
+) -> Result<Json<RecentCallsOut>, ApiError> {
+    let page = store::calls::recent(&app.store, wanted).await?;
     let calls = page.calls.into_iter().map(CallOut::from).collect();
     Ok(Json(RecentCallsOut { calls, next_before: page.next_before.and_then(written_instant) }))
 }

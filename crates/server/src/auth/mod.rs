@@ -18,6 +18,7 @@ use domain::key::{KeyHash, KeyScope};
 use domain::time::MICROS_PER_SECOND;
 use http::request::Parts;
 use http::{HeaderMap, Method};
+use store::keys::Presented;
 use store::sessions::Session;
 
 pub(crate) use presented::presented_key;
@@ -39,6 +40,7 @@ pub(crate) const OPEN_ROUTES: &[(&str, &str, &str)] = &[
     ("post", "/v1/auth/email/resend", "the mail was lost, and perhaps the key with it"),
     ("post", "/v1/auth/password/forgot", "who asks cannot log in"),
     ("post", "/v1/auth/password/reset", "the token in the mailed link is what counts"),
+    ("post", "/v1/signup", "retired: it makes nothing"),
 ];
 
 /// Paths that take a key and no session: what is metered.
@@ -68,6 +70,8 @@ pub(crate) struct UsedKey {
     pub(crate) shown_prefix: String,
     /// The accounts it is limited to; empty: all.
     pub(crate) allowed_accounts: Vec<CreatorId>,
+    /// Whether it is limited in any way beside its scope: to accounts, to a budget, in time.
+    pub(crate) is_limited: bool,
 }
 
 /// A customer by key. Anything but a read needs a key of full scope.
@@ -116,6 +120,10 @@ pub(crate) struct Caller {
 #[derive(Debug, Clone)]
 pub(crate) struct FullCaller(pub(crate) Caller);
 
+/// A caller with full scope and without any limit: who decides what others may do.
+#[derive(Debug, Clone)]
+pub(crate) struct Manager(pub(crate) Caller);
+
 impl Caller {
     /// The key that was used; none with a session.
     pub(crate) const fn key(&self) -> Option<&UsedKey> {
@@ -147,6 +155,22 @@ impl Caller {
     pub(crate) fn may_use(&self, creator: &CreatorId) -> bool {
         let allowed = self.allowed_accounts();
         allowed.is_empty() || allowed.contains(creator)
+    }
+}
+
+impl Caller {
+    /// Refuses a limited key: what is asked for tells of others, or could widen the limits.
+    pub(crate) fn refuse_limited(&self) -> Result<(), ApiError> {
+        if self.key().is_some_and(|key| key.is_limited) {
+            Err(ApiError::LimitedKey)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Refuses a limited key that asks for another key than itself.
+    pub(crate) fn refuse_other_keys(&self, wanted: KeyId) -> Result<(), ApiError> {
+        if self.key().is_some_and(|key| key.id == wanted) { Ok(()) } else { self.refuse_limited() }
     }
 }
 
@@ -213,6 +237,16 @@ impl FromRequestParts<App> for Caller {
     }
 }
 
+impl FromRequestParts<App> for Manager {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let FullCaller(caller) = FullCaller::from_request_parts(parts, app).await?;
+        caller.refuse_limited()?;
+        Ok(Self(caller))
+    }
+}
+
 impl FromRequestParts<App> for FullCaller {
     type Rejection = ApiError;
 
@@ -247,12 +281,15 @@ async fn caller_of(app: &App, headers: &HeaderMap) -> Result<KeyCaller, ApiError
     let found = store::keys::find_by_hash(&app.store, &hash).await?;
     let usable = found.filter(|presented| presented.is_usable(app.clock.now()));
     let presented = usable.ok_or(ApiError::InvalidKey)?;
+    note_key_use(app, &presented).await?;
+    let is_limited = presented.key.is_limited();
     Ok(KeyCaller {
         customer: presented.key.customer,
         key: UsedKey {
             id: presented.key.id,
             scope: presented.key.scope,
             shown_prefix: presented.key.shown_prefix,
+            is_limited,
             allowed_accounts: presented.key.accounts,
         },
         is_email_verified: presented.email_verified_at.is_some(),
@@ -296,6 +333,17 @@ async fn usable_session(
     let lifetime = app.config.sessions.lifetime();
     let usable = found.filter(|presented| presented.is_usable(app.clock.now(), lifetime));
     Ok(usable.map(|presented| (presented.session, presented.email_verified_at.is_some())))
+}
+
+/// Writes the last use of a key down, to the minute. Native calls are in the call log and are not noted here.
+async fn note_key_use(app: &App, presented: &Presented) -> Result<(), ApiError> {
+    let now = app.clock.now();
+    let is_noted =
+        presented.last_used_at.is_some_and(|used| now.micros_since(used) < TOUCH_EVERY_MICROS);
+    if !is_noted {
+        store::keys::touch(&app.store, presented.key.id, now).await?;
+    }
+    Ok(())
 }
 
 /// Writes the last use down, to the minute.

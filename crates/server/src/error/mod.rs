@@ -10,6 +10,7 @@ mod table;
 use axum::response::{IntoResponse, Response};
 use domain::credits::Credits;
 use domain::id::{CallId, KeyId};
+use domain::staff::Permission;
 use domain::time::Timestamp;
 
 use crate::middleware::body::BodyProblem;
@@ -103,6 +104,25 @@ pub(crate) enum ApiError {
         /// When the next month begins.
         resets_at: Timestamp,
     },
+    /// The caller's key is limited and asked for what would widen it.
+    #[error(
+        "this key is limited (accounts, budget or expiry); use a session or a key without limits for this \
+         request"
+    )]
+    LimitedKey,
+    /// The caller is no staff, or may not do this as staff.
+    #[error(
+        "this takes the permission{} {}",
+        if .0.len() == 1 { "" } else { "s" },
+        .0.iter().map(|permission| permission.as_str()).collect::<Vec<_>>().join(", ")
+    )]
+    MissingPermission(&'static [Permission]),
+    /// There is no such customer, or it does not allow staff to look; which one is not told.
+    #[error("there is no customer of that id that allows staff to look at this moment")]
+    SupportAccessClosed,
+    /// The operation is retired.
+    #[error("{0}")]
+    Gone(&'static str),
     /// The customer has as many keys as it may have.
     #[error("there are {0} keys already; delete one that is no longer used")]
     TooManyKeys(i64),
@@ -305,6 +325,10 @@ impl ApiError {
             Self::KeyBudgetExhausted { .. } => table::KEY_BUDGET_EXHAUSTED,
             Self::TooManyKeys(_) => table::TOO_MANY_KEYS,
             Self::UnsupportedPlatform(_) => table::UNSUPPORTED_PLATFORM,
+            Self::LimitedKey => table::LIMITED_KEY,
+            Self::MissingPermission(_) => table::MISSING_PERMISSION,
+            Self::SupportAccessClosed => table::SUPPORT_ACCESS_CLOSED,
+            Self::Gone(_) => table::GONE,
             Self::Invalid(_) => table::INVALID,
             Self::EmailTaken => table::EMAIL_TAKEN,
             Self::UnknownLink => table::UNKNOWN_LINK,

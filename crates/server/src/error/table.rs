@@ -185,6 +185,38 @@ pub(super) const UNSUPPORTED_PLATFORM: Row = Row {
     retryable: false,
     meaning: "The route is not offered for the account's platform: files are uploaded to platform_gamma alone. Nothing was read.",
 };
+/// `limited_key`
+pub(super) const LIMITED_KEY: Row = Row {
+    code: "limited_key",
+    status: StatusCode::FORBIDDEN,
+    title: "Limited key",
+    retryable: false,
+    meaning: "A key that is limited to some accounts, to a monthly budget or in time cannot look at or change what would widen it: other keys, support access, the audit list. Use a session or a key without limits.",
+};
+/// `missing_permission`
+pub(super) const MISSING_PERMISSION: Row = Row {
+    code: "missing_permission",
+    status: StatusCode::FORBIDDEN,
+    title: "Missing permission",
+    retryable: false,
+    meaning: "The operation is for staff who have the permission that `detail` names.",
+};
+/// `support_access_closed`
+pub(super) const SUPPORT_ACCESS_CLOSED: Row = Row {
+    code: "support_access_closed",
+    status: StatusCode::NOT_FOUND,
+    title: "No support access",
+    retryable: false,
+    meaning: "There is no such customer, or it does not allow staff to look at its things at this moment; which of the two is not told. The customer allows it with `POST /v1/support-access`.",
+};
+/// `gone`
+pub(super) const GONE: Row = Row {
+    code: "gone",
+    status: StatusCode::GONE,
+    title: "Gone",
+    retryable: false,
+    meaning: "The operation is retired. `Link` names its successor.",
+};
 /// `invalid_request`
 pub(super) const INVALID: Row = Row {
     code: "invalid_request",
@@ -482,6 +514,10 @@ pub(super) const ALL: &[Row] = &[
     KEY_BUDGET_EXHAUSTED,
     TOO_MANY_KEYS,
     UNSUPPORTED_PLATFORM,
+    LIMITED_KEY,
+    MISSING_PERMISSION,
+    SUPPORT_ACCESS_CLOSED,
+    GONE,
     INVALID,
     EMAIL_TAKEN,
     UNKNOWN_LINK,

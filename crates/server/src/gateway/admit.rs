@@ -93,17 +93,21 @@ pub(super) async fn identify(
     parts: Parts,
 ) -> Result<Arrival, ApiError> {
     let method: Method = parts.method.as_str().parse().map_err(|_| ApiError::NativeMethod)?;
-    let (creator, path_at) = split_path(entrance, parts.uri.path())?;
+    let (named, path_at) = split_path(entrance, parts.uri.path())?;
     path::check_path(parts.uri.path().get(path_at..).unwrap_or_default())
         .map_err(|problem| ApiError::InvalidPath(problem.to_string()))?;
     check_query(entrance, parts.uri.query().unwrap_or_default())?;
     let secret = auth::presented_key(&parts.headers)?;
-    let key = cache::key(app, secret.hash()).await?;
+    let mut key = cache::key(app, secret.hash()).await?;
     auth::refuse_other_session(app, &parts, key.customer).await?;
-    check_scope(&key, method)?;
+    let mut allowed = check_key(&key, method, &named);
+    if allowed.is_err() {
+        // What is remembered may be older than a change that allows it.
+        key = cache::read_key(app, secret.hash()).await?;
+        allowed = check_key(&key, method, &named);
+    }
+    let creator = allowed?;
     check_range(&parts.headers)?;
-    let creator: CreatorId = creator.parse().map_err(|_| ApiError::AccountNotFound)?;
-    check_account(&key, &creator)?;
     let idempotency =
         if method.is_read() { None } else { idempotency::from_headers(&parts.headers)? };
     Ok(Arrival { key, creator, method, parts, path_at, idempotency })
@@ -112,21 +116,19 @@ pub(super) async fn identify(
 /// Reads the key of a call once more, after what it may do has changed.
 pub(super) async fn identify_again(app: &App, whole: &mut Whole) -> Result<(), ApiError> {
     let arrival = &mut whole.arrival;
-    arrival.key = cache::key(app, arrival.key.hash).await?;
-    check_scope(&arrival.key, arrival.method)?;
-    check_account(&arrival.key, &arrival.creator)
+    arrival.key = cache::read_key(app, arrival.key.hash).await?;
+    check_key(&arrival.key, arrival.method, arrival.creator.as_str())?;
+    Ok(())
 }
 
-fn check_scope(key: &KeyEntry, method: Method) -> Result<(), ApiError> {
-    if method.is_read() || key.scope == KeyScope::Full {
-        return Ok(());
+/// Whether the key may make this call; gives the account that it names.
+fn check_key(key: &KeyEntry, method: Method, creator: &str) -> Result<CreatorId, ApiError> {
+    if !method.is_read() && key.scope != KeyScope::Full {
+        return Err(ApiError::ReadOnlyKey);
     }
-    Err(ApiError::ReadOnlyKey)
-}
-
-fn check_account(key: &KeyEntry, creator: &CreatorId) -> Result<(), ApiError> {
-    if key.accounts.is_empty() || key.accounts.contains(creator) {
-        return Ok(());
+    let creator: CreatorId = creator.parse().map_err(|_| ApiError::AccountNotFound)?;
+    if key.accounts.is_empty() || key.accounts.contains(&creator) {
+        return Ok(creator);
     }
     Err(ApiError::AccountNotFound)
 }

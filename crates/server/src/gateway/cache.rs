@@ -31,6 +31,8 @@ pub(crate) struct KeyEntry {
     pub(crate) customer: CustomerId,
     /// What it may do.
     pub(crate) scope: KeyScope,
+    /// From when on it, or this secret of it, is refused.
+    ends_at: Option<Timestamp>,
     /// Its version, which the hold compares.
     pub(crate) version: i64,
     /// Whether what it may spend in a month is limited: then only the hold's transaction knows.
@@ -75,20 +77,29 @@ impl Cache {
 /// Finds the key with this secret, or 401.
 pub(super) async fn key(app: &App, hash: KeyHash) -> Result<Arc<KeyEntry>, ApiError> {
     let now = app.clock.now();
-    if let Some(entry) = app.cache.keys.get(&hash, now) {
-        return Ok(entry);
+    let remembered = app.cache.keys.get(&hash, now);
+    match remembered.filter(|entry| entry.ends_at.is_none_or(|end| now < end)) {
+        Some(entry) => Ok(entry),
+        None => read_key(app, hash).await,
     }
+}
+
+/// The same, read again whatever is remembered: before a call is refused for what a key may not do.
+pub(super) async fn read_key(app: &App, hash: KeyHash) -> Result<Arc<KeyEntry>, ApiError> {
+    let now = app.clock.now();
     let store = app.store.clone();
     let lookup = async move { store::keys::find_by_hash(&store, &hash).await };
     let presented = app.tasks.on_control(lookup).await??;
-    let usable = presented.filter(|presented| presented.is_usable(now));
-    let key = usable.ok_or(ApiError::InvalidKey)?.key;
+    let usable =
+        presented.filter(|presented| presented.is_usable(now)).ok_or(ApiError::InvalidKey)?;
+    let (ends_at, key) = (usable.ends_at(), usable.key);
     let entry = KeyEntry {
         hash,
         accounts: key.accounts,
         key: key.id,
         customer: key.customer,
         scope: key.scope,
+        ends_at,
         version: key.version,
         has_budget: key.monthly_budget.is_some(),
     };

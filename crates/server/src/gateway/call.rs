@@ -59,7 +59,6 @@ pub(super) async fn run(app: App, entrance: Entrance, request: Request, mut answ
                 app.cache.forget_account(whole.arrival.key.customer, &whole.arrival.creator);
             }
             Err(NotHeld::KeyChanged) => {
-                app.cache.forget_keys();
                 if let Err(refusal) = admit::identify_again(&app, &mut whole).await {
                     return answer.refuse(refusal);
                 }

@@ -45,6 +45,8 @@ enum Stranger {
     OwnView,
     /// Not found, with this code.
     NotFound(&'static str),
+    /// It is for staff, and says nothing else.
+    StaffOnly,
 }
 
 /// Whose things are asked for.
@@ -97,6 +99,14 @@ fn new_password(_: &Victim) -> Value {
     json!({"current_password": PASSWORD, "new_password": "another long password"})
 }
 
+fn new_limits(_: &Victim) -> Value {
+    json!({"monthly_budget_credits": 0})
+}
+
+fn consent(_: &Victim) -> Value {
+    json!({"enabled": true})
+}
+
 fn import(_: &Victim) -> Value {
     let auth = json!({"user_id": "1", "session_token": "wrong"});
     json!({"creator_id": "somebody", "platform": "platform_alpha", "auth": auth})
@@ -112,7 +122,7 @@ const fn case(
 }
 
 fn cases() -> Vec<Case> {
-    use Stranger::{NotFound, OwnView};
+    use Stranger::{NotFound, OwnView, StaffOnly};
     use Takes::{Anybody, Either, Key, Session};
     vec![
         case(("get", "/health"), Anybody, nothing, OwnView),
@@ -135,6 +145,13 @@ fn cases() -> Vec<Case> {
         case(("post", "/v1/auth/keys"), Either, new_key, OwnView),
         case(("post", "/v1/auth/keys/rotate"), Either, rotation, NotFound("not_found")),
         case(("delete", "/v1/auth/keys/{key_id}"), Either, nothing, NotFound("not_found")),
+        case(("patch", "/v1/auth/keys/{key_id}"), Either, new_limits, NotFound("not_found")),
+        case(("post", "/v1/signup"), Anybody, registration, OwnView),
+        case(("get", "/v1/audit"), Either, nothing, OwnView),
+        case(("get", "/v1/support-access"), Either, nothing, OwnView),
+        case(("post", "/v1/support-access"), Either, consent, OwnView),
+        case(("get", "/v1/support/customers/{customer_id}/calls"), Either, nothing, StaffOnly),
+        case(("get", "/v1/support/customers/{customer_id}/usage"), Either, nothing, StaffOnly),
         case(("get", "/v1/whoami"), Either, nothing, OwnView),
         case(("post", "/v1/connect/import"), Either, import, OwnView),
         case(("get", "/v1/accounts"), Either, nothing, OwnView),
@@ -181,6 +198,7 @@ impl Case {
             .template
             .replace("{account}", &victim.account)
             .replace("{key_id}", &victim.member.customer.key_id)
+            .replace("{customer_id}", &victim.member.customer.id)
             .replace("{session_id}", &victim.session_id)
             .replace("{platform}", "platform_alpha")
             .replace("{native_path}", "users/me");
@@ -266,7 +284,9 @@ async fn whoever_brings_nothing_is_let_in_nowhere_but_where_it_is_open() {
         for case in cases() {
             let reply = case.call(&app.anonymous(), &victim).await;
 
-            if case.takes == Takes::Anybody {
+            if case.template == "/v1/signup" {
+                assert_eq!(reply.failure(), (410, "gone".to_owned()));
+            } else if case.takes == Takes::Anybody {
                 // Where a mailed link's token is what counts, an unknown one is not found.
                 let let_in = reply.status < 300 || reply.code() == "unknown_link";
                 assert!(let_in, "{}: {}", case.name(), reply.text());
@@ -507,7 +527,9 @@ async fn a_read_only_key_writes_nothing() {
         for case in closed_cases().filter(Case::takes_key) {
             let reply = case.call(&read_only, &victim).await;
 
-            if case.method == "get" {
+            if matches!(case.stranger, Stranger::StaffOnly) {
+                assert_eq!(reply.failure(), (403, "missing_permission".to_owned()));
+            } else if case.method == "get" {
                 assert_eq!(reply.status, 200, "{}: {}", case.name(), reply.text());
             } else {
                 assert_eq!(reply.failure(), (403, "read_only_key".to_owned()), "{}", case.name());
@@ -569,10 +591,17 @@ async fn put_back(app: &TestApp, stranger: &Member, changed: &Reply) {
 
 /// The answer to another customer shows nothing of the victim's.
 fn assert_foreign(case: &Case, reply: &Reply, victim: &Victim) {
-    if let Stranger::NotFound(code) = case.stranger {
-        assert_eq!(reply.failure(), (404, code.to_owned()), "{}", case.name());
-    } else {
-        assert!(![401, 403].contains(&reply.status), "{}: {}", case.name(), reply.text());
+    match case.stranger {
+        Stranger::StaffOnly => {
+            let refused = (403, "missing_permission".to_owned());
+            assert_eq!(reply.failure(), refused, "{}", case.name());
+        }
+        Stranger::NotFound(code) => {
+            assert_eq!(reply.failure(), (404, code.to_owned()), "{}", case.name());
+        }
+        Stranger::OwnView => {
+            assert!(![401, 403].contains(&reply.status), "{}: {}", case.name(), reply.text());
+        }
     }
     let text = reply.text();
     let customer = &victim.member.customer;

@@ -5,7 +5,7 @@ use domain::platform::Platform;
 use store::accounts::{self, Connection, Count, Credentials, NewAccount};
 use store::testing;
 
-use crate::support::{Caller, NOON, creator, new_account, new_customer};
+use crate::support::{Caller, NOON, creator, entry, new_account, new_customer};
 
 #[tokio::test]
 async fn an_account_is_stored_with_its_sealed_credentials() {
@@ -78,8 +78,16 @@ async fn two_customers_may_choose_the_same_id() {
     for store in testing::stores().await {
         let (one, other) = (Caller::with(&store, 0).await, Caller::with(&store, 0).await);
 
-        assert!(accounts::delete(&store, one.customer, &creator("ada")).await.unwrap());
-        assert!(!accounts::delete(&store, one.customer, &creator("ada")).await.unwrap());
+        assert!(
+            accounts::delete(&store, one.customer, &creator("ada"), &entry(one.customer))
+                .await
+                .unwrap()
+        );
+        assert!(
+            !accounts::delete(&store, one.customer, &creator("ada"), &entry(one.customer))
+                .await
+                .unwrap()
+        );
 
         assert_eq!(accounts::find(&store, one.customer, &creator("ada")).await.unwrap(), None);
         assert!(accounts::find(&store, other.customer, &creator("ada")).await.unwrap().is_some());
@@ -90,7 +98,9 @@ async fn two_customers_may_choose_the_same_id() {
 async fn an_account_comes_back_with_a_version_it_never_had() {
     for store in testing::stores().await {
         let caller = Caller::with(&store, 0).await;
-        accounts::delete(&store, caller.customer, &caller.account).await.unwrap();
+        accounts::delete(&store, caller.customer, &caller.account, &entry(caller.customer))
+            .await
+            .unwrap();
         let later = NewAccount { at: NOON.plus_micros(1), ..new_account(caller.customer, "ada") };
 
         let connected = accounts::connect(&store, &later).await.unwrap();
@@ -135,7 +145,9 @@ async fn an_account_in_use_keeps_its_place_and_an_inactive_one_waits_for_room() 
         let kept = NewAccount { active_max: Some(1), ..new_account(caller.customer, "ada") };
 
         let again = accounts::connect(&store, &kept).await.unwrap();
-        accounts::delete(&store, caller.customer, &creator("ada")).await.unwrap();
+        accounts::delete(&store, caller.customer, &creator("ada"), &entry(caller.customer))
+            .await
+            .unwrap();
         let room = accounts::connect(&store, &over).await.unwrap();
 
         let state = |connection| match connection {

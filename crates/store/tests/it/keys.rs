@@ -1,13 +1,13 @@
 //! Keys: what their secrets open, and from when on they no longer do.
 
 use domain::key::KeyScope;
-use store::keys::{self, NewKey, Rotation};
+use store::keys::{self, KeyChange, KeyChanging, KeyCreation, LimitChange, NewKey, Rotation};
 use store::metering::{Hold, HoldOutcome};
-use store::{accounts, key_list, testing};
+use store::{Store, accounts, key_list, testing};
 
 use crate::support::{
-    Caller, Metering, NOON, assert_sound, create_key, creator, entry, fresh_secret, is_held,
-    new_account, new_key, secret,
+    Caller, Metering, NOON, assert_sound, create_key, creator, credits, entry, fresh_secret,
+    is_held, new_account, new_key, secret,
 };
 
 fn rotation(caller: &Caller) -> Rotation {
@@ -164,6 +164,117 @@ async fn rotations_at_once_leave_one_secret() {
             open += usize::from(found.is_some());
         }
         assert_eq!(open, 1);
+    }
+}
+
+/// A change raises the version, and nothing is held by a caller who remembers the old one.
+#[tokio::test]
+async fn what_a_key_may_do_changes_for_the_next_hold() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 10).await;
+        let metering = Metering::start(&store).await;
+        let change = KeyChange {
+            key: caller.key,
+            customer: caller.customer,
+            name: None,
+            accounts: LimitChange::Set(vec![creator("ada")]),
+            monthly_budget: LimitChange::Set(credits(1)),
+            expires_at: LimitChange::Set(NOON.plus_seconds(60)),
+        };
+        assert!(is_held(&metering.hold(caller.hold(2)).await));
+
+        let changing = keys::change(&store, &change, &entry(caller.customer)).await.unwrap();
+
+        let KeyChanging::Changed(changed) = changing else { panic!("{changing:?}") };
+        assert_eq!((changed.accounts, changed.version), (vec![creator("ada")], 1));
+        assert_eq!(
+            (changed.monthly_budget, changed.expires_at),
+            (Some(credits(1)), Some(NOON.plus_seconds(60)))
+        );
+        assert_eq!(changed.name, "first");
+        let old = metering.hold(caller.hold(1)).await;
+        assert!(matches!(old, HoldOutcome::KeyChanged), "{old:?}");
+        let caller = Caller { key_version: 1, ..caller };
+        let over = metering.hold(caller.hold(1)).await;
+        assert!(matches!(over, HoldOutcome::BudgetExhausted { .. }), "2 are held: {over:?}");
+        let late = metering.hold(Hold { held_at: NOON.plus_seconds(60), ..caller.hold(0) }).await;
+        assert!(matches!(late, HoldOutcome::KeyRefused), "{late:?}");
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_change_of_a_key_does_not_name_stays() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+        let limited = NewKey {
+            accounts: vec![creator("ada")],
+            monthly_budget: Some(credits(5)),
+            expires_at: Some(NOON.plus_seconds(60)),
+            ..new_key(fresh_secret())
+        };
+        create_key(&store, caller.customer, &limited).await;
+        let nothing = KeyChange {
+            key: limited.id,
+            customer: caller.customer,
+            name: Some("other".to_owned()),
+            accounts: LimitChange::Keep,
+            monthly_budget: LimitChange::Keep,
+            expires_at: LimitChange::Keep,
+        };
+        let unknown = KeyChange {
+            accounts: LimitChange::Set(vec![creator("ada"), creator("nobody")]),
+            name: Some("never".to_owned()),
+            ..nothing.clone()
+        };
+        let endless = KeyChange {
+            name: None,
+            accounts: LimitChange::End,
+            monthly_budget: LimitChange::End,
+            expires_at: LimitChange::End,
+            ..nothing.clone()
+        };
+        let foreign =
+            KeyChange { customer: Caller::with(&store, 0).await.customer, ..nothing.clone() };
+        let told = || entry(caller.customer);
+
+        let kept = keys::change(&store, &nothing, &told()).await.unwrap();
+        let refused = keys::change(&store, &unknown, &told()).await.unwrap();
+        let missed = keys::change(&store, &foreign, &told()).await.unwrap();
+        let ended = keys::change(&store, &endless, &told()).await.unwrap();
+
+        let KeyChanging::Changed(kept) = kept else { panic!("{kept:?}") };
+        assert_eq!((kept.name.as_str(), &kept.accounts), ("other", &limited.accounts));
+        assert_eq!(
+            (kept.monthly_budget, kept.expires_at),
+            (limited.monthly_budget, limited.expires_at)
+        );
+        assert_eq!(refused, KeyChanging::NoAccount(creator("nobody")));
+        assert_eq!(missed, KeyChanging::NotFound);
+        let KeyChanging::Changed(ended) = ended else { panic!("{ended:?}") };
+        assert_eq!((ended.name.as_str(), ended.is_limited()), ("other", false));
+    }
+}
+
+#[tokio::test]
+async fn no_more_keys_are_made_than_there_may_be() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..20 {
+            let shared = Store::clone(&store);
+            tasks.spawn(async move {
+                let new = new_key(fresh_secret());
+                keys::create(&shared, caller.customer, &new, 4, &entry(caller.customer))
+                    .await
+                    .unwrap()
+            });
+        }
+
+        let made = tasks.join_all().await;
+
+        assert_eq!(made.iter().filter(|made| **made == KeyCreation::Created).count(), 3);
+        assert_eq!(made.iter().filter(|made| **made == KeyCreation::TooMany).count(), 17);
     }
 }
 

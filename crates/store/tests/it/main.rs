@@ -24,6 +24,7 @@ mod random;
 mod recovery;
 mod sessions;
 mod small;
+mod staff;
 mod support;
 mod usage;
 mod verify;

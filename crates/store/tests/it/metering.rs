@@ -244,7 +244,9 @@ async fn a_call_prepared_with_an_older_account_is_refused() {
 
         assert!(matches!(refused, HoldOutcome::AccountChanged), "{refused:?}");
         assert!(is_held(&held), "{held:?}");
-        assert!(store::accounts::delete(&store, customer, account).await.unwrap());
+        assert!(
+            store::accounts::delete(&store, customer, account, &entry(customer)).await.unwrap()
+        );
         let gone = metering.hold(renewed.hold(1)).await;
         assert!(matches!(gone, HoldOutcome::AccountChanged), "{gone:?}");
         assert_sound(&store).await;

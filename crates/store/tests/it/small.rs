@@ -7,7 +7,7 @@ use store::nodes::{self, Node};
 use store::routes::{self, VerifiedRoute};
 use store::{metering, testing};
 
-use crate::support::{Caller, NOON, node, unique};
+use crate::support::{Caller, NOON, entry, node, unique};
 
 #[tokio::test]
 async fn a_route_is_verified_by_its_first_answer() {
@@ -64,10 +64,29 @@ async fn a_setting_is_settled_by_whoever_comes_first() {
 }
 
 #[tokio::test]
+async fn nobody_changes_what_the_audit_list_says() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+        let written = entry(caller.customer);
+        audit::record(&store, &written).await.unwrap();
+
+        for statement in ["update audit set details = 'nothing'", "delete from audit"] {
+            let refused = testing::run_raw(&store, statement).await.unwrap_err();
+            let told = format!("{refused:?}");
+            assert!(told.contains("the audit list is append only"), "{told}");
+        }
+
+        let query =
+            AuditQuery { customer: caller.customer, action: "key.", before: None, limit: 9 };
+        assert_eq!(audit::list(&store, &query).await.unwrap(), [written]);
+    }
+}
+
+#[tokio::test]
 async fn the_audit_list_shows_the_newest_entries_of_a_customer() {
     for store in testing::stores().await {
         let (caller, other) = (Caller::with(&store, 0).await, Caller::with(&store, 0).await);
-        let entry = |customer, seconds| AuditEntry {
+        let at_second = |customer, seconds| AuditEntry {
             id: EntryId::new(NOON, unique()),
             customer,
             at: NOON.plus_seconds(seconds),
@@ -76,11 +95,11 @@ async fn the_audit_list_shows_the_newest_entries_of_a_customer() {
             details: format!("{seconds}"),
         };
         let entries: Vec<AuditEntry> =
-            (0..3).map(|seconds| entry(caller.customer, seconds)).collect();
+            (0..3).map(|seconds| at_second(caller.customer, seconds)).collect();
         for written in &entries {
             audit::record(&store, written).await.unwrap();
         }
-        audit::record(&store, &entry(other.customer, 9)).await.unwrap();
+        audit::record(&store, &at_second(other.customer, 9)).await.unwrap();
 
         let query =
             AuditQuery { customer: caller.customer, action: "calls", before: None, limit: 2 };

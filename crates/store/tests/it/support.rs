@@ -121,6 +121,7 @@ pub(crate) fn new_account(customer: CustomerId, creator_id: &str) -> NewAccount 
         },
         at: NOON,
         active_max: None,
+        entry: AuditEntry { action: "account.connected".to_owned(), ..entry(customer) },
     }
 }
 

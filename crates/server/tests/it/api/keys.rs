@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
+use crate::support::platform::{Script, Seen, json_answer};
+use crate::support::stage::{CREDITS, on_stage};
 use crate::support::{Client, TestApp, at_once, on_both};
 
 const WHOAMI: &str = "/v1/whoami";
@@ -181,6 +183,65 @@ async fn nothing_is_taken_with_the_old_secret_once_the_rotation_has_answered() {
         assert_eq!(client.get(&path).await.status, 200);
         app.settled(&client).await;
         app
+    })
+    .await;
+}
+
+/// The same for a deletion; and a call that was on its way when its key died is answered and charged.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_taken_with_a_key_once_its_deletion_has_answered() {
+    on_both(async |app| {
+        let (_, owner, account) = app.ready("platform_alpha", 10_000).await;
+        let made = make_key(&owner, "full").await;
+        let client = app.with_key(&text(&made["api_key"]));
+        let path = format!("/v1/{account}/native/users/me");
+        let deleted = Arc::new(AtomicBool::new(false));
+
+        let callers =
+            (0..50).map(|_| call_until(Arc::clone(&deleted), client.clone(), path.clone()));
+        let deletion = async {
+            let key = format!("/v1/auth/keys/{}", text(&made["key_id"]));
+            assert_eq!(owner.delete(&key).await.status, 204);
+            deleted.store(true, Ordering::SeqCst);
+        };
+        let (taken_late, ()) = tokio::join!(at_once(callers), deletion);
+
+        assert_eq!(taken_late.into_iter().sum::<usize>(), 0);
+        assert_eq!(client.get(&path).await.code(), "invalid_key");
+        app.settled(&owner).await;
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_is_on_its_way_when_its_key_dies_is_answered_and_charged() {
+    let gate = Arc::new(tokio::sync::Semaphore::new(0));
+    let waiting = Arc::clone(&gate);
+    let script =
+        move |_: &Seen, _: usize| Script::Gated(Arc::clone(&waiting), vec![json_answer(200, "{}")]);
+    on_stage("platform_alpha", "", script, async |stage| {
+        let made = make_key(&stage.client, "full").await;
+        let client = stage.app.with_key(&text(&made["api_key"]));
+        let path = stage.path("lists");
+        let (writer, target) = (client.clone(), path.clone());
+        let sent = at_once([async move { writer.post(&target, &json!({})).await }]);
+        let deletion = async {
+            while stage.platform.calls().is_empty() {
+                tokio::task::yield_now().await;
+            }
+            let key = format!("/v1/auth/keys/{}", text(&made["key_id"]));
+            assert_eq!(stage.client.delete(&key).await.status, 204);
+            assert_eq!(client.post(&path, &json!({})).await.code(), "invalid_key");
+            gate.add_permits(1);
+        };
+
+        let (replies, ()) = tokio::join!(sent, deletion);
+
+        assert_eq!((replies[0].status, replies[0].receipt()), (200, (2, CREDITS - 2)));
+        assert_eq!(stage.balance().await, CREDITS - 2);
+        assert_eq!(stage.platform.calls().len(), 1);
+        stage
     })
     .await;
 }

@@ -1,0 +1,112 @@
+//! The audit list: what was done to a customer's keys, accounts and settings, by whom, and what staff looked at.
+
+use axum::extract::State;
+use domain::id::EntryId;
+use domain::time::Timestamp;
+use store::audit::{AuditEntry, AuditQuery};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::error::{ApiError, FieldProblem};
+use crate::extract::Query;
+
+const LIMIT_DEFAULT: i64 = 50;
+const LIMIT_MAX: i64 = 500;
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(list_audit))
+}
+
+/// Which entries to list.
+#[derive(serde::Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct AuditParams {
+    /// Entries of a page: 1 to 500.
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<i64>,
+    /// Only actions that begin so, such as `key.` or `support.`.
+    #[param(max_length = 64)]
+    action: Option<String>,
+    /// Only entries older than this one; `next_before` of a page gives the next one.
+    before: Option<String>,
+}
+
+/// A page of the audit list, newest first.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct Audit {
+    entries: Vec<AuditEntryOut>,
+    /// What to pass as `before` for the next page; absent on the last one.
+    #[schema(value_type = Option<String>)]
+    next_before: Option<EntryId>,
+}
+
+/// Something that was done.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct AuditEntryOut {
+    #[schema(value_type = String)]
+    entry_id: EntryId,
+    #[schema(value_type = String, format = DateTime)]
+    at: Timestamp,
+    /// Who: the id of a key or of a session, `operator`, or the customer id of a member of the staff.
+    actor: String,
+    /// What, such as `key.created` or `support.calls_read`.
+    action: String,
+    /// What else is worth knowing.
+    details: String,
+}
+
+impl From<AuditEntry> for AuditEntryOut {
+    fn from(entry: AuditEntry) -> Self {
+        Self {
+            entry_id: entry.id,
+            at: entry.at,
+            actor: entry.actor,
+            action: entry.action,
+            details: entry.details,
+        }
+    }
+}
+
+/// Lists what was done to this customer's keys, accounts and settings, and what staff looked at, newest first.
+#[utoipa::path(
+    get, path = "/v1/audit", tag = "auth", params(AuditParams),
+    responses((status = 200, body = Audit))
+)]
+async fn list_audit(
+    State(app): State<App>,
+    caller: Caller,
+    Query(params): Query<AuditParams>,
+) -> Result<axum::Json<Audit>, ApiError> {
+    caller.refuse_limited()?;
+    let limit = params.limit.unwrap_or(LIMIT_DEFAULT);
+    if !(1..=LIMIT_MAX).contains(&limit) {
+        let message = format!("must be 1 to {LIMIT_MAX}");
+        return Err(FieldProblem::new("query", "limit", "range", message).into());
+    }
+    let query = AuditQuery {
+        customer: caller.customer,
+        action: params.action.as_deref().unwrap_or_default(),
+        before: params.before.as_deref().map(read_entry).transpose()?,
+        // One more shows whether there is a next page.
+        limit: limit + 1,
+    };
+    let mut found = store::audit::list(&app.store, &query).await?;
+    let has_more = i64::try_from(found.len()).is_ok_and(|count| count > limit);
+    if has_more {
+        found.pop();
+    }
+    let next_before = if has_more { found.last().map(|entry| entry.id) } else { None };
+    Ok(axum::Json(Audit {
+        entries: found.into_iter().map(AuditEntryOut::from).collect(),
+        next_before,
+    }))
+}
+
+fn read_entry(text: &str) -> Result<EntryId, ApiError> {
+    text.parse().map_err(|error: domain::id::MalformedId| {
+        FieldProblem::new("query", "before", "value_error", error.to_string()).into()
+    })
+}

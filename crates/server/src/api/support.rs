@@ -1,0 +1,185 @@
+//! Support access: a customer's consent, and what staff may look at while it stands.
+
+use axum::Json as Answer;
+use axum::extract::{OriginalUri, State};
+use domain::id::CustomerId;
+use domain::staff::Permission;
+use domain::time::Timestamp;
+use store::audit::AuditQuery;
+use store::support_access::SupportAccess;
+use store::usage::UsageOf;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::audit::AuditEntryOut;
+use super::usage::{self, DailyQuery, DailyUsage, RecentCallsOut, RecentQuery};
+use crate::app::App;
+use crate::audit::{self, Deed};
+use crate::auth::{Caller, Manager};
+use crate::error::{ApiError, FieldProblem};
+use crate::extract::{Json, Path, Query};
+use crate::support::{self, Visit};
+
+const HOURS_DEFAULT: i64 = 24;
+const HOURS_MAX: i64 = 72;
+const SECONDS_PER_HOUR: i64 = 3_600;
+/// How many looks of the staff the setting shows; `GET /v1/audit` has all.
+const USES_SHOWN: i64 = 20;
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(get_support_access, set_support_access))
+        .routes(routes!(list_customer_calls))
+        .routes(routes!(get_customer_usage))
+}
+
+/// Whether staff may look at the customer's calls, exports and usage, and what they looked at lately.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct SupportAccessOut {
+    enabled: bool,
+    /// When it ends by itself; null while it is not enabled.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<Timestamp>,
+    /// What staff looked at, newest first: the latest twenty. `GET /v1/audit?action=support.` has all.
+    uses: Vec<AuditEntryOut>,
+}
+
+/// Shows whether staff may look at the customer's calls, exports and usage, and what they looked at lately.
+#[utoipa::path(
+    get, path = "/v1/support-access", tag = "support",
+    responses((status = 200, body = SupportAccessOut))
+)]
+async fn get_support_access(
+    State(app): State<App>,
+    caller: Caller,
+) -> Result<Answer<SupportAccessOut>, ApiError> {
+    caller.refuse_limited()?;
+    let access = store::support_access::find(&app.store, caller.customer).await?;
+    shown(&app, caller.customer, access).await
+}
+
+/// A new setting.
+#[derive(serde::Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SupportAccessIn {
+    enabled: bool,
+    /// Hours until it ends by itself: 1 to 72, 24 when absent. Only with `enabled: true`.
+    #[schema(minimum = 1, maximum = 72)]
+    expires_in_hours: Option<i64>,
+}
+
+/// Allows staff to look for some hours, or ends that with their next request.
+#[utoipa::path(
+    post, path = "/v1/support-access", tag = "support", request_body = SupportAccessIn,
+    responses((status = 200, body = SupportAccessOut))
+)]
+async fn set_support_access(
+    State(app): State<App>,
+    Manager(caller): Manager,
+    Json(setting): Json<SupportAccessIn>,
+) -> Result<Answer<SupportAccessOut>, ApiError> {
+    let hours = hours(&setting)?;
+    let (action, details) = match hours {
+        Some(hours) => (audit::SUPPORT_ENABLED, format!("for {hours} hours")),
+        None => (audit::SUPPORT_DISABLED, String::new()),
+    };
+    let deed = Deed { customer: caller.customer, actor: caller.actor(), action, details };
+    let entry = deed.now(&app.clock, &app.random);
+    let access = match hours {
+        Some(hours) => {
+            let until = entry.at.plus_seconds(hours * SECONDS_PER_HOUR);
+            Some(store::support_access::enable(&app.store, until, &entry).await?)
+        }
+        None => {
+            store::support_access::disable(&app.store, &entry).await?;
+            None
+        }
+    };
+    shown(&app, caller.customer, access).await
+}
+
+/// For how long it is enabled; nothing when it is not.
+fn hours(setting: &SupportAccessIn) -> Result<Option<i64>, ApiError> {
+    let problem = |kind, message: &str| {
+        Err(FieldProblem::new("body", "expires_in_hours", kind, message).into())
+    };
+    match (setting.enabled, setting.expires_in_hours) {
+        (false, None) => Ok(None),
+        (false, Some(_)) => problem("value_error", "has a meaning only with `enabled: true`"),
+        (true, hours) => match hours.unwrap_or(HOURS_DEFAULT) {
+            hours @ 1..=HOURS_MAX => Ok(Some(hours)),
+            _ => problem("range", "must be 1 to 72"),
+        },
+    }
+}
+
+async fn shown(
+    app: &App,
+    customer: CustomerId,
+    access: Option<SupportAccess>,
+) -> Result<Answer<SupportAccessOut>, ApiError> {
+    let query =
+        AuditQuery { customer, action: audit::STAFF_LOOKS, before: None, limit: USES_SHOWN };
+    let uses = store::audit::list(&app.store, &query).await?;
+    let open = access.filter(|given| given.is_open(app.clock.now()));
+    Ok(Answer(SupportAccessOut {
+        enabled: open.is_some(),
+        expires_at: open.map(|open| open.expires_at),
+        uses: uses.into_iter().map(AuditEntryOut::from).collect(),
+    }))
+}
+
+/// For staff: lists the calls of a customer who allows it. Each look is in the customer's audit list.
+#[utoipa::path(
+    get, path = "/v1/support/customers/{customer_id}/calls", tag = "support",
+    params(("customer_id" = String, Path, description = "the customer"), RecentQuery),
+    responses(
+        (status = 200, body = RecentCallsOut),
+        (status = 404, description = "there is no such customer, or it does not allow it now"),
+    )
+)]
+async fn list_customer_calls(
+    State(app): State<App>,
+    caller: Caller,
+    Path(customer): Path<CustomerId>,
+    OriginalUri(uri): OriginalUri,
+    Query(query): Query<RecentQuery>,
+) -> Result<Answer<RecentCallsOut>, ApiError> {
+    let wanted = query.wanted(customer)?;
+    look(&app, &caller, customer, audit::STAFF_READ_CALLS, &uri).await?;
+    usage::recent(&app, &wanted).await
+}
+
+/// For staff: shows calls, credits, successes and errors of a customer who allows it, day by day. Each look is
+/// in the customer's audit list.
+#[utoipa::path(
+    get, path = "/v1/support/customers/{customer_id}/usage", tag = "support",
+    params(("customer_id" = String, Path, description = "the customer"), DailyQuery),
+    responses(
+        (status = 200, body = DailyUsage),
+        (status = 404, description = "there is no such customer, or it does not allow it now"),
+    )
+)]
+async fn get_customer_usage(
+    State(app): State<App>,
+    caller: Caller,
+    Path(customer): Path<CustomerId>,
+    OriginalUri(uri): OriginalUri,
+    Query(query): Query<DailyQuery>,
+) -> Result<Answer<DailyUsage>, ApiError> {
+    let (days, of) = (query.days()?, UsageOf { customer, key: query.key()? });
+    look(&app, &caller, customer, audit::STAFF_READ_USAGE, &uri).await?;
+    usage::daily(&app, of, days).await
+}
+
+async fn look(
+    app: &App,
+    caller: &Caller,
+    customer: CustomerId,
+    action: &'static str,
+    uri: &http::Uri,
+) -> Result<(), ApiError> {
+    let details = uri.query().unwrap_or_default().to_owned();
+    let visit = Visit { customer, needs: Permission::TO_LOOK, action, details };
+    support::visit(app, caller, visit).await
+}

@@ -1,0 +1,522 @@
+//! Limited keys: to some accounts, to a budget of the month, in time; and that a limited key widens nothing.
+
+use serde_json::{Value, json};
+
+use crate::support::nodes::{on_hearing_and_deaf_nodes, read};
+use crate::support::platform::{Script, Seen};
+use crate::support::stage::{Stage, auth, on_stage};
+use crate::support::{Client, Reply, TestApp, at_once, on_both};
+
+const KEYS: &str = "/v1/auth/keys";
+const NEXT_MONTH: &str = "2026-12-01T00:00:00.000000Z";
+/// From the clock's noon of 2026-11-21 to the first of December.
+const SECONDS_TO_NEXT_MONTH: i64 = 9 * 86_400 + 12 * 3_600;
+/// Tests of many calls are not about the rate of one key.
+const FAST: &str = "[rate_limits]\nper_key_per_second = 1000000\nper_key_burst = 1000000";
+
+fn ok(_: &Seen, _: usize) -> Script {
+    Script::json(200, "{}")
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+}
+
+/// Makes a key with these limits.
+async fn make(client: &Client, limits: Value) -> Value {
+    let mut body = json!({"name": "made", "scope": "full"});
+    body.as_object_mut().unwrap().extend(limits.as_object().unwrap().clone());
+    let reply = client.post(KEYS, &body).await;
+    assert_eq!(reply.status, 201, "{}", reply.text());
+    reply.json()
+}
+
+/// The same, as somebody who calls with it.
+async fn limited(app: &TestApp, client: &Client, limits: Value) -> (String, Client) {
+    let made = make(client, limits).await;
+    (text(&made["key_id"]), app.with_key(&text(&made["api_key"])))
+}
+
+async fn patch(client: &Client, key: &str, body: Value) -> Reply {
+    client.json("PATCH", &format!("{KEYS}/{key}"), &body).await
+}
+
+/// A key as its owner sees it in the list.
+async fn listed(client: &Client, key: &str) -> Value {
+    let keys = client.get(KEYS).await.json();
+    let found = keys["keys"].as_array().unwrap().iter().find(|listed| listed["key_id"] == key);
+    found.unwrap_or_else(|| panic!("{key} is not in {keys}")).clone()
+}
+
+async fn second_account(stage: &Stage) {
+    let auth = auth("platform_alpha");
+    let import = json!({"creator_id": "eve", "platform": "platform_alpha", "auth": auth});
+    assert_eq!(stage.client.post("/v1/connect/import", &import).await.status, 201);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_is_listed_with_its_limits_and_its_use() {
+    on_stage("platform_alpha", "", ok, async |stage| {
+        let limits = json!({
+            "accounts": ["ada"], "monthly_budget_credits": 7, "expires_at": "2026-12-24T18:00:00+01:00",
+        });
+        let (key, caller) = limited(&stage.app, &stage.client, limits).await;
+        stage.app.advance_seconds(60);
+        assert_eq!(caller.get(&stage.path("users/me")).await.status, 200);
+        stage.app.settled(&stage.client).await;
+
+        let shown = listed(&stage.client, &key).await;
+
+        assert_eq!(shown["accounts"], json!(["ada"]));
+        assert_eq!(shown["monthly_budget_credits"], 7);
+        assert_eq!(shown["expires_at"], "2026-12-24T17:00:00.000000Z");
+        assert_eq!((&shown["used_this_month"], &shown["scope"]), (&json!(1), &json!("full")));
+        assert_eq!(shown["last_used_at"], "2026-11-21T12:01:00.000000Z");
+        assert_eq!(stage.client.get(KEYS).await.json()["budgets_reset_at"], NEXT_MONTH);
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_use_that_is_no_call_is_noted_and_outlives_a_restart() {
+    on_both(async |app| {
+        let customer = app.customer(0).await;
+        let owner = app.with_key(&customer.key);
+        let (key, caller) = limited(&app, &owner, json!({})).await;
+        assert_eq!(listed(&owner, &key).await["last_used_at"], Value::Null);
+        app.advance_seconds(5);
+        assert_eq!(caller.get("/v1/whoami").await.status, 200);
+
+        let before = listed(&owner, &key).await["last_used_at"].clone();
+        let app = app.restart().await;
+
+        let returned = app.with_key(&customer.key);
+        assert_eq!(before, "2026-11-21T12:00:05.000000Z");
+        assert_eq!(listed(&returned, &key).await["last_used_at"], before);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn wrong_limits_are_named_and_make_no_key() {
+    on_stage("platform_alpha", "", ok, async |stage| {
+        let many: Vec<String> = (0..101).map(|number| format!("a{number}")).collect();
+        let cases = [
+            (json!({"accounts": []}), "accounts", "length"),
+            (json!({"accounts": many}), "accounts", "length"),
+            (json!({"accounts": ["ada", "nobody"]}), "accounts", "unknown_account"),
+            (json!({"monthly_budget_credits": -1}), "monthly_budget_credits", "range"),
+            (json!({"expires_at": "2026-11-21T12:00:00Z"}), "expires_at", "range"),
+            (json!({"expires_at": "2027-01-01"}), "expires_at", "value_error"),
+            (json!({"expires_at": "2027-01-01T00:00:00"}), "expires_at", "value_error"),
+        ];
+        for (limits, field, kind) in cases {
+            let mut body = json!({"name": "made", "scope": "full"});
+            body.as_object_mut().unwrap().extend(limits.as_object().unwrap().clone());
+            let expected = [(format!("body.{field}"), kind.to_owned())];
+
+            let new = stage.client.post(KEYS, &body).await;
+            let changed = patch(&stage.client, &stage.customer.key_id, limits.clone()).await;
+
+            assert_eq!(new.wrong_fields(), expected, "{limits}");
+            assert_eq!(changed.wrong_fields(), expected, "{limits}");
+        }
+        let keys = stage.client.get(KEYS).await.json();
+        assert_eq!(keys["keys"].as_array().unwrap().len(), 1, "{keys}");
+        assert_eq!(keys["keys"][0]["accounts"], json!([]));
+        stage
+    })
+    .await;
+}
+
+/// A thousand calls at once on a budget of ten: ten of them reach the platform.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_budget_is_not_exceeded_however_many_calls_race() {
+    on_stage("platform_alpha", FAST, ok, async |stage| {
+        stage.grant(10_000).await;
+        let (key, reader) =
+            limited(&stage.app, &stage.client, json!({"monthly_budget_credits": 10})).await;
+        let (_, writer) =
+            limited(&stage.app, &stage.client, json!({"monthly_budget_credits": 11})).await;
+        let calls = (0..1_000).map(|number| {
+            let (reader, writer, path) = (reader.clone(), writer.clone(), stage.path("users/me"));
+            async move {
+                if number < 500 {
+                    reader.get(&path).await
+                } else {
+                    writer.post(&path, &json!({})).await
+                }
+            }
+        });
+
+        let replies = at_once(calls).await;
+
+        let (got, posted) = replies.split_at(500);
+        let answered = |some: &[Reply]| some.iter().filter(|reply| reply.status == 200).count();
+        assert_eq!((answered(got), answered(posted)), (10, 5));
+        let sent = stage.platform.calls();
+        let sent = |method: &str| sent.iter().filter(|seen| seen.method() == method).count();
+        assert_eq!((sent("GET"), sent("POST")), (10, 5));
+        let refused = got.iter().find(|reply| reply.status != 200).unwrap();
+        assert_eq!(refused.failure(), (402, "key_budget_exhausted".to_owned()));
+        let body = refused.json();
+        assert_eq!((&body["key_id"], &body["resets_at"]), (&json!(key), &json!(NEXT_MONTH)));
+        assert_eq!(
+            (&body["budget"], &body["used"], &body["cost"]),
+            (&json!(10), &json!(10), &json!(1))
+        );
+        assert!(body["detail"].as_str().unwrap().contains(&key), "{body}");
+        stage.app.settled(&stage.client).await;
+        assert_eq!(listed(&stage.client, &key).await["used_this_month"], 10);
+        stage
+    })
+    .await;
+}
+
+/// The whole thousand on one key, on nodes that hear each other and on nodes that do not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_budget_is_one_on_all_nodes() {
+    on_hearing_and_deaf_nodes(FAST, ok, async |nodes| {
+        nodes.stage.grant(10_000).await;
+        let made = make(&nodes.stage.client, json!({"monthly_budget_credits": 10})).await;
+        let clients = nodes.clients(&text(&made["api_key"]));
+        let calls = (0..1_000).map(|number| {
+            let (client, path) = (clients[number % 3].clone(), nodes.stage.path("users/me"));
+            async move { client.get(&path).await.status }
+        });
+
+        let statuses = at_once(calls).await;
+
+        assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 10);
+        assert_eq!(statuses.iter().filter(|status| **status == 402).count(), 990);
+        assert_eq!(nodes.stage.platform.calls().len(), 10);
+        nodes
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_platform_did_not_answer_does_not_count_against_the_budget() {
+    let script = |_: &Seen, number| Script::json(if number < 3 { 500 } else { 404 }, "{}");
+    on_stage("platform_alpha", "", script, async |stage| {
+        let budget = json!({"monthly_budget_credits": 1});
+        let (_, caller) = limited(&stage.app, &stage.client, budget).await;
+        let path = stage.path("users/me");
+
+        for _ in 0..3 {
+            assert_eq!(caller.get(&path).await.status, 500);
+            stage.app.settled(&stage.client).await;
+        }
+        assert_eq!(caller.get(&path).await.status, 404, "the platform's own, which is charged");
+        stage.app.settled(&stage.client).await;
+
+        assert_eq!(caller.get(&path).await.code(), "key_budget_exhausted");
+        assert_eq!(stage.platform.calls().len(), 4);
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_budget_is_whole_again_with_the_next_utc_month() {
+    on_stage("platform_alpha", "", ok, async |stage| {
+        let budget = json!({"monthly_budget_credits": 2});
+        let (key, caller) = limited(&stage.app, &stage.client, budget).await;
+        let path = stage.path("lists");
+        assert_eq!(caller.post(&path, &json!({})).await.status, 200);
+
+        stage.app.advance_seconds(SECONDS_TO_NEXT_MONTH - 1);
+        assert_eq!(caller.post(&path, &json!({})).await.code(), "key_budget_exhausted");
+        stage.app.advance_seconds(1);
+        assert_eq!(caller.post(&path, &json!({})).await.status, 200);
+        assert_eq!(caller.post(&path, &json!({})).await.code(), "key_budget_exhausted");
+
+        stage.app.settled(&stage.client).await;
+        assert_eq!(listed(&stage.client, &key).await["used_this_month"], 2);
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_is_given_again_needs_no_budget() {
+    on_stage("platform_alpha", "", ok, async |stage| {
+        let budget = json!({"monthly_budget_credits": 2});
+        let (_, caller) = limited(&stage.app, &stage.client, budget).await;
+        let caller = caller.with("idempotency-key", "once");
+        let path = stage.path("lists");
+        assert_eq!(caller.post(&path, &json!({})).await.status, 200);
+
+        let again = caller.post(&path, &json!({})).await;
+
+        assert_eq!((again.status, again.header("idempotent-replayed")), (200, "true"));
+        assert_eq!(stage.platform.calls().len(), 1);
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changed_limits_hold_for_the_next_call() {
+    on_stage("platform_alpha", "", ok, async |stage| {
+        second_account(&stage).await;
+        let (key, caller) =
+            limited(&stage.app, &stage.client, json!({"monthly_budget_credits": 0})).await;
+        let (ada, eve) = (stage.path("users/me"), "/v1/eve/native/users/me");
+        assert_eq!(caller.get(&ada).await.code(), "key_budget_exhausted");
+
+        let changed = patch(&stage.client, &key, json!({"monthly_budget_credits": 5})).await;
+        assert_eq!((changed.status, &changed.json()["monthly_budget_credits"]), (200, &json!(5)));
+        assert_eq!(caller.get(&ada).await.status, 200);
+        patch(&stage.client, &key, json!({"accounts": ["eve"], "name": "of eve"})).await;
+        assert_eq!(caller.get(&ada).await.code(), "account_not_found");
+        assert_eq!(caller.get(eve).await.status, 200);
+        let expiry = json!({"accounts": null, "expires_at": "2026-11-21T12:00:01Z"});
+        patch(&stage.client, &key, expiry).await;
+        assert_eq!(caller.get(&ada).await.status, 200);
+        stage.app.advance_seconds(1);
+        assert_eq!(caller.get(&ada).await.code(), "invalid_key");
+        let ends = json!({"expires_at": null, "monthly_budget_credits": null});
+        let endless = patch(&stage.client, &key, ends).await.json();
+
+        assert_eq!(caller.get(&ada).await.status, 200);
+        assert_eq!(endless["name"], "of eve");
+        assert_eq!((&endless["expires_at"], &endless["accounts"]), (&Value::Null, &json!([])));
+        assert_eq!(endless["monthly_budget_credits"], Value::Null);
+        assert_eq!(stage.platform.calls().len(), 4);
+        stage
+    })
+    .await;
+}
+
+/// The limits that a node remembers are compared with those in force when the credits are held.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn limits_changed_on_one_node_hold_on_the_others_also_if_they_hear_nothing() {
+    on_hearing_and_deaf_nodes("", ok, async |nodes| {
+        let stage = &nodes.stage;
+        second_account(stage).await;
+        let made = make(&stage.client, json!({"monthly_budget_credits": 50})).await;
+        let key = text(&made["key_id"]);
+        let clients = nodes.clients(&text(&made["api_key"]));
+        for client in &clients {
+            assert_eq!(read(stage, client).await.status, 200);
+        }
+
+        patch(&stage.client, &key, json!({"accounts": ["eve"]})).await;
+        for client in &clients {
+            assert_eq!(read(stage, client).await.code(), "account_not_found");
+            assert_eq!(client.get("/v1/eve/native/users/me").await.status, 200);
+        }
+        patch(&stage.client, &key, json!({"accounts": null, "monthly_budget_credits": 6})).await;
+        for client in &clients {
+            assert_eq!(read(stage, client).await.code(), "key_budget_exhausted");
+        }
+
+        assert_eq!(stage.platform.calls().len(), 6);
+        nodes
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_expired_key_opens_nothing_and_sends_nothing() {
+    on_stage("platform_alpha", "", ok, async |stage| {
+        let expiry = json!({"expires_at": "2026-11-21T12:00:30Z"});
+        let (_, caller) = limited(&stage.app, &stage.client, expiry).await;
+        let path = stage.path("users/me");
+        stage.app.advance_seconds(29);
+        assert_eq!(caller.get(&path).await.status, 200);
+        assert_eq!(caller.get("/v1/whoami").await.status, 200);
+
+        stage.app.advance_seconds(1);
+
+        assert_eq!(caller.get(&path).await.failure(), (401, "invalid_key".to_owned()));
+        assert_eq!(caller.post(&path, &json!({})).await.code(), "invalid_key");
+        assert_eq!(caller.get("/v1/whoami").await.code(), "invalid_key");
+        assert_eq!(stage.platform.calls().len(), 1);
+        stage
+    })
+    .await;
+}
+
+/// Whatever its limit is: nothing that a limited key does may end in a key that may do more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_limited_key_sees_and_changes_no_other_key() {
+    on_stage("platform_alpha", "", ok, async |stage| {
+        let own = &stage.customer.key_id;
+        for limits in [
+            json!({"accounts": ["ada"]}),
+            json!({"monthly_budget_credits": 10}),
+            json!({"expires_at": "2027-01-01T00:00:00Z"}),
+        ] {
+            let (key, caller) = limited(&stage.app, &stage.client, limits.clone()).await;
+            let new = json!({"name": "wider", "scope": "full"});
+            let support = json!({"enabled": true});
+            let refused = [
+                caller.post(KEYS, &new).await,
+                patch(&caller, &key, json!({"accounts": null})).await,
+                patch(&caller, own, json!({"name": "x"})).await,
+                caller.delete(&format!("{KEYS}/{own}")).await,
+                caller.post("/v1/auth/keys/rotate", &json!({"key_id": own})).await,
+                caller.post("/v1/support-access", &support).await,
+                caller.get("/v1/support-access").await,
+                caller.get("/v1/audit").await,
+            ];
+
+            for reply in refused {
+                assert_eq!(reply.failure(), (403, "limited_key".to_owned()), "{limits}");
+            }
+            let seen = caller.get(KEYS).await.json();
+            assert_eq!(seen["keys"].as_array().unwrap().len(), 1, "{seen}");
+            assert_eq!(seen["keys"][0]["key_id"], key.as_str());
+            let rotated = caller.post("/v1/auth/keys/rotate", &json!({})).await.json();
+            let fresh = stage.app.with_key(&text(&rotated["api_key"]));
+            assert_eq!(fresh.delete(&format!("{KEYS}/{key}")).await.status, 204);
+        }
+        assert_eq!(stage.client.get("/v1/whoami").await.status, 200);
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_limited_key_connects_it_may_use_at_once() {
+    on_stage("platform_alpha", "", ok, async |stage| {
+        let (key, caller) = limited(&stage.app, &stage.client, json!({"accounts": ["ada"]})).await;
+        assert_eq!(caller.get(&stage.path("users/me")).await.status, 200);
+        let import =
+            json!({"creator_id": "eve", "platform": "platform_alpha", "auth": auth("platform_alpha")});
+
+        assert_eq!(caller.post("/v1/connect/import", &import).await.status, 201);
+
+        assert_eq!(caller.get("/v1/eve/native/users/me").await.status, 200);
+        assert_eq!(listed(&stage.client, &key).await["accounts"], json!(["ada", "eve"]));
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_customer_has_no_more_keys_than_it_may_have() {
+    for database in store::testing::stores().await {
+        let app = TestApp::start(database, "[keys]\ncount_max = 5").await;
+        let client = app.with_key(&app.customer(0).await.key);
+        let body = json!({"name": "made", "scope": "full"});
+        let makers = (0..20).map(|_| {
+            let (client, body) = (client.clone(), body.clone());
+            async move { client.post(KEYS, &body).await }
+        });
+
+        let replies = at_once(makers).await;
+
+        let made = replies.iter().filter(|reply| reply.status == 201).count();
+        let refused = replies.iter().filter(|reply| reply.code() == "too_many_keys").count();
+        assert_eq!((made, refused), (4, 16));
+        let one = replies.iter().find(|reply| reply.status == 201).unwrap().json();
+        let path = format!("{KEYS}/{}", text(&one["key_id"]));
+        assert_eq!(client.delete(&path).await.status, 204);
+        assert_eq!(client.post(KEYS, &body).await.status, 201);
+        app.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_done_to_accounts_is_in_the_audit_list() {
+    on_both(async |app| {
+        let (customer, client, account) = app.ready("platform_alpha", 1).await;
+        app.advance_seconds(1);
+        app.connect(&customer, "platform_alpha").await;
+        app.advance_seconds(1);
+        client.delete(&format!("/v1/accounts/{account}")).await;
+        client.delete(&format!("/v1/accounts/{account}")).await;
+
+        let list = client.get("/v1/audit?action=account.").await.json();
+
+        let told: Vec<(String, String)> = list["entries"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .rev()
+            .map(|entry| (text(&entry["action"]), text(&entry["details"])))
+            .collect();
+        let connected = ("account.connected".to_owned(), format!("{account} on platform_alpha"));
+        assert_eq!(told, [connected.clone(), connected, ("account.deleted".to_owned(), account)]);
+        app
+    })
+    .await;
+}
+
+/// Everything that is done to keys can be found again, with who did it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_done_to_keys_is_in_the_audit_list() {
+    on_both(async |app| {
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+        let made = make(&client, json!({"monthly_budget_credits": 3})).await;
+        let key = text(&made["key_id"]);
+        app.advance_seconds(1);
+        patch(&client, &key, json!({"name": "other", "expires_at": "2027-01-01T00:00:00Z"})).await;
+        app.advance_seconds(1);
+        client.post("/v1/auth/keys/rotate", &json!({"key_id": key})).await;
+        app.advance_seconds(1);
+        client.delete(&format!("{KEYS}/{key}")).await;
+
+        let list = client.get("/v1/audit?action=key.").await;
+
+        let entries = list.json()["entries"].as_array().unwrap().clone();
+        let told: Vec<(String, String)> = entries
+            .iter()
+            .rev()
+            .map(|entry| (text(&entry["action"]), text(&entry["details"])))
+            .collect();
+        let expected = [
+            ("key.created", format!("{key} (made), full, 3 credits a month")),
+            ("key.changed", format!("{key}, called other, until 2027-01-01T00:00:00.000000Z")),
+            ("key.rotated", key.clone()),
+            ("key.deleted", key.clone()),
+        ];
+        assert_eq!(told, expected.map(|(action, details)| (action.to_owned(), details)));
+        assert!(entries.iter().all(|entry| entry["actor"] == customer.key_id.as_str()));
+        assert!(!list.text().contains(&text(&made["api_key"])));
+        app
+    })
+    .await;
+}
+
+/// Reads that a platform takes by `POST` included: the method decides (specification 5.2).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_only_key_calls_no_native_write_of_any_platform() {
+    on_both(async |app| {
+        let customer = app.customer(100).await;
+        let owner = app.with_key(&customer.key);
+        let reading = json!({"name": "r", "scope": "read_only"});
+        let made = owner.post(KEYS, &reading).await.json();
+        let reader = app.with_key(&text(&made["api_key"]));
+        let platforms = ["platform_alpha", "platform_beta", "platform_gamma", "platform_delta"];
+        let mut tried = 0;
+
+        for platform in platforms {
+            let account = app.connect(&customer, platform).await;
+            let before = app.seen(platform).await.len();
+            let routes = reader.get(&format!("/v1/platforms/{platform}/routes")).await.json();
+            for route in routes["routes"].as_array().unwrap() {
+                let (method, path) = (text(&route["method"]), text(&route["path"]));
+                if method == "GET" {
+                    continue;
+                }
+                let path = format!("/v1/{account}/native/{}", path.replace(['{', '}'], ""));
+                let reply = reader.json(&method, &path, &json!({})).await;
+                assert_eq!(reply.failure(), (403, "read_only_key".to_owned()), "{method} {path}");
+                tried += 1;
+            }
+            assert_eq!(app.seen(platform).await.len(), before, "{platform}");
+        }
+
+        assert!(tried > 150, "{tried} writes are in the catalogues");
+        assert_eq!(owner.get("/v1/billing").await.json()["balance"], 100);
+        app
+    })
+    .await;
+}
