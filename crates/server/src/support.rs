@@ -24,6 +24,7 @@ pub(crate) struct Visit {
 
 /// Lets the caller in, and writes that down. Whether a customer does not exist or does not allow it is not told.
 pub(crate) async fn visit(app: &App, caller: &Caller, visit: Visit) -> Result<(), ApiError> {
+    caller.refuse_limited()?;
     let Visit { customer, needs, action, details } = visit;
     let deed = Deed { customer, actor: caller.customer.to_string(), action, details };
     let look = Look { staff: caller.customer, needs, customer };
