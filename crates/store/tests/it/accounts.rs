@@ -148,7 +148,8 @@ async fn an_account_in_use_keeps_its_place_and_an_inactive_one_waits_for_room() 
         accounts::delete(&store, caller.customer, &creator("ada"), &entry(caller.customer))
             .await
             .unwrap();
-        let room = accounts::connect(&store, &over).await.unwrap();
+        let again_over = NewAccount { entry: entry(caller.customer), ..over };
+        let room = accounts::connect(&store, &again_over).await.unwrap();
 
         let state = |connection| match connection {
             Connection::Connected { state, .. } => state,
