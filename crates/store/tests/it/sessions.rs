@@ -8,7 +8,7 @@ use store::sessions::{self, Lifetime, Login, NewSession, PasswordChange, Session
 use store::testing;
 use store::{Store, StoreError};
 
-use crate::support::{NOON, new_customer, unique};
+use crate::support::{NOON, entry, new_customer, unique};
 
 const LIFETIME: Lifetime = Lifetime { idle_s: 43_200, age_s: 604_800 };
 
@@ -185,8 +185,13 @@ async fn nothing_begins_with_a_password_that_was_changed_in_between() {
     for store in testing::stores().await {
         let ada = customer(&store, "ada@example.com").await;
         let (old, new) = (log_in(&store, ada, NOON).await, new_session(ada, NOON));
-        let change =
-            PasswordChange { session: &new, checked: &hash("first"), new: &hash("second") };
+        let told = entry(ada);
+        let change = PasswordChange {
+            session: &new,
+            checked: &hash("first"),
+            new: &hash("second"),
+            entry: &told,
+        };
         assert!(sessions::change_password(&store, &change).await.unwrap());
 
         let late = new_session(ada, NOON);
@@ -245,7 +250,13 @@ async fn logins_that_race_with_a_change_of_the_password_leave_no_session_of_the_
             tasks.spawn(async move {
                 let (first, second) = (hash("first"), hash("second"));
                 if index == 10 {
-                    let change = PasswordChange { session: &kept, checked: &first, new: &second };
+                    let told = entry(ada);
+                    let change = PasswordChange {
+                        session: &kept,
+                        checked: &first,
+                        new: &second,
+                        entry: &told,
+                    };
                     assert!(sessions::change_password(&shared, &change).await.unwrap());
                 } else {
                     sessions::log_in(&shared, &login(&session, &first)).await.unwrap();
