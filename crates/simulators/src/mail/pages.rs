@@ -78,11 +78,7 @@ fn one(mail: &Mail) -> String {
     let message = Message::read(&mail.raw);
     let subject = escaped(message.header("subject").unwrap_or("(no subject)"));
     let text = message.part("text/plain").unwrap_or_default();
-    let mut shown = escaped(&text);
-    for link in message::links(&text) {
-        let link = escaped(link);
-        shown = shown.replacen(&link, &format!("<a href=\"{link}\">{link}</a>"), 1);
-    }
+    let shown: String = text.split_inclusive(char::is_whitespace).map(linked).collect();
     format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{subject}</title><style>{STYLE}</style>\
@@ -93,6 +89,17 @@ fn one(mail: &Mail) -> String {
         escaped(&mail.to.join(", ")),
         id = mail.id,
     )
+}
+
+/// A word with what follows it; the address of a page becomes a link.
+fn linked(word: &str) -> String {
+    let address = word.trim_end();
+    let space = word.get(address.len()..).unwrap_or_default();
+    if message::links(address).is_empty() {
+        return escaped(word);
+    }
+    let shown = escaped(address);
+    format!("<a href=\"{shown}\">{shown}</a>{space}")
 }
 
 fn escaped(text: &str) -> String {

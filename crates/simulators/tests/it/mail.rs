@@ -6,7 +6,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::TcpStream;
 
 const MAIL: &str = "From: Gateway <a@b.example>\r\nTo: ada@example.com\r\nSubject: <b>Hello</b>\r\n\r\n\
-    Open http://127.0.0.1:1/x?token=a\r\n..dot\r\n.\r\n";
+    Open http://127.0.0.1:1/x?token=a\r\n..dot\r\nhttp://127.0.0.1:1\r\n.\r\n";
 
 fn settings(data: Option<&std::path::Path>) -> Settings {
     let clock = Clock::manual(1_800_000_000_000);
@@ -76,7 +76,7 @@ async fn a_mail_is_taken_and_shown_with_its_text_and_links() {
         (1, &2.into(), &"bob@example.com".into())
     );
     let mail = json(&sink, "GET /control/mail/1").await;
-    assert_eq!(mail["text"], "Open http://127.0.0.1:1/x?token=a\n.dot\n");
+    assert_eq!(mail["text"], "Open http://127.0.0.1:1/x?token=a\n.dot\nhttp://127.0.0.1:1\n");
     assert_eq!(mail["links"][0], "http://127.0.0.1:1/x?token=a");
     assert_eq!(
         (&mail["from"], &mail["at_ms"]),
@@ -96,7 +96,9 @@ async fn a_mail_is_shown_in_a_browser_and_runs_nothing_there() {
     let (theirs, _) = ask(&sink, "GET /mail/1/html").await;
 
     assert!(list.contains("&lt;b&gt;Hello&lt;/b&gt;") && !list.contains("<b>"), "{list}");
-    assert!(page.contains("<a href=\"http://127.0.0.1:1/x?token=a\">"), "{page}");
+    for link in ["http://127.0.0.1:1/x?token=a", "http://127.0.0.1:1"] {
+        assert!(page.contains(&format!("<a href=\"{link}\">{link}</a>\n")), "{page}");
+    }
     assert!(head.contains("content-security-policy: default-src 'none';"), "{head}");
     assert!(theirs.contains("sandbox allow-popups"), "{theirs}");
     assert!(ask(&sink, "GET /mail/2").await.0.starts_with("http/1.1 404"));
