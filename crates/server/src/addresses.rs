@@ -11,6 +11,7 @@ use domain::customer::Email;
 use domain::id::{CustomerId, EntryId};
 use domain::mail::LinkPurpose;
 use domain::token::Token;
+use store::audit::AuditEntry;
 use store::confirmations::{Confirmation, Confirming, TrialGrant};
 use store::email_changes::EmailChange;
 use store::jobs::NewJob;
@@ -18,6 +19,7 @@ use store::mail_links::{Link, LinkState};
 use store::password_resets::{Reset, Resetting};
 
 use crate::app::App;
+use crate::audit::{self, Deed};
 use crate::error::ApiError;
 use crate::jobs::send_mail;
 use crate::letters::Letter;
@@ -46,7 +48,8 @@ pub(crate) async fn confirm(app: &App, token: &str) -> Result<Confirmed, ApiErro
     let token = Token::parse(token).map_err(|_| ApiError::UnknownLink)?;
     let (hash, now) = (token.hash(), app.clock.now());
     let link = store::mail_links::find(&app.store, &hash, now).await?;
-    let jobs = link.map(|link| notices(app, &link)).unwrap_or_default();
+    let jobs = link.as_ref().map(|link| notices(app, link)).unwrap_or_default();
+    let entry = link.as_ref().and_then(|link| deed(app, link));
     let confirming = Confirming {
         hash: &hash,
         trial: TrialGrant {
@@ -54,6 +57,7 @@ pub(crate) async fn confirm(app: &App, token: &str) -> Result<Confirmed, ApiErro
             credits: Credits::from_whole(app.config.credits.trial),
         },
         jobs: &jobs,
+        entry: entry.as_ref(),
         now,
     };
     match store::confirmations::confirm(&app.store, &confirming).await? {
@@ -65,6 +69,18 @@ pub(crate) async fn confirm(app: &App, token: &str) -> Result<Confirmed, ApiErro
         Confirmation::EmailTaken => Err(ApiError::EmailTaken),
         Confirmation::NotFound => Err(ApiError::UnknownLink),
     }
+}
+
+/// What using a link is in the audit list. That an address was confirmed for the first time is no news.
+fn deed(app: &App, link: &Link) -> Option<AuditEntry> {
+    let (action, details) = match link.purpose {
+        LinkPurpose::ConfirmEmail => return None,
+        LinkPurpose::ChangeEmail => (audit::EMAIL_CHANGED, link.email.to_string()),
+        LinkPurpose::ResetPassword => (audit::PASSWORD_RESET, String::new()),
+    };
+    let actor = audit::MAILED_LINK.to_owned();
+    let deed = Deed { customer: link.customer, actor, action, details };
+    Some(deed.now(&app.clock, &app.random))
 }
 
 /// The address of before is told when another one takes its place.
@@ -111,8 +127,10 @@ pub(crate) async fn reset_password(
         return Err(not_open(link.state));
     }
     let password = passwords::hash(app, password).await?;
+    let entry = deed(app, &link);
     let jobs = [send_mail::job(app, &Letter::PasswordReset { email: link.email })];
-    let resetting = Resetting { hash: &hash, password: &password, jobs: &jobs, now };
+    let resetting =
+        Resetting { hash: &hash, password: &password, jobs: &jobs, entry: entry.as_ref(), now };
     match store::password_resets::reset(&app.store, &resetting).await? {
         Reset::Done { .. } => {
             app.job_signal.notify_one();

@@ -19,6 +19,10 @@ pub(crate) const ACCOUNT_CONNECTED: &str = "account.connected";
 pub(crate) const ACCOUNT_DELETED: &str = "account.deleted";
 /// The password was changed by who knew the old one.
 pub(crate) const PASSWORD_CHANGED: &str = "password.changed";
+/// The password was replaced by who had the link mailed for that.
+pub(crate) const PASSWORD_RESET: &str = "password.reset";
+/// Another address took the place of the old one, once it was confirmed.
+pub(crate) const EMAIL_CHANGED: &str = "email.changed";
 /// The customer allowed staff to look at its calls, exports and usage.
 pub(crate) const SUPPORT_ENABLED: &str = "support_access.enabled";
 /// The customer ended that.
@@ -38,11 +42,14 @@ pub(crate) const CREDITS_ADJUSTED: &str = "credits.adjusted";
 /// Who acts through the command line or the admin listener.
 pub(crate) const OPERATOR: &str = "operator";
 
+/// Who acts by a link that was mailed.
+pub(crate) const MAILED_LINK: &str = "mailed link";
+
 /// Something that somebody does, about to be written down.
 pub(crate) struct Deed {
     /// The customer it concerns.
     pub(crate) customer: CustomerId,
-    /// Who: the id of a key or of a session, `operator`, or the customer id of staff.
+    /// Who: the id of a key or of a session, `operator`, `mailed link`, or the customer id of staff.
     pub(crate) actor: String,
     /// One of the words of this module.
     pub(crate) action: &'static str,

@@ -7,6 +7,7 @@ use domain::mail::LinkPurpose;
 use domain::time::Timestamp;
 use domain::token::TokenHash;
 
+use crate::audit::{self, AuditEntry};
 use crate::jobs::{self, NewJob};
 use crate::ledger::{self, Grant, Granting};
 use crate::mail_links::{self, Link, LinkState};
@@ -23,6 +24,8 @@ pub struct Confirming<'a> {
     pub trial: TrialGrant,
     /// What follows a confirmation, such as a notice to the address before.
     pub jobs: &'a [NewJob],
+    /// What the customer's audit list says of it, if it comes about.
+    pub entry: Option<&'a AuditEntry>,
     /// Now.
     pub now: Timestamp,
 }
@@ -88,6 +91,9 @@ pub async fn confirm(
     mail_links::use_up(&mut tx, link.customer, link.purpose, now).await?;
     let granted = end_trial(&mut tx, &link, confirming.trial, now).await?;
     jobs::insert_all(&mut tx, confirming.jobs).await?;
+    if let Some(entry) = confirming.entry {
+        audit::insert(&mut tx, entry).await?;
+    }
     tx.commit().await?;
     Ok(Confirmation::Confirmed { customer: link.customer, email: link.email, granted })
 }

@@ -6,6 +6,7 @@ use domain::mail::LinkPurpose;
 use domain::time::Timestamp;
 use domain::token::TokenHash;
 
+use crate::audit::{self, AuditEntry};
 use crate::customers::PasswordHash;
 use crate::jobs::{self, NewJob};
 use crate::mail_links::{self, LinkState};
@@ -20,6 +21,8 @@ pub struct Resetting<'a> {
     pub password: &'a PasswordHash,
     /// What follows, such as a notice.
     pub jobs: &'a [NewJob],
+    /// What the customer's audit list says of it, if it comes about.
+    pub entry: Option<&'a AuditEntry>,
     /// Now.
     pub now: Timestamp,
 }
@@ -60,6 +63,9 @@ pub async fn reset(store: &Store, resetting: &Resetting<'_>) -> Result<Reset, St
     email_changes::cancel(&mut tx, link.customer, now).await?;
     sessions::end_all_in(&mut tx, link.customer).await?;
     jobs::insert_all(&mut tx, resetting.jobs).await?;
+    if let Some(entry) = resetting.entry {
+        audit::insert(&mut tx, entry).await?;
+    }
     tx.commit().await?;
     Ok(Reset::Done { customer: link.customer, email: link.email })
 }

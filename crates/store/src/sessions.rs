@@ -4,6 +4,7 @@
 //! so that a changed setting counts for sessions that exist.
 
 use domain::id::{CustomerId, SessionId};
+use domain::mail::LinkPurpose;
 use domain::time::Timestamp;
 use domain::token::TokenHash;
 
@@ -11,7 +12,7 @@ use crate::audit::{self, AuditEntry};
 use crate::customers::PasswordHash;
 use crate::sql::Row;
 use crate::tx::Tx;
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, mail_links};
 
 /// A session as stored; its token is not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,7 +130,7 @@ pub async fn log_in(store: &Store, login: &Login<'_>) -> Result<bool, StoreError
     Ok(true)
 }
 
-/// Replaces the password, ends every session of the customer and begins a new one. False, and nothing is
+/// Replaces the password, ends every session of the customer and every link to reset it, and begins a new session. False, and nothing is
 /// changed, when the password was changed or the customer closed since the old one was checked.
 pub async fn change_password(
     store: &Store,
@@ -141,6 +142,8 @@ pub async fn change_password(
         return Ok(false);
     }
     end_all_in(&mut tx, customer).await?;
+    let now = change.session.created_at;
+    mail_links::use_up(&mut tx, customer, LinkPurpose::ResetPassword, now).await?;
     insert(&mut tx, change.session).await?;
     audit::insert(&mut tx, change.entry).await?;
     tx.commit().await?;

@@ -127,7 +127,7 @@ async fn a_postponed_job_comes_back_at_its_time() {
         assert!(jobs::postpone(&store, job.id, job.attempt, later, &error).await.unwrap());
 
         assert_eq!(claim(&store, 4).await, None);
-        assert_eq!(claim(&store, 5).await.map(|job| job.attempt), Some(2));
+        assert_eq!(claim(&store, 5).await.map(|again| again.attempt), Some(2));
     }
 }
 
@@ -143,7 +143,7 @@ async fn a_job_that_was_given_up_is_kept_and_tried_again_only_when_somebody_says
         assert_eq!(jobs::count(&store).await.unwrap(), Counts { waiting: 0, given_up: 1 });
         assert_eq!(jobs::retry_given_up(&store, NOON.plus_seconds(9)).await.unwrap(), 1);
         assert_eq!(claim(&store, 8).await, None);
-        assert_eq!(claim(&store, 9).await.map(|job| job.attempt), Some(2));
+        assert_eq!(claim(&store, 9).await.map(|again| again.attempt), Some(2));
     }
 }
 

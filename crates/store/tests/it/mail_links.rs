@@ -64,7 +64,7 @@ async fn link(
 
 async fn confirm_at(store: &Store, hash: &TokenHash, now: Timestamp) -> Confirmation {
     let trial = TrialGrant { entry: EntryId::new(NOON, unique()), credits: credits(500) };
-    let confirming = Confirming { hash, trial, jobs: &[], now };
+    let confirming = Confirming { hash, trial, jobs: &[], entry: None, now };
     confirmations::confirm(store, &confirming).await.unwrap()
 }
 
@@ -231,7 +231,8 @@ async fn a_link_for_one_thing_does_no_other() {
         let mailed = link(&store, ada.id, LinkPurpose::ConfirmEmail, "ada@example.com").await;
         let reset = link(&store, ada.id, LinkPurpose::ResetPassword, "ada@example.com").await;
         let password = PasswordHash("$argon2id$new".to_owned());
-        let resetting = |hash| Resetting { hash, password: &password, jobs: &[], now: NOON };
+        let resetting =
+            |hash| Resetting { hash, password: &password, jobs: &[], entry: None, now: NOON };
 
         assert_eq!(confirm(&store, &reset).await, Confirmation::NotFound);
         let wrong = password_resets::reset(&store, &resetting(&mailed)).await.unwrap();
@@ -351,8 +352,13 @@ async fn a_password_is_reset_once_and_ends_what_waits() {
             tasks.spawn(async move {
                 let password = PasswordHash(format!("$argon2id${number}"));
                 let job = [notice()];
-                let resetting =
-                    Resetting { hash: &mailed, password: &password, jobs: &job, now: NOON };
+                let resetting = Resetting {
+                    hash: &mailed,
+                    password: &password,
+                    jobs: &job,
+                    entry: None,
+                    now: NOON,
+                };
                 let done = password_resets::reset(&shared, &resetting).await.unwrap();
                 (done, password)
             });

@@ -48,7 +48,33 @@ async fn a_mailed_link_sets_a_password_once_and_ends_every_session() {
         assert_eq!(app.try_log_in("ada@example.com", NEW).await.status, 200);
         let notice = app.mails_to("ada@example.com").await.pop().unwrap();
         assert_eq!(notice["subject"], "Your password was changed");
-        assert_eq!(notice["links"], json!([]));
+        let audit = key.get("/v1/audit").await.json();
+        let entry = &audit["entries"][0];
+        assert_eq!(
+            (&entry["action"], &entry["actor"]),
+            (&json!("password.reset"), &json!("mailed link"))
+        );
+        assert_eq!(notice["links"], json!(["http://127.0.0.1:8080"]), "nothing to be clicked");
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_mailed_before_the_password_was_changed_opens_nothing() {
+    on_both(async |app| {
+        let member = app.member("ada@example.com").await;
+        let token = mailed(&app, "ada@example.com").await;
+        let cookie = app.session(&member).await;
+
+        let change = json!({"current_password": PASSWORD, "new_password": NEW});
+        let browser = app.anonymous().with_session(&cookie);
+        let changed = browser.post("/v1/auth/password", &change).await;
+
+        assert_eq!(changed.status, 200, "{}", changed.text());
+        let late = reset(&app.anonymous(), &token, "another password of hers").await;
+        assert_eq!(late.failure(), (409, "link_used".to_owned()));
+        assert_eq!(app.try_log_in("ada@example.com", NEW).await.status, 200);
         app
     })
     .await;
