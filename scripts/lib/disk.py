@@ -7,6 +7,7 @@ on the disk sector by sector or not, as chance has it; names were created, chang
 
 import dataclasses
 import os
+import shutil
 import struct
 
 SECTOR = 512
@@ -201,13 +202,18 @@ class Disk:
 
 
 def read_folder(folder):
-    """The files, without SQLite's shared memory: it is made anew after a crash."""
-    return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.endswith("-shm")}
+    """The files of the database, without SQLite's shared memory, which is made anew after a crash, and without the
+    folders beside them (uploads, mails), in which nothing is that the books need."""
+    files = [path for path in folder.iterdir() if path.is_file() and not path.name.endswith("-shm")]
+    return {path.name: path.read_bytes() for path in files}
 
 
 def write_folder(folder, files):
     for path in folder.iterdir():
-        path.unlink()
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
     for name, content in files.items():
         path = folder / name
         path.write_bytes(content)
