@@ -9,7 +9,7 @@ use domain::time::Timestamp;
 use crate::audit::{self, AuditEntry};
 use crate::sql::{Row, Value, hex};
 use crate::tx::Tx;
-use crate::{Store, StoreError, balance, customers, notices};
+use crate::{Store, StoreError, customers, notices};
 
 /// A key as stored; its secret is not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,66 +147,6 @@ pub enum KeyCreation {
     NoAccount(CreatorId),
 }
 
-/// What a change does to a limit.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum LimitChange<T> {
-    /// It stays as it is.
-    #[default]
-    Keep,
-    /// There is none any more.
-    End,
-    /// It is this from now on.
-    Set(T),
-}
-
-impl<T> LimitChange<T> {
-    /// The same change with another kind of limit, if it can be made of this one.
-    pub fn try_map<U, E>(self, make: impl FnOnce(T) -> Result<U, E>) -> Result<LimitChange<U>, E> {
-        Ok(match self {
-            Self::Keep => LimitChange::Keep,
-            Self::End => LimitChange::End,
-            Self::Set(limit) => LimitChange::Set(make(limit)?),
-        })
-    }
-
-    /// Whether there is anything to write, and what.
-    fn written(&self) -> (i64, Option<&T>) {
-        match self {
-            Self::Keep => (0, None),
-            Self::End => (1, None),
-            Self::Set(limit) => (1, Some(limit)),
-        }
-    }
-}
-
-/// A change of what a key may do, and of its name.
-#[derive(Debug, Clone)]
-pub struct KeyChange {
-    /// The key.
-    pub key: KeyId,
-    /// Whose it must be.
-    pub customer: CustomerId,
-    /// What the customer calls it; nothing keeps the name it has.
-    pub name: Option<String>,
-    /// The accounts it is limited to.
-    pub accounts: LimitChange<Vec<CreatorId>>,
-    /// What it may spend in a UTC month.
-    pub monthly_budget: LimitChange<Credits>,
-    /// From when on it is refused.
-    pub expires_at: LimitChange<Timestamp>,
-}
-
-/// How a change of a key ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum KeyChanging {
-    /// It is in force for every call that is held from now on. The key as it is now.
-    Changed(Key),
-    /// The customer has no such key, or it is revoked.
-    NotFound,
-    /// The customer has no account of this id, which the key was to be limited to.
-    NoAccount(CreatorId),
-}
-
 /// Stores another key of a customer that has fewer than `keys_max` of them; revoked ones do not count.
 pub async fn create(
     store: &Store,
@@ -229,51 +169,6 @@ pub async fn create(
     audit::insert(&mut tx, entry).await?;
     tx.commit().await?;
     Ok(KeyCreation::Created)
-}
-
-/// Changes what a key may do. Holds of this customer that are being decided are waited for, so that none
-/// is decided by the old limits once this returns.
-pub async fn change(
-    store: &Store,
-    change: &KeyChange,
-    entry: &AuditEntry,
-) -> Result<KeyChanging, StoreError> {
-    const KEY: &str = "
-        update keys set name = coalesce(cast($3 as text), name), version = version + 1,
-               monthly_budget = case when $4 = 1 then $5 else monthly_budget end,
-               expires_at = case when $6 = 1 then $7 else expires_at end
-        where id = $1 and customer_id = $2 and revoked_at is null";
-    const FORGET: &str = "delete from key_accounts where key_id = $1";
-    let mut tx = store.write().await?;
-    balance::lock(&mut tx, std::iter::once(change.customer)).await?;
-    let (budget_changes, budget) = change.monthly_budget.written();
-    let (expiry_changes, expires_at) = change.expires_at.written();
-    let values: [Value<'_>; 7] = [
-        change.key.into(),
-        change.customer.into(),
-        change.name.as_deref().into(),
-        budget_changes.into(),
-        budget.copied().map(Credits::whole).into(),
-        expiry_changes.into(),
-        expires_at.copied().into(),
-    ];
-    if tx.execute(KEY, &values).await? == 0 {
-        return Ok(KeyChanging::NotFound);
-    }
-    let (accounts_change, accounts) = change.accounts.written();
-    let accounts = accounts.map_or(&[][..], Vec::as_slice);
-    if let Some(missing) = missing_account(&mut tx, change.customer, accounts).await? {
-        return Ok(KeyChanging::NoAccount(missing));
-    }
-    if accounts_change == 1 {
-        tx.execute(FORGET, &[change.key.into()]).await?;
-        insert_accounts(&mut tx, change.key, accounts).await?;
-    }
-    let changed = find_in(&mut tx, change.customer, change.key).await?;
-    audit::insert(&mut tx, entry).await?;
-    notices::tell_keys(&mut tx).await?;
-    tx.commit().await?;
-    Ok(changed.map_or(KeyChanging::NotFound, KeyChanging::Changed))
 }
 
 /// One key of a customer.
@@ -443,7 +338,7 @@ pub(crate) async fn insert(
     insert_secret(tx, new.id, &new.secret).await
 }
 
-async fn insert_accounts(
+pub(crate) async fn insert_accounts(
     tx: &mut Tx,
     key: KeyId,
     accounts: &[CreatorId],
@@ -458,7 +353,7 @@ async fn insert_accounts(
 }
 
 /// The first of these accounts that the customer does not have.
-async fn missing_account(
+pub(crate) async fn missing_account(
     tx: &mut Tx,
     customer: CustomerId,
     accounts: &[CreatorId],
@@ -478,7 +373,11 @@ async fn insert_secret(tx: &mut Tx, key: KeyId, secret: &NewSecret) -> Result<()
     Ok(())
 }
 
-async fn find_in(tx: &mut Tx, customer: CustomerId, id: KeyId) -> Result<Option<Key>, StoreError> {
+pub(crate) async fn find_in(
+    tx: &mut Tx,
+    customer: CustomerId,
+    id: KeyId,
+) -> Result<Option<Key>, StoreError> {
     const SQL: &str = "
         select id, customer_id, name, shown_prefix, shown_suffix, scope, created_at, rotated_at,
                expires_at, revoked_at, monthly_budget, version

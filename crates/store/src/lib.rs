@@ -18,6 +18,7 @@ pub mod email_changes;
 mod error;
 pub mod idempotency;
 pub mod jobs;
+pub mod key_changes;
 pub mod key_list;
 pub mod keys;
 pub mod ledger;

@@ -176,7 +176,7 @@ fn for_people_permissions_are_told_in_words() {
     let id = listed.split_whitespace().nth(1).unwrap();
     assert_eq!(repeated, format!("{id} had the permission support.read before: nothing changed\n"));
     assert!(
-        listed.starts_with(&format!("grace@example.com  {id}  support.read        since 2")),
+        listed.starts_with(&format!("grace@example.com  {id}  support.read  since 2")),
         "{listed}"
     );
     assert_eq!(revoked, format!("{id} no longer has the permission support.read\n"));

@@ -4,7 +4,8 @@ use domain::account::CreatorId;
 use domain::credits::Credits;
 use domain::time::Timestamp;
 use serde::{Deserialize, Deserializer};
-use store::keys::{KeyChange, LimitChange, NewKey};
+use store::key_changes::{KeyChange, LimitChange};
+use store::keys::NewKey;
 
 use crate::error::{ApiError, FieldProblem};
 

@@ -11,10 +11,9 @@ use domain::key::{KeyScope, KeySecret};
 use domain::time::Timestamp;
 use http::StatusCode;
 use store::audit::AuditEntry;
+use store::key_changes::{KeyChange, KeyChanging, LimitChange};
 use store::key_list::ListedKey;
-use store::keys::{
-    Key, KeyChange, KeyChanging, KeyCreation, LimitChange, NewKey, NewSecret, Rotation,
-};
+use store::keys::{Key, KeyCreation, NewKey, NewSecret, Rotation};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -255,7 +254,7 @@ async fn update_key(
         expires_at: limits.expires_at,
     };
     let entry = entry(&app, &caller, audit::KEY_CHANGED, key_limits::described_change(&change));
-    let changed = store::keys::change(&app.store, &change, &entry).await?;
+    let changed = store::key_changes::change(&app.store, &change, &entry).await?;
     app.cache.forget_keys();
     match changed {
         KeyChanging::Changed(changed) => Ok(axum::Json(changed.into())),

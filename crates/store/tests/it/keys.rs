@@ -1,7 +1,8 @@
 //! Keys: what their secrets open, and from when on they no longer do.
 
 use domain::key::KeyScope;
-use store::keys::{self, KeyChange, KeyChanging, KeyCreation, LimitChange, NewKey, Rotation};
+use store::key_changes::{self, KeyChange, KeyChanging, LimitChange};
+use store::keys::{self, KeyCreation, NewKey, Rotation};
 use store::metering::{Hold, HoldOutcome};
 use store::{Store, accounts, key_list, testing};
 
@@ -183,7 +184,7 @@ async fn what_a_key_may_do_changes_for_the_next_hold() {
         };
         assert!(is_held(&metering.hold(caller.hold(2)).await));
 
-        let changing = keys::change(&store, &change, &entry(caller.customer)).await.unwrap();
+        let changing = key_changes::change(&store, &change, &entry(caller.customer)).await.unwrap();
 
         let KeyChanging::Changed(changed) = changing else { panic!("{changing:?}") };
         assert_eq!((changed.accounts, changed.version), (vec![creator("ada")], 1));
@@ -238,10 +239,10 @@ async fn what_a_change_of_a_key_does_not_name_stays() {
             KeyChange { customer: Caller::with(&store, 0).await.customer, ..nothing.clone() };
         let told = || entry(caller.customer);
 
-        let kept = keys::change(&store, &nothing, &told()).await.unwrap();
-        let refused = keys::change(&store, &unknown, &told()).await.unwrap();
-        let missed = keys::change(&store, &foreign, &told()).await.unwrap();
-        let ended = keys::change(&store, &endless, &told()).await.unwrap();
+        let kept = key_changes::change(&store, &nothing, &told()).await.unwrap();
+        let refused = key_changes::change(&store, &unknown, &told()).await.unwrap();
+        let missed = key_changes::change(&store, &foreign, &told()).await.unwrap();
+        let ended = key_changes::change(&store, &endless, &told()).await.unwrap();
 
         let KeyChanging::Changed(kept) = kept else { panic!("{kept:?}") };
         assert_eq!((kept.name.as_str(), &kept.accounts), ("other", &limited.accounts));

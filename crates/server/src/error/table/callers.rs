@@ -1,0 +1,198 @@
+//! The rows that concern who calls: keys, sessions, mailed links, what each may do, and how often.
+
+use http::StatusCode;
+
+use super::Row;
+
+/// `missing_key`
+pub(in crate::error) const MISSING_KEY: Row = Row {
+    code: "missing_key",
+    status: StatusCode::UNAUTHORIZED,
+    title: "No key",
+    retryable: false,
+    meaning: "No key came with the request. Send `X-API-Key: …` or `Authorization: Bearer …`.",
+};
+/// `invalid_key`
+pub(in crate::error) const INVALID_KEY: Row = Row {
+    code: "invalid_key",
+    status: StatusCode::UNAUTHORIZED,
+    title: "Invalid key",
+    retryable: false,
+    meaning: "The key is malformed, unknown, revoked or expired. Check that it is complete and has not been rotated.",
+};
+/// `ambiguous_key`
+pub(in crate::error) const AMBIGUOUS_KEY: Row = Row {
+    code: "ambiguous_key",
+    status: StatusCode::UNAUTHORIZED,
+    title: "Two different keys",
+    retryable: false,
+    meaning: "`X-API-Key` and `Authorization` carry different keys. Send one of them.",
+};
+/// `conflicting_customers`
+pub(in crate::error) const CONFLICTING_CUSTOMERS: Row = Row {
+    code: "conflicting_customers",
+    status: StatusCode::BAD_REQUEST,
+    title: "Two customers",
+    retryable: false,
+    meaning: "The session's cookie and the key belong to different customers. Send one of them.",
+};
+/// `missing_session`
+pub(in crate::error) const MISSING_SESSION: Row = Row {
+    code: "missing_session",
+    status: StatusCode::UNAUTHORIZED,
+    title: "Not logged in",
+    retryable: false,
+    meaning: "The route takes a session alone. `POST /v1/auth/login` begins one.",
+};
+/// `invalid_session`
+pub(in crate::error) const INVALID_SESSION: Row = Row {
+    code: "invalid_session",
+    status: StatusCode::UNAUTHORIZED,
+    title: "Session over",
+    retryable: false,
+    meaning: "The session is over, unknown or malformed. Log in again.",
+};
+/// `wrong_credentials`
+pub(in crate::error) const WRONG_CREDENTIALS: Row = Row {
+    code: "wrong_credentials",
+    status: StatusCode::UNAUTHORIZED,
+    title: "Wrong address or password",
+    retryable: false,
+    meaning: "The mail address or the password is wrong; which of them is not told.",
+};
+/// `wrong_password`
+pub(in crate::error) const WRONG_PASSWORD: Row = Row {
+    code: "wrong_password",
+    status: StatusCode::FORBIDDEN,
+    title: "Wrong password",
+    retryable: false,
+    meaning: "The current password, asked for again, is wrong. Nothing was changed.",
+};
+/// `cross_site_request`
+pub(in crate::error) const CROSS_SITE: Row = Row {
+    code: "cross_site_request",
+    status: StatusCode::FORBIDDEN,
+    title: "Cross-site request",
+    retryable: false,
+    meaning: "A session changes things only from a page of this service: `Sec-Fetch-Site` must be `same-origin` or `none`, or `Origin` (or `Referer`) the public address.",
+};
+/// `https_required`
+pub(in crate::error) const HTTPS_REQUIRED: Row = Row {
+    code: "https_required",
+    status: StatusCode::FORBIDDEN,
+    title: "Https required",
+    retryable: false,
+    meaning: "Sessions travel over https only, or over plain HTTP on the service's own machine. Keys are not affected.",
+};
+/// `read_only_key`
+pub(in crate::error) const READ_ONLY_KEY: Row = Row {
+    code: "read_only_key",
+    status: StatusCode::FORBIDDEN,
+    title: "Read-only key",
+    retryable: false,
+    meaning: "The key may only read. Use a key of full scope for writes.",
+};
+/// `key_budget_exhausted`
+pub(in crate::error) const KEY_BUDGET_EXHAUSTED: Row = Row {
+    code: "key_budget_exhausted",
+    status: StatusCode::PAYMENT_REQUIRED,
+    title: "Key budget exhausted",
+    retryable: false,
+    meaning: "The key may spend only so many credits in a UTC month, and the request does not fit in what is left; `key_id`, `budget`, `used`, `cost` and `resets_at` say what is. Nothing was sent. Raise the budget with `PATCH /v1/auth/keys/{key_id}`, or wait for `resets_at`.",
+};
+/// `too_many_keys`
+pub(in crate::error) const TOO_MANY_KEYS: Row = Row {
+    code: "too_many_keys",
+    status: StatusCode::CONFLICT,
+    title: "Too many keys",
+    retryable: false,
+    meaning: "The customer has as many keys as it may have. Delete one that is no longer used.",
+};
+/// `limited_key`
+pub(in crate::error) const LIMITED_KEY: Row = Row {
+    code: "limited_key",
+    status: StatusCode::FORBIDDEN,
+    title: "Limited key",
+    retryable: false,
+    meaning: "A key that is limited to some accounts, to a monthly budget or in time cannot look at or change what would widen it: other keys, support access, the audit list. Use a session or a key without limits.",
+};
+/// `missing_permission`
+pub(in crate::error) const MISSING_PERMISSION: Row = Row {
+    code: "missing_permission",
+    status: StatusCode::FORBIDDEN,
+    title: "Missing permission",
+    retryable: false,
+    meaning: "The operation is for staff who have the permission that `detail` names.",
+};
+/// `support_access_closed`
+pub(in crate::error) const SUPPORT_ACCESS_CLOSED: Row = Row {
+    code: "support_access_closed",
+    status: StatusCode::NOT_FOUND,
+    title: "No support access",
+    retryable: false,
+    meaning: "There is no such customer, or it does not allow staff to look at its things at this moment; which of the two is not told. The customer allows it with `POST /v1/support-access`.",
+};
+/// `email_taken`
+pub(in crate::error) const EMAIL_TAKEN: Row = Row {
+    code: "email_taken",
+    status: StatusCode::CONFLICT,
+    title: "Address taken",
+    retryable: false,
+    meaning: "A customer with this mail address exists already.",
+};
+/// `unknown_link`
+pub(in crate::error) const UNKNOWN_LINK: Row = Row {
+    code: "unknown_link",
+    status: StatusCode::NOT_FOUND,
+    title: "Unknown link",
+    retryable: false,
+    meaning: "No mailed link has this token, or the link is for something else. Copy the whole link, or ask for a new one.",
+};
+/// `link_used`
+pub(in crate::error) const LINK_USED: Row = Row {
+    code: "link_used",
+    status: StatusCode::CONFLICT,
+    title: "Link used",
+    retryable: false,
+    meaning: "The mailed link works once, and it or another one for the same was used.",
+};
+/// `link_expired`
+pub(in crate::error) const LINK_EXPIRED: Row = Row {
+    code: "link_expired",
+    status: StatusCode::GONE,
+    title: "Link expired",
+    retryable: false,
+    meaning: "The mailed link's time is over. Ask for a new one.",
+};
+/// `link_outdated`
+pub(in crate::error) const LINK_OUTDATED: Row = Row {
+    code: "link_outdated",
+    status: StatusCode::GONE,
+    title: "Link outdated",
+    retryable: false,
+    meaning: "The mailed link belongs to an address that is no longer its customer's, or to a customer that was closed.",
+};
+/// `too_many_registrations`
+pub(in crate::error) const TOO_MANY_REGISTRATIONS: Row = Row {
+    code: "too_many_registrations",
+    status: StatusCode::TOO_MANY_REQUESTS,
+    title: "Too many registrations",
+    retryable: true,
+    meaning: "Too many registrations came from this network within an hour.",
+};
+/// `too_many_logins`
+pub(in crate::error) const TOO_MANY_LOGINS: Row = Row {
+    code: "too_many_logins",
+    status: StatusCode::TOO_MANY_REQUESTS,
+    title: "Too many wrong passwords",
+    retryable: true,
+    meaning: "Too many wrong passwords for this mail address came from this network. Other networks are not affected.",
+};
+/// `too_many_mails`
+pub(in crate::error) const TOO_MANY_MAILS: Row = Row {
+    code: "too_many_mails",
+    status: StatusCode::TOO_MANY_REQUESTS,
+    title: "Too many mails",
+    retryable: true,
+    meaning: "So many mails were asked for lately, to this address or from this network, that the next one must wait; see `Retry-After`.",
+};

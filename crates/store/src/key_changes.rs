@@ -1,0 +1,116 @@
+//! Changes of what a key may do, and of its name. Its secret is changed by a rotation.
+
+use domain::account::CreatorId;
+use domain::credits::Credits;
+use domain::id::{CustomerId, KeyId};
+use domain::time::Timestamp;
+
+use crate::audit::{self, AuditEntry};
+use crate::keys::{self, Key};
+use crate::sql::Value;
+use crate::{Store, StoreError, balance, notices};
+
+/// What a change does to a limit.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum LimitChange<T> {
+    /// It stays as it is.
+    #[default]
+    Keep,
+    /// There is none any more.
+    End,
+    /// It is this from now on.
+    Set(T),
+}
+
+impl<T> LimitChange<T> {
+    /// The same change with another kind of limit, if it can be made of this one.
+    pub fn try_map<U, E>(self, make: impl FnOnce(T) -> Result<U, E>) -> Result<LimitChange<U>, E> {
+        Ok(match self {
+            Self::Keep => LimitChange::Keep,
+            Self::End => LimitChange::End,
+            Self::Set(limit) => LimitChange::Set(make(limit)?),
+        })
+    }
+
+    /// Whether there is anything to write, and what.
+    fn written(&self) -> (i64, Option<&T>) {
+        match self {
+            Self::Keep => (0, None),
+            Self::End => (1, None),
+            Self::Set(limit) => (1, Some(limit)),
+        }
+    }
+}
+
+/// A change of what a key may do, and of its name.
+#[derive(Debug, Clone)]
+pub struct KeyChange {
+    /// The key.
+    pub key: KeyId,
+    /// Whose it must be.
+    pub customer: CustomerId,
+    /// What the customer calls it; nothing keeps the name it has.
+    pub name: Option<String>,
+    /// The accounts it is limited to.
+    pub accounts: LimitChange<Vec<CreatorId>>,
+    /// What it may spend in a UTC month.
+    pub monthly_budget: LimitChange<Credits>,
+    /// From when on it is refused.
+    pub expires_at: LimitChange<Timestamp>,
+}
+
+/// How a change of a key ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyChanging {
+    /// It is in force for every call that is held from now on. The key as it is now.
+    Changed(Key),
+    /// The customer has no such key, or it is revoked.
+    NotFound,
+    /// The customer has no account of this id, which the key was to be limited to.
+    NoAccount(CreatorId),
+}
+
+/// Changes what a key may do. Holds of this customer that are being decided are waited for, so that none
+/// is decided by the old limits once this returns.
+pub async fn change(
+    store: &Store,
+    change: &KeyChange,
+    entry: &AuditEntry,
+) -> Result<KeyChanging, StoreError> {
+    const KEY: &str = "
+        update keys set name = coalesce(cast($3 as text), name), version = version + 1,
+               monthly_budget = case when $4 = 1 then $5 else monthly_budget end,
+               expires_at = case when $6 = 1 then $7 else expires_at end
+        where id = $1 and customer_id = $2 and revoked_at is null";
+    const FORGET: &str = "delete from key_accounts where key_id = $1";
+    let mut tx = store.write().await?;
+    balance::lock(&mut tx, std::iter::once(change.customer)).await?;
+    let (budget_changes, budget) = change.monthly_budget.written();
+    let (expiry_changes, expires_at) = change.expires_at.written();
+    let values: [Value<'_>; 7] = [
+        change.key.into(),
+        change.customer.into(),
+        change.name.as_deref().into(),
+        budget_changes.into(),
+        budget.copied().map(Credits::whole).into(),
+        expiry_changes.into(),
+        expires_at.copied().into(),
+    ];
+    if tx.execute(KEY, &values).await? == 0 {
+        return Ok(KeyChanging::NotFound);
+    }
+    let (accounts_change, accounts) = change.accounts.written();
+    let accounts = accounts.map_or(&[][..], Vec::as_slice);
+    if let Some(missing) = keys::missing_account(&mut tx, change.customer, accounts).await? {
+        return Ok(KeyChanging::NoAccount(missing));
+    }
+    if accounts_change == 1 {
+        tx.execute(FORGET, &[change.key.into()]).await?;
+        keys::insert_accounts(&mut tx, change.key, accounts).await?;
+    }
+    let changed = keys::find_in(&mut tx, change.customer, change.key).await?;
+    audit::insert(&mut tx, entry).await?;
+    notices::tell_keys(&mut tx).await?;
+    tx.commit().await?;
+    Ok(changed.map_or(KeyChanging::NotFound, KeyChanging::Changed))
+}
