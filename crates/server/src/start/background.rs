@@ -22,9 +22,8 @@ const LINK_KEPT_S: i64 = 7 * 86_400;
 const FORGET_MAX: i64 = 1_000;
 
 /// Starts all of it.
-pub(super) async fn start(app: &App, opened: &Opened, stop: &CancellationToken) {
+pub(super) fn start(app: &App, opened: &Opened, stop: &CancellationToken) {
     let node = opened.node;
-    lay_reserve_in(app).await;
     every(app, stop, EVERY_TEN_SECONDS, |app| async move { sweep(&app).await });
     every(app, stop, EVERY_SECOND, |app| async move { lay_reserve_in(&app).await });
     every(app, stop, EVERY_TEN_SECONDS, |app| async move { follow_clock(&app).await });
@@ -101,7 +100,7 @@ async fn sweep(app: &App) {
 }
 
 /// Keeps room on the disk for the end of calls. Until there is some, no calls are taken.
-async fn lay_reserve_in(app: &App) {
+pub(super) async fn lay_reserve_in(app: &App) {
     if app.store.has_room() {
         return;
     }

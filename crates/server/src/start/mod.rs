@@ -181,6 +181,8 @@ pub async fn start(
     let shared = Arc::clone(&opened.shared);
     let app = App::new(Arc::clone(&shared), Upstream::new(&UpstreamSettings::default()));
     open::leave_admin_file(&app, admin_address)?;
+    // Before the first call is taken: a new database's reserve takes as long as the disk does.
+    background::lay_reserve_in(&app).await;
     let recorded = metrics::install();
     let per_core = move |_core: usize| {
         let upstream = Upstream::new(&UpstreamSettings::default());
@@ -192,7 +194,7 @@ pub async fn start(
     let connections = running.limits();
     let shown = Admin { app: app.clone(), metrics: recorded, connections };
     serve_admin(shown, admin, &stop);
-    background::start(&app, &opened, &stop).await;
+    background::start(&app, &opened, &stop);
     let drain = app.config.http.drain_timeout();
     Ok(Running {
         app,
