@@ -9,6 +9,7 @@ mod api;
 mod app;
 mod audit;
 mod auth;
+mod billing;
 pub mod clock;
 pub mod config;
 mod connect;

@@ -1,4 +1,4 @@
-//! Billing, as far as calls go: the balance, what was spent, and the ledger.
+//! The balance, what was spent, and the ledger at a glance.
 
 use axum::Json;
 use axum::extract::State;
@@ -16,13 +16,13 @@ use crate::error::ApiError;
 /// Entries that the overview shows.
 const ENTRIES: i64 = 50;
 
-pub(crate) fn router() -> OpenApiRouter<App> {
+pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(get_billing))
 }
 
 /// A customer's credits at a glance.
 #[derive(serde::Serialize, utoipa::ToSchema)]
-pub(crate) struct Billing {
+pub(super) struct Billing {
     /// What may still be spent.
     balance: i64,
     /// What running calls have set aside.
@@ -65,7 +65,7 @@ struct EntryOut {
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct Trial {
     /// `none`, `pending` or `granted`.
-    #[schema(schema_with = super::words::trial_state)]
+    #[schema(schema_with = crate::api::words::trial_state)]
     state: TrialState,
     /// Credits of the trial.
     credits: i64,
