@@ -12,7 +12,7 @@ use rusqlite::{CachedStatement, Connection};
 
 use crate::StoreError;
 use crate::sql::{Row, Value};
-use crate::sqlite::BUSY_TIMEOUT;
+use crate::sqlite::{BUSY_TIMEOUT, judge};
 
 /// Statements kept prepared: all those of the metering, which are few.
 const STATEMENTS_MAX: usize = 64;
@@ -72,7 +72,10 @@ impl Home {
         connection.execute_batch(
             "pragma synchronous = full; pragma foreign_keys = on; pragma temp_store = memory",
         )?;
-        check(&connection)?;
+        judge(
+            connection.query_row("pragma journal_mode", (), |row| row.get(0))?,
+            connection.query_row("pragma synchronous", (), |row| row.get(0))?,
+        )?;
         self.renew.store(false, Ordering::Relaxed);
         Ok(connection)
     }
@@ -80,19 +83,6 @@ impl Home {
     fn idle(&self) -> MutexGuard<'_, Option<Connection>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Reads back what durability hangs on: SQLite ignores settings it cannot apply.
-fn check(connection: &Connection) -> Result<(), StoreError> {
-    let journal_mode: String = connection.query_row("pragma journal_mode", (), |row| row.get(0))?;
-    if journal_mode != "wal" {
-        return Err(StoreError::Unsafe { setting: "journal_mode", value: journal_mode });
-    }
-    let synchronous: i64 = connection.query_row("pragma synchronous", (), |row| row.get(0))?;
-    if synchronous != 2 {
-        return Err(StoreError::Unsafe { setting: "synchronous", value: synchronous.to_string() });
-    }
-    Ok(())
 }
 
 impl Direct {

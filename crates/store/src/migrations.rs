@@ -40,3 +40,45 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
 fn step(version: i64, name: &'static str, sql: &'static str) -> Migration {
     Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
 }
+
+#[cfg(test)]
+mod tests {
+    use sqlx::sqlite::SqlitePoolOptions;
+    use sqlx::{Row as _, SqlitePool};
+
+    use super::*;
+
+    /// What a database of SQLite says of its own objects of one type.
+    async fn names(pool: &SqlitePool, kind: &str) -> Vec<String> {
+        let sql = "select name from sqlite_schema where type = ?1 and tbl_name = 'calls' and sql is not null order by 1";
+        let rows = sqlx::query(sql).bind(kind).fetch_all(pool).await.unwrap();
+        rows.iter().map(|row| row.get(0)).collect()
+    }
+
+    #[tokio::test]
+    async fn the_call_log_of_an_older_sqlite_file_is_kept_whole_with_its_guard() {
+        const CALL: &str = "
+            insert into calls (id, customer_id, key_id, creator_id, platform, method, path, route, cost, credits, state,
+                outcome, status, request_id, node_id, epoch, held_at, expires_at, resolved_at, duration_ms, upstream_ms,
+                idempotency_hash)
+            values ('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 2, 2, 'settled', 'i', 200, 'j', 'k', 3, 4, 5, 6, 7, 8, 'l')";
+        const READ: &str = "
+            select id || customer_id || key_id || creator_id || platform || method || path || route || cost || credits
+                || state || outcome || status || request_id || node_id || epoch || held_at || expires_at || resolved_at
+                || duration_ms || upstream_ms || idempotency_hash from calls";
+        let pool =
+            SqlitePoolOptions::new().max_connections(1).connect("sqlite::memory:").await.unwrap();
+        let all = migrator(DatabaseKind::Sqlite);
+        let older = all.iter().filter(|step| step.version < 8).cloned().collect();
+        Migrator::with_migrations(older).run(&pool).await.unwrap();
+        sqlx::query(CALL).execute(&pool).await.unwrap();
+
+        all.run(&pool).await.unwrap();
+
+        let kept: String = sqlx::query(READ).fetch_one(&pool).await.unwrap().get(0);
+        assert_eq!(kept, "abcdefgh22settledi200jk345678l");
+        assert_eq!(names(&pool, "index").await, ["calls_by_customer", "calls_open"]);
+        let changed = sqlx::query("update calls set status = 500").execute(&pool).await;
+        assert!(changed.unwrap_err().to_string().contains("an ended call never changes"));
+    }
+}

@@ -30,6 +30,24 @@ pub(crate) enum Kind {
     Int,
 }
 
+impl Value<'_> {
+    /// The text, when it is one.
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => text.as_deref(),
+            Self::Int(_) | Self::Bytes(_) => None,
+        }
+    }
+
+    /// The number, when it is one.
+    pub(crate) const fn as_int(&self) -> Option<i64> {
+        match self {
+            Self::Int(number) => *number,
+            Self::Text(_) | Self::Bytes(_) => None,
+        }
+    }
+}
+
 macro_rules! written_values {
     ($($name:ty),+) => {$(
         impl From<$name> for Value<'_> {

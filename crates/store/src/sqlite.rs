@@ -15,7 +15,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use crate::direct;
 use crate::disk::Disk;
 use crate::mirror::Mirror;
-use crate::tx::{Purpose, Turn, Tx};
+use crate::tx::{Turn, Tx};
 use crate::{Access, OpenOptions, StoreError};
 
 /// How long a statement waits for a lock that another process holds.
@@ -88,19 +88,19 @@ impl Sqlite {
     }
 
     pub(crate) async fn begin_write(&self) -> Result<Tx, StoreError> {
-        let turn = self.turn_of(Purpose::Other).await?;
+        let turn = self.writing_turn().await?;
         let transaction = self.writer()?.begin_with("begin immediate").await?;
         Ok(Tx::sqlite(transaction, Some(turn)))
     }
 
     /// A transaction that keeps the thread it is used on waiting for SQLite.
     pub(crate) async fn begin_metering(&self) -> Result<Tx, StoreError> {
-        let turn = self.turn_of(Purpose::Metering).await?;
+        let turn = self.writing_turn().await?;
         let writer = self.writer.as_ref().ok_or(StoreError::ReadOnly)?;
         Ok(Tx::direct(writer.metering.begin()?, turn))
     }
 
-    async fn turn_of(&self, purpose: Purpose) -> Result<Turn, StoreError> {
+    async fn writing_turn(&self) -> Result<Turn, StoreError> {
         let guard = self.turn().await.ok_or(StoreError::ReadOnly)?;
         if self.disk.has_failed() {
             return Err(StoreError::Stopped);
@@ -109,7 +109,6 @@ impl Sqlite {
             mirror: self.mirror.clone(),
             guard,
             other_commits: Arc::clone(&self.other_commits),
-            purpose,
             disk: self.disk.clone(),
         })
     }
@@ -198,10 +197,15 @@ fn lock(path: &Path) -> Result<File, StoreError> {
 async fn check(pool: &SqlitePool) -> Result<(), StoreError> {
     let journal_mode: String =
         sqlx::query("pragma journal_mode").fetch_one(pool).await?.try_get(0)?;
+    let synchronous: i64 = sqlx::query("pragma synchronous").fetch_one(pool).await?.try_get(0)?;
+    judge(journal_mode, synchronous)
+}
+
+/// Whether what a connection says of itself keeps a commit through a power loss.
+pub(crate) fn judge(journal_mode: String, synchronous: i64) -> Result<(), StoreError> {
     if journal_mode != "wal" {
         return Err(StoreError::Unsafe { setting: "journal_mode", value: journal_mode });
     }
-    let synchronous: i64 = sqlx::query("pragma synchronous").fetch_one(pool).await?.try_get(0)?;
     if synchronous != 2 {
         return Err(StoreError::Unsafe { setting: "synchronous", value: synchronous.to_string() });
     }

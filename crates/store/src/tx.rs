@@ -23,6 +23,7 @@ pub(crate) struct Tx {
 }
 
 enum Connection {
+    /// SQLite through sqlx: readers, and all writers but the metering.
     Sqlite {
         transaction: Transaction<'static, Sqlite>,
         /// Readers have none. Declared after the transaction, so that it is given on last.
@@ -42,17 +43,7 @@ pub(crate) struct Turn {
     pub(crate) guard: OwnedMutexGuard<()>,
     /// Counts the commits of all but the metering.
     pub(crate) other_commits: Arc<AtomicU64>,
-    pub(crate) purpose: Purpose,
     pub(crate) disk: Disk,
-}
-
-/// Who writes to SQLite.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// The writer of the metering, which knows what it wrote.
-    Metering,
-    /// Anybody else: what the writer of the metering knows may be out of date afterwards.
-    Other,
 }
 
 /// Runs one statement on whichever database the transaction belongs to.
@@ -195,25 +186,19 @@ impl Tx {
                 sql.replacen("{rows}", &dialect::rows_source(database, table.kinds, rows), 1)
                     .replacen("{lock}", dialect::for_update(database), 1)
             };
-        if let Connection::Direct { transaction, .. } = &self.connection {
-            // One row at a time: the statement stays the same however many there are.
-            let text = transaction.text(sql, || text_for(1));
-            return transaction.rows_over(&text, &table.values, table.kinds.len());
-        }
-        let text = text_for(table.rows);
+        let values = &table.values;
         match &mut self.connection {
             Connection::Sqlite { transaction, .. } => {
-                let query = bind_values(sqlx::query(AssertSqlSafe(text)), &table.values);
-                let rows = query.fetch_all(&mut **transaction).await?;
-                Ok(rows.into_iter().map(Row::Sqlite).collect())
+                fetch_sqlite(transaction, text_for(table.rows), values).await
             }
             Connection::Postgres(transaction) => {
-                let query =
-                    bind_arrays(sqlx::query(AssertSqlSafe(text)), table.kinds, &table.values);
-                let rows = query.fetch_all(&mut **transaction).await?;
-                Ok(rows.into_iter().map(Row::Postgres).collect())
+                fetch_postgres(transaction, text_for(table.rows), table.kinds, values).await
             }
-            Connection::Direct { .. } => Ok(Vec::new()),
+            // One row at a time: the statement stays the same however many there are.
+            Connection::Direct { transaction, .. } => {
+                let text = transaction.text(sql, || text_for(1));
+                transaction.rows_over(&text, values, table.kinds.len())
+            }
         }
     }
 
@@ -228,25 +213,20 @@ impl Tx {
         if values.is_empty() {
             return Ok(Vec::new());
         }
-        if let Connection::Direct { transaction, .. } = &self.connection {
-            let text = transaction.text(sql, || dialect::update_each(sql, columns));
-            return transaction.update_each(&text, values, columns.len());
-        }
-        let kinds: Vec<Kind> = columns.iter().map(|(_, kind)| *kind).collect();
         let count = values.len() / columns.len();
-        let text = AssertSqlSafe(dialect::update_over(self.database(), sql, columns, count));
+        let text = |database| dialect::update_over(database, sql, columns, count);
         let changed = match &mut self.connection {
             Connection::Sqlite { transaction, .. } => {
-                let query = bind_values(sqlx::query(text), values);
-                let rows = query.fetch_all(&mut **transaction).await?;
-                rows.into_iter().map(Row::Sqlite).collect()
+                fetch_sqlite(transaction, text(DatabaseKind::Sqlite), values).await?
             }
             Connection::Postgres(transaction) => {
-                let query = bind_arrays(sqlx::query(text), &kinds, values);
-                let rows = query.fetch_all(&mut **transaction).await?;
-                rows.into_iter().map(Row::Postgres).collect()
+                let kinds: Vec<Kind> = columns.iter().map(|(_, kind)| *kind).collect();
+                fetch_postgres(transaction, text(DatabaseKind::Postgres), &kinds, values).await?
             }
-            Connection::Direct { .. } => Vec::new(),
+            Connection::Direct { transaction, .. } => {
+                let text = transaction.text(sql, || dialect::update_each(sql, columns));
+                return transaction.update_each(&text, values, columns.len());
+            }
         };
         changed.iter().map(|row: &Row| row.text(0)).collect()
     }
@@ -268,12 +248,8 @@ impl Tx {
                 let Some(turn) = turn else {
                     return Ok(transaction.commit().await?);
                 };
-                match turn.purpose {
-                    Purpose::Metering => {}
-                    Purpose::Other => {
-                        turn.other_commits.fetch_add(1, Ordering::Relaxed);
-                    }
-                }
+                // What the writer of the metering knows may be out of date afterwards.
+                turn.other_commits.fetch_add(1, Ordering::Relaxed);
                 let publication = turn.mirror.publication(self.changes);
                 if let Err(error) = transaction.commit().await {
                     let error = StoreError::from(error);
@@ -321,49 +297,30 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Row after row.
-fn bind_values<'q>(mut query: SqliteQuery<'q>, values: &[Value<'_>]) -> SqliteQuery<'q> {
-    for value in values {
-        query = match value {
-            Value::Text(text) => query.bind(text.as_deref().map(str::to_owned)),
-            Value::Int(number) => query.bind(*number),
-            Value::Bytes(bytes) => query.bind(bytes.map(<[u8]>::to_vec)),
-        };
-    }
-    query
+async fn fetch_sqlite(
+    transaction: &mut Transaction<'static, Sqlite>,
+    text: String,
+    values: &[Value<'_>],
+) -> Result<Vec<Row>, StoreError> {
+    let mut query = sqlx::query::<Sqlite>(AssertSqlSafe(text));
+    bind!(query, values);
+    Ok(query.fetch_all(&mut **transaction).await?.into_iter().map(Row::Sqlite).collect())
 }
 
 /// Column after column, each as one array. A value of another kind than its column's is null.
-fn bind_arrays<'q>(
-    mut query: PostgresQuery<'q>,
+async fn fetch_postgres(
+    transaction: &mut Transaction<'static, Postgres>,
+    text: String,
     kinds: &[Kind],
     values: &[Value<'_>],
-) -> PostgresQuery<'q> {
+) -> Result<Vec<Row>, StoreError> {
+    let mut query = sqlx::query::<Postgres>(AssertSqlSafe(text));
     for (place, kind) in kinds.iter().enumerate() {
         let column = values.iter().skip(place).step_by(kinds.len());
         query = match kind {
-            Kind::Text => {
-                let texts: Vec<Option<String>> = column
-                    .map(|value| match value {
-                        Value::Text(text) => text.as_deref().map(str::to_owned),
-                        Value::Int(_) | Value::Bytes(_) => None,
-                    })
-                    .collect();
-                query.bind(texts)
-            }
-            Kind::Int => {
-                let numbers: Vec<Option<i64>> = column
-                    .map(|value| match value {
-                        Value::Int(number) => *number,
-                        Value::Text(_) | Value::Bytes(_) => None,
-                    })
-                    .collect();
-                query.bind(numbers)
-            }
+            Kind::Text => query.bind(column.map(Value::as_text).collect::<Vec<_>>()),
+            Kind::Int => query.bind(column.map(Value::as_int).collect::<Vec<_>>()),
         };
     }
-    query
+    Ok(query.fetch_all(&mut **transaction).await?.into_iter().map(Row::Postgres).collect())
 }
-
-type SqliteQuery<'q> = sqlx::query::Query<'q, Sqlite, sqlx::sqlite::SqliteArguments>;
-type PostgresQuery<'q> = sqlx::query::Query<'q, Postgres, sqlx::postgres::PgArguments>;

@@ -1,7 +1,7 @@
 //! What the caller gets: the platform's answer or our refusal, with an honest receipt.
 //!
-//! The call's task sends one head, and for a long answer its bytes after it. A task whose caller has left
-//! finds its sender closed and goes on without it.
+//! The call sends one head, and for a long answer its bytes after it. A call whose caller has left finds its
+//! sender closed and goes on without it.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::error::ApiError;
 use crate::middleware::rate_limit::Decision;
 
-/// The task's end: takes the head of the answer, once.
+/// The call's end: takes the head of the answer, once.
 pub(super) struct AnswerSender(Option<oneshot::Sender<Response>>);
 
 /// What a call cost, as known when its head is sent.
@@ -28,7 +28,7 @@ pub(super) struct Receipt {
     pub(super) balance: Credits,
 }
 
-/// A new answer: the end for the task and the end for the handler.
+/// A new answer: the end for the call and the end for the handler.
 pub(super) fn channel() -> (AnswerSender, oneshot::Receiver<Response>) {
     let (sender, receiver) = oneshot::channel();
     (AnswerSender(Some(sender)), receiver)
@@ -108,7 +108,7 @@ const fn name(text: &'static str) -> HeaderName {
     HeaderName::from_static(text)
 }
 
-/// A body that is fed by the call's task. An error ends it as a cut, never as a clean end.
+/// A body that is fed by the call. An error ends it as a cut, never as a clean end.
 pub(super) struct RelayedBody {
     chunks: mpsc::Receiver<Result<Bytes, Cut>>,
     length: Option<u64>,

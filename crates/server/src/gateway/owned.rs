@@ -126,4 +126,19 @@ mod tests {
         assert!(answered.is_none());
         tasks.calls_ended().await;
     }
+
+    #[tokio::test]
+    async fn a_call_that_panics_ends_alone_and_gives_no_answer() {
+        let tasks = Tasks::on_this_runtime();
+        let (head, answer) = oneshot::channel::<Response>();
+        let call = Box::pin(async move {
+            let _head = head;
+            panic!("a fault of ours");
+        });
+
+        let answered = Owned::new(&tasks, call, answer).await;
+
+        assert!(answered.is_none());
+        tasks.calls_ended().await;
+    }
 }

@@ -6,18 +6,6 @@ use crate::alpha::DEMO;
 use crate::kit::{Kit, id_of, none};
 use crate::writes::{Shows, Table};
 
-/// Sends to a route whose template is its path.
-async fn send(table: &mut Table<'_>, route: &str, body: Value, shows: &[Shows<'_>]) -> Value {
-    let (_, path) = route.split_once(' ').unwrap();
-    table.shows(route, path, body, shows).await
-}
-
-/// What a read has at a pointer into its body.
-async fn at(table: &Table<'_>, path: &str, pointer: &str) -> Value {
-    let state = table.read(path).await;
-    state["body"].pointer(pointer).unwrap_or_else(|| panic!("{path}: {state}")).clone()
-}
-
 #[tokio::test]
 async fn every_write_of_the_catalogue_shows_in_a_read_and_outlives_a_restart() {
     let folder = tempfile::tempdir().unwrap();
@@ -39,33 +27,33 @@ async fn every_write_of_the_catalogue_shows_in_a_read_and_outlives_a_restart() {
 }
 
 async fn account(table: &mut Table<'_>) {
-    send(
-        table,
-        "PATCH users/me",
-        json!({"about": "Hello"}),
-        &[("users/me", "/body/about", json!("Hello"))],
-    )
-    .await;
-    send(
-        table,
-        "PATCH users/me/settings/messages",
-        json!({"text": "Hi!", "enabled": true}),
-        &[
-            ("users/me/settings", "/body/messages/welcomeMessage", json!("Hi!")),
-            ("users/me/settings", "/body/messages/isWelcomeMessageEnabled", json!(true)),
-        ],
-    )
-    .await;
-    send(
-        table,
-        "PATCH users/settings/post",
-        json!({"showTips": true}),
-        &[("users/settings/post", "/body/showTips", json!(true))],
-    )
-    .await;
+    table
+        .shows_at(
+            "PATCH users/me",
+            json!({"about": "Hello"}),
+            &[("users/me", "/body/about", json!("Hello"))],
+        )
+        .await;
+    table
+        .shows_at(
+            "PATCH users/me/settings/messages",
+            json!({"text": "Hi!", "enabled": true}),
+            &[
+                ("users/me/settings", "/body/messages/welcomeMessage", json!("Hi!")),
+                ("users/me/settings", "/body/messages/isWelcomeMessageEnabled", json!(true)),
+            ],
+        )
+        .await;
+    table
+        .shows_at(
+            "PATCH users/settings/post",
+            json!({"showTips": true}),
+            &[("users/settings/post", "/body/showTips", json!(true))],
+        )
+        .await;
     let exists = json!({"username": "nobody"});
     table.checks("POST users/exists", "users/exists", exists).await;
-    let fan = at(table, "subscriptions/subscribers", "/list/1/id").await;
+    let fan = table.at("subscriptions/subscribers", "/list/1/id").await;
     table
         .shows(
             "POST users/{user_id}/restrict",
@@ -81,29 +69,29 @@ async fn account(table: &mut Table<'_>) {
 
 async fn buttons(table: &mut Table<'_>) {
     const BUTTONS: &str = "users/social/buttons";
-    let made = send(
-        table,
-        "POST users/social/buttons",
-        json!({"label": "Shop", "url": "https://shop.test"}),
-        &[(BUTTONS, "/body/0/label", json!("Shop"))],
-    )
-    .await;
-    let (second, third) = (at(table, BUTTONS, "/1/id").await, at(table, BUTTONS, "/2/id").await);
-    send(
-        table,
-        "PUT users/social/buttons",
-        json!({"ids": [third, made["id"], second]}),
-        &[(BUTTONS, "/body/0/id", third.clone()), (BUTTONS, "/body/2/id", second.clone())],
-    )
-    .await;
+    let made = table
+        .shows_at(
+            "POST users/social/buttons",
+            json!({"label": "Shop", "url": "https://shop.test"}),
+            &[(BUTTONS, "/body/0/label", json!("Shop"))],
+        )
+        .await;
+    let (second, third) = (table.at(BUTTONS, "/1/id").await, table.at(BUTTONS, "/2/id").await);
+    table
+        .shows_at(
+            "PUT users/social/buttons",
+            json!({"ids": [third, made["id"], second]}),
+            &[(BUTTONS, "/body/0/id", third.clone()), (BUTTONS, "/body/2/id", second.clone())],
+        )
+        .await;
 }
 
 async fn chats(table: &mut Table<'_>) {
     const CHATS: &str = "chats";
-    let chat = at(table, CHATS, "/list/0/id").await;
+    let chat = table.at(CHATS, "/list/0/id").await;
     let mark = format!("chats/{chat}/mark-as-read");
     let unread = |yes: bool| [(CHATS, "/body/list/0/hasUnread", json!(yes))];
-    send(table, "POST chats/mark-as-read", none(), &unread(false)).await;
+    table.shows_at("POST chats/mark-as-read", none(), &unread(false)).await;
     table.shows("DELETE chats/{chat_id}/mark-as-read", &mark, none(), &unread(true)).await;
     table.shows("POST chats/{chat_id}/mark-as-read", &mark, none(), &unread(false)).await;
     table
@@ -117,9 +105,9 @@ async fn chats(table: &mut Table<'_>) {
 }
 
 async fn messages(table: &mut Table<'_>) {
-    let chat = at(table, "chats", "/list/0/id").await;
+    let chat = table.at("chats", "/list/0/id").await;
     let path = format!("chats/{chat}/messages");
-    let message = at(table, &path, "/list/0/id").await;
+    let message = table.at(&path, "/list/0/id").await;
     table
         .shows(
             "POST messages/{message_id}/pin",
@@ -129,20 +117,20 @@ async fn messages(table: &mut Table<'_>) {
         )
         .await;
     let later = json!({"text": "To all", "scheduledDate": "2026-02-05T00:00:00Z"});
-    send(
-        table,
-        "POST messages/queue",
-        later,
-        &[
-            ("messages/queue", "/body/list/0/text", json!("To all")),
-            ("messages/queue", "/body/list/0/isDone", json!(false)),
-        ],
-    )
-    .await;
+    table
+        .shows_at(
+            "POST messages/queue",
+            later,
+            &[
+                ("messages/queue", "/body/list/0/text", json!("To all")),
+                ("messages/queue", "/body/list/0/isDone", json!(false)),
+            ],
+        )
+        .await;
 }
 
 async fn posts(table: &mut Table<'_>) {
-    let post = at(table, "posts", "/list/0/id").await;
+    let post = table.at("posts", "/list/0/id").await;
     table
         .shows(
             "POST posts/{post_id}/pin",
@@ -151,10 +139,10 @@ async fn posts(table: &mut Table<'_>) {
             &[("posts", "/body/list/0/isPinned", json!(true))],
         )
         .await;
-    let rows = at(table, "posts", "/list").await;
+    let rows = table.at("posts", "/list").await;
     let commented = rows.as_array().unwrap().iter().find(|it| it["commentsCount"] != 0).unwrap();
     let comments = format!("posts/{}/comments", commented["id"]);
-    let comment = at(table, &comments, "/list/0/id").await;
+    let comment = table.at(&comments, "/list/0/id").await;
     table
         .shows(
             "POST comments/{comment_id}/pin",
@@ -163,8 +151,8 @@ async fn posts(table: &mut Table<'_>) {
             &[(&comments, "/body/list/0/isPinned", json!(true))],
         )
         .await;
-    let waiting = at(table, "schedules", "/list/0").await;
-    let count = at(table, "users/me", "/postsCount").await.as_u64().unwrap();
+    let waiting = table.at("schedules", "/list/0").await;
+    let count = table.at("users/me", "/postsCount").await.as_u64().unwrap();
     let now = json!("2026-02-01T00:00:00+00:00");
     table
         .shows(
@@ -179,24 +167,24 @@ async fn posts(table: &mut Table<'_>) {
             ],
         )
         .await;
-    let fresh = at(table, "posts", "/list/0/id").await;
-    assert_eq!(at(table, &format!("posts/{fresh}/comments"), "/list").await, json!([]));
-    assert_eq!(at(table, &format!("posts/{fresh}/stats"), "/views").await, json!(0));
+    let fresh = table.at("posts", "/list/0/id").await;
+    assert_eq!(table.at(&format!("posts/{fresh}/comments"), "/list").await, json!([]));
+    assert_eq!(table.at(&format!("posts/{fresh}/stats"), "/views").await, json!(0));
 }
 
 async fn stories(table: &mut Table<'_>) {
-    let me = id_of(&at(table, "users/me", "/id").await);
-    let media = at(table, "vault/lists", "/list/3/medias/0/id").await;
-    let story = send(
-        table,
-        "POST stories",
-        json!({"mediaId": media}),
-        &[
-            ("users/me/stories", "/body/list/0/media/0/id", media.clone()),
-            ("stories/archive", "/body/list/0/media/0/id", media.clone()),
-        ],
-    )
-    .await["id"]
+    let me = id_of(&table.at("users/me", "/id").await);
+    let media = table.at("vault/lists", "/list/3/medias/0/id").await;
+    let story = table
+        .shows_at(
+            "POST stories",
+            json!({"mediaId": media}),
+            &[
+                ("users/me/stories", "/body/list/0/media/0/id", media.clone()),
+                ("stories/archive", "/body/list/0/media/0/id", media.clone()),
+            ],
+        )
+        .await["id"]
         .clone();
     let one = format!("stories/{story}");
     table
@@ -208,16 +196,16 @@ async fn stories(table: &mut Table<'_>) {
         )
         .await;
     let highlights = format!("users/{me}/stories/highlights");
-    let highlight = send(
-        table,
-        "POST stories/highlights",
-        json!({"title": "Best", "storyIds": [story]}),
-        &[
-            (&highlights, "/body/list/0/title", json!("Best")),
-            (&highlights, "/body/list/0/stories/0/id", story.clone()),
-        ],
-    )
-    .await["id"]
+    let highlight = table
+        .shows_at(
+            "POST stories/highlights",
+            json!({"title": "Best", "storyIds": [story]}),
+            &[
+                (&highlights, "/body/list/0/title", json!("Best")),
+                (&highlights, "/body/list/0/stories/0/id", story.clone()),
+            ],
+        )
+        .await["id"]
         .clone();
     let kept = format!("stories/highlights/{highlight}");
     table
@@ -231,23 +219,26 @@ async fn stories(table: &mut Table<'_>) {
 }
 
 async fn lists(table: &mut Table<'_>) {
-    let fan = at(table, "subscriptions/subscribers", "/list/2/id").await;
-    let list = send(
-        table,
-        "POST lists",
-        json!({"name": "Friends"}),
-        &[("lists", "/body/list/0/name", json!("Friends"))],
-    )
-    .await["id"]
+    let fan = table.at("subscriptions/subscribers", "/list/2/id").await;
+    let list = table
+        .shows_at(
+            "POST lists",
+            json!({"name": "Friends"}),
+            &[("lists", "/body/list/0/name", json!("Friends"))],
+        )
+        .await["id"]
         .clone();
     let users = format!("lists/{list}/users");
-    send(
-        table,
-        "POST lists/users",
-        json!({"id": list, "users": [fan]}),
-        &[(&users, "/body/list/0/id", fan.clone()), ("lists", "/body/list/0/usersCount", json!(1))],
-    )
-    .await;
+    table
+        .shows_at(
+            "POST lists/users",
+            json!({"id": list, "users": [fan]}),
+            &[
+                (&users, "/body/list/0/id", fan.clone()),
+                ("lists", "/body/list/0/usersCount", json!(1)),
+            ],
+        )
+        .await;
     table
         .shows(
             "POST lists/{list_id}/users/{user_id}/pin",
@@ -270,16 +261,16 @@ async fn lists(table: &mut Table<'_>) {
 }
 
 async fn vault(table: &mut Table<'_>) {
-    let folder = format!("vault/lists/{}", at(table, "vault/lists", "/list/0/id").await);
-    let fan = at(table, "subscriptions/subscribers", "/list/0/id").await;
-    let media = at(table, &folder, "/medias/0/id").await;
-    send(
-        table,
-        "POST release-forms/attach",
-        json!({"mediaId": media, "userIds": [fan]}),
-        &[(&folder, "/body/medias/0/releaseForm/userIds", json!([fan]))],
-    )
-    .await;
+    let folder = format!("vault/lists/{}", table.at("vault/lists", "/list/0/id").await);
+    let fan = table.at("subscriptions/subscribers", "/list/0/id").await;
+    let media = table.at(&folder, "/medias/0/id").await;
+    table
+        .shows_at(
+            "POST release-forms/attach",
+            json!({"mediaId": media, "userIds": [fan]}),
+            &[(&folder, "/body/medias/0/releaseForm/userIds", json!([fan]))],
+        )
+        .await;
     table
         .shows(
             "PATCH vault/lists/{list_id}",
@@ -291,30 +282,30 @@ async fn vault(table: &mut Table<'_>) {
             ],
         )
         .await;
-    let count = at(table, &folder, "/mediaCount").await.as_u64().unwrap();
+    let count = table.at(&folder, "/mediaCount").await.as_u64().unwrap();
     table
         .shows(
             "DELETE vault/lists/{list_id}/media",
             &format!("{folder}/media"),
-            json!({"mediaIds": [at(table, &folder, "/medias/1/id").await]}),
+            json!({"mediaIds": [table.at(&folder, "/medias/1/id").await]}),
             &[(&folder, "/body/mediaCount", json!(count - 1))],
         )
         .await;
 }
 
 async fn offers(table: &mut Table<'_>) {
-    send(
-        table,
-        "POST subscriptions/bundles",
-        json!({"duration": 2, "discount": 5}),
-        &[("subscriptions/bundles", "/body/0/duration", json!(2))],
-    )
-    .await;
-    send(
-        table,
-        "POST campaigns",
-        json!({"campaignName": "Autumn"}),
-        &[("campaigns", "/body/list/0/campaignName", json!("Autumn"))],
-    )
-    .await;
+    table
+        .shows_at(
+            "POST subscriptions/bundles",
+            json!({"duration": 2, "discount": 5}),
+            &[("subscriptions/bundles", "/body/0/duration", json!(2))],
+        )
+        .await;
+    table
+        .shows_at(
+            "POST campaigns",
+            json!({"campaignName": "Autumn"}),
+            &[("campaigns", "/body/list/0/campaignName", json!("Autumn"))],
+        )
+        .await;
 }

@@ -8,21 +8,9 @@ use crate::writes::{Shows, Table};
 
 const NOTIFICATIONS: &str = "notifications";
 
-/// Sends to a route whose template is its path.
-async fn send(table: &mut Table<'_>, route: &str, body: Value, shows: &[Shows<'_>]) -> Value {
-    let (_, path) = route.split_once(' ').unwrap();
-    table.shows(route, path, body, shows).await
-}
-
-/// What a read has at a pointer into its body.
-async fn at(table: &Table<'_>, path: &str, pointer: &str) -> Value {
-    let state = table.read(path).await;
-    state["body"].pointer(pointer).unwrap_or_else(|| panic!("{path}: {state}")).clone()
-}
-
 /// The same as text.
 async fn id_at(table: &Table<'_>, path: &str, pointer: &str) -> String {
-    id_of(&at(table, path, pointer).await)
+    id_of(&table.at(path, pointer).await)
 }
 
 #[tokio::test]
@@ -52,7 +40,7 @@ async fn uploads(table: &mut Table<'_>) {
     let twin = Kit::new().post(DEMO, "media/uploads", body.clone()).await;
     let session = format!("media/uploads/{}", id_of(&twin["uploadId"]));
     let part = format!("{session}/parts/1/url");
-    send(table, "POST media/uploads", body, &[(&part, "/status", json!(200))]).await;
+    table.shows_at("POST media/uploads", body, &[(&part, "/status", json!(200))]).await;
     let medium = format!("media/{}", id_of(&twin["mediaUuid"]));
     table
         .shows(
@@ -115,20 +103,20 @@ async fn posts(table: &mut Table<'_>) {
             &[("posts", "/body/data/0/repostOf", json!(post))],
         )
         .await;
-    send(
-        table,
-        "POST posts",
-        json!({"text": "Mine", "audience": "followers-and-subscribers"}),
-        &[("posts", "/body/data/0/text", json!("Mine"))],
-    )
-    .await;
-    send(
-        table,
-        "POST agencies/posts",
-        json!({"creatorUuid": creator, "text": "Ours"}),
-        &[("posts", "/body/data/0/text", json!("Ours"))],
-    )
-    .await;
+    table
+        .shows_at(
+            "POST posts",
+            json!({"text": "Mine", "audience": "followers-and-subscribers"}),
+            &[("posts", "/body/data/0/text", json!("Mine"))],
+        )
+        .await;
+    table
+        .shows_at(
+            "POST agencies/posts",
+            json!({"creatorUuid": creator, "text": "Ours"}),
+            &[("posts", "/body/data/0/text", json!("Ours"))],
+        )
+        .await;
 }
 
 async fn folders(table: &mut Table<'_>) {
@@ -170,26 +158,26 @@ async fn folders(table: &mut Table<'_>) {
 async fn agency(table: &mut Table<'_>) {
     const TEAM: &str = "agencies/team-members";
     let (creator, member) = ("creator@creators.test", "member@creators.test");
-    send(
-        table,
-        "POST agencies/creator-invites",
-        json!({"email": creator}),
-        &[
-            (NOTIFICATIONS, "/body/data/0/type", json!("creator_invited")),
-            (NOTIFICATIONS, "/body/data/0/subject", json!(creator)),
-        ],
-    )
-    .await;
-    send(
-        table,
-        "POST agencies/invites",
-        json!({"email": member, "role": "manager"}),
-        &[
-            (TEAM, "/body/data/0/displayName", json!(member)),
-            (TEAM, "/body/data/0/isActive", json!(false)),
-        ],
-    )
-    .await;
+    table
+        .shows_at(
+            "POST agencies/creator-invites",
+            json!({"email": creator}),
+            &[
+                (NOTIFICATIONS, "/body/data/0/type", json!("creator_invited")),
+                (NOTIFICATIONS, "/body/data/0/subject", json!(creator)),
+            ],
+        )
+        .await;
+    table
+        .shows_at(
+            "POST agencies/invites",
+            json!({"email": member, "role": "manager"}),
+            &[
+                (TEAM, "/body/data/0/displayName", json!(member)),
+                (TEAM, "/body/data/0/isActive", json!(false)),
+            ],
+        )
+        .await;
     let invited = id_at(table, TEAM, "/data/0/userId").await;
     table
         .shows(
@@ -202,7 +190,7 @@ async fn agency(table: &mut Table<'_>) {
             ],
         )
         .await;
-    let leaders = at(table, "agencies/insights/chatter-leaderboard", "/data").await;
+    let leaders = table.at("agencies/insights/chatter-leaderboard", "/data").await;
     assert_eq!(leaders.as_array().unwrap().len(), 4, "who was invited has sold nothing yet");
 }
 
@@ -214,7 +202,7 @@ async fn chats(kit: &Kit, table: &mut Table<'_>) {
     let path = format!("chats/{free}");
     let opened =
         [(&*path, "/status", json!(200)), ("chats", "/body/data/0/user/uuid", json!(free))];
-    send(table, "POST chats", json!({"userUuid": free}), &opened).await;
+    table.shows_at("POST chats", json!({"userUuid": free}), &opened).await;
     let messages = format!("{path}/messages");
     table
         .shows(
@@ -250,7 +238,7 @@ async fn lists(table: &mut Table<'_>) {
     const ALL: &str = "chats/lists/custom";
     let fan = id_at(table, "insights/fans", "/data/0/userUuid").await;
     let made = [(ALL, "/body/data/0/name", json!("Best"))];
-    let list = send(table, "POST chats/lists/custom", json!({"name": "Best"}), &made).await;
+    let list = table.shows_at("POST chats/lists/custom", json!({"name": "Best"}), &made).await;
     let path = format!("{ALL}/{}", id_of(&list["uuid"]));
     table
         .shows(
@@ -285,13 +273,13 @@ async fn lists(table: &mut Table<'_>) {
 
 async fn mass_messages(table: &mut Table<'_>) {
     const ALL: &str = "chats/mass-messages";
-    let earlier = at(table, ALL, "/data/0/uuid").await;
+    let earlier = table.at(ALL, "/data/0/uuid").await;
     let body = json!({"text": "To all", "scheduledAt": "2026-02-05T00:00:00Z"});
     let waits = [
         (ALL, "/body/data/0/text", json!("To all")),
         (ALL, "/body/data/0/status", json!("scheduled")),
     ];
-    let made = send(table, "POST chats/mass-messages", body, &waits).await;
+    let made = table.shows_at("POST chats/mass-messages", body, &waits).await;
     let path = format!("{ALL}/{}", id_of(&made["uuid"]));
     table
         .shows(
@@ -307,25 +295,25 @@ async fn mass_messages(table: &mut Table<'_>) {
 
 async fn experiences(table: &mut Table<'_>) {
     let told = |kind: &str| [(NOTIFICATIONS, "/body/data/0/type", json!(kind))];
-    let token = send(
-        table,
-        "POST experiences/request-token",
-        json!({"experience": "quiz"}),
-        &told("experience_token_requested"),
-    )
-    .await["token"]
+    let token = table
+        .shows_at(
+            "POST experiences/request-token",
+            json!({"experience": "quiz"}),
+            &told("experience_token_requested"),
+        )
+        .await["token"]
         .clone();
-    send(
-        table,
-        "POST experiences/token/exchange",
-        json!({"token": token}),
-        &told("experience_entered"),
-    )
-    .await;
+    table
+        .shows_at(
+            "POST experiences/token/exchange",
+            json!({"token": token}),
+            &told("experience_entered"),
+        )
+        .await;
 }
 
 async fn insights(table: &mut Table<'_>) {
-    let fan = at(table, "insights/fans", "/data/0").await;
+    let fan = table.at("insights/fans", "/data/0").await;
     let users = json!({"userUuids": [fan["userUuid"]]});
     let batch =
         table.checks("POST insights/fans/batch", "insights/fans/batch", users.clone()).await;

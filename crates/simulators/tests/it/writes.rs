@@ -31,6 +31,12 @@ impl<'a> Table<'a> {
         state(self.kit, self.creator, path).await
     }
 
+    /// What a read has at a pointer into its body.
+    pub(crate) async fn at(&self, path: &str, pointer: &str) -> Value {
+        let state = self.read(path).await;
+        state["body"].pointer(pointer).unwrap_or_else(|| panic!("{path}: {state}")).clone()
+    }
+
     /// Posts what another write needs. Gives the body of the answer.
     pub(crate) async fn send(&self, path: &str, body: Value) -> Value {
         self.kit.post(self.creator, path, body).await
@@ -52,6 +58,17 @@ impl<'a> Table<'a> {
             kit.send(creator, method.clone(), path, body.clone()).await
         })
         .await
+    }
+
+    /// As [`Table::shows`], for a route without parameters: its path is in its name.
+    pub(crate) async fn shows_at(
+        &mut self,
+        route: &str,
+        body: Value,
+        shows: &[Shows<'_>],
+    ) -> Value {
+        let (_, path) = route.split_once(' ').unwrap();
+        self.shows(route, path, body, shows).await
     }
 
     /// As [`Table::shows`], for a write that is sent in another way.
