@@ -1,0 +1,265 @@
+//! The span of time that an export is limited to, as a caller writes it (specification 2.4).
+//!
+//! A day alone is a whole UTC day, at the start as at the end; a timestamp is an instant, and the end is exclusive.
+
+use crate::time::{Day, Timestamp};
+
+/// The years that dates may be of: all that a platform can have seen, and no number that a calendar cannot add to.
+const YEARS: std::ops::RangeInclusive<i32> = 1970..=2999;
+
+/// From `start` on, up to but not including `end`. What is absent is open.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Window {
+    /// The first instant that is in it.
+    pub start: Option<Timestamp>,
+    /// The first instant that is not in it any more.
+    pub end: Option<Timestamp>,
+}
+
+/// Why a window is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WindowProblem {
+    /// `start_date` or `end_date`.
+    pub field: &'static str,
+    /// What is wrong and what to write instead.
+    pub message: &'static str,
+    /// A stable word for programs.
+    pub kind: &'static str,
+}
+
+impl Window {
+    /// Reads `start_date` and `end_date`: `YYYY-MM-DD`, or a timestamp of RFC 3339 with its zone.
+    pub fn parse(start: Option<&str>, end: Option<&str>) -> Result<Self, WindowProblem> {
+        let refused = |field| move |(kind, message)| WindowProblem { field, message, kind };
+        let from = start.map(read).transpose().map_err(refused("start_date"))?;
+        let to = end.map(read).transpose().map_err(refused("end_date"))?;
+        let window = Self { start: from.map(Bound::first), end: to.map(Bound::after) };
+        match (window.start, window.end) {
+            (Some(first), Some(after)) if first >= after => Err(WindowProblem {
+                field: "end_date",
+                message: "must be later than start_date, or the same day; a timestamp as end_date is exclusive",
+                kind: "date_order",
+            }),
+            _ => Ok(window),
+        }
+    }
+
+    /// Whether every instant is in it.
+    pub const fn is_open(&self) -> bool {
+        self.start.is_none() && self.end.is_none()
+    }
+
+    /// Whether the instant is in it.
+    pub fn contains(&self, at: Timestamp) -> bool {
+        self.start.is_none_or(|start| start <= at) && self.end.is_none_or(|end| at < end)
+    }
+
+    /// The UTC day of its first instant.
+    pub fn first_day(&self) -> Option<Day> {
+        self.start.map(Timestamp::day)
+    }
+
+    /// The UTC day of its last instant.
+    pub fn last_day(&self) -> Option<Day> {
+        self.end.map(|end| end.plus_micros(-1).day())
+    }
+}
+
+/// What a caller wrote.
+#[derive(Clone, Copy)]
+enum Bound {
+    Day(Day),
+    Instant(Timestamp),
+}
+
+impl Bound {
+    const fn first(self) -> Timestamp {
+        match self {
+            Self::Day(day) => day.start(),
+            Self::Instant(at) => at,
+        }
+    }
+
+    const fn after(self) -> Timestamp {
+        match self {
+            Self::Day(day) => day.plus_days(1).start(),
+            Self::Instant(at) => at,
+        }
+    }
+}
+
+type Refusal = (&'static str, &'static str);
+
+const NOT_A_DATE: Refusal = (
+    "date_format",
+    "must be a day such as 2026-01-31 or a timestamp with a zone such as 2026-01-31T12:00:00Z",
+);
+const NO_SUCH_DAY: Refusal = ("date_value", "is a day or a time that the calendar does not have");
+const NO_ZONE: Refusal =
+    ("date_zone", "is a timestamp without a zone: end it with Z or with an offset such as +01:00");
+const LEAP_SECOND: Refusal =
+    ("date_value", "is a leap second, which no platform writes; use the second before");
+const YEAR: Refusal = ("date_value", "must be of the years 1970 to 2999");
+
+fn read(text: &str) -> Result<Bound, Refusal> {
+    let (date, time) = text.split_at_checked("YYYY-MM-DD".len()).ok_or(NOT_A_DATE)?;
+    if !has_shape(date, "0000-00-00") {
+        return Err(NOT_A_DATE);
+    }
+    let day: jiff::civil::Date = date.parse().map_err(|_| NO_SUCH_DAY)?;
+    if !YEARS.contains(&i32::from(day.year())) {
+        return Err(YEAR);
+    }
+    let bound = if time.is_empty() {
+        let start = Timestamp::from_rfc3339(&format!("{date}T00:00:00Z")).ok_or(NO_SUCH_DAY)?;
+        Bound::Day(start.day())
+    } else {
+        check_time(time)?;
+        Bound::Instant(Timestamp::from_rfc3339(text).ok_or(NO_SUCH_DAY)?)
+    };
+    // A zone can carry an instant over the edge of the years.
+    let is_within = bound.first() >= Day::from_number(0).start();
+    if is_within { Ok(bound) } else { Err(YEAR) }
+}
+
+/// Checks the form of `THH:MM:SS`, a fraction and the zone (RFC 3339, section 5.6).
+fn check_time(text: &str) -> Result<(), Refusal> {
+    let (clock, rest) = text.split_at_checked("T00:00:00".len()).ok_or(NOT_A_DATE)?;
+    if !has_shape(clock, "T00:00:00") && !has_shape(clock, "t00:00:00") {
+        return Err(NOT_A_DATE);
+    }
+    if clock.ends_with(":60") {
+        return Err(LEAP_SECOND);
+    }
+    let zone = match rest.strip_prefix('.') {
+        None => rest,
+        Some(fraction) => {
+            let zone = fraction.trim_start_matches(|digit: char| digit.is_ascii_digit());
+            let digits = fraction.len().saturating_sub(zone.len());
+            if !(1..=9).contains(&digits) {
+                return Err(NOT_A_DATE);
+            }
+            zone
+        }
+    };
+    match zone {
+        "" => Err(NO_ZONE),
+        "Z" | "z" => Ok(()),
+        offset if has_shape(offset, "+00:00") || has_shape(offset, "-00:00") => {
+            let is_offset = offset.get(1..3).is_some_and(|hours| hours < "24")
+                && offset.get(4..).is_some_and(|minutes| minutes < "60");
+            if is_offset { Ok(()) } else { Err(NO_SUCH_DAY) }
+        }
+        _ => Err(NOT_A_DATE),
+    }
+}
+
+/// Whether the text has digits where the shape has zeros, and the shape's own characters elsewhere.
+fn has_shape(text: &str, shape: &str) -> bool {
+    text.len() == shape.len()
+        && text.bytes().zip(shape.bytes()).all(|(byte, expected)| match expected {
+            b'0' => byte.is_ascii_digit(),
+            other => byte == other,
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp::from_rfc3339(text).unwrap()
+    }
+
+    fn refused(start: &str, end: &str) -> (&'static str, &'static str) {
+        let given = |text: &'static str| Some(text).filter(|text| !text.is_empty());
+        let leak = |text: &str| given(Box::leak(text.to_owned().into_boxed_str()));
+        let problem = Window::parse(leak(start), leak(end)).unwrap_err();
+        (problem.field, problem.kind)
+    }
+
+    #[test]
+    fn a_day_as_end_is_included_and_a_timestamp_as_end_is_not() {
+        let days = Window::parse(Some("2024-02-28"), Some("2024-02-29")).unwrap();
+        let instants =
+            Window::parse(Some("2024-02-28T00:00:00Z"), Some("2024-02-29T00:00:00+00:00")).unwrap();
+
+        assert!(days.contains(at("2024-02-28T00:00:00Z")));
+        assert!(days.contains(at("2024-02-29T23:59:59.999999Z")));
+        assert!(!days.contains(at("2024-03-01T00:00:00Z")));
+        assert!(!days.contains(at("2024-02-27T23:59:59.999999Z")));
+        assert!(instants.contains(at("2024-02-28T23:59:59.999999Z")));
+        assert!(!instants.contains(at("2024-02-29T00:00:00Z")));
+    }
+
+    #[test]
+    fn one_day_is_a_window_and_an_instant_alone_is_none() {
+        let day = Window::parse(Some("2024-05-05"), Some("2024-05-05")).unwrap();
+
+        assert_eq!((day.first_day(), day.last_day()), (day.last_day(), day.first_day()));
+        assert_eq!(day.last_day().unwrap().to_string(), "2024-05-05");
+        let instant = "2024-05-05T12:00:00Z";
+        assert_eq!(refused(instant, instant), ("end_date", "date_order"));
+    }
+
+    #[test]
+    fn zones_are_understood() {
+        let window = Window::parse(Some("2024-05-05T23:30:00.5-02:00"), None).unwrap();
+
+        assert_eq!(window.start, Some(at("2024-05-06T01:30:00.500000Z")));
+        assert_eq!(Window::parse(None, None), Ok(Window::default()));
+        assert!(Window::default().contains(at("1970-01-01T00:00:00Z")));
+    }
+
+    #[test]
+    fn what_is_no_date_is_refused_with_its_field() {
+        for (text, kind) in [
+            ("2024-02-30", "date_value"),
+            ("2023-02-29", "date_value"),
+            ("2024-13-01", "date_value"),
+            ("2024-00-10", "date_value"),
+            ("9999-12-31", "date_value"),
+            ("0001-01-01", "date_value"),
+            ("1969-12-31", "date_value"),
+            ("1970-01-01T00:00:00+01:00", "date_value"),
+            ("2016-12-31T23:59:60Z", "date_value"),
+            ("2024-01-01T24:00:00Z", "date_value"),
+            ("2024-01-01T12:00:00+24:00", "date_value"),
+            ("2024-01-01T12:00:00+01:60", "date_value"),
+            ("2024-01-01T12:00:00", "date_zone"),
+            ("2024-01-01T12:00:00.25", "date_zone"),
+            ("2024-01-01T12:00:00 00:00", "date_format"),
+            ("2024-01-01T12:00:00+0000", "date_format"),
+            ("2024-01-01T12:00:00+00", "date_format"),
+            ("2024-01-01T12:00Z", "date_format"),
+            ("2024-01-01 12:00:00Z", "date_format"),
+            ("2024-01-01T12:00:00.Z", "date_format"),
+            ("2024-01-01T12:00:00.0123456789Z", "date_format"),
+            ("2024-1-1", "date_format"),
+            ("20240101", "date_format"),
+            ("2024-W05-1", "date_format"),
+            ("+2024-01-01", "date_format"),
+            (" 2024-01-01", "date_format"),
+            ("2024-01-01 ", "date_format"),
+            ("2024-01-0\u{662}", "date_format"),
+            ("today", "date_format"),
+            ("1714521600", "date_format"),
+        ] {
+            assert_eq!(refused(text, ""), ("start_date", kind), "{text}");
+            assert_eq!(refused("", text), ("end_date", kind), "{text}");
+        }
+        assert_eq!(Window::parse(Some(""), None).unwrap_err().kind, "date_format");
+    }
+
+    #[test]
+    fn an_end_before_the_start_is_refused() {
+        for (start, end) in [
+            ("2024-05-06", "2024-05-05"),
+            ("2024-05-05T00:00:01Z", "2024-05-05T00:00:00Z"),
+            ("2024-05-05T00:00:00Z", "2024-05-05T01:00:00+02:00"),
+            ("2024-05-06", "2024-05-06T00:00:00Z"),
+        ] {
+            assert_eq!(refused(start, end), ("end_date", "date_order"), "{start} {end}");
+        }
+    }
+}
