@@ -1,6 +1,6 @@
 //! Catalogue files: their shape in TOML, read and written.
 //!
-//! A file has `[[routes]]` and `[[auth_fields]]`. Keys that are not known are refused, so that a misspelt one
+//! A file has `[[routes]]`, `[[auth_fields]]` and `[[datasets]]`. Keys that are not known are refused, so that a misspelt one
 //! does not silently do nothing. Customers never send these files: operators do.
 
 use std::fmt::Write as _;
@@ -10,6 +10,8 @@ use serde::Deserialize;
 
 use crate::auth_fields::AuthField;
 use crate::body_rules::BodyRule;
+use crate::dataset::{Dataset, MediaArchive};
+use crate::dataset_file::{self, DatasetText, MediaArchiveText};
 use crate::route::{QueryParameter, Route, RouteKind};
 use crate::shorthand::Shorthand;
 use crate::template::{Segment, Template};
@@ -22,21 +24,32 @@ const TEXT_BYTES_MAX: usize = 4096;
 pub(crate) struct CatalogFile {
     pub(crate) auth_fields: Vec<AuthField>,
     pub(crate) routes: Vec<Route>,
+    pub(crate) datasets: Vec<Dataset>,
+    /// Absent where the file says nothing of it.
+    pub(crate) media_archive: Option<MediaArchive>,
 }
 
 /// Reads a file. The error says which entry or line is wrong, and how.
 pub(crate) fn parse(text: &str) -> Result<CatalogFile, String> {
     let file: FileText = toml::from_str(text).map_err(|error| error.to_string())?;
     let routes = file.routes.into_iter().map(RouteText::check).collect::<Result<_, _>>()?;
-    Ok(CatalogFile { auth_fields: file.auth_fields, routes })
+    let datasets = file.datasets.into_iter().map(DatasetText::check).collect::<Result<_, _>>()?;
+    let media_archive = file.media_archive.map(MediaArchiveText::value);
+    Ok(CatalogFile { auth_fields: file.auth_fields, routes, datasets, media_archive })
 }
 
-/// Writes a file that reads back as the same fields and routes.
+/// Writes a file that reads back as the same fields, routes and datasets.
 pub(crate) fn write<'a>(
     auth_fields: &[AuthField],
     routes: impl Iterator<Item = &'a Route>,
+    datasets: &[Dataset],
+    media_archive: Option<MediaArchive>,
 ) -> String {
     let mut text = String::new();
+    if let Some(media_archive) = media_archive {
+        line(&mut text, "media_archive", &quoted(media_archive.as_str()));
+        text.push('\n');
+    }
     for field in auth_fields {
         text.push_str("[[auth_fields]]\n");
         line(&mut text, "name", &quoted(&field.name));
@@ -51,6 +64,10 @@ pub(crate) fn write<'a>(
         write_route(&mut text, route);
         text.push('\n');
     }
+    for dataset in datasets {
+        dataset_file::write(&mut text, dataset);
+        text.push('\n');
+    }
     text.truncate(text.trim_end().len());
     text.push('\n');
     text
@@ -63,6 +80,9 @@ struct FileText {
     auth_fields: Vec<AuthField>,
     #[serde(default)]
     routes: Vec<RouteText>,
+    #[serde(default)]
+    datasets: Vec<DatasetText>,
+    media_archive: Option<MediaArchiveText>,
 }
 
 /// One `[[routes]]` entry.
@@ -132,7 +152,7 @@ struct QueryText {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PairText {
+pub(crate) struct PairText {
     name: String,
     value: String,
 }
@@ -202,7 +222,7 @@ impl QueryText {
     }
 }
 
-fn pairs(texts: Vec<PairText>) -> Vec<(String, String)> {
+pub(crate) fn pairs(texts: Vec<PairText>) -> Vec<(String, String)> {
     texts.into_iter().map(|pair| (pair.name, pair.value)).collect()
 }
 
@@ -249,12 +269,12 @@ fn write_route(text: &mut String, route: &Route) {
     }
 }
 
-fn line(text: &mut String, key: &str, value: &str) {
+pub(crate) fn line(text: &mut String, key: &str, value: &str) {
     // Writing into a String cannot fail.
     let _infallible = writeln!(text, "{key} = {value}");
 }
 
-fn pairs_text(pairs: &[(String, String)]) -> String {
+pub(crate) fn pairs_text(pairs: &[(String, String)]) -> String {
     let tables: Vec<String> = pairs
         .iter()
         .map(|(name, value)| format!("{{ name = {}, value = {} }}", quoted(name), quoted(value)))
@@ -364,6 +384,8 @@ mod tests {
     #[test]
     fn what_is_written_reads_back_the_same() {
         let text = r#"
+            media_archive = "disabled"
+
             [[auth_fields]]
             name = "token"
             kind = "string_map"
@@ -404,12 +426,37 @@ mod tests {
             method = "GET"
             template = "groups"
             kind = "internal"
+
+            [[datasets]]
+            name = "chats"
+            description = "d"
+            route = "groups"
+            path = [{ name = "a", value = "{id}" }]
+            query = [{ name = "b", value = "c" }]
+            rows = ""
+            id = "/a/b"
+            time = { field = "/t", unit = "unix_seconds", optional = true }
+            paging = { style = "cursor", parameter = "p", size_parameter = "s", size = 7, next = "/n", total = "/t" }
+            days = { from = "x", to = "y" }
+
+            [[datasets]]
+            name = "chat_messages"
+            route = "groups"
+            rows = "/r"
+            id = "/i"
+            time = { field = "/t", unit = "unix_millis" }
+            paging = { style = "page", parameter = "p", size_parameter = "s", size = 7, more = "/m", empty_body = true }
+            chat = { form = "word", lookup = { dataset = "chats", fan = "/f", chat = "/g" } }
         "#;
         let read = parse(text).unwrap();
 
-        let again = parse(&write(&read.auth_fields, read.routes.iter())).unwrap();
+        let written =
+            write(&read.auth_fields, read.routes.iter(), &read.datasets, read.media_archive);
+        let again = parse(&written).unwrap();
 
         assert_eq!(again.routes, read.routes);
         assert_eq!(again.auth_fields, read.auth_fields);
+        assert_eq!(again.datasets, read.datasets);
+        assert_eq!(again.media_archive, read.media_archive);
     }
 }

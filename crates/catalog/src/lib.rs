@@ -6,6 +6,8 @@
 
 mod auth_fields;
 mod body_rules;
+pub mod dataset;
+mod dataset_file;
 mod file;
 mod matcher;
 pub mod openapi_import;
@@ -18,6 +20,7 @@ use domain::platform::Platform;
 
 pub use auth_fields::{AuthField, AuthKind, AuthValues};
 pub use body_rules::BodyRule;
+pub use dataset::Dataset;
 pub use platform::{Match, PlatformCatalog};
 pub use route::{QueryParameter, Route, RouteKind};
 pub use shorthand::Shorthand;

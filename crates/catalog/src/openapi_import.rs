@@ -35,7 +35,7 @@ pub fn import(document: &Value, prefix: &str) -> Result<String, CatalogError> {
         return Err(CatalogError::Document(problem));
     }
     let mut text = header(document, &import);
-    text.push_str(&file::write(&[], import.routes.iter()));
+    text.push_str(&file::write(&[], import.routes.iter(), &[], None));
     Ok(text)
 }
 

@@ -2,11 +2,14 @@
 
 use std::collections::HashSet;
 
+use domain::dataset::DatasetName;
 use domain::method::Method;
 use domain::platform::Platform;
 use serde_json::{Map, Value};
 
 use crate::auth_fields::{self, AuthField, AuthValues};
+use crate::dataset::{Dataset, MediaArchive};
+use crate::dataset_file;
 use crate::file::{self, CatalogFile};
 use crate::matcher::{self, Matcher};
 use crate::route::{Route, RouteKind};
@@ -21,6 +24,8 @@ pub struct PlatformCatalog {
     /// What only the gateway itself calls.
     internal: Vec<Route>,
     auth_fields: Vec<AuthField>,
+    datasets: Vec<Dataset>,
+    media_archive: Option<MediaArchive>,
     matcher: Matcher,
 }
 
@@ -35,18 +40,28 @@ pub struct Match<'a> {
 
 impl PlatformCatalog {
     pub(crate) fn new(platform: Platform, file: CatalogFile) -> Result<Self, CatalogError> {
-        file.check().map_err(|problem| CatalogError::File { platform, problem })?;
+        let refused = |problem| CatalogError::File { platform, problem };
+        file.check().map_err(refused)?;
+        let mut datasets = file.datasets;
+        dataset_file::resolve(&mut datasets, &file.routes.iter().collect::<Vec<_>>())
+            .map_err(refused)?;
         let (internal, routes): (Vec<Route>, Vec<Route>) =
             file.routes.into_iter().partition(|route| route.kind == RouteKind::Internal);
         let matcher = Matcher::new(&routes);
-        Ok(Self { platform, routes, internal, auth_fields: file.auth_fields, matcher })
+        let (auth_fields, media_archive) = (file.auth_fields, file.media_archive);
+        Ok(Self { platform, routes, internal, auth_fields, datasets, media_archive, matcher })
     }
 
     /// Adds a further file: entries for the same method and paths, and fields of the same name, are replaced.
     pub(crate) fn with(self, file: CatalogFile) -> Result<Self, CatalogError> {
         let platform = self.platform;
         file.check().map_err(|problem| CatalogError::File { platform, problem })?;
-        let mut all = CatalogFile { auth_fields: self.auth_fields, routes: self.routes };
+        let mut all = CatalogFile {
+            auth_fields: self.auth_fields,
+            routes: self.routes,
+            datasets: self.datasets,
+            media_archive: file.media_archive.or(self.media_archive),
+        };
         all.routes.extend(self.internal);
         for route in file.routes {
             match all.routes.iter_mut().find(|known| known.key() == route.key()) {
@@ -58,6 +73,12 @@ impl PlatformCatalog {
             match all.auth_fields.iter_mut().find(|known| known.name == field.name) {
                 Some(known) => *known = field,
                 None => all.auth_fields.push(field),
+            }
+        }
+        for dataset in file.datasets {
+            match all.datasets.iter_mut().find(|known| known.name == dataset.name) {
+                Some(known) => *known = dataset,
+                None => all.datasets.push(dataset),
             }
         }
         Self::new(platform, all)
@@ -95,6 +116,21 @@ impl PlatformCatalog {
         &self.auth_fields
     }
 
+    /// What can be exported, in file order.
+    pub fn datasets(&self) -> &[Dataset] {
+        &self.datasets
+    }
+
+    /// One of the datasets, if the platform has it.
+    pub fn dataset(&self, name: DatasetName) -> Option<&Dataset> {
+        self.datasets.iter().find(|dataset| dataset.name == name)
+    }
+
+    /// Why there are no archives of media.
+    pub fn media_archive(&self) -> MediaArchive {
+        self.media_archive.unwrap_or(MediaArchive::NotOffered)
+    }
+
     /// Checks an `auth` object: unknown, missing, mistyped, too long, empty or with control characters. Every
     /// problem is reported at once.
     pub fn check_auth(&self, auth: &Map<String, Value>) -> Result<AuthValues, Vec<FieldProblem>> {
@@ -103,7 +139,8 @@ impl PlatformCatalog {
 
     /// The whole catalogue as a catalogue file.
     pub fn to_toml(&self) -> String {
-        file::write(&self.auth_fields, self.routes.iter().chain(&self.internal))
+        let routes = self.routes.iter().chain(&self.internal);
+        file::write(&self.auth_fields, routes, &self.datasets, self.media_archive)
     }
 }
 

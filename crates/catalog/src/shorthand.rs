@@ -123,7 +123,7 @@ const fn hex(digit: u8) -> Option<u8> {
 }
 
 /// Percent-encodes everything but RFC 3986's unreserved characters.
-fn encode(text: &str, into: &mut String) {
+pub(crate) fn encode(text: &str, into: &mut String) {
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             into.push(char::from(byte));

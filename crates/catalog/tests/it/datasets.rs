@@ -1,0 +1,191 @@
+//! What can be exported: which datasets each platform has, and that each says all that reading it takes.
+
+use catalog::dataset::{IdForm, MediaArchive, PagingStyle};
+use catalog::{Catalog, Dataset};
+use domain::dataset::DatasetName::{self, ChatMessages, Following, Subscribers, Transactions};
+use domain::platform::Platform;
+
+fn dataset(platform: Platform, name: DatasetName) -> Dataset {
+    let catalog = Catalog::built_in().unwrap();
+    catalog.platform(platform).dataset(name).unwrap().clone()
+}
+
+fn refused(extra: &str) -> String {
+    let catalog = Catalog::built_in().unwrap();
+    catalog.with_extra(Platform::Beta, extra).unwrap_err().to_string()
+}
+
+#[test]
+fn each_platform_has_its_own_datasets_and_says_why_there_are_no_media() {
+    let catalog = Catalog::built_in().unwrap();
+    let names = |platform| -> Vec<&str> {
+        let datasets = catalog.platform(platform).datasets();
+        datasets.iter().map(|dataset| dataset.name.as_str()).collect()
+    };
+
+    assert_eq!(names(Platform::Alpha), ["subscribers", "transactions", "chats", "chat_messages"]);
+    assert_eq!(
+        names(Platform::Beta),
+        ["subscribers", "subscriptions", "following", "chats", "chat_messages"]
+    );
+    assert_eq!(
+        names(Platform::Gamma),
+        ["subscribers", "transactions", "chats", "following", "chat_messages"]
+    );
+    assert_eq!(names(Platform::Delta), ["subscribers", "transactions", "chats", "chat_messages"]);
+    let archives = Platform::ALL.iter().map(|it| catalog.platform(*it).media_archive());
+    assert_eq!(
+        archives.collect::<Vec<_>>(),
+        [
+            MediaArchive::Disabled,
+            MediaArchive::Unavailable,
+            MediaArchive::NotOffered,
+            MediaArchive::NotOffered
+        ]
+    );
+}
+
+#[test]
+fn pages_are_where_the_platforms_have_them() {
+    let place = |platform, name| {
+        let place = dataset(platform, name).place("own/1", "chat 2").unwrap();
+        format!("{}?{}", place.path, place.query)
+    };
+
+    assert_eq!(place(Platform::Alpha, Subscribers), "subscriptions/subscribers?type=all");
+    assert_eq!(place(Platform::Alpha, ChatMessages), "chats/chat%202/messages?");
+    assert_eq!(place(Platform::Beta, Following), "account/own%2F1/following?");
+    assert_eq!(place(Platform::Beta, ChatMessages), "message?groupId=chat%202");
+    assert_eq!(place(Platform::Gamma, Subscribers), "user/own%2F1/subscription?");
+    assert_eq!(place(Platform::Gamma, Transactions), "user/own%2F1/process/stats?");
+    assert_eq!(place(Platform::Gamma, ChatMessages), "user/own%2F1/chat/chat%202/message?");
+    assert_eq!(place(Platform::Delta, ChatMessages), "chats/chat%202/messages?");
+}
+
+#[test]
+fn an_id_that_is_unknown_or_would_climb_gives_no_place() {
+    let messages = dataset(Platform::Gamma, ChatMessages);
+    let group = dataset(Platform::Beta, ChatMessages);
+
+    assert_eq!(messages.place("", "chat"), None);
+    assert_eq!(messages.place("own", ".."), None);
+    assert_eq!(group.place("own", ""), None);
+    assert!(messages.place("own", "chat").is_some());
+}
+
+#[test]
+fn every_dataset_knows_its_end_and_the_scopes_of_its_routes() {
+    let catalog = Catalog::built_in().unwrap();
+    for platform in Platform::ALL {
+        for dataset in catalog.platform(*platform).datasets() {
+            let paging = &dataset.paging;
+            let place = format!("{platform} {}", dataset.name);
+            assert_eq!(paging.next.is_some(), paging.style == PagingStyle::Cursor, "{place}");
+            assert_eq!(dataset.scopes.is_empty(), *platform != Platform::Delta, "{place}");
+            assert!(!dataset.description.is_empty(), "{place}");
+            let form = dataset.chat.as_ref().map(|chat| chat.form);
+            let digits = matches!(platform, Platform::Alpha | Platform::Beta);
+            let expected = if digits { IdForm::Digits } else { IdForm::Word };
+            assert_eq!(form, dataset.needs_chat().then_some(expected), "{place}");
+        }
+    }
+    let fans = dataset(Platform::Delta, Subscribers);
+    assert_eq!(fans.missing_scopes(&["read:fan"]), ["read:insights"]);
+}
+
+#[test]
+fn ids_of_conversations_are_digits_or_words() {
+    for (id, digits, word) in [
+        ("123", true, true),
+        ("66a-b_C", false, true),
+        ("", false, false),
+        ("1 2", false, false),
+        ("../1", false, false),
+        ("\u{661}", false, false),
+        (&"9".repeat(64), true, true),
+        (&"9".repeat(65), false, false),
+    ] {
+        assert_eq!((IdForm::Digits.fits(id), IdForm::Word.fits(id)), (digits, word), "{id}");
+    }
+}
+
+#[test]
+fn an_operators_file_replaces_a_dataset_of_the_same_name() {
+    let extra = r#"
+        media_archive = "not_offered"
+        [[datasets]]
+        name = "subscribers"
+        route = "account/{accountId}/followers"
+        path = [{ name = "accountId", value = "{id}" }]
+        rows = "/followers"
+        id = "/id"
+        time = { field = "/createdAt", unit = "unix_millis" }
+        paging = { style = "offset", parameter = "offset", size_parameter = "limit", size = 1000 }
+    "#;
+
+    let catalog = Catalog::built_in().unwrap().with_extra(Platform::Beta, extra).unwrap();
+
+    let beta = catalog.platform(Platform::Beta);
+    let place = beta.dataset(Subscribers).unwrap().place("7", "").unwrap();
+    assert_eq!((beta.datasets().len(), place.path.as_str()), (5, "account/7/followers"));
+    assert_eq!(beta.media_archive(), MediaArchive::NotOffered);
+    let again = Catalog::built_in().unwrap().with_extra(Platform::Beta, &beta.to_toml()).unwrap();
+    assert_eq!(again.platform(Platform::Beta).datasets(), beta.datasets());
+}
+
+#[test]
+fn a_dataset_that_cannot_be_read_is_refused_with_its_name() {
+    let entry = |name: &str, route: &str, paging: &str, more: &str| {
+        format!(
+            "[[datasets]]\nname = \"{name}\"\nroute = \"{route}\"\nrows = \"/r\"\nid = \"/id\"\n\
+             time = {{ field = \"/t\", unit = \"unix_millis\" }}\n\
+             paging = {{ parameter = \"p\", size_parameter = \"s\", {paging} }}\n{more}\n"
+        )
+    };
+    let offset = "style = \"offset\", size = 5";
+    for (text, problem) in [
+        (entry("following", "nowhere", offset, ""), "there is no route GET nowhere"),
+        (entry("following", "account/{accountId}/following", offset, ""), "path lacks accountId"),
+        (
+            entry("following", "subscribers", offset, "path = [{ name = \"x\", value = \"y\" }]"),
+            "the route has no x in its path",
+        ),
+        (entry("following", "subscribers", "style = \"cursor\", size = 5", ""), "paging.next"),
+        (entry("following", "subscribers", "style = \"page\", size = 5", ""), "paging.more"),
+        (entry("following", "subscribers", "style = \"offset\", size = 0", ""), "paging.size"),
+        (
+            entry(
+                "following",
+                "subscribers",
+                offset,
+                "query = [{ name = \"x\", value = \"{chat}\" }]",
+            ),
+            "{chat} belongs to chat_messages",
+        ),
+        (
+            entry(
+                "following",
+                "subscribers",
+                offset,
+                "query = [{ name = \"x\", value = \"{y}\" }]",
+            ),
+            "braces",
+        ),
+        (entry("following", "subscribers", offset, "chat = { form = \"word\" }"), "chat_messages"),
+        (entry("chat_messages", "message", offset, ""), "chat_messages"),
+        (
+            entry(
+                "chat_messages",
+                "message",
+                offset,
+                "query = [{ name = \"x\", value = \"{chat}\" }]\n\
+                 chat = { form = \"word\", lookup = { dataset = \"transactions\", fan = \"/f\", chat = \"/c\" } }",
+            ),
+            "there is no list transactions",
+        ),
+        (entry("nothing", "subscribers", offset, ""), "one of subscribers"),
+    ] {
+        let told = refused(&text);
+        assert!(told.contains(problem), "{told}\nlacks: {problem}");
+    }
+}
