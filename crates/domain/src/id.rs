@@ -85,6 +85,8 @@ ids! {
     SessionId = "ses_",
     /// A piece of work that is written down with what makes it necessary.
     JobId = "job_",
+    /// One purchase of a credit pack, from before the processor hears of it.
+    OrderId = "ord_",
 }
 
 /// The canonical form only: the same id has one spelling, so it can be compared as text.

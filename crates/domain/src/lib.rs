@@ -21,6 +21,7 @@ pub mod job;
 pub mod key;
 pub mod mail;
 pub mod method;
+pub mod payment;
 pub mod platform;
 pub mod staff;
 pub mod time;

@@ -194,6 +194,25 @@ pub(crate) async fn insert(tx: &mut Tx, new: &NewJob) -> Result<(), StoreError> 
     Ok(())
 }
 
+/// The same, to be run not before `run_at`: somebody means to do it at once, and the job is for when that fails.
+pub(crate) async fn insert_at(
+    tx: &mut Tx,
+    new: &NewJob,
+    run_at: Timestamp,
+) -> Result<(), StoreError> {
+    const LATER: &str = "update jobs set run_at = $2 where id = $1";
+    insert(tx, new).await?;
+    tx.execute(LATER, &[new.id.into(), run_at.into()]).await?;
+    Ok(())
+}
+
+/// Forgets a job that somebody else has done, unless it is being done already.
+pub(crate) async fn drop_unclaimed(tx: &mut Tx, id: JobId) -> Result<(), StoreError> {
+    const SQL: &str = "delete from jobs where id = $1 and leased_until is null";
+    tx.execute(SQL, &[id.into()]).await?;
+    Ok(())
+}
+
 /// Writes several.
 pub(crate) async fn insert_all(tx: &mut Tx, new: &[NewJob]) -> Result<(), StoreError> {
     for job in new {

@@ -75,7 +75,7 @@ pub async fn grant(store: &Store, grant: &Grant<'_>) -> Result<Granting, StoreEr
 /// pay. Once for each source.
 pub async fn remove(store: &Store, removal: &Grant<'_>) -> Result<Granting, StoreError> {
     let mut tx = store.write().await?;
-    let granting = book(&mut tx, removal, Direction::Out).await?;
+    let granting = remove_in(&mut tx, removal).await?;
     if matches!(granting, Granting::Granted { .. }) {
         tx.commit().await?;
     }
@@ -111,6 +111,11 @@ pub async fn recent(
 /// Adds credits within a transaction that has more to do.
 pub(crate) async fn grant_in(tx: &mut Tx, grant: &Grant<'_>) -> Result<Granting, StoreError> {
     book(tx, grant, Direction::In).await
+}
+
+/// Takes credits away within a transaction that has more to do.
+pub(crate) async fn remove_in(tx: &mut Tx, removal: &Grant<'_>) -> Result<Granting, StoreError> {
+    book(tx, removal, Direction::Out).await
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -34,7 +34,21 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
         step(6, "keys", keys),
         step(7, "mail_links", include_str!("../migrations/0007_mail_links.sql")),
         step(8, "calls by customer", calls),
+        step(10, "billing", billing(database)),
     ])
+}
+
+const fn billing(database: DatabaseKind) -> &'static str {
+    match database {
+        DatabaseKind::Sqlite => concat!(
+            include_str!("../migrations/0010_billing.sql"),
+            include_str!("../migrations/0010_billing.sqlite.sql")
+        ),
+        DatabaseKind::Postgres => concat!(
+            include_str!("../migrations/0010_billing.sql"),
+            include_str!("../migrations/0010_billing.postgres.sql")
+        ),
+    }
 }
 
 fn step(version: i64, name: &'static str, sql: &'static str) -> Migration {

@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use domain::account::CreatorId;
 use domain::credits::Credits;
 use domain::customer::Email;
-use domain::id::{CallId, CustomerId, DataKeyId, EntryId, JobId, KeyId, NodeId, SessionId};
+use domain::id::{
+    CallId, CustomerId, DataKeyId, EntryId, JobId, KeyId, NodeId, OrderId, SessionId,
+};
 use domain::time::{Day, Timestamp};
 use domain::token::TokenHash;
 use rusqlite::types::FromSql;
@@ -58,7 +60,7 @@ macro_rules! written_values {
     )+};
 }
 
-written_values!(CallId, CustomerId, DataKeyId, EntryId, JobId, KeyId, NodeId, SessionId);
+written_values!(CallId, CustomerId, DataKeyId, EntryId, JobId, KeyId, NodeId, OrderId, SessionId);
 
 impl<'a> From<&'a str> for Value<'a> {
     fn from(text: &'a str) -> Self {

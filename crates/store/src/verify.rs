@@ -2,6 +2,7 @@
 
 use domain::time::Timestamp;
 
+use crate::payment_rules::PAYMENTS;
 use crate::sql::{Row, Value};
 use crate::tx::Tx;
 use crate::{Store, StoreError};
@@ -22,10 +23,10 @@ const SWEEP_GRACE_SECONDS: i64 = 30;
 
 /// A rule: its name, and a query that gives the subject and two figures that should be equal, for each
 /// subject where they are not.
-struct Rule {
-    name: &'static str,
-    sql: &'static str,
-    figures: [&'static str; 2],
+pub(crate) struct Rule {
+    pub(crate) name: &'static str,
+    pub(crate) sql: &'static str,
+    pub(crate) figures: [&'static str; 2],
 }
 
 /// Rules that cost little however many calls have ended: a running server asks them all the time.
@@ -163,6 +164,7 @@ pub async fn check(store: &Store, now: Timestamp) -> Result<Vec<Violation>, Stor
     let mut tx = store.inspect().await?;
     let mut violations = broken(&mut tx, BALANCES).await?;
     violations.extend(broken(&mut tx, HISTORY).await?);
+    violations.extend(broken(&mut tx, PAYMENTS).await?);
     violations.extend(overdue(&mut tx, now).await?);
     for row in tx.rows(DAILY, &[]).await? {
         violations.push(difference(

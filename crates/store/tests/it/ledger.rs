@@ -15,8 +15,8 @@ fn purchase<'a>(caller: &Caller, amount: i64, source_id: &'a str) -> Grant<'a> {
         entry: EntryId::new(NOON, unique()),
         customer: caller.customer,
         amount: credits(amount),
-        kind: "purchase",
-        source: "pi",
+        kind: "adjustment",
+        source: "adj",
         source_id,
         reference: Some("order 7"),
         at: NOON,
@@ -141,7 +141,7 @@ async fn recent_entries_are_bookings_and_one_entry_of_usage_a_day() {
             shown,
             [
                 ("usage", -5, "2026-11-22"),
-                ("purchase", 100, "order 7"),
+                ("adjustment", 100, "order 7"),
                 ("usage", -3, "2026-11-21"),
             ]
         );

@@ -20,6 +20,8 @@ mod mail_links;
 mod metering;
 mod notices;
 mod opening;
+mod payments;
+mod processor;
 mod random;
 mod recovery;
 mod sessions;

@@ -1,0 +1,112 @@
+//! Saved cards: what people recognise one by. A customer has one or none; it is charged with one click, or without
+//! the customer where auto top-up is on.
+
+use domain::id::CustomerId;
+use domain::time::Timestamp;
+
+use crate::sql::Row;
+use crate::tx::Tx;
+use crate::{Store, StoreError};
+
+/// A saved card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Card {
+    /// The processor's id of it.
+    pub payment_method: String,
+    /// Such as `visa`.
+    pub brand: String,
+    /// The last four digits of its number.
+    pub last4: String,
+    /// The month in which it expires, 1 to 12.
+    pub exp_month: i64,
+    /// The year.
+    pub exp_year: i64,
+    /// What tells whether two saved cards are the same card, where the processor says it.
+    pub fingerprint: Option<String>,
+}
+
+/// The saved card of a customer.
+pub async fn find(store: &Store, customer: CustomerId) -> Result<Option<Card>, StoreError> {
+    const SQL: &str = "
+        select payment_method_id, brand, last4, exp_month, exp_year, fingerprint
+        from cards where customer_id = $1";
+    let row = store.read().await?.row(SQL, &[customer.into()]).await?;
+    row.as_ref().map(card).transpose()
+}
+
+/// Saves a card in place of the one before.
+pub async fn save(
+    store: &Store,
+    customer: CustomerId,
+    card: &Card,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    const SQL: &str = "
+        insert into cards (customer_id, payment_method_id, brand, last4, exp_month, exp_year, fingerprint, saved_at)
+        values ($1, $2, $3, $4, $5, $6, $7, $8)
+        on conflict (customer_id) do update set
+            payment_method_id = excluded.payment_method_id, brand = excluded.brand, last4 = excluded.last4,
+            exp_month = excluded.exp_month, exp_year = excluded.exp_year, fingerprint = excluded.fingerprint,
+            saved_at = excluded.saved_at";
+    let values = [
+        customer.into(),
+        card.payment_method.as_str().into(),
+        card.brand.as_str().into(),
+        card.last4.as_str().into(),
+        card.exp_month.into(),
+        card.exp_year.into(),
+        card.fingerprint.as_deref().into(),
+        at.into(),
+    ];
+    let mut tx = store.write().await?;
+    tx.execute(SQL, &values).await?;
+    tx.commit().await
+}
+
+/// Forgets the saved card; auto top-up ends in the same transaction. False when there was none; auto top-up ends all
+/// the same.
+pub async fn remove(
+    store: &Store,
+    customer: CustomerId,
+    at: Timestamp,
+) -> Result<bool, StoreError> {
+    let mut tx = store.write().await?;
+    let removed = remove_in(&mut tx, customer, at).await?;
+    tx.commit().await?;
+    Ok(removed)
+}
+
+/// Forgets the card if it is this one (the processor detached it), and ends auto top-up with it. Gives whose it was.
+pub async fn remove_detached(
+    store: &Store,
+    payment_method: &str,
+    at: Timestamp,
+) -> Result<Option<CustomerId>, StoreError> {
+    const SQL: &str = "select customer_id from cards where payment_method_id = $1";
+    let mut tx = store.write().await?;
+    let Some(row) = tx.row(SQL, &[payment_method.into()]).await? else { return Ok(None) };
+    let customer = row.parse(0, "cards")?;
+    remove_in(&mut tx, customer, at).await?;
+    tx.commit().await?;
+    Ok(Some(customer))
+}
+
+pub(crate) async fn remove_in(
+    tx: &mut Tx,
+    customer: CustomerId,
+    _at: Timestamp,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "delete from cards where customer_id = $1";
+    Ok(tx.execute(SQL, &[customer.into()]).await? > 0)
+}
+
+fn card(row: &Row) -> Result<Card, StoreError> {
+    Ok(Card {
+        payment_method: row.text(0)?,
+        brand: row.text(1)?,
+        last4: row.text(2)?,
+        exp_month: row.int(3)?,
+        exp_year: row.int(4)?,
+        fingerprint: row.optional_text(5)?,
+    })
+}

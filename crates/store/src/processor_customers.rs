@@ -1,0 +1,88 @@
+//! Who customers are at the payment processor. One is current; one that the processor deleted is kept for history.
+
+use domain::id::CustomerId;
+use domain::time::Timestamp;
+
+use crate::tx::Tx;
+use crate::{Store, StoreError};
+
+/// The processor's customer that is current, if one was made.
+pub async fn find(store: &Store, customer: CustomerId) -> Result<Option<String>, StoreError> {
+    find_in(&mut store.read().await?, customer).await
+}
+
+/// Whose the processor's customer is, current or deleted.
+pub async fn owner(
+    store: &Store,
+    processor_customer: &str,
+) -> Result<Option<CustomerId>, StoreError> {
+    owner_in(&mut store.read().await?, processor_customer).await
+}
+
+/// How many the customer has had: what tells the request that makes the next one from those before.
+pub async fn count(store: &Store, customer: CustomerId) -> Result<i64, StoreError> {
+    const SQL: &str = "select count(*) from processor_customers where customer_id = $1";
+    let row = store.read().await?.row(SQL, &[customer.into()]).await?;
+    row.map_or(Ok(0), |row| row.int(0))
+}
+
+/// Remembers the processor's customer before it is used; gives the one that is current, which may be one that
+/// somebody else remembered first.
+pub async fn link(
+    store: &Store,
+    customer: CustomerId,
+    processor_customer: &str,
+    at: Timestamp,
+) -> Result<String, StoreError> {
+    const SQL: &str = "
+        insert into processor_customers (processor_customer_id, customer_id, created_at)
+        values ($1, $2, $3) on conflict do nothing";
+    let mut tx = store.write().await?;
+    tx.execute(SQL, &[processor_customer.into(), customer.into(), at.into()]).await?;
+    let current = find_in(&mut tx, customer).await?;
+    let current =
+        current.ok_or_else(|| StoreError::corrupt("processor_customers", processor_customer))?;
+    tx.commit().await?;
+    Ok(current)
+}
+
+/// Notes that the processor deleted its customer, and forgets the card with it. False when that was known, or nobody
+/// has it.
+pub async fn unlink(
+    store: &Store,
+    processor_customer: &str,
+    at: Timestamp,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        update processor_customers set deleted_at = $2
+        where processor_customer_id = $1 and deleted_at is null
+        returning customer_id";
+    let mut tx = store.write().await?;
+    let Some(row) = tx.row(SQL, &[processor_customer.into(), at.into()]).await? else {
+        return Ok(false);
+    };
+    crate::cards::remove_in(&mut tx, row.parse(0, "processor_customers")?, at).await?;
+    tx.commit().await?;
+    Ok(true)
+}
+
+pub(crate) async fn find_in(
+    tx: &mut Tx,
+    customer: CustomerId,
+) -> Result<Option<String>, StoreError> {
+    const SQL: &str = "
+        select processor_customer_id from processor_customers
+        where customer_id = $1 and deleted_at is null";
+    let row = tx.row(SQL, &[customer.into()]).await?;
+    row.map(|row| row.text(0)).transpose()
+}
+
+pub(crate) async fn owner_in(
+    tx: &mut Tx,
+    processor_customer: &str,
+) -> Result<Option<CustomerId>, StoreError> {
+    const SQL: &str = "
+        select customer_id from processor_customers where processor_customer_id = $1";
+    let row = tx.row(SQL, &[processor_customer.into()]).await?;
+    row.map(|row| row.parse(0, "processor_customers")).transpose()
+}

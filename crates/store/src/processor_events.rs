@@ -1,0 +1,141 @@
+//! Events of the processor: written down before they are acted on, so that none is lost once it was answered.
+//!
+//! They are hints which object to read again. That an event was seen decides nothing about money.
+
+use domain::time::Timestamp;
+
+use crate::jobs::{self, NewJob};
+use crate::sql::Row;
+use crate::{Store, StoreError};
+
+/// An event as it was delivered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// The processor's id of it.
+    pub id: String,
+    /// What happened, such as `payment_intent.succeeded`.
+    pub kind: String,
+    /// The object it happened to, if it names one.
+    pub object: Option<String>,
+    /// The processor's customer it concerns, if it names one.
+    pub processor_customer: Option<String>,
+    /// The version of the processor's interface that it was written in.
+    pub api_version: Option<String>,
+    /// When it happened, by the processor; to the second, and no order.
+    pub created_at: Timestamp,
+}
+
+/// What became of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventOutcome {
+    /// What it tells of is done.
+    Done,
+    /// There was nothing to do.
+    Ignored,
+    /// It tells of money that was not booked.
+    Unmatched,
+}
+
+/// What is known of an event that was delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Receipt {
+    /// It is new, or was not acted on yet.
+    Open,
+    /// It was acted on before.
+    Ended,
+}
+
+impl EventOutcome {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Ignored => "ignored",
+            Self::Unmatched => "unmatched",
+        }
+    }
+}
+
+/// Writes an event down together with the job that will act on it should nobody else. A repeated delivery is counted;
+/// one that was left unmatched is taken up again, since somebody may have mended what it did not match.
+pub async fn receive(
+    store: &Store,
+    event: &Event,
+    job: &NewJob,
+    run_at: Timestamp,
+) -> Result<Receipt, StoreError> {
+    const SQL: &str = "
+        insert into processor_events
+            (id, kind, object_id, processor_customer_id, api_version, created_at, received_at, deliveries,
+             state, job_id)
+        values ($1, $2, $3, $4, $5, $6, $7, 1, 'received', $8)
+        on conflict (id) do update set deliveries = processor_events.deliveries + 1
+        returning deliveries, state";
+    let values = [
+        event.id.as_str().into(),
+        event.kind.as_str().into(),
+        event.object.as_deref().into(),
+        event.processor_customer.as_deref().into(),
+        event.api_version.as_deref().into(),
+        event.created_at.into(),
+        job.created_at.into(),
+        job.id.into(),
+    ];
+    let mut tx = store.write().await?;
+    let row = tx.row(SQL, &values).await?;
+    let (deliveries, state) = row.map_or(Ok((1, "received".to_owned())), |row| {
+        Ok::<_, StoreError>((row.int(0)?, row.text(1)?))
+    })?;
+    if deliveries == 1 {
+        jobs::insert_at(&mut tx, job, run_at).await?;
+    }
+    tx.commit().await?;
+    Ok(if matches!(state.as_str(), "done" | "ignored") { Receipt::Ended } else { Receipt::Open })
+}
+
+/// The event, if it is still to be acted on.
+pub async fn find_open(store: &Store, id: &str) -> Result<Option<Event>, StoreError> {
+    const SQL: &str = "
+        select id, kind, object_id, processor_customer_id, api_version, created_at
+        from processor_events where id = $1 and state = 'received'";
+    let row = store.read().await?.row(SQL, &[id.into()]).await?;
+    row.as_ref().map(event).transpose()
+}
+
+/// Notes what became of an event, and forgets the job that would have acted on it.
+pub async fn finish(
+    store: &Store,
+    id: &str,
+    outcome: EventOutcome,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    const SQL: &str = "
+        update processor_events set state = $2, processed_at = $3 where id = $1
+        returning job_id";
+    let mut tx = store.write().await?;
+    let row = tx.row(SQL, &[id.into(), outcome.as_str().into(), at.into()]).await?;
+    if let Some(row) = row {
+        jobs::drop_unclaimed(&mut tx, row.parse(0, "processor_events")?).await?;
+    }
+    tx.commit().await
+}
+
+/// Forgets events that came before `before`; gives how many.
+pub async fn delete_old(store: &Store, before: Timestamp) -> Result<u64, StoreError> {
+    const SQL: &str = "
+        delete from processor_events where received_at < $1 and state <> 'received'";
+    let mut tx = store.write().await?;
+    let deleted = tx.execute(SQL, &[before.into()]).await?;
+    tx.commit().await?;
+    Ok(deleted)
+}
+
+fn event(row: &Row) -> Result<Event, StoreError> {
+    Ok(Event {
+        id: row.text(0)?,
+        kind: row.text(1)?,
+        object: row.optional_text(2)?,
+        processor_customer: row.optional_text(3)?,
+        api_version: row.optional_text(4)?,
+        created_at: row.time(5)?,
+    })
+}

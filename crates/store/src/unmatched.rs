@@ -1,0 +1,72 @@
+//! Money of the processor's that was not booked: what somebody must look at.
+
+use domain::payment::Mismatch;
+use domain::time::Timestamp;
+
+use crate::tx::Tx;
+use crate::{Store, StoreError};
+
+/// Money that matches nothing, or not what was agreed.
+#[derive(Debug, Clone, Copy)]
+pub struct Unmatched<'a> {
+    /// The processor's object.
+    pub object: &'a str,
+    /// What does not match.
+    pub reason: Mismatch,
+    /// What was expected and what was found; never a secret.
+    pub details: &'a str,
+    /// Now.
+    pub at: Timestamp,
+}
+
+/// A kind of them, counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// The processor's object.
+    pub object: String,
+    /// What did not match.
+    pub reason: Mismatch,
+    /// What was expected and what was found.
+    pub details: String,
+    /// How often it was seen.
+    pub times: i64,
+    /// When it was first seen.
+    pub first_at: Timestamp,
+}
+
+/// The newest of them, at most `limit`.
+pub async fn list(store: &Store, limit: i64) -> Result<Vec<Listed>, StoreError> {
+    const SQL: &str = "
+        select object_id, reason, details, times, first_at from unmatched_payments
+        order by first_at desc, object_id, reason limit $1";
+    let rows = store.read().await?.rows(SQL, &[limit.into()]).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Listed {
+                object: row.text(0)?,
+                reason: row.parse(1, "unmatched_payments")?,
+                details: row.text(2)?,
+                times: row.int(3)?,
+                first_at: row.time(4)?,
+            })
+        })
+        .collect()
+}
+
+/// Notes money that was not booked. True when it was not known yet.
+pub(crate) async fn note(tx: &mut Tx, unmatched: &Unmatched<'_>) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        insert into unmatched_payments (object_id, reason, details, times, first_at, last_at)
+        values ($1, $2, $3, 1, $4, $4)
+        on conflict (object_id, reason) do update set
+            times = unmatched_payments.times + 1, last_at = excluded.last_at
+        returning times";
+    let values = [
+        unmatched.object.into(),
+        unmatched.reason.as_str().into(),
+        unmatched.details.into(),
+        unmatched.at.into(),
+    ];
+    let row = tx.row(SQL, &values).await?;
+    row.map_or(Ok(false), |row| Ok(row.int(0)? == 1))
+}

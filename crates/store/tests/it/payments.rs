@@ -1,0 +1,506 @@
+//! Payments: granted once for what was ordered, taken back in proportion, and never otherwise.
+
+use domain::charge::Outcome;
+use domain::id::{EntryId, OrderId};
+use domain::payment::{Mismatch, OrderChannel, OrderState, ReversalKind, ReversalState};
+use store::orders::{self, NewOrder, Opening, Order, OrderQuery};
+use store::payments::{self, Fulfilled, Paid, PaidFor};
+use store::reversals::{self, Reversal, Reversed};
+use store::{Store, processor_customers, testing, unmatched, usage, verify};
+
+use crate::support::{Caller, Metering, NOON, assert_sound, credits, is_held, unique};
+
+/// A customer who is known to the processor.
+pub(crate) async fn payer(store: &Store) -> (Caller, String) {
+    let caller = Caller::with(store, 0).await;
+    let name = format!("cus_at_{}", caller.customer);
+    let linked = processor_customers::link(store, caller.customer, &name, NOON).await.unwrap();
+    assert_eq!(linked, name);
+    (caller, name)
+}
+
+fn new_order<'a>(caller: &Caller, processor_customer: &'a str) -> NewOrder<'a> {
+    NewOrder {
+        id: OrderId::new(NOON, unique()),
+        customer: caller.customer,
+        channel: OrderChannel::Checkout,
+        pack_id: "small",
+        credits: credits(100),
+        amount_cents: 999,
+        currency: "usd",
+        livemode: false,
+        processor_customer,
+        idempotency_hash: None,
+        at: NOON,
+    }
+}
+
+pub(crate) async fn ordered(store: &Store, caller: &Caller, processor_customer: &str) -> Order {
+    match orders::open(store, &new_order(caller, processor_customer)).await.unwrap() {
+        Opening::Opened(order) => order,
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(crate) fn paid<'a>(order: &'a Order, payment: &'a str) -> Paid<'a> {
+    Paid {
+        entry: EntryId::new(NOON, unique()),
+        what: PaidFor::Order(order.id),
+        payment,
+        intent: Some(payment),
+        processor_customer: Some(&order.processor_customer),
+        amount_cents: order.amount_cents,
+        currency: &order.currency,
+        livemode: false,
+        at: NOON,
+    }
+}
+
+pub(crate) fn reversal<'a>(
+    kind: ReversalKind,
+    (id, intent): (&'a str, &'a str),
+    amount_cents: i64,
+    state: ReversalState,
+) -> Reversal<'a> {
+    Reversal {
+        entry: EntryId::new(NOON, unique()),
+        id,
+        kind,
+        intent,
+        amount_cents,
+        state,
+        at: NOON,
+    }
+}
+
+fn refund<'a>(id: &'a str, intent: &'a str, amount_cents: i64) -> Reversal<'a> {
+    reversal(ReversalKind::Refund, (id, intent), amount_cents, ReversalState::Standing)
+}
+
+fn dispute<'a>(id: &'a str, intent: &'a str, state: ReversalState) -> Reversal<'a> {
+    reversal(ReversalKind::Dispute, (id, intent), 999, state)
+}
+
+async fn taken(store: &Store, reversal: &Reversal<'_>) -> i64 {
+    match reversals::apply(store, reversal).await.unwrap() {
+        Reversed::Booked { taken, .. } => taken.whole(),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn state_of(store: &Store, order: &Order) -> OrderState {
+    orders::find(store, order.customer, order.id).await.unwrap().unwrap().state
+}
+
+async fn available(store: &Store, caller: &Caller) -> i64 {
+    caller.balance(store).await.available.whole()
+}
+
+#[tokio::test]
+async fn a_payment_seen_by_twenty_at_once_is_granted_once() {
+    for store in testing::stores().await {
+        let (caller, payer) = payer(&store).await;
+        let order = ordered(&store, &caller, &payer).await;
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..20 {
+            let (shared, order) = ((*store).clone(), order.clone());
+            tasks.spawn(
+                async move { payments::fulfil(&shared, &paid(&order, "pi_1")).await.unwrap() },
+            );
+        }
+
+        let outcomes = tasks.join_all().await;
+
+        let granted = outcomes.iter().filter(|outcome| matches!(outcome, Fulfilled::Granted(_)));
+        assert_eq!(granted.count(), 1);
+        let repeated = outcomes.iter().filter(|outcome| matches!(outcome, Fulfilled::Repeated(_)));
+        assert_eq!(repeated.count(), 19);
+        assert_eq!(available(&store, &caller).await, 100);
+        assert_eq!(state_of(&store, &order).await, OrderState::Paid);
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn money_that_is_not_what_was_ordered_is_noted_and_grants_nothing() {
+    for store in testing::stores().await {
+        let (caller, payer) = payer(&store).await;
+        let order = ordered(&store, &caller, &payer).await;
+        let right = paid(&order, "pi_1");
+        let stranger = OrderId::new(NOON, unique());
+        let wrong = [
+            (Paid { what: PaidFor::Order(stranger), ..right }, Mismatch::UnknownOrder),
+            (Paid { processor_customer: Some("cus_x"), ..right }, Mismatch::OtherCustomer),
+            (Paid { processor_customer: None, ..right }, Mismatch::OtherCustomer),
+            (Paid { amount_cents: 998, ..right }, Mismatch::OtherAmount),
+            (Paid { amount_cents: 99_900, ..right }, Mismatch::OtherAmount),
+            (Paid { currency: "eur", ..right }, Mismatch::OtherCurrency),
+            (Paid { livemode: true, ..right }, Mismatch::OtherMode),
+        ];
+
+        for (paid, expected) in wrong {
+            let fulfilled = payments::fulfil(&store, &paid).await.unwrap();
+            assert!(
+                matches!(&fulfilled, Fulfilled::Unmatched { reason, .. } if *reason == expected),
+                "{fulfilled:?}"
+            );
+        }
+
+        assert_eq!(available(&store, &caller).await, 0);
+        assert_eq!(state_of(&store, &order).await, OrderState::Pending);
+        let listed = unmatched::list(&store, 10).await.unwrap();
+        assert_eq!(listed.len(), 5);
+        let customer = listed.iter().find(|one| one.reason == Mismatch::OtherCustomer).unwrap();
+        assert_eq!((customer.object.as_str(), customer.times), ("pi_1", 2));
+        // The right one is still granted.
+        let fulfilled = payments::fulfil(&store, &right).await.unwrap();
+        assert!(matches!(fulfilled, Fulfilled::Granted(_)), "{fulfilled:?}");
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_second_payment_of_one_order_and_a_second_order_of_one_payment_are_noted() {
+    for store in testing::stores().await {
+        let (caller, payer) = payer(&store).await;
+        let order = ordered(&store, &caller, &payer).await;
+        let other = ordered(&store, &caller, &payer).await;
+        payments::fulfil(&store, &paid(&order, "pi_1")).await.unwrap();
+
+        for wrong in [paid(&order, "pi_2"), paid(&other, "pi_1")] {
+            let fulfilled = payments::fulfil(&store, &wrong).await.unwrap();
+            let reason = match fulfilled {
+                Fulfilled::Unmatched { reason, is_new: true, .. } => reason,
+                unexpected => panic!("{unexpected:?}"),
+            };
+            assert_eq!(reason, Mismatch::OtherPayment);
+        }
+
+        assert_eq!(available(&store, &caller).await, 100);
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn money_that_arrives_after_the_order_was_given_up_still_pays_it() {
+    for store in testing::stores().await {
+        let (caller, payer) = payer(&store).await;
+        for (state, payment) in [(OrderState::Failed, "pi_1"), (OrderState::Expired, "pi_2")] {
+            let order = ordered(&store, &caller, &payer).await;
+            assert!(orders::close(&store, order.id, (state, None), NOON).await.unwrap());
+
+            let fulfilled = payments::fulfil(&store, &paid(&order, payment)).await.unwrap();
+
+            assert!(matches!(fulfilled, Fulfilled::Granted(_)), "{fulfilled:?}");
+            assert_eq!(state_of(&store, &order).await, OrderState::Paid);
+            let late = orders::close(&store, order.id, (state, None), NOON).await.unwrap();
+            assert!(!late, "a paid order was closed");
+        }
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn an_invoice_is_granted_once_to_the_one_who_paid_it() {
+    for store in testing::stores().await {
+        let (caller, payer) = payer(&store).await;
+        let paid = Paid {
+            entry: EntryId::new(NOON, unique()),
+            what: PaidFor::Plan { credits: credits(500), reference: "Studio", livemode: false },
+            payment: "in_1",
+            intent: Some("pi_9"),
+            processor_customer: Some(&payer),
+            amount_cents: 4_900,
+            currency: "usd",
+            livemode: false,
+            at: NOON,
+        };
+
+        let first = payments::fulfil(&store, &paid).await.unwrap();
+        let again = Paid { entry: EntryId::new(NOON, unique()), ..paid };
+        let second = payments::fulfil(&store, &again).await.unwrap();
+        let strange = Paid { processor_customer: Some("cus_x"), payment: "in_2", ..again };
+        let third = payments::fulfil(&store, &strange).await.unwrap();
+
+        assert!(matches!(first, Fulfilled::Granted(_)), "{first:?}");
+        assert!(matches!(second, Fulfilled::Repeated(_)), "{second:?}");
+        assert!(matches!(third, Fulfilled::Unmatched { .. }), "{third:?}");
+        assert_eq!(taken(&store, &refund("re_1", "pi_9", 2_450)).await, 250);
+        assert_eq!(available(&store, &caller).await, 250);
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn refunds_take_credits_in_proportion_once_each_and_all_of_them_take_all() {
+    for store in testing::stores().await {
+        let (caller, payer) = payer(&store).await;
+        let order = ordered(&store, &caller, &payer).await;
+        payments::fulfil(&store, &paid(&order, "pi_1")).await.unwrap();
+
+        assert_eq!(taken(&store, &refund("re_1", "pi_1", 333)).await, 33);
+        let again = reversals::apply(&store, &refund("re_1", "pi_1", 333)).await.unwrap();
+        assert_eq!(again, Reversed::Unchanged);
+        assert_eq!(taken(&store, &refund("re_2", "pi_1", 333)).await, 33);
+        assert_eq!(state_of(&store, &order).await, OrderState::Paid);
+        assert_eq!(taken(&store, &refund("re_3", "pi_1", 333)).await, 34);
+
+        assert_eq!(available(&store, &caller).await, 0);
+        assert_eq!(state_of(&store, &order).await, OrderState::Refunded);
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_refund_that_fails_gives_its_credits_back() {
+    for store in testing::stores().await {
+        let (caller, payer) = payer(&store).await;
+        let order = ordered(&store, &caller, &payer).await;
+        payments::fulfil(&store, &paid(&order, "pi_1")).await.unwrap();
+        assert_eq!(taken(&store, &refund("re_1", "pi_1", 999)).await, 100);
+
+        let failed = Reversal { state: ReversalState::Undone, ..refund("re_1", "pi_1", 999) };
+        assert_eq!(taken(&store, &failed).await, -100);
+
+        assert_eq!(available(&store, &caller).await, 100);
+        assert_eq!(state_of(&store, &order).await, OrderState::Paid);
+        // An older view of it changes nothing any more.
+        let late = reversals::apply(&store, &refund("re_1", "pi_1", 999)).await.unwrap();
+        assert_eq!(late, Reversed::Unchanged);
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_dispute_after_the_credits_were_spent_makes_a_debt_and_calls_are_refused_until_it_is_paid()
+ {
+    for store in testing::stores().await {
+        let (caller, payer) = payer(&store).await;
+        let order = ordered(&store, &caller, &payer).await;
+        payments::fulfil(&store, &paid(&order, "pi_1")).await.unwrap();
+        let metering = Metering::start(&store).await;
+        let hold = caller.hold(80);
+        assert!(is_held(&metering.hold(hold.clone()).await));
+        assert!(metering.end(hold.call_id, Outcome::Answered).await);
+
+        assert_eq!(taken(&store, &dispute("dp_1", "pi_1", ReversalState::Standing)).await, 100);
+
+        let balance = usage::balance(&store, caller.customer).await.unwrap().unwrap();
+        assert_eq!((balance.available, balance.debt), (credits(0), credits(80)));
+        assert!(!is_held(&metering.hold(caller.hold(1)).await));
+        let next = ordered(&store, &caller, &payer).await;
+        payments::fulfil(&store, &paid(&next, "pi_2")).await.unwrap();
+        assert_eq!(available(&store, &caller).await, 20);
+        assert!(is_held(&metering.hold(caller.hold(1)).await));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn an_inquiry_takes_nothing_and_a_dispute_that_is_won_gives_everything_back() {
+    for store in testing::stores().await {
+        let (caller, payer) = payer(&store).await;
+        let order = ordered(&store, &caller, &payer).await;
+        payments::fulfil(&store, &paid(&order, "pi_1")).await.unwrap();
+
+        assert_eq!(taken(&store, &dispute("dp_1", "pi_1", ReversalState::Waiting)).await, 0);
+        assert_eq!(taken(&store, &dispute("dp_1", "pi_1", ReversalState::Standing)).await, 100);
+        assert_eq!(available(&store, &caller).await, 0);
+        assert_eq!(taken(&store, &dispute("dp_1", "pi_1", ReversalState::Undone)).await, -100);
+
+        assert_eq!(available(&store, &caller).await, 100);
+        assert_eq!(state_of(&store, &order).await, OrderState::Paid);
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn money_that_goes_back_twice_takes_the_credits_once() {
+    for store in testing::stores().await {
+        let (caller, payer) = payer(&store).await;
+        let order = ordered(&store, &caller, &payer).await;
+        payments::fulfil(&store, &paid(&order, "pi_1")).await.unwrap();
+
+        assert_eq!(taken(&store, &dispute("dp_1", "pi_1", ReversalState::Standing)).await, 100);
+        assert_eq!(taken(&store, &refund("re_1", "pi_1", 999)).await, 0);
+        // The refund stands, so the dispute that is won gives nothing.
+        assert_eq!(taken(&store, &dispute("dp_1", "pi_1", ReversalState::Undone)).await, 0);
+
+        assert_eq!(available(&store, &caller).await, 0);
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_refund_seen_by_ten_at_once_takes_once() {
+    for store in testing::stores().await {
+        let (caller, payer) = payer(&store).await;
+        let order = ordered(&store, &caller, &payer).await;
+        payments::fulfil(&store, &paid(&order, "pi_1")).await.unwrap();
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..10 {
+            let shared = (*store).clone();
+            tasks.spawn(async move {
+                reversals::apply(&shared, &refund("re_1", "pi_1", 500)).await.unwrap()
+            });
+        }
+
+        let outcomes = tasks.join_all().await;
+
+        let unchanged = outcomes.iter().filter(|outcome| **outcome == Reversed::Unchanged);
+        assert_eq!(unchanged.count(), 9);
+        assert_eq!(available(&store, &caller).await, 50);
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_refund_of_a_payment_that_was_never_booked_is_noted() {
+    for store in testing::stores().await {
+        let first = reversals::apply(&store, &refund("re_1", "pi_0", 500)).await.unwrap();
+        let second = reversals::apply(&store, &refund("re_1", "pi_0", 500)).await.unwrap();
+
+        assert_eq!(first, Reversed::Unmatched { is_new: true });
+        assert_eq!(second, Reversed::Unmatched { is_new: false });
+        let listed = unmatched::list(&store, 10).await.unwrap();
+        assert_eq!(listed[0].reason, Mismatch::UnknownPayment);
+    }
+}
+
+#[tokio::test]
+async fn an_idempotency_key_and_an_open_charge_stand_for_one_order() {
+    for store in testing::stores().await {
+        let (caller, payer) = payer(&store).await;
+        let charge = |key| NewOrder {
+            channel: OrderChannel::Charge,
+            idempotency_hash: key,
+            ..new_order(&caller, &payer)
+        };
+        let first = match orders::open(&store, &charge(Some("a"))).await.unwrap() {
+            Opening::Opened(order) => order,
+            other => panic!("{other:?}"),
+        };
+
+        let same_key = orders::open(&store, &charge(Some("a"))).await.unwrap();
+        let no_key = orders::open(&store, &charge(None)).await.unwrap();
+        let other_pack = NewOrder { pack_id: "large", ..charge(None) };
+        let other_pack = orders::open(&store, &other_pack).await.unwrap();
+        orders::close(&store, first.id, (OrderState::Failed, Some("declined")), NOON)
+            .await
+            .unwrap();
+        let after = orders::open(&store, &charge(None)).await.unwrap();
+
+        assert_eq!(same_key, Opening::Known(first.clone()));
+        assert_eq!(no_key, Opening::UnderWay(first));
+        assert!(matches!(other_pack, Opening::Opened(_)), "{other_pack:?}");
+        assert!(matches!(after, Opening::Opened(_)), "{after:?}");
+    }
+}
+
+#[tokio::test]
+async fn twenty_clicks_at_once_open_one_charge() {
+    for store in testing::stores().await {
+        let (caller, payer) = payer(&store).await;
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..20 {
+            let (shared, caller, payer) = ((*store).clone(), caller.clone(), payer.clone());
+            tasks.spawn(async move {
+                let new = NewOrder { channel: OrderChannel::Charge, ..new_order(&caller, &payer) };
+                orders::open(&shared, &new).await.unwrap()
+            });
+        }
+
+        let openings = tasks.join_all().await;
+
+        let opened = openings.iter().filter(|opening| matches!(opening, Opening::Opened(_)));
+        assert_eq!(opened.count(), 1);
+    }
+}
+
+#[tokio::test]
+async fn orders_are_listed_newest_first_in_pages_and_to_their_customer_only() {
+    for store in testing::stores().await {
+        let (caller, payer) = payer(&store).await;
+        let (other, other_payer) = self::payer(&store).await;
+        let mut expected = Vec::new();
+        for _ in 0..5 {
+            expected.insert(0, ordered(&store, &caller, &payer).await.id);
+        }
+        let foreign = ordered(&store, &other, &other_payer).await;
+
+        let page = OrderQuery { customer: caller.customer, before: None, limit: 3 };
+        let first = orders::list(&store, &page).await.unwrap();
+        let rest = OrderQuery { before: Some(first[2].id), ..page };
+        let rest = orders::list(&store, &rest).await.unwrap();
+
+        let ids: Vec<OrderId> = first.iter().chain(&rest).map(|order| order.id).collect();
+        assert_eq!(ids, expected);
+        assert_eq!(orders::find(&store, caller.customer, foreign.id).await.unwrap(), None);
+    }
+}
+
+#[tokio::test]
+async fn orders_and_payments_cannot_be_changed_or_removed() {
+    for store in testing::stores().await {
+        let (caller, payer) = payer(&store).await;
+        let order = ordered(&store, &caller, &payer).await;
+        payments::fulfil(&store, &paid(&order, "pi_1")).await.unwrap();
+        reversals::apply(&store, &refund("re_1", "pi_1", 1)).await.unwrap();
+
+        for sql in [
+            "delete from orders",
+            "update orders set credits = 1000",
+            "update orders set amount_cents = 1",
+            "update orders set state = 'failed'",
+            "update orders set payment_id = 'pi_2'",
+            "delete from payments",
+            "update payments set credits = 1",
+            "delete from reversals",
+        ] {
+            assert!(testing::run_raw(&store, sql).await.is_err(), "{sql}");
+        }
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn money_that_disagrees_with_the_ledger_is_found() {
+    const ENTRY: &str = "every ledger entry of a payment intent has one paid order of the same \
+                         customer and credits";
+    let damages = [
+        (
+            "insert into ledger (id, customer_id, at, kind, amount, balance_after, source, source_id)
+             select 'ent_x', customer_id, 1, 'pack', 5, 5, 'pi', 'pi_x' from orders",
+            ENTRY,
+        ),
+        (
+            "insert into orders (id, customer_id, channel, pack_id, credits, amount_cents, currency, livemode,
+                 processor_customer_id, state, payment_id, created_at, closed_at)
+             select 'ord_x', customer_id, channel, pack_id, credits, amount_cents, currency, livemode,
+                 processor_customer_id, 'paid', 'pi_y', created_at, 1 from orders",
+            "every paid order has one ledger entry of the same customer and credits",
+        ),
+        (
+            "update reversals set taken_credits = taken_credits + 200",
+            "the refunds and disputes of a payment take at most what it granted",
+        ),
+        (
+            "update reversals set taken_credits = taken_credits + 1",
+            "what refunds and disputes took is what the ledger says they took",
+        ),
+    ];
+    for (sql, rule) in damages {
+        for store in testing::stores().await {
+            let (caller, payer) = payer(&store).await;
+            let order = ordered(&store, &caller, &payer).await;
+            payments::fulfil(&store, &paid(&order, "pi_1")).await.unwrap();
+            reversals::apply(&store, &refund("re_1", "pi_1", 500)).await.unwrap();
+            assert_sound(&store).await;
+
+            assert_eq!(testing::run_raw(&store, sql).await.unwrap(), 1, "{sql}");
+
+            let found = verify::check(&store, NOON).await.unwrap();
+            assert!(found.iter().any(|violation| violation.rule == rule), "{rule}: {found:?}");
+        }
+    }
+}

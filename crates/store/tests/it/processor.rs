@@ -1,0 +1,133 @@
+//! What is remembered of the processor: who customers are there, their cards, and events.
+
+use domain::id::JobId;
+use domain::job::JobKind;
+use store::cards::{self, Card};
+use store::jobs::{self, NewJob};
+use store::processor_events::{self, Event, EventOutcome, Receipt};
+use store::{processor_customers, testing};
+
+use crate::support::{Caller, NOON, unique};
+
+fn card(payment_method: &str) -> Card {
+    Card {
+        payment_method: payment_method.to_owned(),
+        brand: "visa".to_owned(),
+        last4: "4242".to_owned(),
+        exp_month: 12,
+        exp_year: 2030,
+        fingerprint: None,
+    }
+}
+
+fn event(id: &str) -> Event {
+    Event {
+        id: id.to_owned(),
+        kind: "payment_intent.succeeded".to_owned(),
+        object: Some("pi_1".to_owned()),
+        processor_customer: Some("cus_1".to_owned()),
+        api_version: None,
+        created_at: NOON,
+    }
+}
+
+fn job() -> NewJob {
+    NewJob {
+        id: JobId::new(NOON, unique()),
+        kind: JobKind::SendMail,
+        payload: "{}".to_owned(),
+        created_at: NOON,
+    }
+}
+
+#[tokio::test]
+async fn a_customer_has_one_processor_customer_and_it_belongs_to_nobody_else() {
+    for store in testing::stores().await {
+        let (one, other) = (Caller::with(&store, 0).await, Caller::with(&store, 0).await);
+
+        let first = processor_customers::link(&store, one.customer, "cus_1", NOON).await.unwrap();
+        let second = processor_customers::link(&store, one.customer, "cus_2", NOON).await.unwrap();
+        let stolen = processor_customers::link(&store, other.customer, "cus_1", NOON).await;
+
+        assert_eq!((first.as_str(), second.as_str()), ("cus_1", "cus_1"));
+        assert!(stolen.is_err(), "{stolen:?}");
+        let owner = processor_customers::owner(&store, "cus_1").await.unwrap();
+        assert_eq!(owner, Some(one.customer));
+        assert_eq!(processor_customers::find(&store, other.customer).await.unwrap(), None);
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_processor_customer_is_kept_and_replaced_and_its_card_forgotten() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+        processor_customers::link(&store, caller.customer, "cus_1", NOON).await.unwrap();
+        cards::save(&store, caller.customer, &card("pm_1"), NOON).await.unwrap();
+
+        assert!(processor_customers::unlink(&store, "cus_1", NOON).await.unwrap());
+        assert!(!processor_customers::unlink(&store, "cus_1", NOON).await.unwrap());
+
+        assert_eq!(cards::find(&store, caller.customer).await.unwrap(), None);
+        assert_eq!(processor_customers::count(&store, caller.customer).await.unwrap(), 1);
+        let next = processor_customers::link(&store, caller.customer, "cus_2", NOON).await.unwrap();
+        assert_eq!(next, "cus_2");
+        let owner = processor_customers::owner(&store, "cus_1").await.unwrap();
+        assert_eq!(owner, Some(caller.customer));
+    }
+}
+
+#[tokio::test]
+async fn one_card_is_saved_and_a_detached_one_is_forgotten_only_if_it_is_that_one() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+        cards::save(&store, caller.customer, &card("pm_1"), NOON).await.unwrap();
+        cards::save(&store, caller.customer, &card("pm_2"), NOON).await.unwrap();
+
+        let old = cards::remove_detached(&store, "pm_1", NOON).await.unwrap();
+        let saved = cards::find(&store, caller.customer).await.unwrap();
+        let current = cards::remove_detached(&store, "pm_2", NOON).await.unwrap();
+
+        assert_eq!(old, None);
+        assert_eq!(saved, Some(card("pm_2")));
+        assert_eq!(current, Some(caller.customer));
+        assert_eq!(cards::find(&store, caller.customer).await.unwrap(), None);
+        assert!(!cards::remove(&store, caller.customer, NOON).await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn an_event_is_written_once_with_a_job_that_goes_when_it_is_done() {
+    for store in testing::stores().await {
+        let later = NOON.plus_seconds(30);
+
+        let first = processor_events::receive(&store, &event("evt_1"), &job(), later).await;
+        let again = processor_events::receive(&store, &event("evt_1"), &job(), later).await;
+        assert_eq!((first.unwrap(), again.unwrap()), (Receipt::Open, Receipt::Open));
+        assert_eq!(jobs::count(&store).await.unwrap().waiting, 1);
+        assert_eq!(jobs::next_due(&store).await.unwrap(), Some(later));
+        let open = processor_events::find_open(&store, "evt_1").await.unwrap();
+        assert_eq!(open, Some(event("evt_1")));
+
+        processor_events::finish(&store, "evt_1", EventOutcome::Done, NOON).await.unwrap();
+
+        assert_eq!(jobs::count(&store).await.unwrap().waiting, 0);
+        assert_eq!(processor_events::find_open(&store, "evt_1").await.unwrap(), None);
+        let late = processor_events::receive(&store, &event("evt_1"), &job(), later).await;
+        assert_eq!(late.unwrap(), Receipt::Ended);
+        assert_eq!(jobs::count(&store).await.unwrap().waiting, 0);
+    }
+}
+
+#[tokio::test]
+async fn an_event_that_matched_nothing_is_taken_up_again_when_it_is_sent_again() {
+    for store in testing::stores().await {
+        processor_events::receive(&store, &event("evt_1"), &job(), NOON).await.unwrap();
+        processor_events::finish(&store, "evt_1", EventOutcome::Unmatched, NOON).await.unwrap();
+
+        let again = processor_events::receive(&store, &event("evt_1"), &job(), NOON).await.unwrap();
+
+        assert_eq!(again, Receipt::Open);
+        let later = NOON.plus_seconds(1);
+        assert_eq!(processor_events::delete_old(&store, later).await.unwrap(), 1);
+    }
+}
