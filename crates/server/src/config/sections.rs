@@ -130,6 +130,8 @@ pub struct MeteringSection {
     pub queue_max: usize,
     /// Milliseconds that the oldest of them may have waited.
     pub queue_age_max_ms: u64,
+    /// Milliseconds that the hold of a read may wait for the read's end.
+    pub read_patience_ms: u64,
     /// Seconds that a hold stands without a sign of life.
     pub hold_ttl_s: i64,
     /// This node's id; empty: a new one at each start.
@@ -279,6 +281,9 @@ impl MeteringSection {
         }
         if self.queue_age_max_ms == 0 {
             problems.push(Problem::new("metering.queue_age_max_ms", "must be above zero"));
+        }
+        if self.read_patience_ms > 1_000 {
+            problems.push(Problem::new("metering.read_patience_ms", "must be at most 1,000"));
         }
         if !(130..=86_400).contains(&self.hold_ttl_s) {
             problems.push(Problem::new(

@@ -60,7 +60,14 @@ pub(super) async fn take(setting: &Setting<'_>) -> Result<Held, NotHeld> {
         request_id: request_id.to_owned(),
         idempotency: idempotency::claim(whole, held_at),
     };
-    let reservation = app.meter().reserve(wanted).await.map_err(|refusal| {
+    let is_sure = app.meter().is_authority() && !arrival.key.has_budget;
+    let may_leave_at_once = arrival.method.is_read() && is_sure;
+    let reserved = if may_leave_at_once {
+        app.meter().reserve_patiently(wanted).await
+    } else {
+        app.meter().reserve(wanted).await
+    };
+    let reservation = reserved.map_err(|refusal| {
         NotHeld::Refused(match refusal {
             Refusal::Insufficient { balance } => {
                 ApiError::InsufficientCredits { balance, cost: plan.cost }
@@ -71,8 +78,7 @@ pub(super) async fn take(setting: &Setting<'_>) -> Result<Held, NotHeld> {
     })?;
     let since = tokio::time::Instant::now();
     let mut held = Held { call, key: arrival.key.key, cost: plan.cost, since, reservation };
-    let is_sure = app.meter().is_authority() && !arrival.key.has_budget;
-    if !(arrival.method.is_read() && is_sure) {
+    if !may_leave_at_once {
         held.durable().await?;
     }
     Ok(held)

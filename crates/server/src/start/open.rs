@@ -179,6 +179,7 @@ fn meter_options(config: &Config, node: NodeId, epoch: i64) -> MeterOptions {
     options.batch_max = config.metering.batch_max;
     options.queue_max = config.metering.queue_max;
     options.queue_age_max = Duration::from_millis(config.metering.queue_age_max_ms);
+    options.patience = Duration::from_millis(config.metering.read_patience_ms);
     options.on_batch = Arc::new(metrics::batch_committed);
     options
 }

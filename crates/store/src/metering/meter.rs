@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use domain::credits::Credits;
 use domain::id::{CallId, CustomerId};
@@ -73,8 +74,18 @@ impl Meter {
     /// reservation ends the call with `resolve`, also when the hold's outcome makes the call pointless;
     /// dropping the reservation gives nothing back.
     pub async fn reserve(&self, hold: Hold) -> Result<Reservation, Refusal> {
-        let (holds_max, age_max) = (self.options.queue_max, self.options.queue_age_max);
-        if self.shared.queue.is_overloaded(holds_max, age_max) || !self.store.has_room() {
+        Box::pin(self.reserve_within(hold, Duration::ZERO)).await
+    }
+
+    /// As `reserve`, where nobody waits for the hold yet: unless somebody does, or the call ends, it may be
+    /// written as much later as `MeterOptions::patience` says. Only where a reservation alone is enough.
+    pub async fn reserve_patiently(&self, hold: Hold) -> Result<Reservation, Refusal> {
+        self.reserve_within(hold, self.options.patience).await
+    }
+
+    async fn reserve_within(&self, hold: Hold, patience: Duration) -> Result<Reservation, Refusal> {
+        let limits = (self.options.queue_max, self.options.queue_age_max);
+        if self.shared.queue.is_overloaded(limits.0, limits.1) || !self.store.has_room() {
             return Err(Refusal::Overloaded);
         }
         let (customer, cost, call_id) = (hold.customer, hold.cost, hold.call_id);
@@ -90,13 +101,15 @@ impl Meter {
         };
         let (reply, outcome) = oneshot::channel();
         let request = HoldRequest { hold, reserved, reply, bag: self.bag.clone() };
-        if self.shared.queue.push_hold(request, holds_max, age_max) == Pushed::Overloaded {
+        let patience = if reserved { patience } else { Duration::ZERO };
+        if self.shared.queue.push_hold(request, patience, limits) == Pushed::Overloaded {
             if let (true, Some(mirror)) = (reserved, self.store.mirror()) {
                 mirror.give_back(customer, cost.whole());
             }
             return Err(Refusal::Overloaded);
         }
-        Ok(Reservation { call_id, waiting: outcome, outcome: None })
+        let parked = (!patience.is_zero()).then(|| Arc::clone(&self.shared));
+        Ok(Reservation { call_id, waiting: outcome, outcome: None, parked })
     }
 
     /// Ends a call. Never lost: the writer tries until it is written. The handle may be dropped.
@@ -156,11 +169,12 @@ impl std::fmt::Debug for Meter {
 }
 
 /// A hold on its way to the database.
-#[derive(Debug)]
 pub struct Reservation {
     call_id: CallId,
     waiting: oneshot::Receiver<HoldOutcome>,
     outcome: Option<HoldOutcome>,
+    /// Where the hold may still be parked.
+    parked: Option<Arc<Shared>>,
 }
 
 impl Reservation {
@@ -175,12 +189,21 @@ impl Reservation {
         if let Some(outcome) = &self.outcome {
             return outcome.clone();
         }
+        if let Some(shared) = self.parked.take() {
+            shared.queue.hurry(self.call_id);
+        }
         let outcome = match (&mut self.waiting).await {
             Ok(outcome) => outcome,
             Err(_) => HoldOutcome::Failed(Arc::new(StoreError::Stopped)),
         };
         self.outcome = Some(outcome.clone());
         outcome
+    }
+}
+
+impl std::fmt::Debug for Reservation {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Reservation({}, {:?})", self.call_id, self.outcome)
     }
 }
 

@@ -48,12 +48,14 @@ pub struct MeterOptions {
     pub queue_max: usize,
     /// Holds are refused as overloaded while the oldest entry of the queue is older than this.
     pub queue_age_max: Duration,
+    /// How long a hold may wait for the end of its call before it is written, where nobody waits for it.
+    pub patience: Duration,
     /// Told about every transaction, after those who wait for it.
     pub on_batch: Arc<dyn Fn(&BatchReport) + Send + Sync>,
 }
 
 impl MeterOptions {
-    /// 256 in a transaction, 4,096 waiting holds, none older than 250 ms, reports dropped.
+    /// 256 in a transaction, 4,096 waiting holds, none older than 250 ms, 5 ms of patience, reports dropped.
     pub fn new(node: NodeId, epoch: i64) -> Self {
         Self {
             node,
@@ -61,6 +63,7 @@ impl MeterOptions {
             batch_max: 256,
             queue_max: 4096,
             queue_age_max: Duration::from_millis(250),
+            patience: Duration::from_millis(5),
             on_batch: Arc::new(|_| {}),
         }
     }

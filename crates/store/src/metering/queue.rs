@@ -1,6 +1,9 @@
 //! What waits for the writer, in the order it was asked for.
+//!
+//! A hold that nobody waits for yet is *parked* for a moment: a read's answer often comes before that moment is
+//! over, and a call whose end is known is written once, as it ended, instead of twice.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -58,6 +61,11 @@ pub(crate) struct Queue {
 #[derive(Default)]
 struct Waiting {
     requests: VecDeque<(Instant, Request)>,
+    /// Holds that nobody waits for yet.
+    parked: HashMap<CallId, HoldRequest>,
+    /// When each of them joins the others at the latest, soonest first; also of some that have joined already.
+    due: VecDeque<(Instant, CallId)>,
+    /// Holds that wait, the parked ones included.
     holds: usize,
     resolutions: usize,
     /// Nobody can add anything any more.
@@ -85,17 +93,32 @@ impl Queue {
     pub(crate) fn push_hold(
         &self,
         request: HoldRequest,
-        holds_max: usize,
-        age_max: Duration,
+        patience: Duration,
+        (holds_max, age_max): (usize, Duration),
     ) -> Pushed {
         let mut waiting = self.waiting();
         if waiting.is_overloaded(holds_max, age_max) {
             return Pushed::Overloaded;
         }
-        waiting.push_back(Request::Hold(Box::new(request)));
+        let is_news = if patience.is_zero() {
+            waiting.push_back(Request::Hold(Box::new(request)));
+            true
+        } else {
+            waiting.park(request, Instant::now() + patience)
+        };
         drop(waiting);
-        self.changed.notify_one();
+        if is_news {
+            self.changed.notify_one();
+        }
         Pushed::Queued
+    }
+
+    /// Somebody waits for this hold: it is parked no longer.
+    pub(crate) fn hurry(&self, call_id: CallId) {
+        let has_joined = self.waiting().join(call_id);
+        if has_joined {
+            self.changed.notify_one();
+        }
     }
 
     /// Whether a hold would be refused now.
@@ -103,9 +126,12 @@ impl Queue {
         self.waiting().is_overloaded(holds_max, age_max)
     }
 
-    /// Adds what is never refused.
+    /// Adds what is never refused. The hold it is about goes before it.
     pub(crate) fn push(&self, request: Request) {
-        self.waiting().push_back(request);
+        let mut waiting = self.waiting();
+        waiting.join(request.call_id());
+        waiting.push_back(request);
+        drop(waiting);
         self.changed.notify_one();
     }
 
@@ -125,7 +151,7 @@ impl Queue {
     pub(crate) fn abandon(&self) {
         let mut waiting = self.waiting();
         waiting.abandoned = true;
-        let left = std::mem::take(&mut waiting.requests);
+        let left = (std::mem::take(&mut waiting.requests), std::mem::take(&mut waiting.parked));
         drop(waiting);
         drop(left);
     }
@@ -140,16 +166,21 @@ impl Queue {
     pub(crate) async fn next(&self, requests_max: usize) -> Option<Batch> {
         loop {
             let changed = self.changed.notified();
-            {
+            let due = {
                 let mut waiting = self.waiting();
+                waiting.join_due(Instant::now());
                 if !waiting.requests.is_empty() {
                     return Some(waiting.take(requests_max.max(1)));
                 }
                 if waiting.closed {
                     return None;
                 }
+                waiting.due.front().map(|(due, _)| *due)
+            };
+            match due {
+                Some(due) => drop(tokio::time::timeout_at(due, changed).await),
+                None => changed.await,
             }
-            changed.await;
         }
     }
 
@@ -163,7 +194,51 @@ impl Queue {
     }
 }
 
+impl Request {
+    /// The call it is about.
+    fn call_id(&self) -> CallId {
+        match self {
+            Self::Hold(request) => request.hold.call_id,
+            Self::Resolve(request) => request.resolution.call_id,
+            Self::Renew { call_id, .. } => *call_id,
+        }
+    }
+}
+
 impl Waiting {
+    /// Parks a hold. True when the writer may sleep longer than it may now.
+    fn park(&mut self, request: HoldRequest, due: Instant) -> bool {
+        if self.abandoned {
+            return false;
+        }
+        let is_first = self.parked.is_empty();
+        self.holds += 1;
+        self.due.push_back((due, request.hold.call_id));
+        self.parked.insert(request.hold.call_id, request);
+        is_first
+    }
+
+    /// Puts a parked hold among the others. False when it is not parked.
+    fn join(&mut self, call_id: CallId) -> bool {
+        let Some(request) = self.parked.remove(&call_id) else {
+            return false;
+        };
+        self.requests.push_back((Instant::now(), Request::Hold(Box::new(request))));
+        true
+    }
+
+    /// Puts those among the others whose time is over; all of them when nothing more can come.
+    fn join_due(&mut self, now: Instant) {
+        while let Some((due, call_id)) = self.due.front().copied() {
+            let is_parked = self.parked.contains_key(&call_id);
+            if is_parked && due > now && !self.closed {
+                return;
+            }
+            self.due.pop_front();
+            self.join(call_id);
+        }
+    }
+
     fn is_overloaded(&self, holds_max: usize, age_max: Duration) -> bool {
         self.holds >= holds_max || self.resolutions > RESOLUTIONS_MAX || self.oldest() > age_max
     }

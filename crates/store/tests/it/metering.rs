@@ -1,10 +1,14 @@
 //! Holds and ends of calls: what is granted, refused, charged and given back.
 
+use std::time::Duration;
+
 use domain::charge::{CallState, Outcome};
 use domain::id::CallId;
+use store::Store;
 use store::calls::{self, RecentCalls};
-use store::metering::{HoldOutcome, MeterOptions, Refusal};
+use store::metering::{BatchReport, HoldOutcome, MeterOptions, Refusal};
 use store::{keys, testing};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::support::{
     Caller, Metering, NOON, assert_sound, credits, entry, grant, is_held, node, resolution, unique,
@@ -175,7 +179,7 @@ async fn a_thousand_at_once_share_one_credit() {
 async fn two_nodes_on_one_database_share_one_balance() {
     let Some(store) = testing::postgres().await else { return };
     let caller = Caller::with(&store, 10).await;
-    let other = store::Store::open(store.options()).await.unwrap();
+    let other = Store::open(store.options()).await.unwrap();
     let first = Metering::start(&store).await;
     let (second, _) = Metering::recovered(&other, domain::id::NodeId::new(NOON, [8; 10])).await;
 
@@ -373,6 +377,113 @@ async fn batches_are_reported_with_the_balances_they_leave() {
             (1, 1, 0, true)
         );
         assert_eq!(report.balances, [(caller.customer, credits(3))]);
+    }
+}
+
+/// A writer with this patience, and the reports of its transactions.
+fn patient(store: &Store, patience: Duration) -> (Metering, UnboundedReceiver<BatchReport>) {
+    let (sender, reports) = tokio::sync::mpsc::unbounded_channel();
+    let options = MeterOptions {
+        patience,
+        on_batch: std::sync::Arc::new(move |report| drop(sender.send(report.clone()))),
+        ..MeterOptions::new(node(), 1)
+    };
+    (Metering::with(store, options), reports)
+}
+
+const LONGER_THAN_A_TEST: Duration = Duration::from_hours(1);
+
+#[tokio::test]
+async fn a_hold_that_nobody_waits_for_is_written_together_with_the_end_of_its_call() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 5).await;
+        let (metering, mut reports) = patient(&store, LONGER_THAN_A_TEST);
+        let hold = caller.hold(2);
+        let mut reservation = metering.meter.reserve_patiently(hold.clone()).await.unwrap();
+        if !metering.meter.is_authority() {
+            // Where a reservation is not enough, the hold is never put off.
+            assert_eq!(reports.recv().await.unwrap().holds, 1);
+        }
+
+        assert!(metering.end(hold.call_id, Outcome::Answered).await);
+
+        let report = reports.recv().await.unwrap();
+        let holds = usize::from(metering.meter.is_authority());
+        assert_eq!((report.holds, report.held, report.resolutions), (holds, holds, 1));
+        assert!(is_held(&reservation.durable().await));
+        assert_eq!(caller.balance(&store).await.spent, credits(2));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_hold_that_somebody_waits_for_or_renews_is_not_put_off() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 5).await;
+        let (metering, mut reports) = patient(&store, LONGER_THAN_A_TEST);
+        let (waited_for, renewed) = (caller.hold(2), caller.hold(1));
+
+        let mut reservation = metering.meter.reserve_patiently(waited_for).await.unwrap();
+        assert!(is_held(&reservation.durable().await));
+        assert_eq!(reports.recv().await.unwrap().held, 1);
+        drop(metering.meter.reserve_patiently(renewed.clone()).await.unwrap());
+        metering.meter.renew(renewed.call_id, renewed.expires_at.plus_seconds(60));
+        assert_eq!(reports.recv().await.unwrap().held, 1);
+
+        assert_eq!(caller.balance(&store).await.held, credits(3));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_hold_that_was_put_off_is_written_when_its_time_is_over() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 5).await;
+        let (metering, mut reports) = patient(&store, Duration::from_millis(1));
+
+        let _reservation = metering.meter.reserve_patiently(caller.hold(2)).await.unwrap();
+
+        assert_eq!(reports.recv().await.unwrap().held, 1);
+        assert_eq!(caller.balance(&store).await.held, credits(2));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_hold_that_was_put_off_is_written_before_the_writer_ends() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 5).await;
+        let (metering, _reports) = patient(&store, LONGER_THAN_A_TEST);
+        drop(metering.meter.reserve_patiently(caller.hold(2)).await.unwrap());
+
+        metering.stop().await;
+
+        assert_eq!(caller.balance(&store).await.held, credits(2));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn holds_that_are_put_off_count_as_waiting() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 5).await;
+        let options = MeterOptions {
+            queue_max: 1,
+            patience: LONGER_THAN_A_TEST,
+            ..MeterOptions::new(node(), 1)
+        };
+        // The writer does not run yet, so that the queue cannot empty.
+        let (meter, writer) = store::metering::start(&store, options);
+        let mut first = meter.reserve_patiently(caller.hold(2)).await.unwrap();
+
+        let refused = meter.reserve_patiently(caller.hold(1)).await;
+
+        assert!(matches!(refused, Err(Refusal::Overloaded)), "{refused:?}");
+        assert_eq!(meter.stats().holds_waiting, 1);
+        drop(meter);
+        writer.run().await;
+        assert!(is_held(&first.durable().await));
+        assert_sound(&store).await;
     }
 }
 
