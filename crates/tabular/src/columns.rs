@@ -6,23 +6,26 @@
 //! * `null` and a missing field are empty cells; an empty object has no cell.
 //! * Objects nested deeper than [`DEPTH_MAX`] become JSON text as arrays do.
 //! * Of a member that stands twice in an object, the last one counts, as for most readers of JSON.
+//!
+//! Rows of one platform are much alike. So the members that were seen are kept as a tree, and at each place the one
+//! that came next in the row before is tried first: a row like the last one costs one comparison a member.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde_json::value::RawValue;
-
+use crate::scan::{Scanner, Span, StringSpan};
 use crate::{COLUMN_NAME_BYTES_MAX, COLUMNS_MAX, TabularError, check_length};
 
 /// How many objects deep fields become columns of their own.
 pub const DEPTH_MAX: usize = 16;
+/// How many members the tree may have when a row begins; beyond it the tree is grown anew.
+const MEMBERS_KEPT_MAX: usize = 4096;
 
 /// The columns of a file, in the order in which their fields were first seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Columns {
     names: Vec<String>,
-    kinds: Vec<ColumnKind>,
+    kinds: Vec<Kinds>,
     positions: HashMap<String, usize>,
 }
 
@@ -58,28 +61,60 @@ pub enum Cell<'a> {
     Json(&'a str),
 }
 
+/// The set of kinds that a column's cells have, as bits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Kinds(u8);
+
+/// Takes rows apart, one after the other, and keeps what it learns of their shape.
+#[derive(Debug)]
+pub struct Flattener {
+    columns: Columns,
+    rule: Rule,
+    root: Node,
+    members: usize,
+    cells: Vec<Found>,
+}
+
+/// What happens to a field that none of the columns is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rule {
+    /// It becomes one.
+    Collect,
+    /// It is an error.
+    Refuse,
+}
+
+/// The members that objects at one place of a row have, in the order in which they were first seen.
+#[derive(Debug, Default)]
+struct Node {
+    members: Vec<Member>,
+    places: HashMap<Box<str>, usize>,
+}
+
+#[derive(Debug)]
+struct Member {
+    /// Its name as it stands in the JSON text.
+    spelling: Box<str>,
+    /// The name of its column.
+    name: String,
+    column: Option<usize>,
+    object: Option<Box<Node>>,
+}
+
+/// What was found for a column in the current row.
+#[derive(Debug, Clone, Copy)]
+enum Found {
+    Nothing,
+    Text(StringSpan),
+    Number(Span),
+    Boolean(bool),
+    Json(Span),
+}
+
 impl Columns {
     /// No columns yet.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// Adds the columns of one row.
-    pub fn add(&mut self, row: &str) -> Result<(), TabularError> {
-        flatten(row, &mut |name, cell| {
-            let kind = kind_of(&cell);
-            if let Some(known) = self.position(name).and_then(|at| self.kinds.get_mut(at)) {
-                *known = merged(*known, kind);
-                return Ok(());
-            }
-            if self.names.len() >= COLUMNS_MAX {
-                return Err(TabularError::TooManyColumns);
-            }
-            self.positions.insert(name.to_owned(), self.names.len());
-            self.names.push(name.to_owned());
-            self.kinds.push(kind);
-            Ok(())
-        })
     }
 
     /// The names, in order.
@@ -88,8 +123,8 @@ impl Columns {
     }
 
     /// What each column holds, in the order of the names.
-    pub fn kinds(&self) -> &[ColumnKind] {
-        &self.kinds
+    pub fn kinds(&self) -> impl Iterator<Item = ColumnKind> {
+        self.kinds.iter().map(|kinds| kinds.kind())
     }
 
     /// Where a column stands.
@@ -97,16 +132,28 @@ impl Columns {
         self.positions.get(name).copied()
     }
 
-    /// The cells of a row in the order of the columns. A field that is none of them is an error: the columns
-    /// were then collected over other rows.
-    pub fn arrange<'a>(&self, row: &'a str) -> Result<Vec<Cell<'a>>, TabularError> {
-        let mut cells = vec![Cell::Empty; self.names.len()];
-        flatten(row, &mut |name, cell| {
-            let place = self.position(name).and_then(|at| cells.get_mut(at));
-            *place.ok_or_else(|| TabularError::UnknownColumn(name.to_owned()))? = cell;
-            Ok(())
-        })?;
-        Ok(cells)
+    /// The sets of kinds, in the order of the names.
+    pub(crate) fn kind_sets(&self) -> &[Kinds] {
+        &self.kinds
+    }
+
+    /// Adds a column behind the others and says where it stands.
+    pub(crate) fn push(&mut self, name: &str) -> Result<usize, TabularError> {
+        if self.names.len() >= COLUMNS_MAX {
+            return Err(TabularError::TooManyColumns);
+        }
+        let position = self.names.len();
+        self.positions.insert(name.to_owned(), position);
+        self.names.push(name.to_owned());
+        self.kinds.push(Kinds::default());
+        Ok(position)
+    }
+
+    /// Adds kinds to what a column holds.
+    pub(crate) fn note(&mut self, position: usize, kinds: Kinds) {
+        if let Some(known) = self.kinds.get_mut(position) {
+            known.0 |= kinds.0;
+        }
     }
 }
 
@@ -124,65 +171,232 @@ impl ColumnKind {
     }
 }
 
-const fn kind_of(cell: &Cell<'_>) -> ColumnKind {
-    match cell {
-        Cell::Empty => ColumnKind::Empty,
-        Cell::Text(_) => ColumnKind::Text,
-        Cell::Number(_) => ColumnKind::Number,
-        Cell::Boolean(_) => ColumnKind::Boolean,
-        Cell::Json(_) => ColumnKind::Json,
+impl Kinds {
+    const TEXT: u8 = 1;
+    const NUMBER: u8 = 2;
+    const BOOLEAN: u8 = 4;
+    const JSON: u8 = 8;
+
+    /// The set as a byte.
+    pub(crate) const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// The set that a byte stands for; bits that mean nothing are left out.
+    pub(crate) const fn from_bits(bits: u8) -> Self {
+        Self(bits & (Self::TEXT | Self::NUMBER | Self::BOOLEAN | Self::JSON))
+    }
+
+    const fn kind(self) -> ColumnKind {
+        match self.0 {
+            0 => ColumnKind::Empty,
+            Self::TEXT => ColumnKind::Text,
+            Self::NUMBER => ColumnKind::Number,
+            Self::BOOLEAN => ColumnKind::Boolean,
+            Self::JSON => ColumnKind::Json,
+            _ => ColumnKind::Mixed,
+        }
     }
 }
 
-fn merged(one: ColumnKind, other: ColumnKind) -> ColumnKind {
-    match (one, other) {
-        (ColumnKind::Empty, kind) | (kind, ColumnKind::Empty) => kind,
-        (one, other) if one == other => one,
-        _ => ColumnKind::Mixed,
+impl Flattener {
+    /// Collects columns behind those that are there already.
+    pub fn collecting(columns: Columns) -> Self {
+        Self::with(columns, Rule::Collect)
+    }
+
+    /// Reads rows whose columns were all collected before: a field that is none of them is an error.
+    pub fn arranging(columns: Columns) -> Self {
+        Self::with(columns, Rule::Refuse)
+    }
+
+    fn with(columns: Columns, rule: Rule) -> Self {
+        Self { columns, rule, root: Node::default(), members: 0, cells: Vec::new() }
+    }
+
+    /// Takes a row apart: the text of one JSON object, at most [`crate::ROW_BYTES_MAX`] long.
+    pub fn read(&mut self, row: &str) -> Result<(), TabularError> {
+        check_length(row)?;
+        if self.members > MEMBERS_KEPT_MAX {
+            self.root = Node::default();
+            self.members = 0;
+        }
+        self.cells.clear();
+        self.cells.resize(self.columns.names.len(), Found::Nothing);
+        let mut scanner = Scanner::new(row);
+        if scanner.peek() != Some(b'{') {
+            return Err(TabularError::NotAnObject);
+        }
+        let mut pass = Pass {
+            row,
+            columns: &mut self.columns,
+            rule: self.rule,
+            members: &mut self.members,
+            cells: &mut self.cells,
+        };
+        pass.object(&mut scanner, &mut self.root, "", 1)?;
+        scanner.finish()?;
+        if self.rule == Rule::Collect {
+            for (kinds, found) in self.columns.kinds.iter_mut().zip(&self.cells) {
+                kinds.0 |= found.kind();
+            }
+        }
+        Ok(())
+    }
+
+    /// The cells of the row that was read last, in the order of the columns; `row` is its text.
+    pub fn cells<'a>(&self, row: &'a str) -> impl Iterator<Item = Cell<'a>> {
+        self.cells.iter().map(move |found| found.cell(row))
+    }
+
+    /// The columns.
+    pub const fn columns(&self) -> &Columns {
+        &self.columns
+    }
+
+    /// Ends it and gives the columns back.
+    pub fn into_columns(self) -> Columns {
+        self.columns
     }
 }
 
-/// What is done with each cell of a row: its column's name, and the cell.
-type Visit<'v, 'a> = &'v mut dyn FnMut(&str, Cell<'a>) -> Result<(), TabularError>;
-
-fn flatten<'a>(row: &'a str, visit: Visit<'_, 'a>) -> Result<(), TabularError> {
-    check_length(row)?;
-    if !row.trim_start().starts_with('{') {
-        return Err(TabularError::NotAnObject);
-    }
-    flatten_object(row, &mut String::new(), 1, visit)
+/// One row on its way through the tree.
+struct Pass<'p> {
+    row: &'p str,
+    columns: &'p mut Columns,
+    rule: Rule,
+    members: &'p mut usize,
+    cells: &'p mut Vec<Found>,
 }
 
-/// The depth is at most [`DEPTH_MAX`], and so is the number of times that a byte is read.
-fn flatten_object<'a>(
-    object: &'a str,
-    name: &mut String,
-    depth: usize,
-    visit: Visit<'_, 'a>,
-) -> Result<(), TabularError> {
-    let members: Members<'a> = serde_json::from_str(object)?;
-    let parent_bytes = name.len();
-    for (member, value) in members.0 {
+impl Pass<'_> {
+    /// The depth is at most [`DEPTH_MAX`]; what is nested deeper is not taken apart.
+    fn object(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        node: &mut Node,
+        parent: &str,
+        depth: usize,
+    ) -> Result<(), TabularError> {
+        scanner.expect(b'{')?;
+        if scanner.take(b'}') {
+            return Ok(());
+        }
+        let mut expected = 0;
+        loop {
+            let spelling = scanner.string()?;
+            scanner.expect(b':')?;
+            let place = match node.find(expected, spelling.span.of(self.row)) {
+                Some(place) => place,
+                None => self.add_member(node, (parent, depth), spelling)?,
+            };
+            expected = place + 1;
+            if let Some(member) = node.members.get_mut(place) {
+                self.value(scanner, member, depth)?;
+            }
+            if !scanner.take(b',') {
+                return scanner.expect(b'}');
+            }
+        }
+    }
+
+    fn value(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        member: &mut Member,
+        depth: usize,
+    ) -> Result<(), TabularError> {
+        let found = match scanner.peek() {
+            Some(b'{') if depth < DEPTH_MAX => {
+                let node = member.object.get_or_insert_default();
+                return self.object(scanner, node, &member.name, depth + 1);
+            }
+            Some(b'{' | b'[') => Found::Json(scanner.nested()?),
+            Some(b'"') => Found::Text(scanner.string()?),
+            Some(b't') => scanner.word(b"true").map(|()| Found::Boolean(true))?,
+            Some(b'f') => scanner.word(b"false").map(|()| Found::Boolean(false))?,
+            Some(b'n') => scanner.word(b"null").map(|()| Found::Nothing)?,
+            _ => Found::Number(scanner.number()?),
+        };
+        let column = match member.column {
+            Some(column) => column,
+            None => *member.column.insert(self.column(&member.name)?),
+        };
+        if let Some(cell) = self.cells.get_mut(column) {
+            *cell = found;
+        }
+        Ok(())
+    }
+
+    fn add_member(
+        &mut self,
+        node: &mut Node,
+        (parent, depth): (&str, usize),
+        spelling: StringSpan,
+    ) -> Result<usize, TabularError> {
+        let mut name = String::new();
         if depth > 1 {
+            name.push_str(parent);
             name.push('.');
         }
-        push_escaped(name, &member);
+        push_escaped(&mut name, &spelling.text(self.row));
         if name.len() > COLUMN_NAME_BYTES_MAX {
             return Err(TabularError::ColumnNameTooLong);
         }
-        let text = value.get();
-        match text.as_bytes().first() {
-            Some(b'{') if depth < DEPTH_MAX => flatten_object(text, name, depth + 1, visit)?,
-            Some(b'{' | b'[') => visit(name, Cell::Json(text))?,
-            Some(b'"') => visit(name, Cell::Text(string(text)?))?,
-            Some(b't') => visit(name, Cell::Boolean(true))?,
-            Some(b'f') => visit(name, Cell::Boolean(false))?,
-            Some(b'n') | None => visit(name, Cell::Empty)?,
-            Some(_) => visit(name, Cell::Number(text))?,
-        }
-        name.truncate(parent_bytes);
+        *self.members += 1;
+        Ok(node.push(spelling.span.of(self.row), name))
     }
-    Ok(())
+
+    fn column(&mut self, name: &str) -> Result<usize, TabularError> {
+        if let Some(known) = self.columns.position(name) {
+            return Ok(known);
+        }
+        match self.rule {
+            Rule::Refuse => Err(TabularError::UnknownColumn(name.to_owned())),
+            Rule::Collect => {
+                self.cells.push(Found::Nothing);
+                self.columns.push(name)
+            }
+        }
+    }
+}
+
+impl Node {
+    fn find(&self, expected: usize, spelling: &str) -> Option<usize> {
+        if self.members.get(expected).is_some_and(|member| &*member.spelling == spelling) {
+            return Some(expected);
+        }
+        self.places.get(spelling).copied()
+    }
+
+    fn push(&mut self, spelling: &str, name: String) -> usize {
+        let place = self.members.len();
+        self.places.insert(spelling.into(), place);
+        self.members.push(Member { spelling: spelling.into(), name, column: None, object: None });
+        place
+    }
+}
+
+impl Found {
+    fn cell(self, row: &str) -> Cell<'_> {
+        match self {
+            Self::Nothing => Cell::Empty,
+            Self::Text(string) => Cell::Text(string.text(row)),
+            Self::Number(span) => Cell::Number(span.of(row)),
+            Self::Boolean(value) => Cell::Boolean(value),
+            Self::Json(span) => Cell::Json(span.of(row)),
+        }
+    }
+
+    const fn kind(self) -> u8 {
+        match self {
+            Self::Nothing => 0,
+            Self::Text(_) => Kinds::TEXT,
+            Self::Number(_) => Kinds::NUMBER,
+            Self::Boolean(_) => Kinds::BOOLEAN,
+            Self::Json(_) => Kinds::JSON,
+        }
+    }
 }
 
 fn push_escaped(name: &mut String, member: &str) {
@@ -191,72 +405,6 @@ fn push_escaped(name: &mut String, member: &str) {
             name.push('\\');
         }
         name.push(character);
-    }
-}
-
-/// The members of an object in the order of the text; `serde_json::Map` would sort them.
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(MembersVisitor)
-    }
-}
-
-struct MembersVisitor;
-
-impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Members<'de>;
-
-    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("a JSON object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Vec::new();
-        while let Some((name, value)) = map.next_entry::<Text<'de>, &'de RawValue>()? {
-            members.push((name.0, value));
-        }
-        Ok(Members(members))
-    }
-}
-
-/// A JSON string as text. Half a surrogate pair, which JSON allows and text cannot hold, becomes U+FFFD.
-fn string(json: &str) -> Result<Cow<'_, str>, TabularError> {
-    Ok(serde_json::from_str::<Text<'_>>(json)?.0)
-}
-
-struct Text<'a>(Cow<'a, str>);
-
-impl<'de> Deserialize<'de> for Text<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_bytes(TextVisitor).map(Text)
-    }
-}
-
-struct TextVisitor;
-
-impl<'de> Visitor<'de> for TextVisitor {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("a JSON string")
-    }
-
-    fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<Self::Value, E> {
-        Ok(String::from_utf8_lossy(bytes))
-    }
-
-    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(String::from_utf8_lossy(bytes).into_owned()))
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(text))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(text.to_owned()))
     }
 }
 
@@ -269,9 +417,15 @@ mod tests {
     use crate::ROW_BYTES_MAX;
 
     fn collected(rows: &[&str]) -> Result<Columns, TabularError> {
-        let mut columns = Columns::new();
-        rows.iter().try_for_each(|row| columns.add(row))?;
-        Ok(columns)
+        let mut flattener = Flattener::collecting(Columns::new());
+        rows.iter().try_for_each(|row| flattener.read(row))?;
+        Ok(flattener.into_columns())
+    }
+
+    fn arranged<'a>(columns: &Columns, row: &'a str) -> Result<Vec<Cell<'a>>, TabularError> {
+        let mut flattener = Flattener::arranging(columns.clone());
+        flattener.read(row)?;
+        Ok(flattener.cells(row).collect())
     }
 
     fn names(rows: &[&str]) -> Vec<String> {
@@ -301,7 +455,7 @@ mod tests {
             "list": [1, {"a": "b"}], "text": "a\u0041\n", "yes": true, "no": false, "none": null, "o": {}}"#;
         let columns = collected(&[row]).unwrap();
 
-        let cells = columns.arrange(row).unwrap();
+        let cells = arranged(&columns, row).unwrap();
 
         assert_eq!(
             cells,
@@ -327,7 +481,7 @@ mod tests {
         ])
         .unwrap();
 
-        let kinds: Vec<&str> = columns.kinds().iter().map(|kind| kind.as_str()).collect();
+        let kinds: Vec<&str> = columns.kinds().map(ColumnKind::as_str).collect();
 
         assert_eq!(kinds, ["empty", "number", "text", "boolean", "json", "mixed", "number"]);
     }
@@ -336,7 +490,7 @@ mod tests {
     fn of_a_member_that_stands_twice_the_last_one_counts() {
         let row = r#"{"a": 1, "a": 2}"#;
 
-        let cells = collected(&[row]).unwrap().arrange(row).unwrap();
+        let cells = arranged(&collected(&[row]).unwrap(), row).unwrap();
 
         assert_eq!(cells, [Cell::Number("2")]);
     }
@@ -349,7 +503,7 @@ mod tests {
         let beyond = nest(DEPTH_MAX + 2);
         let far = nest(1_000);
 
-        let cell = |row| collected(&[row]).unwrap().arrange(row).unwrap().remove(0);
+        let cell = |row| arranged(&collected(&[row]).unwrap(), row).unwrap().remove(0);
         assert_eq!(cell(&within), Cell::Number("1"));
         assert_eq!(cell(&beyond), Cell::Json(r#"{"a":{"a":1}}"#));
         assert!(matches!(cell(&far), Cell::Json(_)));
@@ -363,7 +517,9 @@ mod tests {
         let columns = collected(&[row]).unwrap();
 
         assert!(columns.names()[0].starts_with("a\u{fffd}"));
-        let Cell::Text(text) = columns.arrange(row).unwrap().remove(0) else { panic!("no text") };
+        let Cell::Text(text) = arranged(&columns, row).unwrap().remove(0) else {
+            panic!("no text")
+        };
         assert!(text.starts_with("x\u{fffd}"));
     }
 
@@ -400,15 +556,53 @@ mod tests {
             assert!(matches!(collected(&[row]), Err(TabularError::NotAnObject)), "{row}");
         }
         for row in ["{", "{}{}", "{\"a\":}", "{\"a\":1,}", "{\"a\":01}", "{'a':1}", "{\"a\":{]}"] {
-            assert!(matches!(collected(&[row]), Err(TabularError::NotJson(_))), "{row}");
+            assert!(matches!(collected(&[row]), Err(TabularError::NotJson { .. })), "{row}");
         }
+    }
+
+    #[test]
+    fn rows_of_changing_shape_are_read_like_the_first() {
+        let rows = [
+            r#"{"a": 1, "b": {"c": 2, "d": 3}, "e": 4}"#,
+            r#"{"e": 5, "b": {"d": 6}, "a": {"x": 7}}"#,
+            r#"{"\u0061": 8, "b": {"\u0063": 9, "c": 10}, "a": {}}"#,
+            r#"{"b": 11}"#,
+        ];
+        let mut flattener = Flattener::collecting(Columns::new());
+
+        let cells = |state: &Flattener, row| -> Vec<String> {
+            let written = |cell| match cell {
+                Cell::Number(text) => text.to_owned(),
+                _ => String::new(),
+            };
+            state.cells(row).map(written).collect()
+        };
+        let mut read = Vec::new();
+        for row in rows {
+            flattener.read(row).unwrap();
+            read.push(cells(&flattener, row).join(","));
+        }
+
+        assert_eq!(flattener.columns().names(), ["a", "b.c", "b.d", "e", "a.x", "b"]);
+        assert_eq!(read, ["1,2,3,4", ",,6,5,7", "8,10,,,", ",,,,,11"]);
+    }
+
+    #[test]
+    fn names_that_never_come_again_do_not_pile_up() {
+        let mut flattener = Flattener::collecting(Columns::new());
+        for row in 0..3 * MEMBERS_KEPT_MAX {
+            flattener.read(&format!("{{\"by_id\": {{\"{row}\": {{}}}}}}")).unwrap();
+        }
+
+        assert!(flattener.members <= MEMBERS_KEPT_MAX + 2, "{}", flattener.members);
+        assert_eq!(flattener.columns().names(), [""; 0]);
     }
 
     #[test]
     fn a_field_that_was_not_collected_is_an_error_and_not_a_loss() {
         let columns = collected(&[r#"{"a": 1}"#]).unwrap();
 
-        let refused = columns.arrange(r#"{"a": 1, "b": {"c": 2}}"#);
+        let refused = arranged(&columns, r#"{"a": 1, "b": {"c": 2}}"#);
 
         assert!(matches!(refused, Err(TabularError::UnknownColumn(name)) if name == "b.c"));
     }
@@ -466,7 +660,7 @@ mod tests {
             let text = row.to_string();
             let columns = collected(&[&text]).unwrap();
 
-            let cells = columns.arrange(&text).unwrap();
+            let cells = arranged(&columns, &text).unwrap();
 
             prop_assert_eq!(rebuilt(&columns, &cells), row);
         }
@@ -474,7 +668,7 @@ mod tests {
         #[test]
         fn no_text_makes_it_panic(row in "[{}\\[\\]\":,a1\\\\u.]{0,40}") {
             if let Ok(columns) = collected(&[&row]) {
-                prop_assert!(columns.arrange(&row).is_ok());
+                prop_assert!(arranged(&columns, &row).is_ok());
             }
         }
     }

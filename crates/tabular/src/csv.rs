@@ -5,9 +5,9 @@
 
 use std::io::Write;
 
-use crate::columns::{Cell, Columns};
+use crate::TabularError;
+use crate::columns::{Cell, Columns, Flattener};
 use crate::safety;
-use crate::{TabularError, check_length};
 
 const LINE_END: &[u8] = b"\r\n";
 
@@ -15,19 +15,18 @@ const LINE_END: &[u8] = b"\r\n";
 #[derive(Debug)]
 pub struct CsvWriter<W> {
     out: W,
-    columns: Columns,
+    flattener: Flattener,
     line: Vec<u8>,
 }
 
 impl<W: Write> CsvWriter<W> {
     /// Begins a file with the line of names. Without any column nothing is written, now or for any row.
     pub fn new(out: W, columns: Columns) -> Result<Self, TabularError> {
-        let mut writer = Self { out, columns, line: Vec::new() };
-        let names = writer.columns.names();
-        let names: Vec<String> =
-            names.iter().map(|name| safety::text_cell(name).into_owned()).collect();
+        let mut writer = Self { out, flattener: Flattener::arranging(columns), line: Vec::new() };
+        let names = writer.flattener.columns().names();
+        let is_lone = names.len() == 1;
         for (index, name) in names.iter().enumerate() {
-            writer.field(index, name);
+            push_field(&mut writer.line, index, &safety::text_cell(name), is_lone);
         }
         writer.end_line()?;
         Ok(writer)
@@ -36,15 +35,16 @@ impl<W: Write> CsvWriter<W> {
     /// Writes one row: the text of a JSON object, at most [`crate::ROW_BYTES_MAX`] long. After an error the
     /// file is of no use.
     pub fn row(&mut self, row: &str) -> Result<(), TabularError> {
-        check_length(row)?;
-        let cells = self.columns.arrange(row)?;
-        for (index, cell) in cells.iter().enumerate() {
+        self.flattener.read(row)?;
+        let line = &mut self.line;
+        let is_lone = self.flattener.columns().names().len() == 1;
+        for (index, cell) in self.flattener.cells(row).enumerate() {
             match cell {
-                Cell::Empty => self.field(index, ""),
-                Cell::Text(text) => self.field(index, &safety::text_cell(text)),
-                Cell::Number(text) | Cell::Json(text) => self.field(index, text),
-                Cell::Boolean(true) => self.field(index, "true"),
-                Cell::Boolean(false) => self.field(index, "false"),
+                Cell::Empty => push_field(line, index, "", is_lone),
+                Cell::Text(text) => push_field(line, index, &safety::text_cell(&text), is_lone),
+                Cell::Number(text) | Cell::Json(text) => push_field(line, index, text, is_lone),
+                Cell::Boolean(true) => push_field(line, index, "true", is_lone),
+                Cell::Boolean(false) => push_field(line, index, "false", is_lone),
             }
         }
         self.end_line()
@@ -56,23 +56,8 @@ impl<W: Write> CsvWriter<W> {
         Ok(self.out)
     }
 
-    fn field(&mut self, index: usize, text: &str) {
-        if index > 0 {
-            self.line.push(b',');
-        }
-        // A lone empty cell is quoted, for readers skip empty lines. So are outer spaces, which some cut off.
-        let lone = text.is_empty() && self.columns.names().len() == 1;
-        if lone || needs_quotes(text) {
-            self.line.push(b'"');
-            self.line.extend_from_slice(text.replace('"', "\"\"").as_bytes());
-            self.line.push(b'"');
-        } else {
-            self.line.extend_from_slice(text.as_bytes());
-        }
-    }
-
     fn end_line(&mut self) -> Result<(), TabularError> {
-        if self.columns.names().is_empty() {
+        if self.flattener.columns().names().is_empty() {
             return Ok(());
         }
         self.line.extend_from_slice(LINE_END);
@@ -82,8 +67,31 @@ impl<W: Write> CsvWriter<W> {
     }
 }
 
+fn push_field(line: &mut Vec<u8>, index: usize, text: &str, is_lone: bool) {
+    if index > 0 {
+        line.push(b',');
+    }
+    // A lone empty cell is quoted, for readers skip empty lines. So are outer spaces, which some cut off.
+    let is_lone_and_empty = is_lone && text.is_empty();
+    if !needs_quotes(text) && !is_lone_and_empty {
+        line.extend_from_slice(text.as_bytes());
+        return;
+    }
+    line.push(b'"');
+    for (piece, part) in text.split('"').enumerate() {
+        if piece > 0 {
+            line.extend_from_slice(b"\"\"");
+        }
+        line.extend_from_slice(part.as_bytes());
+    }
+    line.push(b'"');
+}
+
 fn needs_quotes(text: &str) -> bool {
-    text.contains([',', '"', '\r', '\n']) || text.starts_with(' ') || text.ends_with(' ')
+    let bytes = text.as_bytes();
+    bytes.first() == Some(&b' ')
+        || bytes.last() == Some(&b' ')
+        || bytes.iter().any(|byte| matches!(byte, b',' | b'"' | b'\r' | b'\n'))
 }
 
 #[cfg(test)]
@@ -93,12 +101,18 @@ mod tests {
 
     use super::*;
 
+    fn columns_of(row: &str) -> Columns {
+        let mut flattener = Flattener::collecting(Columns::new());
+        flattener.read(row).unwrap();
+        flattener.into_columns()
+    }
+
     fn written(rows: &[String]) -> String {
-        let mut columns = Columns::new();
+        let mut flattener = Flattener::collecting(Columns::new());
         for row in rows {
-            columns.add(row).unwrap();
+            flattener.read(row).unwrap();
         }
-        let mut writer = CsvWriter::new(Vec::new(), columns).unwrap();
+        let mut writer = CsvWriter::new(Vec::new(), flattener.into_columns()).unwrap();
         for row in rows {
             writer.row(row).unwrap();
         }
@@ -154,19 +168,17 @@ mod tests {
 
     #[test]
     fn an_output_that_takes_no_more_is_an_error() {
-        let mut columns = Columns::new();
-        columns.add(r#"{"a": 1}"#).unwrap();
+        let columns = columns_of(r#"{"a": 1}"#);
         let mut space = [0_u8; 5];
 
         let mut writer = CsvWriter::new(&mut space[..], columns).unwrap();
 
-        assert!(matches!(writer.row(r#"{"a": 12345}"#), Err(TabularError::Write(_))));
+        assert!(matches!(writer.row(r#"{"a": 12345}"#), Err(TabularError::Io(_))));
     }
 
     #[test]
     fn a_row_of_other_columns_is_refused_and_writes_nothing() {
-        let mut columns = Columns::new();
-        columns.add(r#"{"a": 1}"#).unwrap();
+        let columns = columns_of(r#"{"a": 1}"#);
         let mut writer = CsvWriter::new(Vec::new(), columns).unwrap();
 
         let refused = writer.row(r#"{"a": 1, "b": 2}"#);

@@ -16,6 +16,10 @@ pub const TEXT_MARK: char = '\'';
 
 /// Whether a spreadsheet may take a text for a formula. A byte order mark at the front does not hide one.
 pub fn is_formula_like(text: &str) -> bool {
+    // Most texts begin with a letter or a digit, and nothing else needs to be known of them.
+    if text.as_bytes().first().is_none_or(u8::is_ascii_alphanumeric) {
+        return false;
+    }
     text.trim_start_matches('\u{feff}').starts_with(FORMULA_LEADS)
 }
 
@@ -27,7 +31,8 @@ pub fn text_cell(text: &str) -> Cow<'_, str> {
 
 /// The text with control characters replaced, except tab, line feed and carriage return.
 pub fn without_controls(text: &str) -> Cow<'_, str> {
-    if text.chars().any(is_unwanted) {
+    // All of them are single bytes, which no part of another character equals.
+    if text.bytes().any(|byte| is_unwanted(char::from(byte)) && byte.is_ascii()) {
         let replaced = |character| if is_unwanted(character) { '\u{fffd}' } else { character };
         Cow::Owned(text.chars().map(replaced).collect())
     } else {

@@ -1,0 +1,114 @@
+//! Archives: `data.csv` and a `manifest.json` that says what it is and how to check it.
+//!
+//! Names in the archive are fixed and its times are those of no clock: the same rows give the same bytes.
+
+use std::io::{Seek, Write};
+
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, DateTime, ZipWriter};
+
+use crate::capped::Digesting;
+use crate::columns::Columns;
+use crate::{Facts, Spooled, TabularError};
+
+/// The name of the rows in an archive.
+pub const DATA_NAME: &str = "data.csv";
+/// The name of what describes them.
+pub const MANIFEST_NAME: &str = "manifest.json";
+
+/// How hard archives and workbooks are compressed: beyond it they hardly get smaller, only slower to make.
+const COMPRESSION_LEVEL: i64 = 4;
+
+/// An entry that is being written, or the archive between two entries.
+pub(crate) type Archive<W> = ZipWriter<W>;
+
+#[derive(serde::Serialize)]
+struct Manifest<'a> {
+    job: &'a str,
+    account: &'a str,
+    platform: &'a str,
+    dataset: &'a str,
+    window: Window<'a>,
+    rows: u64,
+    pages: u64,
+    bytes: u64,
+    sha256: &'a str,
+    columns: Vec<Column<'a>>,
+    tool_version: &'a str,
+}
+
+#[derive(serde::Serialize)]
+struct Window<'a> {
+    start_date: Option<&'a str>,
+    end_date: Option<&'a str>,
+}
+
+#[derive(serde::Serialize)]
+struct Column<'a> {
+    name: &'a str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+/// Begins an entry. Readers of small archives need not know of 64-bit lengths, so those are used only where
+/// `bytes_max` says that they may be needed.
+pub(crate) fn begin<W: Write + Seek>(
+    archive: &mut Archive<W>,
+    name: &str,
+    bytes_max: u64,
+) -> Result<(), TabularError> {
+    let options = SimpleFileOptions::default()
+        .compression_method(CompressionMethod::Deflated)
+        .compression_level(Some(COMPRESSION_LEVEL))
+        .last_modified_time(DateTime::default())
+        .unix_permissions(0o644)
+        .large_file(bytes_max >= u64::from(u32::MAX));
+    archive.start_file(name, options).map_err(failure)
+}
+
+/// Begins the entry of the rows; what is written to it is counted and digested.
+pub(crate) fn begin_data<W: Write + Seek>(out: W) -> Result<Digesting<Archive<W>>, TabularError> {
+    let mut archive = ZipWriter::new(out);
+    begin(&mut archive, DATA_NAME, u64::MAX)?;
+    Ok(Digesting::new(archive))
+}
+
+/// Ends the entry of the rows, adds the manifest, and gives the output back.
+pub(crate) fn finish_data<W: Write + Seek>(
+    data: Digesting<Archive<W>>,
+    facts: &Facts<'_>,
+    spooled: &Spooled,
+) -> Result<W, TabularError> {
+    let (mut archive, bytes, sha256) = data.finish();
+    let manifest = Manifest {
+        job: facts.job,
+        account: facts.account,
+        platform: facts.platform,
+        dataset: facts.dataset,
+        window: Window { start_date: facts.start_date, end_date: facts.end_date },
+        rows: spooled.rows,
+        pages: spooled.pages,
+        bytes,
+        sha256: &sha256,
+        columns: described(&spooled.columns),
+        tool_version: facts.tool_version,
+    };
+    begin(&mut archive, MANIFEST_NAME, 0)?;
+    serde_json::to_writer_pretty(&mut archive, &manifest).map_err(std::io::Error::from)?;
+    archive.write_all(b"\n")?;
+    finish(archive)
+}
+
+/// Ends an archive.
+pub(crate) fn finish<W: Write + Seek>(archive: Archive<W>) -> Result<W, TabularError> {
+    archive.finish().map_err(failure)
+}
+
+fn described(columns: &Columns) -> Vec<Column<'_>> {
+    let names = columns.names().iter().zip(columns.kinds());
+    names.map(|(name, kind)| Column { name, kind: kind.as_str() }).collect()
+}
+
+fn failure(error: zip::result::ZipError) -> TabularError {
+    TabularError::Io(error.into())
+}

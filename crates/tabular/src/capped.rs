@@ -1,0 +1,93 @@
+//! Outputs that count what is written to them and take no more than they may.
+
+use std::io::{self, Error, ErrorKind, Read, Seek, SeekFrom, Write};
+
+use sha2::{Digest as _, Sha256};
+
+/// Passes writes on up to a length; beyond it they fail with [`ErrorKind::FileTooLarge`].
+#[derive(Debug)]
+pub(crate) struct Capped<W> {
+    inner: W,
+    position: u64,
+    bytes_max: u64,
+}
+
+/// Passes writes on and knows their number and their SHA-256.
+#[derive(Debug)]
+pub(crate) struct Digesting<W> {
+    inner: W,
+    bytes: u64,
+    digest: Sha256,
+}
+
+impl<W> Capped<W> {
+    /// Stands at the beginning of an output.
+    pub(crate) const fn new(inner: W, bytes_max: u64) -> Self {
+        Self { inner, position: 0, bytes_max }
+    }
+
+    pub(crate) fn into_inner(self) -> W {
+        self.inner
+    }
+}
+
+impl<W: Write> Write for Capped<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.position.saturating_add(bytes.len() as u64) > self.bytes_max {
+            return Err(Error::from(ErrorKind::FileTooLarge));
+        }
+        let written = self.inner.write(bytes)?;
+        self.position += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl<W: Seek> Seek for Capped<W> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.position = self.inner.seek(to)?;
+        Ok(self.position)
+    }
+}
+
+impl<W> Digesting<W> {
+    pub(crate) fn new(inner: W) -> Self {
+        Self { inner, bytes: 0, digest: Sha256::new() }
+    }
+
+    /// The output, how many bytes went through, and their SHA-256 in lower-case hexadecimal.
+    pub(crate) fn finish(self) -> (W, u64, String) {
+        (self.inner, self.bytes, hex::encode(self.digest.finalize()))
+    }
+}
+
+impl<W: Write> Write for Digesting<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.bytes += written as u64;
+        self.digest.update(bytes.get(..written).unwrap_or_default());
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+/// The length and the SHA-256 of a whole file, read from its beginning.
+pub(crate) fn digest_of(file: &mut (impl Read + Seek)) -> io::Result<(u64, String)> {
+    file.rewind()?;
+    let mut digesting = Digesting::new(io::sink());
+    let mut block = vec![0; 64 * 1024];
+    loop {
+        let length = file.read(&mut block)?;
+        if length == 0 {
+            let (_, bytes, sha256) = digesting.finish();
+            return Ok((bytes, sha256));
+        }
+        digesting.write_all(block.get(..length).unwrap_or_default())?;
+    }
+}

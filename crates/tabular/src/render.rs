@@ -1,0 +1,482 @@
+//! The file of a job, in any format, in one pass over its spool.
+
+use std::io::{BufWriter, ErrorKind, Read, Seek, Write};
+
+use crate::capped::{self, Capped};
+use crate::xlsx::XlsxWriter;
+use crate::{CsvWriter, OUTPUT_BYTES_MAX, SpoolReader, Spooled, TabularError, archive};
+
+/// How much of a file is kept before it is written.
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// What kind of file rows become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// [`crate::csv`].
+    Csv,
+    /// [`crate::jsonl`].
+    Jsonl,
+    /// [`crate::xlsx`].
+    Xlsx,
+    /// [`crate::archive`].
+    Zip,
+}
+
+/// What the manifest of an archive says besides what is in the rows. Bytes depend on these and on the rows alone, so
+/// nothing here may change between two attempts at a job.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'a> {
+    /// The job's id.
+    pub job: &'a str,
+    /// The connected account.
+    pub account: &'a str,
+    /// The platform's name.
+    pub platform: &'a str,
+    /// The dataset's name.
+    pub dataset: &'a str,
+    /// The first date or time of the rows, as it was asked for.
+    pub start_date: Option<&'a str>,
+    /// The last date, or the time before which the rows are, as it was asked for.
+    pub end_date: Option<&'a str>,
+    /// The version of the program.
+    pub tool_version: &'a str,
+}
+
+/// How a file is made.
+#[derive(Clone, Copy)]
+pub struct Rendering<'a> {
+    /// What kind of file.
+    pub format: Format,
+    /// For the manifest.
+    pub facts: Facts<'a>,
+    /// The largest file, in bytes; also the most data in an archive. Usually [`OUTPUT_BYTES_MAX`].
+    pub bytes_max: u64,
+    /// Asked at each page; `true` ends it with [`TabularError::Stopped`].
+    pub is_stopped: &'a dyn Fn() -> bool,
+}
+
+/// A file that is complete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendered {
+    /// Its rows.
+    pub rows: u64,
+    /// Its length.
+    pub bytes: u64,
+    /// Its SHA-256 in lower-case hexadecimal.
+    pub sha256: String,
+}
+
+impl Format {
+    /// Every format.
+    pub const ALL: [Self; 4] = [Self::Csv, Self::Jsonl, Self::Xlsx, Self::Zip];
+
+    /// Its name, which is also what its files end with.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Jsonl => "jsonl",
+            Self::Xlsx => "xlsx",
+            Self::Zip => "zip",
+        }
+    }
+
+    /// The format of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.as_str() == name)
+    }
+
+    /// The media type of its files.
+    pub const fn media_type(self) -> &'static str {
+        match self {
+            Self::Csv => "text/csv; charset=utf-8",
+            Self::Jsonl => "application/x-ndjson",
+            Self::Xlsx => "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+            Self::Zip => "application/zip",
+        }
+    }
+}
+
+impl<'a> Rendering<'a> {
+    /// A file of at most [`OUTPUT_BYTES_MAX`] that is made to its end.
+    pub fn new(format: Format, facts: Facts<'a>) -> Self {
+        Self { format, facts, bytes_max: OUTPUT_BYTES_MAX, is_stopped: &|| false }
+    }
+}
+
+/// Makes the file from the spool's frames, `spooled` being what was put into them. It is written from where `out`
+/// stands, which must be its beginning, and read again for its digest. After an error what is in `out` is of no use.
+pub fn render<R: Read, W: Read + Write + Seek>(
+    rendering: &Rendering<'_>,
+    spooled: &Spooled,
+    mut frames: SpoolReader<R>,
+    out: W,
+) -> Result<Rendered, TabularError> {
+    let capped = Capped::new(out, rendering.bytes_max);
+    let mut file = written(rendering, spooled, &mut frames, capped)
+        .map_err(|error| too_large(error, rendering.bytes_max))?
+        .into_inner();
+    file.flush()?;
+    let (bytes, sha256) = capped::digest_of(&mut file)?;
+    Ok(Rendered { rows: spooled.rows, bytes, sha256 })
+}
+
+fn written<R: Read, W: Write + Seek>(
+    rendering: &Rendering<'_>,
+    spooled: &Spooled,
+    frames: &mut SpoolReader<R>,
+    out: Capped<W>,
+) -> Result<Capped<W>, TabularError> {
+    match rendering.format {
+        Format::Jsonl => {
+            let mut out = out;
+            each_frame(rendering, spooled, frames, |text| Ok(out.write_all(text.as_bytes())?))?;
+            Ok(out)
+        }
+        Format::Csv => {
+            let buffer = BufWriter::with_capacity(BUFFER_BYTES, out);
+            let mut writer = CsvWriter::new(buffer, spooled.columns.clone())?;
+            each_row(rendering, spooled, frames, |row| writer.row(row))?;
+            Ok(writer.finish()?.into_inner().map_err(std::io::Error::from)?)
+        }
+        Format::Xlsx => {
+            let mut writer = XlsxWriter::new(out, spooled)?;
+            each_row(rendering, spooled, frames, |row| writer.row(row))?;
+            writer.finish()
+        }
+        Format::Zip => {
+            let data = Capped::new(archive::begin_data(out)?, rendering.bytes_max);
+            let buffer = BufWriter::with_capacity(BUFFER_BYTES, data);
+            let mut writer = CsvWriter::new(buffer, spooled.columns.clone())?;
+            each_row(rendering, spooled, frames, |row| writer.row(row))?;
+            let written = writer.finish()?.into_inner().map_err(std::io::Error::from)?;
+            archive::finish_data(written.into_inner(), &rendering.facts, spooled)
+        }
+    }
+}
+
+fn each_row<R: Read>(
+    rendering: &Rendering<'_>,
+    spooled: &Spooled,
+    frames: &mut SpoolReader<R>,
+    mut write: impl FnMut(&str) -> Result<(), TabularError>,
+) -> Result<(), TabularError> {
+    each_frame(rendering, spooled, frames, |text| {
+        text.split_terminator('\n').try_for_each(&mut write)
+    })
+}
+
+/// Hands the text of each frame over, and makes sure that it were all.
+fn each_frame<R: Read>(
+    rendering: &Rendering<'_>,
+    spooled: &Spooled,
+    frames: &mut SpoolReader<R>,
+    mut write: impl FnMut(&str) -> Result<(), TabularError>,
+) -> Result<(), TabularError> {
+    while frames.spooled().pages < spooled.pages
+        && let Some(frame) = frames.next_frame()?
+    {
+        if (rendering.is_stopped)() {
+            return Err(TabularError::Stopped);
+        }
+        write(frame.text())?;
+    }
+    let found = frames.spooled();
+    if (found.pages, found.rows) != (spooled.pages, spooled.rows) {
+        return Err(TabularError::Incomplete {
+            pages: found.pages,
+            rows: found.rows,
+            pages_wanted: spooled.pages,
+            rows_wanted: spooled.rows,
+        });
+    }
+    Ok(())
+}
+
+fn too_large(error: TabularError, bytes_max: u64) -> TabularError {
+    match error {
+        TabularError::Io(error) if error.kind() == ErrorKind::FileTooLarge => {
+            TabularError::TooLarge { bytes_max }
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Cursor, Read as _};
+
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+    use sha2::{Digest as _, Sha256};
+    use zip::ZipArchive;
+
+    use super::*;
+    use crate::{OUTPUT_BYTES_MAX, SpoolWriter};
+
+    const FACTS: Facts<'_> = Facts {
+        job: "exp_1",
+        account: "ada",
+        platform: "platform_alpha",
+        dataset: "subscribers",
+        start_date: Some("2026-01-01"),
+        end_date: None,
+        tool_version: "1.2.3",
+    };
+
+    /// A spool with these pages, in as many segments as there are pages.
+    fn spool(pages: &[Vec<String>]) -> (Vec<Vec<u8>>, Spooled) {
+        let mut segments = Vec::new();
+        let mut spooled = Spooled::default();
+        for page in pages {
+            let mut writer = SpoolWriter::new(Vec::new(), spooled);
+            writer.append(b"next", page.iter().map(String::as_str)).unwrap();
+            let (segment, all) = writer.finish();
+            segments.push(segment);
+            spooled = all;
+        }
+        (segments, spooled)
+    }
+
+    fn try_file(format: Format, rows: &[&str]) -> Result<(Vec<u8>, Rendered), TabularError> {
+        let rows: Vec<String> = rows.iter().map(|row| (*row).to_owned()).collect();
+        let (segments, spooled) = spool(&[rows]);
+        rendered(&Rendering::new(format, FACTS), &segments, &spooled)
+    }
+
+    fn rendered(
+        rendering: &Rendering<'_>,
+        segments: &[Vec<u8>],
+        spooled: &Spooled,
+    ) -> Result<(Vec<u8>, Rendered), TabularError> {
+        let frames = SpoolReader::new(segments.iter().map(Vec::as_slice)).unwrap();
+        let mut file = Cursor::new(Vec::new());
+        let rendered = render(rendering, spooled, frames, &mut file)?;
+        assert_eq!(rendered.bytes, file.get_ref().len() as u64);
+        assert_eq!(rendered.sha256, hex::encode(Sha256::digest(file.get_ref())));
+        Ok((file.into_inner(), rendered))
+    }
+
+    fn entry(archive: &[u8], name: &str) -> String {
+        let mut archive = ZipArchive::new(Cursor::new(archive)).unwrap();
+        let mut text = String::new();
+        archive.by_name(name).unwrap().read_to_string(&mut text).unwrap();
+        text
+    }
+
+    fn sheet(rows: &[&str]) -> String {
+        let (file, _) = try_file(Format::Xlsx, rows).unwrap();
+        entry(&file, "xl/worksheets/sheet1.xml")
+    }
+
+    #[test]
+    fn json_lines_are_the_rows_byte_for_byte() {
+        let rows = [r#"{"b":1.10,  "a":"\u0041=\n", "a":2}"#, "{}", r#"{"x":"＝😀"}"#];
+
+        let (file, rendered) = try_file(Format::Jsonl, &rows).unwrap();
+
+        assert_eq!(String::from_utf8(file).unwrap(), rows.map(|row| format!("{row}\n")).concat());
+        assert_eq!(rendered.rows, 3);
+        assert_eq!(try_file(Format::Jsonl, &[]).unwrap().1.bytes, 0);
+    }
+
+    #[test]
+    fn an_archive_has_the_rows_and_a_manifest_that_agrees_with_them() {
+        let rows =
+            [r#"{"id":7,"user":{"name":"=1"},"tags":[]}"#, r#"{"id":"x","user":{"on":true}}"#];
+
+        let (file, _) = try_file(Format::Zip, &rows).unwrap();
+
+        let data = entry(&file, "data.csv");
+        assert_eq!(data.as_bytes(), try_file(Format::Csv, &rows).unwrap().0);
+        let manifest: Value = serde_json::from_str(&entry(&file, "manifest.json")).unwrap();
+        let column = |name: &str, kind: &str| json!({"name": name, "type": kind});
+        assert_eq!(
+            manifest,
+            json!({
+                "job": "exp_1", "account": "ada", "platform": "platform_alpha", "dataset": "subscribers",
+                "window": {"start_date": "2026-01-01", "end_date": null},
+                "rows": 2, "pages": 1, "bytes": data.len(), "sha256": hex::encode(Sha256::digest(&data)),
+                "columns": [column("id", "mixed"), column("user.name", "text"), column("tags", "json"),
+                    column("user.on", "boolean")],
+                "tool_version": "1.2.3",
+            })
+        );
+        let names = ZipArchive::new(Cursor::new(file)).unwrap();
+        let names: Vec<_> = names.file_names().map(Result::unwrap).collect();
+        assert_eq!(names, ["data.csv", "manifest.json"]);
+    }
+
+    #[test]
+    fn the_cells_of_a_workbook_are_texts_and_never_formulas() {
+        let sheet = sheet(&[
+            r#"{"a":"=HYPERLINK(\"http://x\")","b":"+1","c":"-1+1","d":"@SUM(A1)","e":"\t=1","f":"＝1","=g":"\u0000=1"}"#,
+        ]);
+
+        assert!(!sheet.contains("<f"), "{sheet}");
+        assert!(!sheet.contains("hyperlink"), "{sheet}");
+        assert_eq!(sheet.matches("t=\"inlineStr\"").count(), sheet.matches("<c ").count());
+        assert!(sheet.contains("<is><t>=HYPERLINK(\"http://x\")</t></is>"), "{sheet}");
+        assert!(sheet.contains("<t xml:space=\"preserve\">\t=1</t>"), "{sheet}");
+        assert!(sheet.contains("<t>\u{fffd}=1</t>"), "{sheet}");
+    }
+
+    #[test]
+    fn a_workbook_keeps_each_value_as_it_is() {
+        let sheet = sheet(&[
+            r#"{"a":1.10,"b":true,"c":123456789012345,"d":1234567890123456,"e":0.30000000000000004,"f":1e999,"g":null}"#,
+            r#"{"a":"<&>\r_x0041_ ","b":[1,"<"],"c":"\uffff\uFFFE_x00_","g":"x"}"#,
+        ]);
+
+        let rows: Vec<&str> = sheet.split("<row ").skip(2).collect();
+        assert_eq!(
+            rows[0],
+            "r=\"2\"><c r=\"A2\"><v>1.10</v></c><c r=\"B2\" t=\"b\"><v>1</v></c>\
+             <c r=\"C2\"><v>123456789012345</v></c>\
+             <c r=\"D2\" t=\"inlineStr\"><is><t>1234567890123456</t></is></c>\
+             <c r=\"E2\"><v>0.30000000000000004</v></c>\
+             <c r=\"F2\" t=\"inlineStr\"><is><t>1e999</t></is></c></row>"
+        );
+        assert_eq!(
+            rows[1],
+            "r=\"3\"><c r=\"A3\" t=\"inlineStr\"><is><t xml:space=\"preserve\">&lt;&amp;&gt;&#13;_x005F_x0041_ </t></is></c>\
+             <c r=\"B3\" t=\"inlineStr\"><is><t>[1,\"&lt;\"]</t></is></c>\
+             <c r=\"C3\" t=\"inlineStr\"><is><t>\u{fffd}\u{fffd}_x00_</t></is></c>\
+             <c r=\"G3\" t=\"inlineStr\"><is><t>x</t></is></c></row></sheetData></worksheet>"
+        );
+    }
+
+    #[test]
+    fn a_text_that_no_cell_holds_is_named_and_other_formats_take_it() {
+        let row = |length: usize| format!("{{\"id\":1,\"a\":\"{}\"}}", "é".repeat(length));
+        let rows = [row(32_767), row(32_768)];
+
+        assert!(try_file(Format::Xlsx, &[&rows[0]]).is_ok());
+        let refused = try_file(Format::Xlsx, &[&rows[0], &rows[1]]).unwrap_err();
+
+        assert_eq!(
+            refused.to_string(),
+            "row 2 has a text of 32768 characters in the column \"a\"; a cell of a workbook holds 32767"
+        );
+        assert!(try_file(Format::Csv, &[&rows[1]]).is_ok());
+    }
+
+    #[test]
+    fn the_same_rows_give_the_same_bytes_however_they_came() {
+        let row = |id: usize| {
+            format!(
+                "{{\"id\":{id},\"name\":\"n{}\",\"user\":{{\"f{}\":\"{}\"}}}}",
+                id * 7,
+                id % 5,
+                "x".repeat(id % 90)
+            )
+        };
+        let rows: Vec<String> = (0..3_000).map(row).collect();
+        let pages: Vec<Vec<String>> = rows.chunks(500).map(<[String]>::to_vec).collect();
+        let (in_segments, spooled) = spool(&pages);
+        let in_one = [in_segments.concat()];
+
+        for format in Format::ALL {
+            let rendering = Rendering::new(format, FACTS);
+
+            let (first, _) = rendered(&rendering, &in_segments, &spooled).unwrap();
+            let (second, _) = rendered(&rendering, &in_one, &spooled).unwrap();
+
+            assert!(first == second, "{format:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_never_made_of_fewer_pages_than_there_were() {
+        let pages = [vec![r#"{"a":1}"#.to_owned()], vec![r#"{"a":2}"#.to_owned()]];
+        let (mut segments, spooled) = spool(&pages);
+        segments[1].pop();
+
+        for format in Format::ALL {
+            let refused = rendered(&Rendering::new(format, FACTS), &segments, &spooled);
+
+            assert!(
+                matches!(
+                    refused,
+                    Err(TabularError::Incomplete {
+                        pages: 1,
+                        rows: 1,
+                        pages_wanted: 2,
+                        rows_wanted: 2
+                    })
+                ),
+                "{format:?}: {refused:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_file_beyond_the_limit_is_an_error_in_every_format() {
+        let rows: Vec<String> =
+            (0..2_000).map(|id| format!("{{\"id\":\"{}\"}}", id * 7919)).collect();
+        let (segments, spooled) = spool(&[rows]);
+
+        for format in Format::ALL {
+            let rendering = Rendering { bytes_max: 4_000, ..Rendering::new(format, FACTS) };
+            let refused = rendered(&rendering, &segments, &spooled);
+            assert!(
+                matches!(refused, Err(TabularError::TooLarge { bytes_max: 4_000 })),
+                "{format:?}: {refused:?}"
+            );
+
+            let rendering = Rendering { bytes_max: OUTPUT_BYTES_MAX, ..rendering };
+            assert!(rendered(&rendering, &segments, &spooled).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_file_that_nobody_wants_any_more_is_given_up() {
+        let (segments, spooled) = spool(&[vec!["{}".to_owned()]]);
+        let rendering = Rendering { is_stopped: &|| true, ..Rendering::new(Format::Csv, FACTS) };
+
+        assert!(matches!(rendered(&rendering, &segments, &spooled), Err(TabularError::Stopped)));
+    }
+
+    #[test]
+    fn columns_of_a_sheet_go_on_behind_z() {
+        let fields: Vec<String> =
+            (0..crate::COLUMNS_MAX).map(|field| format!("\"f{field}\":1")).collect();
+
+        let sheet = sheet(&[&format!("{{{}}}", fields.join(","))]);
+
+        for place in ["A2", "Z2", "AA2", "AZ2", "BA2", "SR2"] {
+            assert!(sheet.contains(&format!("<c r=\"{place}\">")), "{place}");
+        }
+        assert!(!sheet.contains("SS2"));
+    }
+
+    proptest! {
+        #[test]
+        fn every_row_of_json_lines_is_read_back_as_the_platforms(
+            rows in proptest::collection::vec(("[a\\n\\r\"]{0,4}", "\\PC{0,8}|[\\x00-\\x20]{0,4}"), 0..6)
+        ) {
+            let values: Vec<Value> = rows.iter().map(|(name, text)| json!({ name.as_str(): text })).collect();
+            let pretty: Vec<String> =
+                values.iter().map(|value| serde_json::to_string_pretty(value).unwrap()).collect();
+            let pretty: Vec<&str> = pretty.iter().map(String::as_str).collect();
+
+            let (file, _) = try_file(Format::Jsonl, &pretty).unwrap();
+
+            let text = String::from_utf8(file).unwrap();
+            let read: Vec<Value> = text.split_terminator('\n').map(|line| serde_json::from_str(line).unwrap()).collect();
+            prop_assert_eq!(read, values);
+        }
+
+        #[test]
+        fn no_text_makes_a_sheet_that_is_not_xml(text in "[\\x00-\\x20=<>&_x0A'\"\u{ffff}é]{0,12}") {
+            let sheet = sheet(&[&json!({"a": text}).to_string()]);
+
+            let cell = sheet.split("<row r=\"2\">").nth(1).unwrap();
+            let inside = cell.split_once("</t>").map_or("", |(before, _)| before).rsplit_once("<t").map_or("", |(_, after)| after);
+            let inside = inside.split_once('>').map_or("", |(_, inner)| inner);
+            let has_forbidden = inside.contains(['<', '>', '\r', '\u{ffff}']);
+            prop_assert!(!has_forbidden);
+            prop_assert!(inside.chars().all(|c| c >= ' ' || matches!(c, '\t' | '\n')));
+            prop_assert!(inside.split('&').skip(1).all(|part| ["amp;", "lt;", "gt;", "#13;"].iter().any(|e| part.starts_with(e))));
+        }
+    }
+}

@@ -1,0 +1,435 @@
+//! A reader of JSON text that finds where values begin and end, checks them, and copies nothing.
+//!
+//! It accepts exactly what RFC 8259 calls JSON, with nesting of any depth and without recursion.
+
+use std::borrow::Cow;
+
+use crate::TabularError;
+
+/// Reads one JSON text from its beginning to its end.
+#[derive(Debug)]
+pub(crate) struct Scanner<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+/// A part of the text, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+/// A string between its quotes, and whether anything in it is written with a backslash.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StringSpan {
+    pub(crate) span: Span,
+    pub(crate) escaped: bool,
+}
+
+impl Span {
+    /// The part of the text that it was found in.
+    pub(crate) fn of(self, text: &str) -> &str {
+        text.get(self.start as usize..self.end as usize).unwrap_or_default()
+    }
+}
+
+impl StringSpan {
+    /// The string's text. Half a surrogate pair, which JSON allows and text cannot hold, becomes U+FFFD.
+    pub(crate) fn text(self, json: &str) -> Cow<'_, str> {
+        let written = self.span.of(json);
+        if self.escaped { Cow::Owned(unescaped(written)) } else { Cow::Borrowed(written) }
+    }
+}
+
+impl<'a> Scanner<'a> {
+    /// Stands before the first token. A row has at most [`crate::ROW_BYTES_MAX`], so places fit 32 bits.
+    pub(crate) fn new(text: &'a str) -> Self {
+        let mut scanner = Self { bytes: text.as_bytes(), at: 0 };
+        scanner.skip_space();
+        scanner
+    }
+
+    /// The byte that the next token begins with.
+    pub(crate) fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    /// Where the next token begins.
+    pub(crate) fn place(&self) -> u32 {
+        u32::try_from(self.at).unwrap_or(u32::MAX)
+    }
+
+    /// The error of a text that is not JSON here.
+    pub(crate) const fn error(&self) -> TabularError {
+        TabularError::NotJson { at: self.at }
+    }
+
+    /// Takes the next token if it is this one, and the space behind it.
+    pub(crate) fn take(&mut self, token: u8) -> bool {
+        if self.peek() != Some(token) {
+            return false;
+        }
+        self.at += 1;
+        self.skip_space();
+        true
+    }
+
+    /// Takes the next token, which must be this one.
+    pub(crate) fn expect(&mut self, token: u8) -> Result<(), TabularError> {
+        if self.take(token) { Ok(()) } else { Err(self.error()) }
+    }
+
+    /// The text must end here.
+    pub(crate) fn finish(&self) -> Result<(), TabularError> {
+        if self.at == self.bytes.len() { Ok(()) } else { Err(self.error()) }
+    }
+
+    /// Takes a string.
+    pub(crate) fn string(&mut self) -> Result<StringSpan, TabularError> {
+        if self.peek() != Some(b'"') {
+            return Err(self.error());
+        }
+        self.at += 1;
+        let start = self.place();
+        let mut escaped = false;
+        loop {
+            self.at += plain_length(self.bytes.get(self.at..).unwrap_or_default());
+            match self.peek() {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    escaped = true;
+                    self.escape()?;
+                }
+                _ => return Err(self.error()),
+            }
+        }
+        let span = Span { start, end: self.place() };
+        self.at += 1;
+        self.skip_space();
+        Ok(StringSpan { span, escaped })
+    }
+
+    /// Takes a number.
+    pub(crate) fn number(&mut self) -> Result<Span, TabularError> {
+        let start = self.place();
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        if self.peek() == Some(b'0') {
+            self.at += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        let span = Span { start, end: self.place() };
+        self.skip_space();
+        Ok(span)
+    }
+
+    /// Takes `true`, `false` or `null`.
+    pub(crate) fn word(&mut self, word: &[u8]) -> Result<(), TabularError> {
+        if !self.bytes.get(self.at..).is_some_and(|rest| rest.starts_with(word)) {
+            return Err(self.error());
+        }
+        self.at += word.len();
+        self.skip_space();
+        Ok(())
+    }
+
+    /// Takes an array or an object with all that is in it.
+    pub(crate) fn nested(&mut self) -> Result<Span, TabularError> {
+        let start = self.place();
+        // What closes each value that is open, the innermost last.
+        let mut open: Vec<u8> = Vec::new();
+        loop {
+            self.open_values(&mut open)?;
+            let end = self.close_values(&mut open)?;
+            if open.is_empty() {
+                return Ok(Span { start, end });
+            }
+        }
+    }
+
+    /// Takes the beginnings of values until one is whole: a plain one, or an empty array or object.
+    fn open_values(&mut self, open: &mut Vec<u8>) -> Result<(), TabularError> {
+        loop {
+            let close = match self.peek() {
+                Some(b'{') => b'}',
+                Some(b'[') => b']',
+                _ => return self.plain(),
+            };
+            open.push(close);
+            self.at += 1;
+            self.skip_space();
+            if self.peek() == Some(close) {
+                return Ok(());
+            }
+            if close == b'}' {
+                self.member_name()?;
+            }
+        }
+    }
+
+    /// Takes the ends of values up to the next member of one that stays open. Returns where the last one ended.
+    fn close_values(&mut self, open: &mut Vec<u8>) -> Result<u32, TabularError> {
+        loop {
+            let Some(&close) = open.last() else { return Err(self.error()) };
+            if self.peek() == Some(close) {
+                open.pop();
+                self.at += 1;
+                let end = self.place();
+                self.skip_space();
+                if open.is_empty() {
+                    return Ok(end);
+                }
+                continue;
+            }
+            self.expect(b',')?;
+            if close == b'}' {
+                self.member_name()?;
+            }
+            return Ok(self.place());
+        }
+    }
+
+    fn member_name(&mut self) -> Result<(), TabularError> {
+        self.string()?;
+        self.expect(b':')
+    }
+
+    fn plain(&mut self) -> Result<(), TabularError> {
+        match self.peek() {
+            Some(b'"') => self.string().map(|_| ()),
+            Some(b't') => self.word(b"true"),
+            Some(b'f') => self.word(b"false"),
+            Some(b'n') => self.word(b"null"),
+            _ => self.number().map(|_| ()),
+        }
+    }
+
+    fn escape(&mut self) -> Result<(), TabularError> {
+        self.at += 1;
+        match self.peek() {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 1,
+            Some(b'u') => {
+                self.at += 1;
+                for _ in 0..4 {
+                    if !self.peek().is_some_and(|byte| byte.is_ascii_hexdigit()) {
+                        return Err(self.error());
+                    }
+                    self.at += 1;
+                }
+            }
+            _ => return Err(self.error()),
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self) -> Result<(), TabularError> {
+        let before = self.at;
+        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+        if self.at == before { Err(self.error()) } else { Ok(()) }
+    }
+
+    fn skip_space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+}
+
+/// The text of a string whose escapes were checked.
+fn unescaped(written: &str) -> String {
+    let mut text = String::with_capacity(written.len());
+    let mut rest = written;
+    while let Some((plain, escape)) = rest.split_once('\\') {
+        text.push_str(plain);
+        let mut characters = escape.chars();
+        match characters.next() {
+            Some('u') => {
+                let (character, after) = unicode_escape(escape.get(1..).unwrap_or_default());
+                text.push(character);
+                rest = after;
+                continue;
+            }
+            Some('b') => text.push('\u{8}'),
+            Some('f') => text.push('\u{c}'),
+            Some('n') => text.push('\n'),
+            Some('r') => text.push('\r'),
+            Some('t') => text.push('\t'),
+            Some(same) => text.push(same),
+            None => {}
+        }
+        rest = characters.as_str();
+    }
+    text.push_str(rest);
+    text
+}
+
+/// The character that four hexadecimal digits stand for, or eight with a second escape, and what follows.
+fn unicode_escape(digits: &str) -> (char, &str) {
+    let (first, rest) = hexadecimal(digits);
+    if let Some(character) = char::from_u32(first) {
+        return (character, rest);
+    }
+    if first < 0xdc00
+        && let Some(second) = rest.strip_prefix("\\u")
+    {
+        let (second, after) = hexadecimal(second);
+        if (0xdc00..0xe000).contains(&second) {
+            let scalar = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+            return (char::from_u32(scalar).unwrap_or(char::REPLACEMENT_CHARACTER), after);
+        }
+    }
+    (char::REPLACEMENT_CHARACTER, rest)
+}
+
+fn hexadecimal(digits: &str) -> (u32, &str) {
+    let (number, rest) = digits.split_at_checked(4).unwrap_or((digits, ""));
+    (u32::from_str_radix(number, 16).unwrap_or(0xfffd), rest)
+}
+
+/// How many bytes at the front can stand in a string as they are. Eight are looked at together.
+fn plain_length(bytes: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let mut length = 0;
+    let (words, rest) = bytes.as_chunks::<8>();
+    for word in words {
+        let word = u64::from_le_bytes(*word);
+        let quote = word ^ (ONES * 0x22);
+        let backslash = word ^ (ONES * 0x5c);
+        // A byte's high bit is set where it is zero, or, for the last, below 0x20. Above the lowest such byte a
+        // borrow may set more, which does no harm.
+        let found = (quote.wrapping_sub(ONES) & !quote)
+            | (backslash.wrapping_sub(ONES) & !backslash)
+            | (word.wrapping_sub(ONES * 0x20) & !word);
+        let found = found & HIGH;
+        if found != 0 {
+            return length + found.trailing_zeros() as usize / 8;
+        }
+        length += 8;
+    }
+    length + rest.iter().take_while(|byte| !matches!(byte, 0..0x20 | b'"' | b'\\')).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde::de::IgnoredAny;
+
+    use super::*;
+
+    fn accepts(text: &str) -> bool {
+        let mut scanner = Scanner::new(text);
+        let value = match scanner.peek() {
+            Some(b'{' | b'[') => scanner.nested().map(|_| ()),
+            _ => scanner.plain(),
+        };
+        value.and_then(|()| scanner.finish()).is_ok()
+    }
+
+    #[test]
+    fn a_nested_value_ends_at_its_own_bracket() {
+        let text = r#" { "a" : [ 1 , { "b" : [ ] } ] , "c" : { } } , "#;
+        let mut scanner = Scanner::new(text);
+
+        let span = scanner.nested().unwrap();
+
+        assert_eq!(span.of(text), text.trim().trim_end_matches([',', ' ']));
+        assert_eq!(scanner.peek(), Some(b','));
+    }
+
+    #[test]
+    fn what_is_not_json_is_not_accepted() {
+        for text in [
+            "",
+            "[",
+            "]",
+            "{",
+            "[1",
+            "[1,]",
+            "[,1]",
+            "{\"a\"}",
+            "{\"a\":}",
+            "{\"a\":1,}",
+            "{a:1}",
+            "[01]",
+            "[1.]",
+            "[.5]",
+            "[1e]",
+            "[+1]",
+            "[--1]",
+            "[-]",
+            "[tru]",
+            "[nul]",
+            "[True]",
+            "[1}",
+            "{\"a\":1]",
+            "[\"\n\"]",
+            "[\"\\x\"]",
+            "[\"\\u12g4\"]",
+            "[\"\\u123\"]",
+            "[\"",
+            "[\"\\\"]",
+            "[1 2]",
+            "[1]]",
+        ] {
+            assert!(!accepts(text), "{text:?}");
+        }
+    }
+
+    fn text_of(json: &str) -> String {
+        Scanner::new(json).string().unwrap().text(json).into_owned()
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_is_replaced_and_takes_nothing_with_it() {
+        assert_eq!(text_of(r#""\ud83d\ude00""#), "😀");
+        assert_eq!(text_of(r#""a\ud83d\n""#), "a\u{fffd}\n");
+        assert_eq!(text_of(r#""\ud83d\u0041""#), "\u{fffd}A");
+        assert_eq!(text_of(r#""\ude00\ud83d\ud83d\ude00""#), "\u{fffd}\u{fffd}😀");
+    }
+
+    proptest! {
+        #[test]
+        fn a_string_has_the_text_that_another_reader_gives_it(
+            json in "\"([a\"é😀]|\\\\[\"\\\\/bfnrtu]|\\\\u0[0-9a-fA-F]{3}|\\\\ud83[cd]\\\\ude[0-9]{2})*\""
+        ) {
+            if let Ok(expected) = serde_json::from_str::<String>(&json) {
+                prop_assert_eq!(text_of(&json), expected);
+            }
+        }
+
+        #[test]
+        fn it_accepts_what_another_reader_accepts(
+            text in "[\\[\\]{}\":,0-9eE.+\\-tfn \\\\u]{0,12}|[\\[{](\"[a\\\\\"u0\\x01é]{0,9}\"|true|null|-?1?0?[.]?[0-9]?|[:,\\[\\]{}])*[\\]}]"
+        ) {
+            let other = serde_json::from_str::<IgnoredAny>(&text).is_ok();
+
+            prop_assert_eq!(accepts(&text), other, "{}", text);
+        }
+
+        #[test]
+        fn the_plain_front_of_a_string_ends_at_the_first_byte_that_is_not(
+            bytes in proptest::collection::vec(prop_oneof![any::<u8>(), Just(b'a'), Just(0x1f), Just(0x20)], 0..40)
+        ) {
+            let expected = bytes.iter().take_while(|byte| !matches!(byte, 0..0x20 | b'"' | b'\\')).count();
+
+            prop_assert_eq!(plain_length(&bytes), expected);
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! The spool: pages of rows on their way into a file, in checked and compressed frames, one frame a page.
+//!
+//! A frame holds the page's number, the point to go on from, what the page adds to the columns, and its rows. Writers
+//! append whole frames; whoever takes over after a crash reads the frames up to the first that is torn or damaged and
+//! goes on behind it in a segment (a file, or a series of objects) of its own. A writer that was given up and wakes up
+//! again can only add to its own segment, where nothing is read beyond the page at which the next segment begins.
+
+mod frame;
+mod reader;
+mod writer;
+
+pub use frame::Frame;
+pub use reader::{Place, SpoolReader};
+pub use writer::SpoolWriter;
+
+use crate::columns::Columns;
+
+/// The most text that the rows of one page may have together, in bytes.
+pub const PAGE_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// The longest resume point, in bytes.
+pub const RESUME_POINT_BYTES_MAX: usize = 64 * 1024;
+
+/// What a spool holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Spooled {
+    /// How many pages; they are numbered from 0, so it is also the number of the next one.
+    pub pages: u64,
+    /// How many rows.
+    pub rows: u64,
+    /// The length of all rows, each with a line break, in bytes.
+    pub text_bytes: u64,
+    /// The point that the last page said to go on from; nothing before the first page.
+    pub resume_point: Vec<u8>,
+    /// The columns of all rows.
+    pub columns: Columns,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::TabularError;
+
+    /// Pages that are told apart, each with a column of its own.
+    fn page(number: u64, rows: u64) -> Vec<String> {
+        (0..rows).map(|row| format!("{{\"id\":{row},\"p{number}\":\"{number}\"}}")).collect()
+    }
+
+    fn append(writer: &mut SpoolWriter<Vec<u8>>, number: u64, rows: u64) {
+        let rows = page(number, rows);
+        let point = format!("after {number}");
+        writer.append(point.as_bytes(), rows.iter().map(String::as_str)).unwrap();
+    }
+
+    /// A segment with these pages, behind what is there.
+    fn segment(spooled: Spooled, pages: std::ops::Range<u64>) -> (Vec<u8>, Spooled) {
+        let mut writer = SpoolWriter::new(Vec::new(), spooled);
+        pages.for_each(|number| append(&mut writer, number, number % 4));
+        writer.finish()
+    }
+
+    fn read(segments: &[&[u8]]) -> (Vec<String>, Place, Spooled) {
+        let mut reader = SpoolReader::new(segments.iter().copied()).unwrap();
+        let mut rows = Vec::new();
+        while let Some(frame) = reader.next_frame().unwrap() {
+            assert_eq!(frame.rows().count(), frame.row_count() as usize);
+            rows.extend(frame.rows().map(str::to_owned));
+        }
+        assert!(reader.next_frame().unwrap().is_none());
+        (rows, reader.place(), reader.into_spooled())
+    }
+
+    fn expected(pages: std::ops::Range<u64>) -> Vec<String> {
+        pages.flat_map(|number| page(number, number % 4)).collect()
+    }
+
+    #[test]
+    fn what_was_put_in_comes_out_in_order() {
+        let (bytes, spooled) = segment(Spooled::default(), 0..9);
+
+        let (rows, place, found) = read(&[&bytes]);
+
+        assert_eq!(rows, expected(0..9));
+        assert_eq!(place, Place { segment: 0, bytes: bytes.len() as u64 });
+        assert_eq!(found, spooled);
+        assert_eq!((found.pages, found.rows), (9, 12));
+        assert_eq!(found.resume_point, b"after 8");
+        assert_eq!(found.columns.names()[..3], ["id", "p1", "p2"]);
+    }
+
+    #[test]
+    fn nothing_is_a_spool_of_no_pages() {
+        assert_eq!(read(&[]), (Vec::new(), Place::default(), Spooled::default()));
+        assert_eq!(read(&[b"", b""]), (Vec::new(), Place::default(), Spooled::default()));
+    }
+
+    #[test]
+    fn a_spool_that_ends_anywhere_is_good_up_to_its_last_whole_frame() {
+        let (bytes, _) = segment(Spooled::default(), 0..4);
+        let mut ends = vec![0];
+        for pages in 1..=4 {
+            ends.push(segment(Spooled::default(), 0..pages).0.len());
+        }
+
+        for length in 0..=bytes.len() {
+            let whole = ends.iter().filter(|end| **end <= length).count() as u64 - 1;
+
+            let (rows, place, spooled) = read(&[&bytes[..length]]);
+
+            assert_eq!(rows, expected(0..whole), "cut at {length}");
+            assert_eq!(place.bytes, ends[usize::try_from(whole).unwrap()] as u64);
+            assert_eq!(spooled.pages, whole);
+        }
+    }
+
+    #[test]
+    fn whoever_takes_over_goes_on_where_the_frames_are_good_to_the_same_result() {
+        let (undisturbed, whole) = segment(Spooled::default(), 0..8);
+        let cut = &undisturbed[..undisturbed.len() * 2 / 3];
+        let (_, place, spooled) = read(&[cut]);
+        assert!((1..8).contains(&spooled.pages));
+
+        // In a segment of its own, or in the same one behind what is good of it.
+        let good = &cut[..usize::try_from(place.bytes).unwrap()];
+        let (second, end) = segment(spooled.clone(), spooled.pages..8);
+
+        assert_eq!(end, whole);
+        assert_eq!(read(&[cut, &second]).2, whole);
+        assert_eq!(read(&[cut, &second]).0, expected(0..8));
+        assert_eq!([good, &second].concat(), undisturbed);
+    }
+
+    #[test]
+    fn what_a_given_up_writer_adds_later_is_not_read() {
+        let (mut first, spooled) = segment(Spooled::default(), 0..3);
+        let (second, spooled_twice) = segment(spooled.clone(), 3..5);
+        let (third, _) = segment(spooled_twice, 5..7);
+        // It wakes up and goes on with pages that others have fetched meanwhile.
+        let mut late = SpoolWriter::new(Vec::new(), spooled);
+        for _ in 3..9 {
+            late.append(b"late", [r#"{"late":true}"#]).unwrap();
+        }
+        first.extend_from_slice(&late.finish().0);
+
+        let (rows, _, found) = read(&[&first, &second, &third]);
+
+        assert_eq!(rows, expected(0..7));
+        assert_eq!(found.columns.position("late"), None);
+    }
+
+    #[test]
+    fn a_segment_whose_first_frame_was_never_whole_takes_nothing_away() {
+        let (first, spooled) = segment(Spooled::default(), 0..3);
+        let (second, _) = segment(spooled.clone(), 3..4);
+        let torn = &second[..second.len() - 1];
+        let (third, _) = segment(spooled, 3..6);
+
+        assert_eq!(read(&[&first, torn]).0, expected(0..3));
+        assert_eq!(read(&[&first, torn, &third]).0, expected(0..6));
+        assert_eq!(read(&[&first, &second[..7], &third]).0, expected(0..6));
+    }
+
+    #[test]
+    fn a_missing_segment_ends_the_spool() {
+        let (first, spooled) = segment(Spooled::default(), 0..2);
+        let (_, spooled) = segment(spooled, 2..4);
+        let (third, _) = segment(spooled, 4..6);
+
+        assert_eq!(read(&[&first, &third]).0, expected(0..2));
+        assert_eq!(read(&[&third]).0, [""; 0]);
+    }
+
+    #[test]
+    fn rows_over_several_lines_are_kept_as_one() {
+        let mut writer = SpoolWriter::new(Vec::new(), Spooled::default());
+
+        writer.append(b"", ["{\n \"a\": 1\r\n}\n", " {} "]).unwrap();
+
+        let (bytes, spooled) = writer.finish();
+        assert_eq!(read(&[&bytes]).0, ["{ \"a\": 1}", "{}"]);
+        assert_eq!(spooled.text_bytes, 13);
+    }
+
+    #[test]
+    fn the_text_of_all_rows_has_a_limit() {
+        let mut writer = SpoolWriter::new(Vec::new(), Spooled::default()).with_text_bytes_max(20);
+
+        assert!(writer.append(b"", [r#"{"a":1}"#, r#"{"a":2}"#]).is_ok());
+        let refused = writer.append(b"", [r#"{"a":3}"#]).unwrap_err();
+
+        assert_eq!(refused.to_string(), "the rows are more than a file of 20 bytes holds");
+    }
+
+    #[test]
+    fn a_page_has_a_limit() {
+        let row = format!("{{\"a\":\"{}\"}}", "x".repeat(1024 * 1024 - 8));
+        let mut writer = SpoolWriter::new(Vec::new(), Spooled::default());
+
+        let refused = writer.append(b"", std::iter::repeat_n(row.as_str(), 40)).unwrap_err();
+
+        assert!(matches!(refused, TabularError::PageTooLong));
+    }
+
+    #[test]
+    fn the_number_of_rows_has_a_limit() {
+        let full = Spooled { rows: crate::ROWS_MAX, ..Spooled::default() };
+        let mut writer = SpoolWriter::new(Vec::new(), full);
+
+        assert!(writer.append(b"", []).is_ok());
+        assert!(matches!(writer.append(b"", ["{}"]), Err(TabularError::TooManyRows)));
+    }
+
+    #[test]
+    fn an_output_that_takes_no_more_is_an_error() {
+        let mut space = [0_u8; 60];
+        let mut writer = SpoolWriter::new(&mut space[..], Spooled::default());
+
+        assert!(matches!(writer.append(b"", [r#"{"a":1}"#]), Err(TabularError::Io(_))));
+    }
+
+    proptest! {
+        #[test]
+        fn damage_is_never_read_as_rows(at in 0..10_000_usize, change in 1..=255_u8) {
+            let (mut bytes, _) = segment(Spooled::default(), 0..6);
+            let at = at % bytes.len();
+            bytes[at] ^= change;
+
+            let (rows, place, spooled) = read(&[&bytes]);
+
+            prop_assert_eq!(rows, expected(0..spooled.pages));
+            prop_assert!(place.bytes <= at as u64);
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let marked = [b"CGS1".as_slice(), &bytes].concat();
+
+            prop_assert_eq!(read(&[&bytes, &marked]).0, [""; 0]);
+        }
+    }
+}

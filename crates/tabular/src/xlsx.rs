@@ -1,0 +1,275 @@
+//! Workbooks: one sheet whose first row names the columns, written in one pass.
+//!
+//! * A text is a string of the sheet (`t="inlineStr"`), whatever it begins with. There are no formulas and no links.
+//! * A number stays a number with its own digits, unless a spreadsheet would change it: a whole number of more than
+//!   15 digits (an id), one of more than 17 significant digits, and one beyond the range of a double are texts.
+//! * Characters that a workbook cannot have become U+FFFD, one for one.
+//! * A text longer than [`CELL_LENGTH_MAX`] is an error: nothing is cut off.
+//! * No time stands in it.
+
+use std::borrow::Cow;
+use std::io::{Seek, Write};
+
+use zip::ZipWriter;
+
+use crate::archive::{self, Archive};
+use crate::columns::{Cell, Flattener};
+use crate::{Spooled, TabularError, safety};
+
+/// The longest text of a cell, in UTF-16 units.
+pub const CELL_LENGTH_MAX: usize = 32_767;
+
+const SHEET_NAME: &str = "xl/worksheets/sheet1.xml";
+const MAIN: &str = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
+const RELATIONS: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
+const PACKAGE: &str = "http://schemas.openxmlformats.org/package/2006";
+const HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>\n";
+/// How much of a sheet is kept before it is compressed.
+const BUFFER_BYTES: usize = 64 * 1024;
+/// More than the marks around a cell ever take.
+const CELL_MARKUP_BYTES_MAX: u64 = 96;
+/// No byte of a row takes more than this many in a sheet.
+const ESCAPE_FACTOR_MAX: u64 = 8;
+
+/// Writes rows as rows of a sheet.
+pub(crate) struct XlsxWriter<W: Write + Seek> {
+    archive: Archive<W>,
+    flattener: Flattener,
+    /// `A`, `B` … for each column.
+    letters: Vec<String>,
+    rows: u64,
+    sheet: Vec<u8>,
+}
+
+impl<W: Write + Seek> XlsxWriter<W> {
+    /// Begins a workbook with the row of names.
+    pub(crate) fn new(out: W, spooled: &Spooled) -> Result<Self, TabularError> {
+        let mut archive = ZipWriter::new(out);
+        for (name, text) in parts() {
+            archive::begin(&mut archive, name, 0)?;
+            archive.write_all(text.as_bytes())?;
+        }
+        archive::begin(&mut archive, SHEET_NAME, sheet_bytes_max(spooled))?;
+        let columns = spooled.columns.clone();
+        let mut writer = Self {
+            archive,
+            letters: (0..columns.names().len()).map(letters).collect(),
+            flattener: Flattener::arranging(columns),
+            rows: 0,
+            sheet: Vec::with_capacity(2 * BUFFER_BYTES),
+        };
+        writer.sheet.extend_from_slice(HEAD.as_bytes());
+        write!(writer.sheet, "<worksheet xmlns=\"{MAIN}\"><sheetData>")?;
+        writer.names()?;
+        Ok(writer)
+    }
+
+    /// Writes one row: the text of a JSON object, at most [`crate::ROW_BYTES_MAX`] long.
+    pub(crate) fn row(&mut self, row: &str) -> Result<(), TabularError> {
+        self.flattener.read(row)?;
+        self.rows += 1;
+        // The first row of the sheet is the names'.
+        let number = (self.rows + 1).to_string();
+        let mut line = Line::begin(&mut self.sheet, &number);
+        let cells = self.letters.iter().zip(self.flattener.cells(row));
+        for (index, (letters, cell)) in cells.enumerate() {
+            let text: Cow<'_, str> = match cell {
+                Cell::Empty => continue,
+                Cell::Number(digits) if is_kept(digits) => {
+                    line.value(letters, "", digits);
+                    continue;
+                }
+                Cell::Boolean(value) => {
+                    line.value(letters, " t=\"b\"", if value { "1" } else { "0" });
+                    continue;
+                }
+                Cell::Text(text) => text,
+                Cell::Number(text) | Cell::Json(text) => text.into(),
+            };
+            line.text(letters, &text).map_err(|TooLong { length }| TabularError::CellTooLong {
+                row: self.rows,
+                column: self.flattener.columns().names().get(index).cloned().unwrap_or_default(),
+                length,
+            })?;
+        }
+        line.end();
+        self.drain(BUFFER_BYTES)
+    }
+
+    /// Ends the workbook and gives the output back.
+    pub(crate) fn finish(mut self) -> Result<W, TabularError> {
+        self.sheet.extend_from_slice(b"</sheetData></worksheet>");
+        self.drain(0)?;
+        archive::finish(self.archive)
+    }
+
+    fn names(&mut self) -> Result<(), TabularError> {
+        let columns = self.flattener.columns();
+        if columns.names().is_empty() {
+            return Ok(());
+        }
+        let mut line = Line::begin(&mut self.sheet, "1");
+        for (letters, name) in self.letters.iter().zip(columns.names()) {
+            // Names are shorter than a cell may be.
+            line.text(letters, name).map_err(|_| TabularError::ColumnNameTooLong)?;
+        }
+        line.end();
+        Ok(())
+    }
+
+    /// Hands the sheet over to be compressed once there is this much of it.
+    fn drain(&mut self, bytes: usize) -> Result<(), TabularError> {
+        if self.sheet.len() >= bytes {
+            self.archive.write_all(&self.sheet)?;
+            self.sheet.clear();
+        }
+        Ok(())
+    }
+}
+
+/// A row of the sheet that is being written.
+struct Line<'s> {
+    sheet: &'s mut Vec<u8>,
+    number: &'s str,
+}
+
+struct TooLong {
+    length: usize,
+}
+
+impl<'s> Line<'s> {
+    fn begin(sheet: &'s mut Vec<u8>, number: &'s str) -> Self {
+        push(sheet, &["<row r=\"", number, "\">"]);
+        Self { sheet, number }
+    }
+
+    fn end(self) {
+        push(self.sheet, &["</row>"]);
+    }
+
+    fn value(&mut self, letters: &str, kind: &str, value: &str) {
+        let number = self.number;
+        push(self.sheet, &["<c r=\"", letters, number, "\"", kind, "><v>", value, "</v></c>"]);
+    }
+
+    fn text(&mut self, letters: &str, text: &str) -> Result<(), TooLong> {
+        // A text never has more UTF-16 units than bytes.
+        if text.len() > CELL_LENGTH_MAX {
+            let length = text.encode_utf16().count();
+            if length > CELL_LENGTH_MAX {
+                return Err(TooLong { length });
+            }
+        }
+        push(self.sheet, &["<c r=\"", letters, self.number, "\" t=\"inlineStr\"><is><t"]);
+        if text.starts_with(is_space) || text.ends_with(is_space) {
+            push(self.sheet, &[" xml:space=\"preserve\""]);
+        }
+        push(self.sheet, &[">"]);
+        push_text(self.sheet, &safety::without_controls(text));
+        push(self.sheet, &["</t></is></c>"]);
+        Ok(())
+    }
+}
+
+const fn is_space(character: char) -> bool {
+    matches!(character, ' ' | '\t' | '\n' | '\r')
+}
+
+fn push(sheet: &mut Vec<u8>, parts: &[&str]) {
+    for part in parts {
+        sheet.extend_from_slice(part.as_bytes());
+    }
+}
+
+/// Writes a text without control characters as XML, as far as it may not stand there as it is.
+fn push_text(sheet: &mut Vec<u8>, text: &str) {
+    let bytes = text.as_bytes();
+    let mut written = 0;
+    for (at, &byte) in bytes.iter().enumerate() {
+        let rest = bytes.get(at..).unwrap_or_default();
+        let (instead, length) = match byte {
+            b'&' => ("&amp;", 1),
+            b'<' => ("&lt;", 1),
+            b'>' => ("&gt;", 1),
+            // Readers of XML take a bare one for a line feed.
+            b'\r' => ("&#13;", 1),
+            // Spreadsheets read _x0041_ as a letter; so its first underscore is written in that way.
+            b'_' if is_escape_like(rest) => ("_x005F_", 1),
+            // U+FFFE and U+FFFF, which no XML may have.
+            0xef if rest.starts_with(b"\xef\xbf\xbe") || rest.starts_with(b"\xef\xbf\xbf") => {
+                ("\u{fffd}", 3)
+            }
+            _ => continue,
+        };
+        sheet.extend_from_slice(bytes.get(written..at).unwrap_or_default());
+        sheet.extend_from_slice(instead.as_bytes());
+        written = at + length;
+    }
+    sheet.extend_from_slice(bytes.get(written..).unwrap_or_default());
+}
+
+fn is_escape_like(text: &[u8]) -> bool {
+    matches!(text, [b'_', b'x', a, b, c, d, b'_', ..]
+        if [a, b, c, d].iter().all(|digit| digit.is_ascii_hexdigit()))
+}
+
+/// Whether a spreadsheet, which counts in doubles, shows this number as it is.
+fn is_kept(number: &str) -> bool {
+    let is_whole = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    if is_whole {
+        return number.trim_start_matches('-').len() <= 15;
+    }
+    let mantissa = number.split(['e', 'E']).next().unwrap_or_default();
+    let digits = mantissa.trim_start_matches(['-', '0', '.']);
+    if digits.bytes().filter(u8::is_ascii_digit).count() > 17 {
+        return false;
+    }
+    let is_zero = digits.is_empty();
+    number.parse::<f64>().is_ok_and(|value| is_zero || value.is_normal())
+}
+
+/// More than the sheet will have.
+fn sheet_bytes_max(spooled: &Spooled) -> u64 {
+    let cells = (spooled.rows + 1) * spooled.columns.names().len() as u64;
+    spooled.text_bytes * ESCAPE_FACTOR_MAX + cells * CELL_MARKUP_BYTES_MAX
+}
+
+/// The letters of a column, counted from 0: `A` … `Z`, `AA` …
+fn letters(index: usize) -> String {
+    let mut letters = Vec::new();
+    let mut left = index + 1;
+    while left > 0 {
+        left -= 1;
+        letters.push(b'A'.saturating_add(u8::try_from(left % 26).unwrap_or_default()));
+        left /= 26;
+    }
+    letters.into_iter().rev().map(char::from).collect()
+}
+
+/// What a workbook has besides its sheet.
+fn parts() -> [(&'static str, String); 4] {
+    let document = "application/vnd.openxmlformats-officedocument.spreadsheetml";
+    let types = format!(
+        "{HEAD}<Types xmlns=\"{PACKAGE}/content-types\">\
+         <Default Extension=\"rels\" ContentType=\"application/vnd.openxmlformats-package.relationships+xml\"/>\
+         <Default Extension=\"xml\" ContentType=\"application/xml\"/>\
+         <Override PartName=\"/xl/workbook.xml\" ContentType=\"{document}.sheet.main+xml\"/>\
+         <Override PartName=\"/{SHEET_NAME}\" ContentType=\"{document}.worksheet+xml\"/></Types>"
+    );
+    let relation = |kind: &str, target: &str| {
+        format!(
+            "{HEAD}<Relationships xmlns=\"{PACKAGE}/relationships\">\
+             <Relationship Id=\"rId1\" Type=\"{RELATIONS}/{kind}\" Target=\"{target}\"/></Relationships>"
+        )
+    };
+    let workbook = format!(
+        "{HEAD}<workbook xmlns=\"{MAIN}\" xmlns:r=\"{RELATIONS}\">\
+         <sheets><sheet name=\"data\" sheetId=\"1\" r:id=\"rId1\"/></sheets></workbook>"
+    );
+    [
+        ("[Content_Types].xml", types),
+        ("_rels/.rels", relation("officeDocument", "xl/workbook.xml")),
+        ("xl/workbook.xml", workbook),
+        ("xl/_rels/workbook.xml.rels", relation("worksheet", "worksheets/sheet1.xml")),
+    ]
+}
