@@ -7,3 +7,4 @@
 pub mod error;
 pub mod mail;
 pub mod platform;
+pub mod processor;

@@ -33,7 +33,8 @@ const CONNECTION_WINDOW_BYTES: u32 = 64 * STREAM_WINDOW_BYTES;
 const PING_AFTER: Duration = Duration::from_secs(20);
 const PING_WAIT: Duration = Duration::from_secs(10);
 
-type Client = legacy::Client<Connector, RequestBody>;
+/// Connections to one place.
+pub(crate) type Client = legacy::Client<Connector, RequestBody>;
 
 /// The connections of one core to all platforms. Cheap to clone; clones share their connections.
 ///
@@ -148,7 +149,8 @@ impl Upstream {
     }
 }
 
-fn client(connection: &ConnectionSettings, settings: &UpstreamSettings) -> Client {
+/// Makes no connection yet.
+pub(crate) fn client(connection: &ConnectionSettings, settings: &UpstreamSettings) -> Client {
     let mut builder = legacy::Client::builder(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())
@@ -225,7 +227,7 @@ impl Informational {
 }
 
 /// Says whose fault a failed request is, and whether the platform may have seen it.
-fn classify(error: legacy::Error) -> ClientError {
+pub(crate) fn classify(error: legacy::Error) -> ClientError {
     let (fault, kind, sent, retryable) = judge(&error);
     ClientError { fault, kind, sent, retryable, source: Some(error.into()) }
 }

@@ -25,15 +25,15 @@ use crate::error::{Kind, Phase};
 
 /// How connections to one platform are made.
 #[derive(Debug, Clone)]
-pub(super) struct ConnectionSettings {
-    pub(super) timeouts: Timeouts,
-    pub(super) ca_file: Option<PathBuf>,
-    pub(super) tls: Arc<rustls::ClientConfig>,
+pub(crate) struct ConnectionSettings {
+    pub(crate) timeouts: Timeouts,
+    pub(crate) ca_file: Option<PathBuf>,
+    pub(crate) tls: Arc<rustls::ClientConfig>,
 }
 
 /// Makes connections to one platform.
 #[derive(Clone)]
-pub(super) struct Connector {
+pub(crate) struct Connector {
     http: HttpConnector,
     settings: ConnectionSettings,
 }
@@ -41,7 +41,7 @@ pub(super) struct Connector {
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 #[error("{kind}")]
-pub(super) struct ConnectFailure {
+pub(crate) struct ConnectFailure {
     pub(super) kind: Kind,
     #[source]
     source: Option<Box<dyn Error + Send + Sync>>,
@@ -49,7 +49,7 @@ pub(super) struct ConnectFailure {
 
 /// What is known about one connection, beside those who use it.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(crate) struct Watch {
     /// Whether an answer was received on it, so that a next request finds an old connection.
     answered: AtomicBool,
     /// Whether anything was read since the last write.
@@ -59,7 +59,7 @@ pub(super) struct Watch {
 }
 
 /// A connection that keeps its [`Watch`] true.
-pub(super) struct Watched {
+pub(crate) struct Watched {
     stream: TokioIo<MaybeHttpsStream<TokioIo<TcpStream>>>,
     watch: Arc<Watch>,
 }

@@ -13,14 +13,14 @@ pub mod verify;
 
 mod answer;
 mod body;
-mod client;
-mod connect;
+pub(crate) mod client;
+pub(crate) mod connect;
 mod credentials;
 mod settings;
 mod signing;
-mod target;
+pub(crate) mod target;
 mod template;
-mod tls;
+pub(crate) mod tls;
 
 pub use crate::error::{ClientError, Fault, Kind, Phase};
 pub use answer::{Answer, AnswerBody, ReadUpTo};

@@ -103,7 +103,7 @@ pub struct Timeouts {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {message}")]
 pub struct SettingsProblem {
-    /// The key below `platforms.<name>`, such as `base_url` or `headers[2].value`.
+    /// The key below the section that is checked, such as `base_url` or `headers[2].value`.
     pub key: String,
     /// What is wrong with it, and what would be right.
     pub message: String,
@@ -121,7 +121,7 @@ impl Default for Timeouts {
 }
 
 impl SettingsProblem {
-    pub(super) fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(crate) fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
         Self { key: key.into(), message: message.into() }
     }
 }

@@ -272,7 +272,7 @@ fn place(
 }
 
 /// An address with scheme `http` or `https` and a host, without user information.
-pub(super) fn absolute_uri(
+pub(crate) fn absolute_uri(
     key: &str,
     text: &str,
     problems: &mut Vec<SettingsProblem>,

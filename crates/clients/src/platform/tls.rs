@@ -10,7 +10,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
 /// The TLS settings for a platform, for TLS 1.2 and 1.3 with HTTP/2 and HTTP/1.1 on offer.
-pub(super) fn client_config(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
+pub(crate) fn client_config(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     if let Some(file) = ca_file {
         add_authorities(&mut roots, file)?;

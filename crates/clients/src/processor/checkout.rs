@@ -1,0 +1,207 @@
+//! Pages of the processor's: where a pack or a plan is paid, and where a customer looks after cards and invoices.
+
+use super::error::ProcessorError;
+use super::form::Form;
+use super::listing::Listing;
+use super::objects::{CheckoutSession, List, PortalConfiguration, PortalSession};
+use super::transport::{IdempotencyKey, Processor};
+
+/// A page on which something is bought.
+#[derive(Debug, Clone, Copy)]
+pub struct NewCheckout<'a> {
+    /// What happens when it is paid.
+    pub purpose: Purpose,
+    /// The processor's customer.
+    pub customer: &'a str,
+    /// What we know it by: the order's id.
+    pub client_reference_id: Option<&'a str>,
+    /// What is bought.
+    pub lines: &'a [Line<'a>],
+    /// Where the customer goes after paying; `{CHECKOUT_SESSION_ID}` in it is replaced.
+    pub success_url: &'a str,
+    /// Where the customer goes instead.
+    pub cancel_url: &'a str,
+    /// What we know it by; it is written to the session and to what the session makes.
+    pub metadata: &'a [(&'a str, &'a str)],
+    /// When the page closes, in seconds since 1970: 30 minutes to 24 hours away; none: in 24 hours.
+    pub expires_at: Option<i64>,
+}
+
+/// What a checkout makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// One payment; its card is kept for later ones without the customer.
+    Payment,
+    /// A subscription.
+    Subscription,
+}
+
+/// One line of a checkout.
+#[derive(Debug, Clone, Copy)]
+pub struct Line<'a> {
+    /// What it costs.
+    pub price: LinePrice<'a>,
+    /// How often.
+    pub quantity: i64,
+}
+
+/// The price of a line.
+#[derive(Debug, Clone, Copy)]
+pub enum LinePrice<'a> {
+    /// One that exists at the processor.
+    Known(&'a str),
+    /// One that is written out.
+    Inline {
+        /// What is bought, for people.
+        name: &'a str,
+        /// In the currency's smallest unit.
+        unit_amount_cents: i64,
+        /// Such as `usd`.
+        currency: &'a str,
+        /// `month` or `year` for what is paid again and again.
+        interval: Option<&'a str>,
+    },
+    /// One that is written out for a product that exists at the processor.
+    OfProduct {
+        /// The product.
+        product: &'a str,
+        /// In the currency's smallest unit.
+        unit_amount_cents: i64,
+        /// Such as `usd`.
+        currency: &'a str,
+        /// `month` or `year` for what is paid again and again.
+        interval: Option<&'a str>,
+    },
+}
+
+/// A portal page.
+#[derive(Debug, Clone, Copy)]
+pub struct NewPortal<'a> {
+    /// The processor's customer.
+    pub customer: &'a str,
+    /// Where the customer comes back to.
+    pub return_url: &'a str,
+    /// Which configuration of the portal; none: the account's default.
+    pub configuration: Option<&'a str>,
+    /// Where it opens; none: its first page.
+    pub flow: Option<PortalFlow<'a>>,
+}
+
+/// A page of the portal.
+#[derive(Debug, Clone, Copy)]
+pub enum PortalFlow<'a> {
+    /// Where a card is replaced.
+    UpdateCard,
+    /// Where this subscription is cancelled.
+    Cancel(&'a str),
+}
+
+impl Processor {
+    /// Opens a page on which something is bought.
+    pub async fn create_checkout(
+        &self,
+        new: &NewCheckout<'_>,
+        key: &IdempotencyKey,
+    ) -> Result<CheckoutSession, ProcessorError> {
+        let (mode, data) = match new.purpose {
+            Purpose::Payment => ("payment", "payment_intent_data"),
+            Purpose::Subscription => ("subscription", "subscription_data"),
+        };
+        let mut form = Form::new()
+            .with("mode", mode)
+            .with("customer", new.customer)
+            .with_some("client_reference_id", new.client_reference_id)
+            .with("success_url", new.success_url)
+            .with("cancel_url", new.cancel_url)
+            .with_some("expires_at", new.expires_at)
+            .with("payment_method_types[]", "card")
+            .with_map("metadata", new.metadata)
+            // What a session knows is not copied to what it makes.
+            .with_map(&format!("{data}[metadata]"), new.metadata);
+        if new.purpose == Purpose::Payment {
+            form = form.with("payment_intent_data[setup_future_usage]", "off_session");
+        }
+        for (index, line) in new.lines.iter().enumerate() {
+            form = line.write(form, &format!("line_items[{index}]"));
+        }
+        self.post(&["checkout", "sessions"], form, key).await
+    }
+
+    /// Reads a session with its payment and the card that paid.
+    pub async fn retrieve_checkout(&self, id: &str) -> Result<CheckoutSession, ProcessorError> {
+        let expanded = ["payment_intent.payment_method", "setup_intent.payment_method"];
+        self.get(&["checkout", "sessions", id], Form::new().expanding(&expanded)).await
+    }
+
+    /// Lists sessions, newest first; filters: customer, subscription, intent, status, created.
+    pub async fn list_checkouts(
+        &self,
+        listing: &Listing<'_>,
+    ) -> Result<List<CheckoutSession>, ProcessorError> {
+        self.get(&["checkout", "sessions"], listing.form()).await
+    }
+
+    /// Closes a page that is still open.
+    pub async fn expire_checkout(
+        &self,
+        id: &str,
+        key: &IdempotencyKey,
+    ) -> Result<CheckoutSession, ProcessorError> {
+        self.post(&["checkout", "sessions", id, "expire"], Form::new(), key).await
+    }
+
+    /// Opens the portal for a customer; the link is for one use, soon.
+    pub async fn create_portal(
+        &self,
+        new: &NewPortal<'_>,
+        key: &IdempotencyKey,
+    ) -> Result<PortalSession, ProcessorError> {
+        let form = Form::new()
+            .with("customer", new.customer)
+            .with("return_url", new.return_url)
+            .with_some("configuration", new.configuration);
+        let form = match new.flow {
+            None => form,
+            Some(PortalFlow::UpdateCard) => form.with("flow_data[type]", "payment_method_update"),
+            Some(PortalFlow::Cancel(subscription)) => form
+                .with("flow_data[type]", "subscription_cancel")
+                .with("flow_data[subscription_cancel][subscription]", subscription),
+        };
+        self.post(&["billing_portal", "sessions"], form, key).await
+    }
+
+    /// Makes a configuration of the portal in which cards and invoices are looked after and a subscription ends
+    /// with its period, but in which neither quantities nor plans change.
+    pub async fn create_portal_configuration(
+        &self,
+        key: &IdempotencyKey,
+    ) -> Result<PortalConfiguration, ProcessorError> {
+        let form = Form::new()
+            .with("features[payment_method_update][enabled]", true)
+            .with("features[invoice_history][enabled]", true)
+            .with("features[subscription_cancel][enabled]", true)
+            .with("features[subscription_cancel][mode]", "at_period_end")
+            .with("features[subscription_update][enabled]", false);
+        self.post(&["billing_portal", "configurations"], form, key).await
+    }
+}
+
+impl Line<'_> {
+    fn write(&self, form: Form, key: &str) -> Form {
+        let form = form.with(format!("{key}[quantity]"), self.quantity);
+        let data = format!("{key}[price_data]");
+        match self.price {
+            LinePrice::Known(price) => form.with(format!("{key}[price]"), price),
+            LinePrice::Inline { name, unit_amount_cents, currency, interval } => form
+                .with(format!("{data}[currency]"), currency)
+                .with(format!("{data}[unit_amount]"), unit_amount_cents)
+                .with(format!("{data}[product_data][name]"), name)
+                .with_some(&format!("{data}[recurring][interval]"), interval),
+            LinePrice::OfProduct { product, unit_amount_cents, currency, interval } => form
+                .with(format!("{data}[currency]"), currency)
+                .with(format!("{data}[unit_amount]"), unit_amount_cents)
+                .with(format!("{data}[product]"), product)
+                .with_some(&format!("{data}[recurring][interval]"), interval),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Invoices: what a subscription costs, and whether it was paid.
+
+use super::error::ProcessorError;
+use super::form::Form;
+use super::listing::Listing;
+use super::objects::{Invoice, InvoicePayment, List};
+use super::subscriptions::{ItemChange, Proration, write_items};
+use super::transport::{IdempotencyKey, Processor};
+
+/// What a change of a subscription would cost.
+#[derive(Debug, Clone, Copy)]
+pub struct InvoicePreview<'a> {
+    /// The subscription.
+    pub subscription: &'a str,
+    /// The items as they would change.
+    pub items: &'a [ItemChange<'a>],
+    /// What would become of the rest of the period.
+    pub proration: Proration,
+    /// The time that the rest is counted from, in seconds since 1970; none: now.
+    pub proration_date: Option<i64>,
+}
+
+impl Processor {
+    /// Reads an invoice with its payments.
+    pub async fn retrieve_invoice(&self, id: &str) -> Result<Invoice, ProcessorError> {
+        self.get(&["invoices", id], Form::new().expanding(&["payments"])).await
+    }
+
+    /// Lists invoices, newest first; filters: customer, subscription, status, created.
+    pub async fn list_invoices(
+        &self,
+        listing: &Listing<'_>,
+    ) -> Result<List<Invoice>, ProcessorError> {
+        self.get(&["invoices"], listing.form()).await
+    }
+
+    /// Computes an invoice that is not made.
+    pub async fn preview_invoice(
+        &self,
+        preview: &InvoicePreview<'_>,
+    ) -> Result<Invoice, ProcessorError> {
+        let form = Form::new().with("subscription", preview.subscription);
+        let form = write_items(form, "subscription_details[items]", preview.items);
+        let form = preview
+            .proration
+            .write(form, "subscription_details[proration_behavior]")
+            .with_some("subscription_details[proration_date]", preview.proration_date);
+        self.ask(&["invoices", "create_preview"], form).await
+    }
+
+    /// Pays an open invoice with this card, or with the one it would be paid with.
+    pub async fn pay_invoice(
+        &self,
+        id: &str,
+        payment_method: Option<&str>,
+        key: &IdempotencyKey,
+    ) -> Result<Invoice, ProcessorError> {
+        let form = Form::new().with_some("payment_method", payment_method);
+        self.post(&["invoices", id, "pay"], form, key).await
+    }
+
+    /// Takes an open invoice back, for good.
+    pub async fn void_invoice(
+        &self,
+        id: &str,
+        key: &IdempotencyKey,
+    ) -> Result<Invoice, ProcessorError> {
+        self.post(&["invoices", id, "void"], Form::new(), key).await
+    }
+
+    /// Lists the invoices that this intent paid, as their payments: intents do not name their invoices.
+    pub async fn list_invoice_payments(
+        &self,
+        payment_intent: &str,
+    ) -> Result<List<InvoicePayment>, ProcessorError> {
+        let form = Form::new()
+            .with("limit", 100)
+            .with("payment[type]", "payment_intent")
+            .with("payment[payment_intent]", payment_intent);
+        self.get(&["invoice_payments"], form).await
+    }
+}

@@ -1,0 +1,137 @@
+//! Sessions of hosted pages.
+
+use serde::Deserialize;
+
+use super::{
+    Customer, Invoice, Metadata, PaymentIntent, PaymentMethod, Reference, Subscription, or_default,
+    words,
+};
+
+words! {
+    /// Whether a page can still be used.
+    SessionStatus {
+        /// It can.
+        Open = "open",
+        /// It was paid, or the payment is under way.
+        Complete = "complete",
+        /// Its time is over.
+        Expired = "expired",
+    }
+}
+
+words! {
+    /// Whether a session was paid.
+    PaymentStatus {
+        /// It was.
+        Paid = "paid",
+        /// It was not, or not yet.
+        Unpaid = "unpaid",
+        /// There was nothing to pay.
+        NothingToPay = "no_payment_required",
+    }
+}
+
+/// A page on which something is bought.
+#[derive(Debug, Clone, Deserialize)]
+pub struct CheckoutSession {
+    /// `cs_…`
+    pub id: String,
+    /// `payment`, `subscription` or `setup`.
+    #[serde(default, deserialize_with = "or_default")]
+    pub mode: String,
+    /// Whether it can still be used.
+    #[serde(default, deserialize_with = "or_default")]
+    pub status: SessionStatus,
+    /// Whether it was paid.
+    #[serde(default, deserialize_with = "or_default")]
+    pub payment_status: PaymentStatus,
+    /// Where the page is, while it is open.
+    #[serde(default)]
+    pub url: Option<String>,
+    /// Who buys.
+    #[serde(default)]
+    pub customer: Option<Reference<Customer>>,
+    /// What we know it by.
+    #[serde(default)]
+    pub client_reference_id: Option<String>,
+    /// The payment, of a session that makes one.
+    #[serde(default)]
+    pub payment_intent: Option<Reference<PaymentIntent>>,
+    /// The saving of a card, of a session that does that.
+    #[serde(default)]
+    pub setup_intent: Option<Reference<SetupIntent>>,
+    /// The subscription, of a session that makes one.
+    #[serde(default)]
+    pub subscription: Option<Reference<Subscription>>,
+    /// The first invoice of it.
+    #[serde(default)]
+    pub invoice: Option<Reference<Invoice>>,
+    /// The sum.
+    #[serde(default)]
+    pub amount_total: Option<i64>,
+    /// Such as `usd`.
+    #[serde(default, deserialize_with = "or_default")]
+    pub currency: String,
+    /// What we know it by.
+    #[serde(default, deserialize_with = "or_default")]
+    pub metadata: Metadata,
+    /// When the page closes.
+    #[serde(default, deserialize_with = "or_default")]
+    pub expires_at: i64,
+    /// When it was made.
+    #[serde(default, deserialize_with = "or_default")]
+    pub created: i64,
+    /// Whether it is about real money.
+    #[serde(default, deserialize_with = "or_default")]
+    pub livemode: bool,
+}
+
+/// The saving of a card without a payment.
+#[derive(Debug, Clone, Deserialize)]
+pub struct SetupIntent {
+    /// `seti_…`
+    pub id: String,
+    /// The card.
+    #[serde(default)]
+    pub payment_method: Option<Reference<PaymentMethod>>,
+}
+
+/// A page of the portal.
+#[derive(Debug, Clone, Deserialize)]
+pub struct PortalSession {
+    /// `bps_…`
+    pub id: String,
+    /// Where it is; for one use, soon.
+    pub url: String,
+}
+
+/// What the portal offers.
+#[derive(Debug, Clone, Deserialize)]
+pub struct PortalConfiguration {
+    /// `bpc_…`
+    pub id: String,
+}
+
+impl CheckoutSession {
+    /// The customer's id.
+    pub fn customer_id(&self) -> Option<&str> {
+        self.customer.as_ref().map(Reference::id)
+    }
+
+    /// The payment's id.
+    pub fn payment_intent_id(&self) -> Option<&str> {
+        self.payment_intent.as_ref().map(Reference::id)
+    }
+
+    /// The card that paid or was saved, where it was asked for.
+    pub fn payment_method(&self) -> Option<&Reference<PaymentMethod>> {
+        let of_payment = || self.payment_intent.as_ref()?.object()?.payment_method.as_ref();
+        let of_setup = || self.setup_intent.as_ref()?.object()?.payment_method.as_ref();
+        of_payment().or_else(of_setup)
+    }
+
+    /// Whether what was bought may be given.
+    pub const fn is_paid(&self) -> bool {
+        matches!(self.payment_status, PaymentStatus::Paid | PaymentStatus::NothingToPay)
+    }
+}

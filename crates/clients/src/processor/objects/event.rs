@@ -1,0 +1,94 @@
+//! Events: hints that an object changed. What is in them is not believed; the object is read again.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::or_default;
+
+/// One event, in the version that its endpoint was made with.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Event {
+    /// `evt_…`; the same when it is delivered again.
+    pub id: String,
+    /// Such as `payment_intent.succeeded`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The version that its object is written in.
+    #[serde(default)]
+    pub api_version: Option<String>,
+    /// When it happened; events of one second have no order.
+    #[serde(default, deserialize_with = "or_default")]
+    pub created: i64,
+    /// Whether it is about real money.
+    #[serde(default, deserialize_with = "or_default")]
+    pub livemode: bool,
+    data: EventData,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct EventData {
+    object: Value,
+}
+
+/// A body that is no event.
+#[derive(Debug, thiserror::Error)]
+pub enum MalformedEvent {
+    /// It is no JSON, or lacks what every event has.
+    #[error("the body is no event: {0}")]
+    Json(#[from] serde_json::Error),
+    /// It is an event of another kind: a thin one has no object.
+    #[error("the body is an event of the kind `{0}`, not `event`")]
+    OtherKind(String),
+}
+
+impl Event {
+    /// Reads a body whose signature was checked.
+    pub fn parse(body: &[u8]) -> Result<Self, MalformedEvent> {
+        // A thin event has other fields, so its kind is looked at first.
+        #[derive(Deserialize)]
+        struct Kind {
+            object: String,
+        }
+        let kind: Kind = serde_json::from_slice(body)?;
+        if kind.object != "event" {
+            return Err(MalformedEvent::OtherKind(kind.object.chars().take(64).collect()));
+        }
+        Ok(serde_json::from_slice(body)?)
+    }
+
+    /// What the event is about, as it was then.
+    pub fn object<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        T::deserialize(&self.data.object)
+    }
+
+    /// The id of what the event is about.
+    pub fn object_id(&self) -> Option<&str> {
+        self.data.object.get("id")?.as_str()
+    }
+
+    /// The id of the processor's customer that it is about: the object itself, or whose it is.
+    pub fn customer_id(&self) -> Option<&str> {
+        let object = &self.data.object;
+        if object.get("object").and_then(Value::as_str) == Some("customer") {
+            return self.object_id();
+        }
+        let customer = object.get("customer")?;
+        customer.as_str().or_else(|| customer.get("id")?.as_str())
+    }
+
+    /// The id of the payment intent that the object belongs to; none where it names none.
+    pub fn payment_intent_id(&self) -> Option<&str> {
+        let object = &self.data.object;
+        if object.get("object").and_then(Value::as_str) == Some("payment_intent") {
+            return self.object_id();
+        }
+        let intent = object.get("payment_intent")?;
+        intent.as_str().or_else(|| intent.get("id")?.as_str())
+    }
+
+    /// The kind of what the event is about, such as `payment_intent`.
+    pub fn object_kind(&self) -> Option<&str> {
+        self.data.object.get("object")?.as_str()
+    }
+}

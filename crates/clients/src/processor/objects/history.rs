@@ -1,0 +1,130 @@
+//! Charges, refunds and disputes.
+
+use serde::Deserialize;
+
+use super::{Customer, Metadata, PaymentIntent, Reference, or_default, words};
+
+/// One movement of money from a card.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Charge {
+    /// `ch_…`
+    pub id: String,
+    /// What was taken.
+    #[serde(default, deserialize_with = "or_default")]
+    pub amount: i64,
+    /// What of it was given back.
+    #[serde(default, deserialize_with = "or_default")]
+    pub amount_refunded: i64,
+    /// Such as `usd`.
+    #[serde(default, deserialize_with = "or_default")]
+    pub currency: String,
+    /// Whether it succeeded.
+    #[serde(default, deserialize_with = "or_default")]
+    pub paid: bool,
+    /// Whether it is or was disputed.
+    #[serde(default, deserialize_with = "or_default")]
+    pub disputed: bool,
+    /// Who paid.
+    #[serde(default)]
+    pub customer: Option<Reference<Customer>>,
+    /// The payment it belongs to.
+    #[serde(default)]
+    pub payment_intent: Option<Reference<PaymentIntent>>,
+    /// What we know it by.
+    #[serde(default, deserialize_with = "or_default")]
+    pub metadata: Metadata,
+    /// When it was made.
+    #[serde(default, deserialize_with = "or_default")]
+    pub created: i64,
+    /// Whether it is about real money.
+    #[serde(default, deserialize_with = "or_default")]
+    pub livemode: bool,
+}
+
+impl Charge {
+    /// Whether all of it was given back.
+    pub const fn is_refunded(&self) -> bool {
+        self.amount_refunded >= self.amount
+    }
+}
+
+/// Money given back.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Refund {
+    /// `re_…`
+    pub id: String,
+    /// How much.
+    #[serde(default, deserialize_with = "or_default")]
+    pub amount: i64,
+    /// Such as `usd`.
+    #[serde(default, deserialize_with = "or_default")]
+    pub currency: String,
+    /// `pending`, `requires_action`, `succeeded`, `failed` or `canceled`.
+    #[serde(default)]
+    pub status: Option<String>,
+    /// The charge.
+    #[serde(default)]
+    pub charge: Option<Reference<Charge>>,
+    /// The payment.
+    #[serde(default)]
+    pub payment_intent: Option<Reference<PaymentIntent>>,
+    /// What we know it by.
+    #[serde(default, deserialize_with = "or_default")]
+    pub metadata: Metadata,
+    /// When it was made.
+    #[serde(default, deserialize_with = "or_default")]
+    pub created: i64,
+}
+
+words! {
+    /// Where a dispute stands.
+    DisputeStatus {
+        /// The bank asks; no money has moved.
+        WarningNeedsResponse = "warning_needs_response",
+        /// The bank reads the answer; no money has moved.
+        WarningUnderReview = "warning_under_review",
+        /// The question was dropped; no money has moved.
+        WarningClosed = "warning_closed",
+        /// The money is gone; an answer is due.
+        NeedsResponse = "needs_response",
+        /// The money is gone; the bank reads the answer.
+        UnderReview = "under_review",
+        /// The money came back.
+        Won = "won",
+        /// The money is gone for good.
+        Lost = "lost",
+        /// It was settled before it began.
+        Prevented = "prevented",
+    }
+}
+
+/// A payment that its customer disputes at the bank.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Dispute {
+    /// `dp_…`
+    pub id: String,
+    /// How much.
+    #[serde(default, deserialize_with = "or_default")]
+    pub amount: i64,
+    /// Such as `usd`.
+    #[serde(default, deserialize_with = "or_default")]
+    pub currency: String,
+    /// Where it stands.
+    #[serde(default, deserialize_with = "or_default")]
+    pub status: DisputeStatus,
+    /// Why, such as `fraudulent`.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// The charge.
+    #[serde(default)]
+    pub charge: Option<Reference<Charge>>,
+    /// The payment.
+    #[serde(default)]
+    pub payment_intent: Option<Reference<PaymentIntent>>,
+    /// When it was made.
+    #[serde(default, deserialize_with = "or_default")]
+    pub created: i64,
+    /// Whether it is about real money.
+    #[serde(default, deserialize_with = "or_default")]
+    pub livemode: bool,
+}

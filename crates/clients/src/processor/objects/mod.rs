@@ -1,0 +1,194 @@
+//! The processor's objects, read tolerantly: fields may be new, missing or null, and some stand elsewhere in other
+//! versions of the interface. Methods hide where; amounts are in the currency's smallest unit, times in seconds
+//! since 1970.
+
+mod cards;
+mod checkout;
+mod event;
+mod history;
+mod invoice;
+mod payment;
+mod subscription;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Deserializer};
+use zeroize::Zeroizing;
+
+pub use cards::{Card, Customer, InvoiceSettings, PaymentMethod};
+pub use checkout::{
+    CheckoutSession, PaymentStatus, PortalConfiguration, PortalSession, SessionStatus, SetupIntent,
+};
+pub use event::{Event, MalformedEvent};
+pub use history::{Charge, Dispute, DisputeStatus, Refund};
+pub use invoice::{Invoice, InvoiceLine, InvoicePayment, InvoiceStatus, Period};
+pub use payment::{IntentStatus, NextAction, PaymentFault, PaymentIntent};
+pub use subscription::{
+    Price, Product, Recurring, Subscription, SubscriptionItem, SubscriptionStatus,
+};
+
+/// What we wrote to an object: names and texts.
+pub type Metadata = BTreeMap<String, String>;
+
+/// One page of a list.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(bound = "T: Deserialize<'de>")]
+pub struct List<T> {
+    /// The objects.
+    #[serde(default, deserialize_with = "or_default")]
+    pub data: Vec<T>,
+    /// Whether a page follows.
+    #[serde(default, deserialize_with = "or_default")]
+    pub has_more: bool,
+}
+
+/// One page of what a search found.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(bound = "T: Deserialize<'de>")]
+pub struct Found<T> {
+    /// The objects.
+    #[serde(default, deserialize_with = "or_default")]
+    pub data: Vec<T>,
+    /// Whether a page follows.
+    #[serde(default, deserialize_with = "or_default")]
+    pub has_more: bool,
+    /// What the next page is asked for with.
+    #[serde(default)]
+    pub next_page: Option<String>,
+}
+
+/// Another object: its id, or all of it where that was asked for.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub enum Reference<T> {
+    /// Its id.
+    Id(String),
+    /// The object.
+    Object(Box<T>),
+}
+
+/// What the customer's browser proves itself with. It is given to that customer alone, and neither logged nor
+/// kept.
+#[derive(Clone, Deserialize)]
+#[serde(from = "String")]
+pub struct ClientSecret(Zeroizing<String>);
+
+/// An object with an id.
+pub trait Identified {
+    /// Its id.
+    fn id(&self) -> &str;
+}
+
+macro_rules! identified {
+    ($($name:ty),+) => {$(
+        impl Identified for $name {
+            fn id(&self) -> &str {
+                &self.id
+            }
+        }
+    )+};
+}
+
+identified!(
+    Customer,
+    PaymentMethod,
+    PaymentIntent,
+    SetupIntent,
+    CheckoutSession,
+    Charge,
+    Refund,
+    Dispute,
+    Subscription,
+    SubscriptionItem,
+    Price,
+    Product,
+    Invoice,
+    Event
+);
+
+impl<T: Identified> Reference<T> {
+    /// Its id.
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Id(id) => id,
+            Self::Object(object) => object.id(),
+        }
+    }
+
+    /// The object, where it was asked for.
+    pub fn object(&self) -> Option<&T> {
+        match self {
+            Self::Id(_) => None,
+            Self::Object(object) => Some(object),
+        }
+    }
+}
+
+impl<T> Default for List<T> {
+    fn default() -> Self {
+        Self { data: Vec::new(), has_more: false }
+    }
+}
+
+impl<T: Identified> List<T> {
+    /// What the next page comes after; none at the end.
+    pub fn next(&self) -> Option<&str> {
+        self.data.last().filter(|_| self.has_more).map(Identified::id)
+    }
+}
+
+impl From<String> for ClientSecret {
+    fn from(text: String) -> Self {
+        Self(Zeroizing::new(text))
+    }
+}
+
+impl ClientSecret {
+    /// The secret, to be given to the customer.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ClientSecret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("ClientSecret")
+    }
+}
+
+/// A null is as good as a missing field.
+fn or_default<'de, D, T>(from: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
+/// Declares the words of a field; a word that is new is the last variant.
+macro_rules! words {
+    (
+        $(#[$meta:meta])*
+        $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $text:literal,)+ }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+        pub enum $name {
+            $($(#[$variant_meta])* #[serde(rename = $text)] $variant,)+
+            /// A word that is not known here.
+            #[default]
+            #[serde(other)]
+            Other,
+        }
+
+        impl $name {
+            /// The processor's word; a word that is not known here is `unknown`.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text,)+ Self::Other => "unknown" }
+            }
+        }
+    };
+}
+
+use words;

@@ -1,0 +1,81 @@
+//! Products and prices: what an item of a subscription is.
+
+use super::error::ProcessorError;
+use super::form::Form;
+use super::objects::{List, Price, Product};
+use super::transport::{IdempotencyKey, Processor};
+
+/// A product to be made.
+#[derive(Debug, Clone, Copy)]
+pub struct NewProduct<'a> {
+    /// The id that it is to have; none: one of the processor's.
+    pub id: Option<&'a str>,
+    /// For people; it stands on invoices.
+    pub name: &'a str,
+    /// What we know it by.
+    pub metadata: &'a [(&'a str, &'a str)],
+}
+
+/// A price to be made.
+#[derive(Debug, Clone, Copy)]
+pub struct NewPrice<'a> {
+    /// What it is the price of.
+    pub product: &'a str,
+    /// In the currency's smallest unit.
+    pub unit_amount_cents: i64,
+    /// Such as `usd`.
+    pub currency: &'a str,
+    /// `month` or `year` for what is paid again and again.
+    pub interval: Option<&'a str>,
+    /// What it can be found by.
+    pub lookup_key: Option<&'a str>,
+    /// What we know it by.
+    pub metadata: &'a [(&'a str, &'a str)],
+}
+
+impl Processor {
+    /// Makes a product. One whose id is taken is refused with the code `resource_already_exists`.
+    pub async fn create_product(
+        &self,
+        new: &NewProduct<'_>,
+        key: &IdempotencyKey,
+    ) -> Result<Product, ProcessorError> {
+        let form = Form::new()
+            .with_some("id", new.id)
+            .with("name", new.name)
+            .with_map("metadata", new.metadata);
+        self.post(&["products"], form, key).await
+    }
+
+    /// Reads a product.
+    pub async fn retrieve_product(&self, id: &str) -> Result<Product, ProcessorError> {
+        self.get(&["products", id], Form::new()).await
+    }
+
+    /// Makes a price.
+    pub async fn create_price(
+        &self,
+        new: &NewPrice<'_>,
+        key: &IdempotencyKey,
+    ) -> Result<Price, ProcessorError> {
+        let form = Form::new()
+            .with("product", new.product)
+            .with("unit_amount", new.unit_amount_cents)
+            .with("currency", new.currency)
+            .with_some("recurring[interval]", new.interval)
+            .with_some("lookup_key", new.lookup_key)
+            .with_map("metadata", new.metadata);
+        self.post(&["prices"], form, key).await
+    }
+
+    /// Reads a price.
+    pub async fn retrieve_price(&self, id: &str) -> Result<Price, ProcessorError> {
+        self.get(&["prices", id], Form::new()).await
+    }
+
+    /// Lists the prices in use that can be found by this word.
+    pub async fn find_prices(&self, lookup_key: &str) -> Result<List<Price>, ProcessorError> {
+        let form = Form::new().with("lookup_keys[]", lookup_key).with("active", true);
+        self.get(&["prices"], form).await
+    }
+}

@@ -1,0 +1,412 @@
+//! One request to the processor: sent, repeated where the rule says so, and its end named.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, USER_AGENT};
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
+use http_body_util::{BodyExt as _, Limited};
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::error::{ErrorBody, ProcessorError, Trouble};
+use super::form::Form;
+use super::settings::{API_VERSION, ProcessorSettings};
+use crate::error::{ClientError, Fault, Kind, Phase};
+use crate::platform::client::{self, Client, UpstreamSettings};
+use crate::platform::connect::ConnectionSettings;
+use crate::platform::{RequestBody, SettingsProblem, Timeouts, target, tls};
+
+/// The longest answer, in bytes; a page of a hundred events takes a fraction of it.
+const ANSWER_BYTES_MAX: usize = 8 * 1_024 * 1_024;
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+const PAUSE_MAX: Duration = Duration::from_secs(8);
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
+const SHOULD_RETRY: HeaderName = HeaderName::from_static("stripe-should-retry");
+const VERSION: HeaderName = HeaderName::from_static("stripe-version");
+
+/// The payment processor. Cheap to clone; clones share their connections.
+#[derive(Clone)]
+pub struct Processor(Arc<Inner>);
+
+struct Inner {
+    scheme: Scheme,
+    authority: Authority,
+    authorization: HeaderValue,
+    client: Client,
+    timeout: Duration,
+    retries_max: u32,
+    retry_pause: Duration,
+}
+
+/// What makes a request with an effect the same request when it is sent again.
+///
+/// It is derived from the id of a row that was committed before: `pi:ord_…`. The processor remembers it for at
+/// least 24 hours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdempotencyKey(HeaderValue);
+
+/// A key that cannot stand in a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an idempotency key has 1 to 255 visible ASCII characters")]
+pub struct UnusableKey;
+
+/// A request as every attempt sends it.
+struct Prepared<'a> {
+    method: Method,
+    path: String,
+    form: Form,
+    key: Option<&'a IdempotencyKey>,
+    /// Whether it may be sent again without a thought, and an end without an answer has done nothing.
+    is_harmless: bool,
+}
+
+/// What one attempt brought.
+struct Received {
+    status: StatusCode,
+    should_retry: Option<bool>,
+    request_id: Option<String>,
+    body: Bytes,
+}
+
+impl IdempotencyKey {
+    /// The key of the one request of this `kind` for the row `id`: `kind:id`.
+    pub fn of(kind: &str, id: impl fmt::Display) -> Result<Self, UnusableKey> {
+        let text = format!("{kind}:{id}");
+        let is_usable = text.len() <= 255 && text.bytes().all(|byte| byte.is_ascii_graphic());
+        let value = HeaderValue::from_str(&text).ok().filter(|_| is_usable);
+        value.map(Self).ok_or(UnusableKey)
+    }
+}
+
+impl Processor {
+    /// Checks the settings; nothing is connected yet. Problems are named by their keys below `processor`.
+    pub fn new(settings: &ProcessorSettings) -> Result<Self, Vec<SettingsProblem>> {
+        let mut problems = Vec::new();
+        let uri = base(&settings.base_url, &mut problems);
+        let authorization = authorization(&settings.secret_key, &mut problems);
+        let tls = tls::client_config(settings.ca_file.as_deref())
+            .map_err(|message| problems.push(SettingsProblem::new("ca_file", message)));
+        let (Some((scheme, authority)), Some(authorization), Ok(tls)) = (uri, authorization, tls)
+        else {
+            return Err(problems);
+        };
+        let connect = settings.timeout.min(CONNECT_MAX);
+        let timeouts = Timeouts {
+            connect,
+            tls: connect,
+            first_byte: settings.timeout,
+            between_bytes: settings.timeout,
+        };
+        let connection = ConnectionSettings { timeouts, ca_file: settings.ca_file.clone(), tls };
+        Ok(Self(Arc::new(Inner {
+            scheme,
+            authority,
+            authorization,
+            client: client::client(&connection, &UpstreamSettings::default()),
+            timeout: settings.timeout,
+            retries_max: settings.retries_max,
+            retry_pause: settings.retry_pause,
+        })))
+    }
+
+    /// Reads an object or a list.
+    pub(super) async fn get<T>(&self, path: &[&str], form: Form) -> Result<T, ProcessorError>
+    where
+        T: DeserializeOwned,
+    {
+        let path = path_of(path)?;
+        self.send(Prepared { method: Method::GET, path, form, key: None, is_harmless: true }).await
+    }
+
+    /// Sends a request with an effect.
+    pub(super) async fn post<T>(
+        &self,
+        path: &[&str],
+        form: Form,
+        key: &IdempotencyKey,
+    ) -> Result<T, ProcessorError>
+    where
+        T: DeserializeOwned,
+    {
+        let (method, path) = (Method::POST, path_of(path)?);
+        self.send(Prepared { method, path, form, key: Some(key), is_harmless: false }).await
+    }
+
+    /// Sends a POST that only computes something.
+    pub(super) async fn ask<T>(&self, path: &[&str], form: Form) -> Result<T, ProcessorError>
+    where
+        T: DeserializeOwned,
+    {
+        let (method, path) = (Method::POST, path_of(path)?);
+        self.send(Prepared { method, path, form, key: None, is_harmless: true }).await
+    }
+
+    /// Sends a DELETE, which is the same when it is sent twice.
+    pub(super) async fn delete<T>(&self, path: &[&str]) -> Result<T, ProcessorError>
+    where
+        T: DeserializeOwned,
+    {
+        let (method, path) = (Method::DELETE, path_of(path)?);
+        let form = Form::new();
+        self.send(Prepared { method, path, form, key: None, is_harmless: false }).await
+    }
+
+    async fn send<T: DeserializeOwned>(&self, request: Prepared<'_>) -> Result<T, ProcessorError> {
+        let mut may_be_done = false;
+        let mut attempt = 0;
+        loop {
+            let outcome = self.attempt(&request, attempt).await;
+            may_be_done |= !request.is_harmless
+                && outcome.as_ref().map_or_else(|error| error.sent, Received::may_be_done);
+            if attempt >= self.0.retries_max || !wants_retry(&outcome) {
+                return conclude(outcome, may_be_done);
+            }
+            sleep(pause(self.0.retry_pause, attempt)).await;
+            attempt += 1;
+        }
+    }
+
+    /// One attempt, within its time, and a line in the log about it.
+    async fn attempt(&self, request: &Prepared<'_>, number: u32) -> Result<Received, ClientError> {
+        let started = Instant::now();
+        let outcome = match timeout(self.0.timeout, self.exchange(request)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(too_late()),
+        };
+        let milliseconds = started.elapsed().as_millis();
+        let (method, path) = (&request.method, request.path.as_str());
+        match &outcome {
+            Ok(received) => {
+                let (status, id) = (received.status.as_u16(), received.request_id.as_deref());
+                if received.status.is_success() && request.is_harmless {
+                    tracing::debug!(%method, path, status, processor.request_id = id, milliseconds, "the payment processor answered");
+                } else {
+                    tracing::info!(%method, path, status, processor.request_id = id, milliseconds, attempt = number, "the payment processor answered");
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%method, path, milliseconds, attempt = number, sent = error.sent, %error, "the payment processor did not answer");
+            }
+        }
+        outcome
+    }
+
+    async fn exchange(&self, request: &Prepared<'_>) -> Result<Received, ClientError> {
+        let answer = self.0.client.request(self.request(request)?).await;
+        let answer = answer.map_err(client::classify)?;
+        let (head, body) = answer.into_parts();
+        let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
+        let body = body
+            .map_err(|error| ClientError::bad_response("it was cut short").because(error))?
+            .to_bytes();
+        Ok(Received {
+            status: head.status,
+            should_retry: should_retry(&head.headers),
+            request_id: text(&head.headers, &REQUEST_ID),
+            body,
+        })
+    }
+
+    fn request(&self, request: &Prepared<'_>) -> Result<Request<RequestBody>, ClientError> {
+        let is_post = request.method == Method::POST;
+        let encoded = request.form.encoded();
+        let mut target = request.path.clone();
+        if !is_post && !request.form.is_empty() {
+            target.push('?');
+            target.push_str(&encoded);
+        }
+        let target: PathAndQuery = target.parse().map_err(ClientError::build)?;
+        let uri = Uri::builder()
+            .scheme(self.0.scheme.clone())
+            .authority(self.0.authority.clone())
+            .path_and_query(target)
+            .build()
+            .map_err(ClientError::build)?;
+        let body = if is_post { RequestBody::whole(encoded.into()) } else { RequestBody::empty() };
+        let mut built = Request::new(body);
+        *built.method_mut() = request.method.clone();
+        *built.uri_mut() = uri;
+        let headers = built.headers_mut();
+        headers.insert(AUTHORIZATION, self.0.authorization.clone());
+        headers.insert(VERSION, HeaderValue::from_static(API_VERSION));
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        headers.insert(USER_AGENT, HeaderValue::from_static("creator-gateway"));
+        if is_post {
+            // Also with an empty body: without it the processor refuses the request.
+            let form = HeaderValue::from_static("application/x-www-form-urlencoded");
+            headers.insert(CONTENT_TYPE, form);
+        }
+        if let Some(key) = request.key {
+            headers.insert(IDEMPOTENCY_KEY, key.0.clone());
+        }
+        Ok(built)
+    }
+}
+
+impl fmt::Debug for Processor {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Processor")
+            .field("authority", &self.0.authority)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Received {
+    /// Whether a request with an effect that is answered so may have had it.
+    fn may_be_done(&self) -> bool {
+        match self.status {
+            StatusCode::CONFLICT => {
+                self.error().error.code.as_deref() == Some("idempotency_key_in_use")
+            }
+            status => status.is_success() || status.is_redirection() || status.is_server_error(),
+        }
+    }
+
+    fn error(&self) -> ErrorBody {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    fn trouble(&self) -> Trouble {
+        Trouble {
+            what: format!("it answered {}", self.status.as_u16()),
+            request_id: self.request_id.clone(),
+            source: None,
+        }
+    }
+}
+
+/// The processor's own rule: what it says in the answer first, then connections that fail, conflicts, and its
+/// own mistakes.
+fn wants_retry(outcome: &Result<Received, ClientError>) -> bool {
+    match outcome {
+        Err(error) => error.kind != Kind::Build,
+        Ok(received) => received.should_retry.unwrap_or_else(|| {
+            received.status == StatusCode::CONFLICT || received.status.is_server_error()
+        }),
+    }
+}
+
+/// Names the end of a request after its last attempt. `may_be_done`: one of its attempts may have had its effect.
+fn conclude<T: DeserializeOwned>(
+    outcome: Result<Received, ClientError>,
+    may_be_done: bool,
+) -> Result<T, ProcessorError> {
+    let unclear = |trouble: Trouble| {
+        if may_be_done {
+            ProcessorError::Unknown(trouble)
+        } else {
+            ProcessorError::Unreachable(trouble)
+        }
+    };
+    let received = match outcome {
+        Ok(received) => received,
+        Err(error) => {
+            return Err(unclear(Trouble {
+                what: error.to_string(),
+                request_id: None,
+                source: Some(error),
+            }));
+        }
+    };
+    let (status, request_id) = (received.status, received.request_id.clone());
+    if status.is_success() {
+        return serde_json::from_slice(&received.body).map_err(|error| {
+            let what = format!("its answer has no shape that is known: {error}");
+            unclear(Trouble { what, request_id, source: None })
+        });
+    }
+    let fields = received.error().error;
+    match status {
+        StatusCode::PAYMENT_REQUIRED => {
+            Err(ProcessorError::Declined(Box::new(fields.into_decline(request_id))))
+        }
+        StatusCode::NOT_FOUND => Err(ProcessorError::Missing),
+        // Said before the key is looked at, so nothing is said about an earlier attempt.
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
+            if may_be_done =>
+        {
+            Err(ProcessorError::Unknown(received.trouble()))
+        }
+        StatusCode::TOO_MANY_REQUESTS if fields.code.as_deref() == Some("lock_timeout") => {
+            Err(ProcessorError::LockTimeout)
+        }
+        StatusCode::TOO_MANY_REQUESTS => Err(ProcessorError::Unreachable(received.trouble())),
+        StatusCode::CONFLICT if may_be_done => Err(ProcessorError::Unknown(received.trouble())),
+        status if status.is_client_error() => {
+            Err(ProcessorError::Refused(Box::new(fields.into_refusal(status, request_id))))
+        }
+        _ => Err(unclear(received.trouble())),
+    }
+}
+
+fn pause(first: Duration, attempt: u32) -> Duration {
+    first.saturating_mul(2_u32.saturating_pow(attempt)).min(PAUSE_MAX)
+}
+
+const fn too_late() -> ClientError {
+    ClientError {
+        fault: Fault::Theirs,
+        kind: Kind::Timeout(Phase::FirstByte),
+        sent: true,
+        retryable: false,
+        source: None,
+    }
+}
+
+fn should_retry(headers: &HeaderMap) -> Option<bool> {
+    match headers.get(SHOULD_RETRY)?.as_bytes() {
+        b"true" => Some(true),
+        b"false" => Some(false),
+        _ => None,
+    }
+}
+
+fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    headers.get(name)?.to_str().ok().map(str::to_owned)
+}
+
+/// The path below `/v1`. Ids come from callers and from answers: what is no id names nothing.
+fn path_of(parts: &[&str]) -> Result<String, ProcessorError> {
+    let is_plain = |part: &&str| {
+        (1..=255).contains(&part.len())
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+    };
+    if !parts.iter().all(is_plain) {
+        return Err(ProcessorError::Missing);
+    }
+    Ok(format!("/v1/{}", parts.join("/")))
+}
+
+fn base(text: &str, problems: &mut Vec<SettingsProblem>) -> Option<(Scheme, Authority)> {
+    let uri = target::absolute_uri("base_url", text, problems)?.into_parts();
+    let has_path = uri.path_and_query.is_some_and(|path| path.as_str() != "/");
+    if has_path {
+        let message = "must end after the host: paths begin with /v1 there";
+        problems.push(SettingsProblem::new("base_url", message));
+        return None;
+    }
+    Some((uri.scheme?, uri.authority?))
+}
+
+fn authorization(secret: &str, problems: &mut Vec<SettingsProblem>) -> Option<HeaderValue> {
+    let is_usable = !secret.is_empty() && secret.bytes().all(|byte| byte.is_ascii_graphic());
+    let value = HeaderValue::from_str(&format!("Bearer {secret}")).ok().filter(|_| is_usable);
+    match value {
+        Some(mut value) => {
+            value.set_sensitive(true);
+            Some(value)
+        }
+        None => {
+            let message = "is required with processor.base_url, in visible ASCII";
+            problems.push(SettingsProblem::new("secret_key", message));
+            None
+        }
+    }
+}
