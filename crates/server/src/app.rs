@@ -12,6 +12,7 @@ use catalog::{Catalog, Route};
 use clients::mail::Mailer;
 use clients::platform::breaker::RetryBudget;
 use clients::platform::{Target, Upstream};
+use clients::processor::Processor;
 use domain::account::CreatorId;
 use domain::customer::Email;
 use domain::id::{CustomerId, KeyId};
@@ -25,6 +26,7 @@ use crate::auth::csrf::Own;
 use crate::clock::{Clock, Random};
 use crate::config::Config;
 use crate::error::ApiError;
+use crate::error::payments::PaymentProblem;
 use crate::gateway::accounts::HealthBook;
 use crate::gateway::cache::Cache;
 use crate::gateway::upload::spool::Spool;
@@ -71,6 +73,8 @@ pub(crate) struct Shared {
     pub(crate) key_file: Option<PathBuf>,
     /// The platforms that are offered.
     pub(crate) targets: HashMap<Platform, Target>,
+    /// The payment processor, if one is configured.
+    processor: Option<Processor>,
     /// Keys and accounts used lately.
     pub(crate) cache: Cache,
     /// What was learnt about reaching accounts.
@@ -137,6 +141,7 @@ pub(crate) struct Parts {
     pub(crate) vault: Vault,
     pub(crate) key_file: Option<PathBuf>,
     pub(crate) targets: HashMap<Platform, Target>,
+    pub(crate) processor: Option<Processor>,
     pub(crate) mailer: Mailer,
     pub(crate) spool: Spool,
     pub(crate) tasks: Tasks,
@@ -204,6 +209,7 @@ impl Shared {
             vault: parts.vault,
             key_file: parts.key_file,
             targets: parts.targets,
+            processor: parts.processor,
             spool: parts.spool,
             tasks: parts.tasks,
             admin_token: parts.admin_token,
@@ -223,6 +229,11 @@ impl Shared {
     /// How to reach a platform, or that it is not offered.
     pub(crate) fn target(&self, platform: Platform) -> Result<&Target, ApiError> {
         self.targets.get(&platform).ok_or(ApiError::PlatformNotOffered(platform))
+    }
+
+    /// The payment processor, or that nothing can be paid here.
+    pub(crate) fn processor(&self) -> Result<&Processor, ApiError> {
+        self.processor.as_ref().ok_or(ApiError::Payment(PaymentProblem::NotConfigured))
     }
 
     /// The pages that may use a session.

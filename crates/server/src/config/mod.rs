@@ -4,6 +4,7 @@
 //! operator learns of all mistakes at once.
 
 mod access;
+pub mod billing;
 mod environment;
 pub mod http;
 pub mod mail;
@@ -14,7 +15,9 @@ mod sections;
 pub use access::{PasswordsSection, SessionsSection};
 pub use sections::UploadsSection;
 pub use sections::{AdminSection, CreditsSection, DatabaseSection, LogFormat, LogSection};
-pub use sections::{JobsSection, KeysSection, MeteringSection, RateLimitsSection, SlotsSection};
+pub use sections::{
+    IncludedSlots, JobsSection, KeysSection, MeteringSection, RateLimitsSection, SlotsSection,
+};
 
 use std::path::Path;
 
@@ -41,6 +44,12 @@ pub struct Config {
     pub keys: KeysSection,
     /// How many accounts a customer may have active.
     pub slots: SlotsSection,
+    /// The payment processor.
+    pub processor: billing::ProcessorSection,
+    /// Credits that are bought once.
+    pub packs: Vec<billing::Pack>,
+    /// What can be subscribed to.
+    pub plans: Vec<billing::Plan>,
     /// Logins of customers in browsers.
     pub sessions: SessionsSection,
     /// How passwords are hashed.
@@ -123,6 +132,8 @@ impl Config {
         self.credits.check(&mut problems);
         self.keys.check(&mut problems);
         self.slots.check(&mut problems);
+        self.processor.check(&mut problems);
+        billing::check_offers(&self.packs, &self.plans, &mut problems);
         self.sessions.check(&mut problems);
         self.passwords.check(&mut problems);
         self.rate_limits.check(&mut problems);

@@ -8,6 +8,7 @@ use domain::platform::Platform;
 use secrecy::SecretString;
 
 use super::Problem;
+use super::billing::SlotPrices;
 
 /// `[admin]`: the second, private listener.
 #[derive(Debug, Clone, serde::Deserialize)]
@@ -71,10 +72,11 @@ impl KeysSection {
 pub struct SlotsSection {
     /// What every customer has, for each platform.
     pub included: IncludedSlots,
+    /// What an extra one costs.
+    pub prices: SlotPrices,
 }
 
-/// Accounts that every customer may have active.
-#[expect(clippy::struct_field_names, reason = "the fields are the platforms' wire values")]
+/// Accounts that may be active, for each platform.
 #[derive(Debug, Clone, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IncludedSlots {
@@ -219,26 +221,35 @@ impl CreditsSection {
     }
 }
 
-impl SlotsSection {
-    /// How many accounts of `platform` every customer may have active.
-    pub const fn included_on(&self, platform: Platform) -> i64 {
+impl IncludedSlots {
+    /// How many of `platform`.
+    pub const fn of(&self, platform: Platform) -> i64 {
         match platform {
-            Platform::Alpha => self.included.platform_alpha,
-            Platform::Beta => self.included.platform_beta,
-            Platform::Gamma => self.included.platform_gamma,
-            Platform::Delta => self.included.platform_delta,
+            Platform::Alpha => self.platform_alpha,
+            Platform::Beta => self.platform_beta,
+            Platform::Gamma => self.platform_gamma,
+            Platform::Delta => self.platform_delta,
         }
     }
 
-    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+    pub(super) fn check(&self, key: &str, problems: &mut Vec<Problem>) {
         for platform in Platform::ALL {
-            if !(0..=100_000).contains(&self.included_on(*platform)) {
-                problems.push(Problem::new(
-                    format!("slots.included.{platform}"),
-                    "must be 0 to 100,000",
-                ));
+            if !(0..=100_000).contains(&self.of(*platform)) {
+                problems.push(Problem::new(format!("{key}.{platform}"), "must be 0 to 100,000"));
             }
         }
+    }
+}
+
+impl SlotsSection {
+    /// How many accounts of `platform` every customer may have active.
+    pub const fn included_on(&self, platform: Platform) -> i64 {
+        self.included.of(platform)
+    }
+
+    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+        self.included.check("slots.included", problems);
+        self.prices.check(problems);
     }
 }
 

@@ -3,6 +3,7 @@
 //! A handler returns an `ApiError`; its row in the table gives the stable code, the status and the title.
 //! The body is written by `render`, called by the outermost layer, which knows the request's id.
 
+pub(crate) mod payments;
 pub(crate) mod reference;
 pub(crate) mod render;
 mod table;
@@ -254,6 +255,9 @@ pub(crate) enum ApiError {
     /// The body is not a form.
     #[error("send the file as `Content-Type: multipart/form-data` with a boundary")]
     NotAForm,
+    /// A payment, or a change of what is paid.
+    #[error(transparent)]
+    Payment(#[from] payments::PaymentProblem),
     /// The database does not answer.
     #[error("something went wrong on our side; nothing was charged")]
     Store(#[from] store::StoreError),
@@ -361,6 +365,7 @@ impl ApiError {
             Self::InvalidPath(_) => table::INVALID_PATH,
             Self::SeveralRanges => table::SEVERAL_RANGES,
             Self::UnsupportedMediaType | Self::NotAForm => table::UNSUPPORTED_MEDIA_TYPE,
+            Self::Payment(problem) => problem.row(),
             Self::Store(error) if error.is_outage() => table::DATABASE_UNAVAILABLE,
             Self::Store(_) | Self::Internal(_) => table::INTERNAL,
         }
@@ -378,6 +383,7 @@ impl ApiError {
             Self::TooManyInFlight(_) | Self::Overloaded | Self::IdempotencyInProgress => {
                 Some(1_000)
             }
+            Self::Payment(problem) => problem.retry_after_ms(),
             Self::Store(error) if error.is_outage() => Some(1_000),
             _ => None,
         }

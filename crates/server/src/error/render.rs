@@ -92,6 +92,9 @@ fn members(error: &ApiError) -> serde_json::Map<String, serde_json::Value> {
         ApiError::VerificationFailed { status: Some(status) } => {
             members.insert("platform_status".to_owned(), (*status).into());
         }
+        ApiError::Payment(problem) => {
+            members.extend(problem.member().map(|(name, value)| (name.to_owned(), value)));
+        }
         ApiError::AnswerNotStored(call) | ApiError::OutcomeUnknown(call) => {
             members.insert("call_id".to_owned(), call.to_string().into());
         }

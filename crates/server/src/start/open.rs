@@ -82,6 +82,7 @@ pub(super) async fn service(
     }
     let catalog = targets::catalogue(&config).map_err(StartError::Configuration)?;
     let targets = targets::targets(&config.platforms).map_err(StartError::Configuration)?;
+    let processor = config.processor.client().map_err(StartError::Configuration)?;
     let store = store(&config, Access::ReadWrite).await?;
     if config.database.migrate_at_start {
         store.migrate().await?;
@@ -121,6 +122,7 @@ pub(super) async fn service(
         random,
         vault,
         targets,
+        processor,
         verified,
         config,
     };

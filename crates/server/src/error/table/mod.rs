@@ -4,6 +4,8 @@ pub(in crate::error) mod callers;
 
 use http::StatusCode;
 
+use super::payments;
+
 /// What the table says of one failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Row {
@@ -360,6 +362,16 @@ pub(in crate::error) const ALL: &[Row] = &[
     INVALID_PATH,
     SEVERAL_RANGES,
     UNSUPPORTED_MEDIA_TYPE,
+    payments::PAYMENTS_NOT_CONFIGURED,
+    payments::PAYMENT_FAILED,
+    payments::NO_SAVED_CARD,
+    payments::NO_SUBSCRIPTION,
+    payments::ALREADY_SUBSCRIBED,
+    payments::SLOTS_IN_USE,
+    payments::CHANGE_IN_PROGRESS,
+    payments::UNSIGNED_EVENT,
+    payments::PROCESSOR_UNAVAILABLE,
+    payments::PAYMENT_OUTCOME_UNKNOWN,
     DATABASE_UNAVAILABLE,
     INTERNAL,
 ];
@@ -370,10 +382,11 @@ mod tests {
 
     #[test]
     fn every_row_is_listed_once() {
-        let rows = [include_str!("mod.rs"), include_str!("callers.rs")]
-            .map(|file| file.matches(": Row = Row {").count())
-            .iter()
-            .sum::<usize>();
+        let rows =
+            [include_str!("mod.rs"), include_str!("callers.rs"), include_str!("../payments.rs")]
+                .map(|file| file.matches(": Row = Row {").count())
+                .iter()
+                .sum::<usize>();
         let mut codes: Vec<&str> = ALL.iter().map(|row| row.code).collect();
         codes.sort_unstable();
         codes.dedup();

@@ -1,0 +1,415 @@
+//! `[processor]`, `[[packs]]`, `[[plans]]` and the prices of slots: what is sold, and through whom.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clients::platform::SettingsProblem;
+use clients::processor::webhook::SECRET_BYTES_MIN;
+use clients::processor::{Processor, ProcessorSettings};
+use domain::platform::Platform;
+use secrecy::{ExposeSecret, SecretString};
+use zeroize::Zeroizing;
+
+use super::{IncludedSlots, Problem};
+
+/// What everything is paid in.
+pub const CURRENCY: &str = "usd";
+/// How often a plan and a slot are paid.
+pub const INTERVAL: &str = "month";
+/// What the processor puts the id of the session in the place of.
+const SESSION_PLACE: &str = "{CHECKOUT_SESSION_ID}";
+/// The least that the processor charges, in cents.
+const PRICE_CENTS_MIN: i64 = 50;
+const PRICE_CENTS_MAX: i64 = 99_999_999;
+const CREDITS_MAX: i64 = 1_000_000_000;
+
+/// The payment processor.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProcessorSection {
+    /// Scheme and host; empty: nothing is sold.
+    pub base_url: String,
+    /// The script that pages for people load.
+    pub js_url: String,
+    /// What requests prove themselves with.
+    pub secret_key: SecretString,
+    /// What browsers are given.
+    pub publishable_key: String,
+    /// What events are signed with; several while one is replaced.
+    pub webhook_secrets: Vec<SecretString>,
+    /// Whether the keys are about real money.
+    pub livemode: bool,
+    /// Where a customer goes after a checkout; empty: a page of this service.
+    pub success_url: String,
+    /// Where a customer goes from a checkout without paying; empty: a page of this service.
+    pub cancel_url: String,
+    /// Where a customer comes back to from the portal or the bank; empty: a page of this service.
+    pub return_url: String,
+    /// The configuration of the portal; empty: one is made.
+    pub portal_configuration: String,
+    /// A PEM file with further certificate authorities; empty: none.
+    pub ca_file: PathBuf,
+    /// Milliseconds that one attempt of a request may take.
+    pub timeout_ms: u64,
+    /// Attempts after the first.
+    pub retries_max: u32,
+    /// Milliseconds before the second attempt.
+    pub retry_pause_ms: u64,
+    /// Seconds between two comparisons with the processor; 0: this node makes none.
+    pub reconcile_every_s: u64,
+}
+
+/// Credits that are bought once.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pack {
+    /// What requests name it by.
+    pub id: String,
+    /// For people.
+    pub name: String,
+    /// What it brings.
+    pub credits: i64,
+    /// What it costs.
+    pub price_cents: i64,
+    /// A price that exists at the processor; empty: it is written out.
+    #[serde(default)]
+    pub price_id: String,
+}
+
+/// Credits and accounts for a month, and again for the next.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// What requests name it by.
+    pub id: String,
+    /// For people.
+    pub name: String,
+    /// What a month costs.
+    pub price_cents: i64,
+    /// Credits of each paid month.
+    pub monthly_credits: i64,
+    /// Accounts on top of those that everybody has.
+    pub platforms: IncludedSlots,
+    /// A price that exists at the processor; empty: it is written out.
+    #[serde(default)]
+    pub price_id: String,
+}
+
+/// What an extra slot costs for a month.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SlotPrices {
+    /// For an account on `platform_alpha`; 0: none is sold.
+    pub platform_alpha: SlotPrice,
+    /// The same on `platform_beta`.
+    pub platform_beta: SlotPrice,
+}
+
+/// The price of one extra slot.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SlotPrice {
+    /// What a month costs; 0: none is sold.
+    pub price_cents: i64,
+    /// A price that exists at the processor; empty: it is written out.
+    pub price_id: String,
+}
+
+impl ProcessorSection {
+    /// Whether anything can be paid.
+    pub const fn is_configured(&self) -> bool {
+        !self.base_url.is_empty()
+    }
+
+    /// Where a customer goes after a checkout.
+    pub fn success_url(&self, public_base_url: &str) -> String {
+        own_page(&self.success_url, public_base_url, "/console/billing?session_id=", SESSION_PLACE)
+    }
+
+    /// Where a customer goes from a checkout without paying.
+    pub fn cancel_url(&self, public_base_url: &str) -> String {
+        own_page(&self.cancel_url, public_base_url, "/console/billing", "")
+    }
+
+    /// Where a customer comes back to from the portal or the bank.
+    pub fn return_url(&self, public_base_url: &str) -> String {
+        own_page(&self.return_url, public_base_url, "/console/billing", "")
+    }
+
+    /// The processor, if one is configured, or what is wrong with its section.
+    pub(crate) fn client(&self) -> Result<Option<Processor>, Vec<Problem>> {
+        if !self.is_configured() {
+            return Ok(None);
+        }
+        let named = |problem: SettingsProblem| {
+            Problem::new(format!("processor.{}", problem.key), problem.message)
+        };
+        let client = Processor::new(&self.settings());
+        client.map(Some).map_err(|found| found.into_iter().map(named).collect())
+    }
+
+    fn settings(&self) -> ProcessorSettings {
+        ProcessorSettings {
+            base_url: self.base_url.clone(),
+            secret_key: Zeroizing::new(self.secret_key.expose_secret().to_owned()),
+            timeout: Duration::from_millis(self.timeout_ms),
+            retries_max: self.retries_max,
+            retry_pause: Duration::from_millis(self.retry_pause_ms),
+            ca_file: (!self.ca_file.as_os_str().is_empty()).then(|| self.ca_file.clone()),
+        }
+    }
+
+    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+        let mut problem = |key: &str, message: &str| {
+            problems.push(Problem::new(format!("processor.{key}"), message));
+        };
+        if !(100..=120_000).contains(&self.timeout_ms) {
+            problem("timeout_ms", "must be 100 to 120,000");
+        }
+        if self.retries_max > 5 {
+            problem("retries_max", "must be 0 to 5");
+        }
+        if !(1..=10_000).contains(&self.retry_pause_ms) {
+            problem("retry_pause_ms", "must be 1 to 10,000");
+        }
+        if self.reconcile_every_s != 0 && !(10..=86_400).contains(&self.reconcile_every_s) {
+            problem("reconcile_every_s", "must be 0, or 10 to 86,400");
+        }
+        let pages = [
+            ("js_url", &self.js_url),
+            ("success_url", &self.success_url),
+            ("cancel_url", &self.cancel_url),
+            ("return_url", &self.return_url),
+        ];
+        for (key, url) in pages.into_iter().filter(|(_, url)| !url.is_empty()) {
+            // The place of the session's id is no character of an address.
+            if !is_page(&url.replace(SESSION_PLACE, "id")) {
+                problem(key, "must be such as https://example.com/billing");
+            }
+        }
+        if !self.is_configured() {
+            return;
+        }
+        for (key, text) in [("js_url", &self.js_url), ("publishable_key", &self.publishable_key)] {
+            if text.is_empty() {
+                problem(key, "is required with processor.base_url");
+            }
+        }
+        self.check_secrets(problems);
+        if let Err(found) = self.client() {
+            problems.extend(found);
+        }
+    }
+
+    fn check_secrets(&self, problems: &mut Vec<Problem>) {
+        if self.webhook_secrets.is_empty() {
+            let message = "needs the signing secret of the webhook endpoint (whsec_…): without it \
+                anybody could say that something was paid";
+            problems.push(Problem::new("processor.webhook_secrets", message));
+        }
+        for (index, secret) in self.webhook_secrets.iter().enumerate() {
+            if secret.expose_secret().len() < SECRET_BYTES_MIN {
+                let key = format!("processor.webhook_secrets[{index}]");
+                problems.push(Problem::new(key, "must have 24 bytes or more"));
+            }
+        }
+        let secret = self.secret_key.expose_secret();
+        let is_live = secret.starts_with("sk_live_") || secret.starts_with("rk_live_");
+        let is_test = secret.starts_with("sk_test_") || secret.starts_with("rk_test_");
+        if (is_live && !self.livemode) || (is_test && self.livemode) {
+            let message = "does not fit processor.secret_key: that one is for the other mode";
+            problems.push(Problem::new("processor.livemode", message));
+        }
+    }
+}
+
+impl SlotPrices {
+    /// What an extra slot costs, where one is sold.
+    pub const fn of(&self, platform: Platform) -> Option<&SlotPrice> {
+        let price = match platform {
+            Platform::Alpha => &self.platform_alpha,
+            Platform::Beta => &self.platform_beta,
+            Platform::Gamma | Platform::Delta => return None,
+        };
+        if price.price_cents > 0 { Some(price) } else { None }
+    }
+
+    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+        let prices =
+            [("platform_alpha", &self.platform_alpha), ("platform_beta", &self.platform_beta)];
+        for (platform, price) in prices {
+            let key = format!("slots.prices.{platform}");
+            if price.price_cents != 0 {
+                check_price(&key, price.price_cents, problems);
+            }
+            check_price_id(&key, &price.price_id, problems);
+        }
+    }
+}
+
+/// Everything that is wrong with the packs and the plans.
+pub(super) fn check_offers(packs: &[Pack], plans: &[Plan], problems: &mut Vec<Problem>) {
+    for (index, pack) in packs.iter().enumerate() {
+        let key = format!("packs[{index}]");
+        check_offer(&key, &pack.id, &pack.name, problems);
+        check_price(&key, pack.price_cents, problems);
+        check_price_id(&key, &pack.price_id, problems);
+        if !(1..=CREDITS_MAX).contains(&pack.credits) {
+            problems.push(Problem::new(format!("{key}.credits"), "must be 1 to 1,000,000,000"));
+        }
+        if packs.iter().take(index).any(|earlier| earlier.id == pack.id) {
+            problems.push(Problem::new(format!("{key}.id"), "is the id of an earlier pack"));
+        }
+    }
+    for (index, plan) in plans.iter().enumerate() {
+        let key = format!("plans[{index}]");
+        check_offer(&key, &plan.id, &plan.name, problems);
+        check_price(&key, plan.price_cents, problems);
+        check_price_id(&key, &plan.price_id, problems);
+        plan.platforms.check(&format!("{key}.platforms"), problems);
+        if !(0..=CREDITS_MAX).contains(&plan.monthly_credits) {
+            let key = format!("{key}.monthly_credits");
+            problems.push(Problem::new(key, "must be 0 to 1,000,000,000"));
+        }
+        if plans.iter().take(index).any(|earlier| earlier.id == plan.id) {
+            problems.push(Problem::new(format!("{key}.id"), "is the id of an earlier plan"));
+        }
+    }
+}
+
+fn check_offer(key: &str, id: &str, name: &str, problems: &mut Vec<Problem>) {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if !(1..=64).contains(&id.len()) || !id.bytes().all(is_plain) {
+        let message = "must be 1 to 64 letters, digits, `_` and `-`";
+        problems.push(Problem::new(format!("{key}.id"), message));
+    }
+    if name.is_empty() || name.chars().count() > 100 || name.contains(char::is_control) {
+        problems.push(Problem::new(format!("{key}.name"), "must be 1 to 100 characters"));
+    }
+}
+
+fn check_price(key: &str, price_cents: i64, problems: &mut Vec<Problem>) {
+    if !(PRICE_CENTS_MIN..=PRICE_CENTS_MAX).contains(&price_cents) {
+        let message = "must be 50 to 99,999,999: the processor charges nothing below or above";
+        problems.push(Problem::new(format!("{key}.price_cents"), message));
+    }
+}
+
+fn check_price_id(key: &str, price_id: &str, problems: &mut Vec<Problem>) {
+    if !price_id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+        let message = "must be empty, or such as price_1AbC";
+        problems.push(Problem::new(format!("{key}.price_id"), message));
+    }
+}
+
+fn is_page(text: &str) -> bool {
+    let uri: Option<http::Uri> = text.parse().ok();
+    uri.is_some_and(|uri| {
+        let authority = uri.authority().map_or("", http::uri::Authority::as_str);
+        matches!(uri.scheme_str(), Some("http" | "https"))
+            && !authority.is_empty()
+            && !authority.contains('@')
+    })
+}
+
+fn own_page(configured: &str, public_base_url: &str, path: &str, rest: &str) -> String {
+    if configured.is_empty() {
+        format!("{public_base_url}{path}{rest}")
+    } else {
+        configured.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Config;
+
+    const GOOD: &str = "base_url = \"https://api.example.com\"\njs_url = \"https://js.example.com/v3/\"\n\
+        secret_key = \"sk_test_1\"\npublishable_key = \"pk_test_1\"\n\
+        webhook_secrets = [\"whsec_0123456789abcdef0123\"]\n";
+
+    fn problems(toml: &str) -> Vec<String> {
+        let config = Config::from_toml(toml).unwrap();
+        config.problems().into_iter().map(|problem| problem.key).collect()
+    }
+
+    /// The processor's section with one line replaced.
+    fn processor(line: &str) -> Vec<String> {
+        let key = line.split('=').next().unwrap();
+        let kept = GOOD.lines().filter(|good| !good.starts_with(key));
+        let text: String = kept.chain([line]).map(|line| format!("{line}\n")).collect();
+        problems(&format!("[processor]\n{text}"))
+    }
+
+    #[test]
+    fn a_processor_without_what_it_needs_is_a_problem_that_names_the_field() {
+        assert_eq!(problems(&format!("[processor]\n{GOOD}")), [""; 0]);
+        for (line, key) in [
+            ("webhook_secrets = []", "processor.webhook_secrets"),
+            ("webhook_secrets = [\"\"]", "processor.webhook_secrets[0]"),
+            ("webhook_secrets = [\"whsec_0123456789abcdef0\"]", "processor.webhook_secrets[0]"),
+            ("secret_key = \"\"", "processor.secret_key"),
+            ("secret_key = \"sk_live_1\"", "processor.livemode"),
+            ("publishable_key = \"\"", "processor.publishable_key"),
+            ("js_url = \"\"", "processor.js_url"),
+            ("js_url = \"javascript:alert(1)\"", "processor.js_url"),
+            ("success_url = \"//evil.example.com\"", "processor.success_url"),
+            ("cancel_url = \"https:evil\"", "processor.cancel_url"),
+            ("return_url = \"https://user@example.com/\"", "processor.return_url"),
+            ("base_url = \"ftp://api.example.com\"", "processor.base_url"),
+            ("base_url = \"https://api.example.com/v1\"", "processor.base_url"),
+            ("ca_file = \"no/such/file\"", "processor.ca_file"),
+            ("timeout_ms = 0", "processor.timeout_ms"),
+            ("retries_max = 6", "processor.retries_max"),
+            ("retry_pause_ms = 0", "processor.retry_pause_ms"),
+            ("reconcile_every_s = 1", "processor.reconcile_every_s"),
+        ] {
+            assert_eq!(processor(line), [key], "{line}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_sold_is_a_problem_that_names_the_field() {
+        let pack = |change: (&str, &str)| {
+            let fields =
+                [("id", "\"p\""), ("name", "\"P\""), ("credits", "1"), ("price_cents", "50")];
+            let lines = fields.map(|(key, value)| {
+                let value = if key == change.0 { change.1 } else { value };
+                format!("{key} = {value}\n")
+            });
+            format!("[[packs]]\n{}", lines.concat())
+        };
+        assert_eq!(problems(&pack(("", ""))), [""; 0]);
+        for (key, value) in [
+            ("id", "\"\""),
+            ("id", "\"a b\""),
+            ("name", "\"\""),
+            ("credits", "0"),
+            ("price_cents", "49"),
+            ("price_cents", "100000000"),
+        ] {
+            assert_eq!(problems(&pack((key, value))), [format!("packs[0].{key}")], "{key} {value}");
+        }
+        assert_eq!(problems(&pack(("", "")).repeat(2)), ["packs[1].id"]);
+        assert_eq!(
+            problems("[slots.prices]\nplatform_alpha = { price_cents = 49, price_id = \"x y\" }"),
+            ["slots.prices.platform_alpha.price_cents", "slots.prices.platform_alpha.price_id"]
+        );
+    }
+
+    #[test]
+    fn pages_are_those_of_the_service_unless_others_are_configured() {
+        let config = Config::from_toml("[processor]\ncancel_url = \"https://shop.example.com/x\"");
+        let section = config.unwrap().processor;
+
+        assert_eq!(
+            section.success_url("https://api.example.com"),
+            "https://api.example.com/console/billing?session_id={CHECKOUT_SESSION_ID}"
+        );
+        assert_eq!(section.cancel_url("https://api.example.com"), "https://shop.example.com/x");
+        assert_eq!(
+            section.return_url("https://api.example.com"),
+            "https://api.example.com/console/billing"
+        );
+    }
+}

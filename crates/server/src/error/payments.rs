@@ -1,0 +1,202 @@
+//! What can go wrong where money moves, and its rows of the table.
+
+use clients::processor::ProcessorError;
+use http::StatusCode;
+
+use super::ApiError;
+use super::table::Row;
+
+/// Every way a payment or a change of what is paid can fail.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PaymentProblem {
+    /// The operator has configured no processor.
+    #[error("this deployment sells nothing: its payment processor is not configured")]
+    NotConfigured,
+    /// The card was declined, or the bank wants the customer to authenticate.
+    #[error("the payment was declined ({decline_code}); nothing was changed")]
+    Failed {
+        /// The bank's reason, or the processor's.
+        decline_code: String,
+    },
+    /// There is no card to charge.
+    #[error("there is no saved card; buy a pack with `POST /v1/billing/checkout` to save one")]
+    NoSavedCard,
+    /// There is no subscription to change.
+    #[error("there is no subscription; `POST /v1/billing/subscribe` begins one")]
+    NoSubscription,
+    /// There is a subscription already.
+    #[error(
+        "there is a subscription already; `POST /v1/billing/subscription/plan` changes its plan"
+    )]
+    AlreadySubscribed,
+    /// Accounts occupy the slots that are to go.
+    #[error("active accounts occupy these slots; deactivate or delete them first: {}", accounts.join(", "))]
+    SlotsInUse {
+        /// The accounts.
+        accounts: Vec<String>,
+    },
+    /// Another change of the same thing is under way.
+    #[error("another change is under way; try again in a moment")]
+    ChangeInProgress,
+    /// An event that the processor did not sign, or not now.
+    #[error("the event is not believed: {0}")]
+    UnsignedEvent(String),
+    /// The processor was not reached, or answered nothing that can be used.
+    #[error("the payment processor cannot be reached; nothing was charged or changed")]
+    Unavailable(#[source] ProcessorError),
+    /// The processor did not say whether it charged.
+    #[error(
+        "the payment processor did not say whether the payment was made; it is looked up until that is known, \
+         and is never made twice; see `GET /v1/billing/orders`"
+    )]
+    Unknown(#[source] ProcessorError),
+    /// The processor does not take what it was sent.
+    #[error("something went wrong on our side; nothing was charged or changed")]
+    Refused(#[source] ProcessorError),
+}
+
+impl From<ProcessorError> for PaymentProblem {
+    fn from(error: ProcessorError) -> Self {
+        match error {
+            ProcessorError::Declined(decline) => {
+                Self::Failed { decline_code: decline.reason().to_owned() }
+            }
+            ProcessorError::LockTimeout => Self::ChangeInProgress,
+            ProcessorError::Unreachable(_) => Self::Unavailable(error),
+            ProcessorError::Unknown(_) => Self::Unknown(error),
+            ProcessorError::Refused(_) | ProcessorError::Missing => Self::Refused(error),
+        }
+    }
+}
+
+impl From<ProcessorError> for ApiError {
+    fn from(error: ProcessorError) -> Self {
+        Self::Payment(error.into())
+    }
+}
+
+impl PaymentProblem {
+    /// The row of the table that this failure has.
+    pub(super) const fn row(&self) -> Row {
+        match self {
+            Self::NotConfigured => PAYMENTS_NOT_CONFIGURED,
+            Self::Failed { .. } => PAYMENT_FAILED,
+            Self::NoSavedCard => NO_SAVED_CARD,
+            Self::NoSubscription => NO_SUBSCRIPTION,
+            Self::AlreadySubscribed => ALREADY_SUBSCRIBED,
+            Self::SlotsInUse { .. } => SLOTS_IN_USE,
+            Self::ChangeInProgress => CHANGE_IN_PROGRESS,
+            Self::UnsignedEvent(_) => UNSIGNED_EVENT,
+            Self::Unavailable(_) => PROCESSOR_UNAVAILABLE,
+            Self::Unknown(_) => PAYMENT_OUTCOME_UNKNOWN,
+            Self::Refused(_) => super::table::INTERNAL,
+        }
+    }
+
+    /// What a program may want to read besides the code.
+    pub(super) fn member(&self) -> Option<(&'static str, serde_json::Value)> {
+        match self {
+            Self::Failed { decline_code } => Some(("decline_code", decline_code.clone().into())),
+            Self::SlotsInUse { accounts } => Some(("accounts", accounts.clone().into())),
+            Self::NotConfigured
+            | Self::NoSavedCard
+            | Self::NoSubscription
+            | Self::AlreadySubscribed
+            | Self::ChangeInProgress
+            | Self::UnsignedEvent(_)
+            | Self::Unavailable(_)
+            | Self::Unknown(_)
+            | Self::Refused(_) => None,
+        }
+    }
+
+    /// Milliseconds after which the same request may succeed, where that is known.
+    pub(super) const fn retry_after_ms(&self) -> Option<i64> {
+        match self {
+            Self::ChangeInProgress => Some(1_000),
+            Self::Unavailable(_) => Some(5_000),
+            _ => None,
+        }
+    }
+}
+
+/// `payments_not_configured`
+pub(in crate::error) const PAYMENTS_NOT_CONFIGURED: Row = Row {
+    code: "payments_not_configured",
+    status: StatusCode::SERVICE_UNAVAILABLE,
+    title: "Payments not configured",
+    retryable: false,
+    meaning: "The deployment has no payment processor, so nothing can be bought. What was bought can still be read; `processor_configured` says which it is.",
+};
+/// `payment_failed`
+pub(in crate::error) const PAYMENT_FAILED: Row = Row {
+    code: "payment_failed",
+    status: StatusCode::PAYMENT_REQUIRED,
+    title: "Payment failed",
+    retryable: false,
+    meaning: "The card was declined, and nothing was charged or changed; `decline_code` is the bank's reason. With `authentication_required` the bank wants the cardholder: pay through `POST /v1/billing/checkout` or look after the card in the portal.",
+};
+/// `no_saved_card`
+pub(in crate::error) const NO_SAVED_CARD: Row = Row {
+    code: "no_saved_card",
+    status: StatusCode::CONFLICT,
+    title: "No saved card",
+    retryable: false,
+    meaning: "The request charges a saved card and there is none. A pack bought with `POST /v1/billing/checkout` saves the card it is paid with.",
+};
+/// `no_subscription`
+pub(in crate::error) const NO_SUBSCRIPTION: Row = Row {
+    code: "no_subscription",
+    status: StatusCode::CONFLICT,
+    title: "No subscription",
+    retryable: false,
+    meaning: "The request changes a subscription and there is none that is alive. `POST /v1/billing/subscribe` begins one.",
+};
+/// `already_subscribed`
+pub(in crate::error) const ALREADY_SUBSCRIBED: Row = Row {
+    code: "already_subscribed",
+    status: StatusCode::CONFLICT,
+    title: "Already subscribed",
+    retryable: false,
+    meaning: "A customer has one subscription. Change its plan with `POST /v1/billing/subscription/plan`, or end it in the portal.",
+};
+/// `slots_in_use`
+pub(in crate::error) const SLOTS_IN_USE: Row = Row {
+    code: "slots_in_use",
+    status: StatusCode::CONFLICT,
+    title: "Slots in use",
+    retryable: false,
+    meaning: "Active accounts occupy the slots that are to go; `accounts` lists those of the platform. Delete one of them first. Nothing was changed.",
+};
+/// `change_in_progress`
+pub(in crate::error) const CHANGE_IN_PROGRESS: Row = Row {
+    code: "change_in_progress",
+    status: StatusCode::CONFLICT,
+    title: "Change in progress",
+    retryable: true,
+    meaning: "Another change of the same subscription, card or payment is under way. Nothing was changed; try again after `Retry-After`.",
+};
+/// `unsigned_event`
+pub(in crate::error) const UNSIGNED_EVENT: Row = Row {
+    code: "unsigned_event",
+    status: StatusCode::BAD_REQUEST,
+    title: "Unsigned event",
+    retryable: false,
+    meaning: "The body is no event that the payment processor signed within the last 300 seconds with one of the configured secrets. Nothing was read from it.",
+};
+/// `processor_unavailable`
+pub(in crate::error) const PROCESSOR_UNAVAILABLE: Row = Row {
+    code: "processor_unavailable",
+    status: StatusCode::BAD_GATEWAY,
+    title: "Payment processor unavailable",
+    retryable: true,
+    meaning: "The payment processor was not reached, or answered nothing that can be used. Nothing was charged or changed.",
+};
+/// `payment_outcome_unknown`
+pub(in crate::error) const PAYMENT_OUTCOME_UNKNOWN: Row = Row {
+    code: "payment_outcome_unknown",
+    status: StatusCode::GATEWAY_TIMEOUT,
+    title: "Payment outcome unknown",
+    retryable: false,
+    meaning: "The payment processor was asked and did not answer. The payment is looked up until its end is known, and what was paid is given; it is never made a second time. `GET /v1/billing/orders` shows the order.",
+};
