@@ -42,6 +42,21 @@ impl Clock {
         }
     }
 
+    /// Waits until then. On a manual clock it is the test that lets the time come.
+    pub async fn sleep_until(&self, then: Timestamp) {
+        loop {
+            let left_micros = u64::try_from(then.micros_since(self.now())).unwrap_or(0);
+            if left_micros == 0 {
+                return;
+            }
+            let wait_micros = match self {
+                Self::System { .. } => left_micros,
+                Self::Manual(_) => left_micros.min(MANUAL_LOOK_MICROS),
+            };
+            tokio::time::sleep(std::time::Duration::from_micros(wait_micros)).await;
+        }
+    }
+
     /// Moves a manual clock forward; the system's clock is left alone.
     pub fn advance_seconds(&self, seconds: i64) {
         if let Self::Manual(micros) = self {
@@ -57,6 +72,9 @@ impl Clock {
         }
     }
 }
+
+/// So often a manual clock is looked at by those who wait for it.
+const MANUAL_LOOK_MICROS: u64 = 2_000;
 
 #[expect(clippy::disallowed_methods, reason = "this is the clock that everything else reads")]
 fn system_micros() -> i64 {

@@ -16,6 +16,7 @@ mod connect;
 mod console;
 pub mod demo;
 mod error;
+pub mod exports;
 mod extract;
 mod gateway;
 mod jobs;

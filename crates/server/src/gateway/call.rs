@@ -289,19 +289,10 @@ fn learn(setting: &Setting<'_>, received: &Received) {
     match received.status.as_u16() {
         200 if plan.unverified => app.mark_verified(account.platform, &plan.route),
         401 => reconnect::confirm_in_background(app, account),
-        429 => {
-            let wait = received.headers.get(http::header::RETRY_AFTER);
-            let seconds = wait.and_then(|value| value.to_str().ok()?.trim().parse::<i64>().ok());
-            if let Some(seconds) = seconds.filter(|seconds| *seconds > 0) {
-                account.health.pause_until(app.clock.now().plus_seconds(seconds.min(PAUSE_S_MAX)));
-            }
-        }
+        429 => limits::note_pause(app, account, &received.headers),
         _ => {}
     }
 }
-
-/// A platform can hold an account's calls back for so long at most.
-const PAUSE_S_MAX: i64 = 300;
 
 fn stored_answer(
     setting: &Setting<'_>,

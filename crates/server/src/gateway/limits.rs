@@ -55,6 +55,18 @@ pub(super) fn check_health(app: &App, account: &AccountEntry) -> Result<(), ApiE
     }
 }
 
+/// Holds the account's calls back for as long as a 429 asks for.
+pub(super) fn note_pause(app: &App, account: &AccountEntry, headers: &http::HeaderMap) {
+    let wait = headers.get(http::header::RETRY_AFTER);
+    let seconds = wait.and_then(|value| value.to_str().ok()?.trim().parse::<i64>().ok());
+    if let Some(seconds) = seconds.filter(|seconds| *seconds > 0) {
+        account.health.pause_until(app.clock.now().plus_seconds(seconds.min(PAUSE_S_MAX)));
+    }
+}
+
+/// A platform can hold an account's calls back for so long at most.
+const PAUSE_S_MAX: i64 = 300;
+
 /// Looks at the balance before much is read for a call. The hold decides.
 pub(super) async fn check_balance(
     app: &App,

@@ -15,6 +15,7 @@ mod idempotency;
 pub(crate) mod limits;
 mod owned;
 mod prepare;
+pub(crate) mod read;
 mod receive;
 mod reconnect;
 mod refresh;

@@ -62,11 +62,19 @@ pub(super) async fn receive(
     Ok(Received { status: answer.status, headers: kept, content })
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+/// Whether the body is said to be JSON.
+pub(super) fn is_json(headers: &HeaderMap) -> bool {
     let value = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     value.is_some_and(|value| {
         value.trim_start().to_ascii_lowercase().starts_with("application/json")
     })
+}
+
+/// Whether the body is compressed.
+pub(super) fn is_gzip(headers: &HeaderMap) -> bool {
+    headers
+        .get(http::header::CONTENT_ENCODING)
+        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"gzip"))
 }
 
 /// Takes the envelope off, if the answer fits the buffers and has one; otherwise says that it was kept.
@@ -81,10 +89,7 @@ async fn unwrap(app: &App, headers: &mut HeaderMap, content: Content) -> Result<
             }
         },
     };
-    let is_gzip = headers
-        .get(http::header::CONTENT_ENCODING)
-        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"gzip"));
-    let plain = if is_gzip { decoded(app, &whole)? } else { Some(whole.clone()) };
+    let plain = if is_gzip(headers) { decoded(app, &whole)? } else { Some(whole.clone()) };
     match plain.as_deref().map(envelope::unwrap) {
         Some(envelope::Envelope::Inner(inner)) => {
             headers.remove(http::header::CONTENT_ENCODING);

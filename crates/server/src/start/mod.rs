@@ -20,6 +20,7 @@ use crate::admin::{self, Admin};
 use crate::app::App;
 use crate::clock::{Clock, Random};
 use crate::config::{Config, Problem};
+use crate::exports::pages;
 use crate::keyfile::KeyFileError;
 use crate::listener::{self, Listener, ListenerSettings};
 use crate::middleware::real_ip::Network;
@@ -281,6 +282,14 @@ impl Running {
     /// worker runs.
     pub async fn run_due_jobs(&self) -> Result<usize, StoreError> {
         crate::jobs::runner::run_due(&self.app, self.node).await
+    }
+
+    /// Reads the pages of a list as an export does: for tests of what becomes of them.
+    pub async fn read_pages(
+        &self,
+        wanted: pages::Wanted,
+    ) -> Result<pages::Reader, pages::PageFault> {
+        pages::Reader::new(&self.app, wanted).await
     }
 
     /// Waits until the embedded database's disk could not keep what it was asked to keep. Then nothing can be stopped

@@ -1,0 +1,346 @@
+//! The body of one page taken apart: its rows as they are written, and what it says of the list.
+
+use catalog::Dataset;
+use catalog::dataset::{Pointer, TimeUnit};
+use domain::time::{MICROS_PER_MILLI, MICROS_PER_SECOND, Timestamp};
+use serde_json::value::RawValue;
+
+use super::fault::PageFault;
+use super::scan::{self, Kind};
+use super::seen;
+
+/// The longest cursor, in bytes.
+const CURSOR_BYTES_MAX: usize = 4096;
+/// The longest row, in bytes.
+const ROW_BYTES_MAX: usize = tabular::ROW_BYTES_MAX;
+
+/// A page as the platform gave it.
+#[derive(Debug, Default)]
+pub(super) struct Body<'a> {
+    /// Each row's own text.
+    pub(super) rows: Vec<&'a RawValue>,
+    /// Whether there is more, where the platform says so.
+    pub(super) more: Option<bool>,
+    /// The next cursor, in a list that has any; nothing after the last page.
+    pub(super) next: Option<String>,
+    /// The length of the whole list, where the platform tells it.
+    pub(super) total: Option<u64>,
+}
+
+/// What a row is known by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Row<'a> {
+    /// Its id, as it is written.
+    pub(super) id: &'a RawValue,
+    /// The id's fingerprint.
+    pub(super) fingerprint: u64,
+    /// Its time, as it is written.
+    pub(super) time: Option<&'a RawValue>,
+}
+
+/// Takes the page of this number apart. No body at all is a list without rows, where the dataset says so.
+pub(super) fn read<'a>(
+    dataset: &Dataset,
+    text: &'a str,
+    number: u64,
+) -> Result<Body<'a>, PageFault> {
+    if text.is_empty() && dataset.paging.empty_body && number == 1 {
+        return Ok(Body::default());
+    }
+    let paging = &dataset.paging;
+    if dataset.rows.names().is_empty() {
+        let rows = list(text, number)?;
+        return Ok(Body { rows, ..Body::default() });
+    }
+    let signs =
+        [Some(&dataset.rows), paging.more.as_ref(), paging.next.as_ref(), paging.total.as_ref()];
+    let found = scan::scan(text, &signs).map_err(|error| broken(number, &error))?;
+    let [rows, more, next, total] = found.values;
+    let Some(rows) = rows else {
+        let message = format!("page {number} has no list of rows at {}", dataset.rows);
+        return Err(PageFault::last("missing_rows", message));
+    };
+    Ok(Body {
+        rows: list(rows.get(), number)?,
+        more: paging.more.as_ref().map(|at| more_of(more, at, number)).transpose()?,
+        next: match &paging.next {
+            Some(at) => next_of(next, at, number)?,
+            None => None,
+        },
+        total: paging.total.as_ref().map(|at| total_of(total, at, number)).transpose()?,
+    })
+}
+
+/// What is told of broken JSON: where it is, never what it holds.
+fn broken(number: u64, error: &serde_json::Error) -> PageFault {
+    let (line, column) = (error.line(), error.column());
+    PageFault::malformed(number, &format!("it is not JSON (line {line}, column {column})"))
+}
+
+fn list(text: &str, number: u64) -> Result<Vec<&RawValue>, PageFault> {
+    if !text.trim_start().starts_with('[') {
+        return Err(PageFault::malformed(number, "its rows are not a list"));
+    }
+    let rows = scan::elements(text).map_err(|error| broken(number, &error))?;
+    for row in &rows {
+        if scan::kind(row) != Kind::Object {
+            return Err(PageFault::malformed(number, "a row is not an object"));
+        }
+        if row.get().len() > ROW_BYTES_MAX {
+            let message = format!("a row of page {number} is longer than {ROW_BYTES_MAX} bytes");
+            return Err(PageFault::last("row_too_large", message));
+        }
+    }
+    Ok(rows)
+}
+
+fn more_of(value: Option<&RawValue>, at: &Pointer, number: u64) -> Result<bool, PageFault> {
+    match value.map(scan::kind) {
+        Some(Kind::Bool(more)) => Ok(more),
+        Some(_) => Err(PageFault::malformed(number, &format!("{at} is neither true nor false"))),
+        None => {
+            let message = format!("page {number} does not say at {at} whether there is more");
+            Err(PageFault::last("missing_has_more", message))
+        }
+    }
+}
+
+fn next_of(
+    value: Option<&RawValue>,
+    at: &Pointer,
+    number: u64,
+) -> Result<Option<String>, PageFault> {
+    let Some(value) = value else {
+        let message = format!("page {number} has no field {at} for the next cursor");
+        return Err(PageFault::last("missing_cursor", message));
+    };
+    if scan::kind(value) == Kind::Null {
+        return Ok(None);
+    }
+    match scan::plain(value) {
+        Some(cursor) if cursor.len() <= CURSOR_BYTES_MAX => {
+            Ok(Some(cursor.into_owned()).filter(|cursor| !cursor.is_empty()))
+        }
+        Some(_) | None => Err(PageFault::malformed(number, &format!("{at} is no cursor"))),
+    }
+}
+
+fn total_of(value: Option<&RawValue>, at: &Pointer, number: u64) -> Result<u64, PageFault> {
+    let Some(value) = value else {
+        let message = format!("page {number} does not tell the length of the list at {at}");
+        return Err(PageFault::last("missing_total", message));
+    };
+    let total = Some(value.get()).filter(|_| scan::kind(value) == Kind::Whole);
+    total
+        .and_then(|total| total.parse().ok())
+        .ok_or_else(|| PageFault::malformed(number, &format!("{at} is no number of rows")))
+}
+
+/// Finds what a row is known by.
+pub(super) fn row<'a>(dataset: &Dataset, text: &'a str, number: u64) -> Result<Row<'a>, PageFault> {
+    let signs = [Some(&dataset.id), Some(&dataset.time.field)];
+    let found = scan::scan(text, &signs)
+        .map_err(|_| PageFault::malformed(number, "a row names its id or its time twice"))?;
+    let [id, time, ..] = found.values;
+    let at = &dataset.id;
+    let id = id.filter(|id| scan::kind(id) != Kind::Null).ok_or_else(|| {
+        PageFault::last("missing_id", format!("a row of page {number} has no id at {at}"))
+    })?;
+    let written = scan::inner(id);
+    let is_id = matches!(scan::kind(id), Kind::Text | Kind::Whole);
+    if !is_id || written.is_empty() || written.len() > CURSOR_BYTES_MAX {
+        let problem = format!("a row's {at} is neither text nor a whole number");
+        return Err(PageFault::malformed(number, &problem));
+    }
+    Ok(Row {
+        id,
+        fingerprint: seen::fingerprint(written),
+        time: time.filter(|time| scan::kind(time) != Kind::Null),
+    })
+}
+
+/// Reads a row's time; nothing where the row may lack one and does.
+pub(super) fn time(
+    dataset: &Dataset,
+    row: &Row<'_>,
+    number: u64,
+) -> Result<Option<Timestamp>, PageFault> {
+    let at = &dataset.time.field;
+    let Some(value) = row.time else {
+        if dataset.time.optional {
+            return Ok(None);
+        }
+        let message = format!("a row of page {number} has no time at {at}");
+        return Err(PageFault::last("missing_time", message));
+    };
+    let read = match dataset.time.unit {
+        TimeUnit::Rfc3339 => {
+            let text = scan::plain(value).filter(|_| scan::kind(value) == Kind::Text);
+            text.and_then(|text| Timestamp::from_rfc3339(&text))
+        }
+        TimeUnit::UnixMillis => decimal_micros(value, MICROS_PER_MILLI),
+        TimeUnit::UnixSeconds => decimal_micros(value, MICROS_PER_SECOND),
+    };
+    read.map(Some).ok_or_else(|| PageFault::malformed(number, &format!("a row's {at} is no time")))
+}
+
+/// Microseconds of a decimal number, whole or with a fraction, whose unit has so many of them.
+fn decimal_micros(value: &RawValue, unit: i64) -> Option<Timestamp> {
+    if !matches!(scan::kind(value), Kind::Whole | Kind::Number) {
+        return None;
+    }
+    let (whole, fraction) = value.get().split_once('.').unwrap_or((value.get(), ""));
+    let mut micros = whole.parse::<i64>().ok()?.checked_mul(unit)?;
+    let sign = if whole.starts_with('-') { -1 } else { 1 };
+    let mut worth = unit / 10;
+    for digit in fraction.bytes() {
+        let digit = i64::from(digit.checked_sub(b'0').filter(|digit| *digit < 10)?);
+        micros = micros.checked_add(sign * digit * worth)?;
+        worth /= 10;
+    }
+    Some(Timestamp::from_unix_micros(micros))
+}
+
+#[cfg(test)]
+mod tests {
+    use catalog::Catalog;
+    use domain::dataset::DatasetName;
+    use domain::platform::Platform;
+
+    use super::*;
+
+    fn dataset(platform: Platform, name: DatasetName) -> Dataset {
+        Catalog::built_in().unwrap().platform(platform).dataset(name).unwrap().clone()
+    }
+
+    fn subscribers(platform: Platform) -> Dataset {
+        dataset(platform, DatasetName::Subscribers)
+    }
+
+    fn code(dataset: &Dataset, text: &str) -> &'static str {
+        read(dataset, text, 2).unwrap_err().code
+    }
+
+    #[test]
+    fn a_page_of_each_style_is_taken_apart() {
+        let alpha = subscribers(Platform::Alpha);
+        let page = read(&alpha, r#"{"hasMore":true, "list":[ {"id":1} ,{"id":2}]}"#, 1).unwrap();
+        assert_eq!((page.rows.len(), page.more, page.total), (2, Some(true), None));
+        assert_eq!(page.rows[0].get(), r#"{"id":1}"#);
+
+        let beta = subscribers(Platform::Beta);
+        let text = r#"{"subscribers":[],"total":0,"hasMore":false}"#;
+        let page = read(&beta, text, 1).unwrap();
+        assert_eq!((page.rows.len(), page.more, page.total), (0, Some(false), Some(0)));
+
+        let gamma = subscribers(Platform::Gamma);
+        assert_eq!(read(&gamma, " [{\"_id\":\"a\"}] ", 1).unwrap().rows.len(), 1);
+        assert!(read(&gamma, "", 1).unwrap().rows.is_empty());
+
+        let delta = dataset(Platform::Delta, DatasetName::Transactions);
+        let next = |text| read(&delta, text, 1).unwrap().next;
+        assert_eq!(next(r#"{"data":[],"nextCursor":"a\u0042"}"#).as_deref(), Some("aB"));
+        assert_eq!(next(r#"{"data":[],"nextCursor":17}"#).as_deref(), Some("17"));
+        assert_eq!(next(r#"{"data":[],"nextCursor":null}"#), None);
+        assert_eq!(next(r#"{"data":[],"nextCursor":""}"#), None);
+    }
+
+    #[test]
+    fn what_a_page_lacks_and_what_it_has_wrong_is_told_by_a_code() {
+        let (alpha, beta) = (subscribers(Platform::Alpha), subscribers(Platform::Beta));
+        let gamma = subscribers(Platform::Gamma);
+        let delta = dataset(Platform::Delta, DatasetName::Transactions);
+        for (dataset, text, expected) in [
+            (&alpha, r#"{"hasMore":true}"#, "missing_rows"),
+            (&alpha, r#"{"list":[]}"#, "missing_has_more"),
+            (&alpha, r#"{"list":[],"hasMore":"true"}"#, "malformed_page"),
+            (&alpha, r#"{"list":[],"hasMore":null}"#, "malformed_page"),
+            (&alpha, r#"{"list":{},"hasMore":true}"#, "malformed_page"),
+            (&alpha, r#"{"list":null,"hasMore":true}"#, "malformed_page"),
+            (&alpha, r#"{"list":[1],"hasMore":true}"#, "malformed_page"),
+            (&alpha, r#"{"list":[],"list":[],"hasMore":true}"#, "malformed_page"),
+            (&alpha, r#"{"list":[],"hasMore":true"#, "malformed_page"),
+            (&alpha, r#"{"list":[{"id":1,}],"hasMore":true}"#, "malformed_page"),
+            (&alpha, r#"{"list":[],"hasMore":true} x"#, "malformed_page"),
+            (&alpha, "[]", "missing_rows"),
+            (&alpha, "", "malformed_page"),
+            (&beta, r#"{"subscribers":[],"hasMore":false}"#, "missing_total"),
+            (&beta, r#"{"subscribers":[],"hasMore":false,"total":-1}"#, "malformed_page"),
+            (&beta, r#"{"subscribers":[],"hasMore":false,"total":"1"}"#, "malformed_page"),
+            (&beta, r#"{"subscribers":[],"hasMore":false,"total":1.0}"#, "malformed_page"),
+            (&gamma, r#"{"data":[]}"#, "malformed_page"),
+            (&gamma, "[[]]", "malformed_page"),
+            (&gamma, "[{}", "malformed_page"),
+            (&gamma, "", "malformed_page"),
+            (&delta, r#"{"data":[]}"#, "missing_cursor"),
+            (&delta, r#"{"data":[],"nextCursor":{}}"#, "malformed_page"),
+            (&delta, r#"{"data":[],"nextCursor":false}"#, "malformed_page"),
+        ] {
+            assert_eq!(code(dataset, text), expected, "{text}");
+        }
+        let long = format!("[{{\"_id\":\"{}\"}}]", "a".repeat(ROW_BYTES_MAX));
+        assert_eq!(code(&gamma, &long), "row_too_large");
+    }
+
+    #[test]
+    fn a_row_is_known_by_its_id_however_it_is_written() {
+        let alpha = subscribers(Platform::Alpha);
+        let known = |text: &str| row(&alpha, text, 3).map(|row| row.fingerprint);
+
+        assert_eq!(known(r#"{"id":17}"#).unwrap(), known(r#"{"a":1,"id":"17"}"#).unwrap());
+        assert_ne!(known(r#"{"id":17}"#).unwrap(), known(r#"{"id":18}"#).unwrap());
+        for (text, expected) in [
+            ("{}", "missing_id"),
+            (r#"{"id":null}"#, "missing_id"),
+            (r#"{"x":{"id":1}}"#, "missing_id"),
+            (r#"{"id":""}"#, "malformed_page"),
+            (r#"{"id":true}"#, "malformed_page"),
+            (r#"{"id":1.5}"#, "malformed_page"),
+            (r#"{"id":[1]}"#, "malformed_page"),
+            (r#"{"id":1,"id":2}"#, "malformed_page"),
+        ] {
+            let fault = known(text).unwrap_err();
+            assert_eq!(fault.code, expected, "{text}");
+            assert!(fault.is_final && fault.message.contains("page 3"), "{fault}");
+        }
+    }
+
+    #[test]
+    fn times_of_every_unit_are_read() {
+        let mut dataset = subscribers(Platform::Beta);
+        let mut told = |unit, value: &str| {
+            dataset.time.unit = unit;
+            let text = format!("{{\"id\":1,\"createdAt\":{value}}}");
+            let row = row(&dataset, &text, 1).unwrap();
+            let read = time(&dataset, &row, 1);
+            read.map(|time| time.unwrap().to_rfc3339()).map_err(|fault| fault.code)
+        };
+        for (unit, value, expected) in [
+            (TimeUnit::UnixMillis, "1500", Ok("1970-01-01T00:00:01.500000Z")),
+            (TimeUnit::UnixMillis, "-1", Ok("1969-12-31T23:59:59.999000Z")),
+            (TimeUnit::UnixSeconds, "1.25", Ok("1970-01-01T00:00:01.250000Z")),
+            (TimeUnit::UnixSeconds, "-1.25", Ok("1969-12-31T23:59:58.750000Z")),
+            (TimeUnit::UnixSeconds, "7", Ok("1970-01-01T00:00:07.000000Z")),
+            (TimeUnit::Rfc3339, "\"1970-01-01T01:00:00+01:00\"", Ok("1970-01-01T00:00:00.000000Z")),
+            (TimeUnit::Rfc3339, "\"1970-01-01T00:00:00\"", Err("malformed_page")),
+            (TimeUnit::Rfc3339, "12", Err("malformed_page")),
+            (TimeUnit::UnixMillis, "\"12\"", Err("malformed_page")),
+            (TimeUnit::UnixMillis, "1e3", Err("malformed_page")),
+            (TimeUnit::UnixMillis, "9223372036854775807", Err("malformed_page")),
+            (TimeUnit::UnixMillis, "true", Err("malformed_page")),
+            (TimeUnit::UnixMillis, "null", Err("missing_time")),
+        ] {
+            assert_eq!(told(unit, value).as_deref().map_err(|code| *code), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_row_may_lack_its_time_where_the_dataset_says_so() {
+        let chats = dataset(Platform::Alpha, DatasetName::Chats);
+
+        for text in [r#"{"id":1}"#, r#"{"id":1,"lastMessage":null}"#] {
+            let row = row(&chats, text, 1).unwrap();
+            assert_eq!(time(&chats, &row, 1), Ok(None), "{text}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The conversation with one fan: looked for in the platform's list of conversations, in a bounded number of pages.
+
+use std::sync::Arc;
+
+use catalog::Dataset;
+use catalog::dataset::{ChatLookup, Place};
+use domain::window::Window;
+
+use super::fault::PageFault;
+use super::fetch::Request;
+use super::point::Next;
+use super::{Wanted, scan, taken};
+use crate::app::App;
+
+/// So many pages of the list are looked through (specification 4.1, rule 5).
+pub(super) const LOOKUP_PAGES_MAX: u64 = 20;
+
+/// The list that is looked through.
+pub(super) struct Lookup<'a> {
+    pub(super) app: &'a App,
+    pub(super) wanted: &'a Wanted,
+    pub(super) list: &'a Arc<Dataset>,
+    pub(super) place: &'a Place,
+    pub(super) fields: &'a ChatLookup,
+}
+
+impl Lookup<'_> {
+    /// The platform's own id of the conversation with this fan. A list that changes meanwhile does no harm here, so
+    /// its pages are not compared with each other.
+    pub(super) async fn find(&self, fan: &str) -> Result<String, PageFault> {
+        let Self { app, wanted, list, place, .. } = *self;
+        let (mut next, mut seen) = (Next::First, 0_u64);
+        for number in 1..=LOOKUP_PAGES_MAX {
+            let request = Request { app, wanted, place, paging: &list.paging, next: &next, number };
+            let bytes = request.page().await?;
+            request.check_time()?;
+            let page = taken::take(list, bytes, Window::default(), number).await?;
+            for row in &page.rows {
+                if let Some(chat) = self.chat_of(row.get(), fan, number)? {
+                    return Ok(chat);
+                }
+            }
+            next = taken::after(list, &page, (&next, seen), number)?;
+            seen = seen.saturating_add(u64::try_from(page.ids.len()).unwrap_or(u64::MAX));
+            if next == Next::Last {
+                break;
+            }
+        }
+        let message = format!(
+            "there is no conversation with the account {fan} among the {seen} newest conversations"
+        );
+        Err(PageFault::last("chat_not_found", message))
+    }
+
+    /// The conversation of a row, if it is with this fan.
+    fn chat_of(&self, row: &str, fan: &str, number: u64) -> Result<Option<String>, PageFault> {
+        let signs = [Some(&self.fields.fan), Some(&self.fields.chat)];
+        let found = scan::scan(row, &signs)
+            .map_err(|_| PageFault::malformed(number, "a conversation names its fan twice"))?;
+        let [of, chat, ..] = found.values;
+        if of.and_then(scan::plain).as_deref() != Some(fan) {
+            return Ok(None);
+        }
+        let chat = chat.and_then(scan::plain).filter(|chat| !chat.is_empty());
+        let problem = || PageFault::malformed(number, "a conversation has no id");
+        chat.map(|chat| Some(chat.into_owned())).ok_or_else(problem)
+    }
+}

@@ -1,0 +1,96 @@
+//! Why pages cannot be read: a stable code, a sentence, and whether another attempt can help.
+
+/// Why a page is not there. What was read before it stays good.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct PageFault {
+    /// What programs match. It never changes.
+    pub code: &'static str,
+    /// What happened and what can be done, for people. Holds no credentials.
+    pub message: String,
+    /// Whether the same pages would fail again: then the export has failed. Otherwise a later attempt may go on.
+    pub is_final: bool,
+}
+
+impl PageFault {
+    /// Another attempt would meet the same.
+    pub(super) fn last(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), is_final: true }
+    }
+
+    /// Another attempt may go better.
+    pub(super) fn for_now(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), is_final: false }
+    }
+
+    /// The platform's page is not what its dataset says.
+    pub(super) fn malformed(page: u64, problem: &str) -> Self {
+        Self::last("malformed_page", format!("page {page} is not as it should be: {problem}"))
+    }
+}
+
+/// Every code that a fault can have, with what it means.
+pub const CODES: &[(&str, &str)] = &[
+    ("malformed_page", "A page is not JSON, or a field of it has another type than it should."),
+    ("missing_rows", "A page has no list of rows."),
+    ("missing_has_more", "A page does not say whether there is more."),
+    ("missing_cursor", "A page has no field for the next cursor."),
+    ("missing_total", "A page does not tell the length of the list."),
+    ("missing_id", "A row has no id."),
+    ("missing_time", "A row has no time that could be compared with the window."),
+    ("repeated_page", "The platform gave a page a second time."),
+    ("repeated_cursor", "A cursor leads back to where it was before."),
+    ("repeated_row", "A row came twice: the list changed while it was read, or its pages overlap."),
+    ("total_shrank", "The list became shorter while it was read."),
+    ("incomplete_pages", "The pages ended before all the rows that the platform counted."),
+    (
+        "short_page",
+        "A page in the middle has fewer rows than were asked for, and the rest would be lost.",
+    ),
+    ("empty_page", "A page without rows says that there is more."),
+    ("row_too_large", "A row is longer than 1 MiB."),
+    ("page_too_large", "A page is longer than 8 MiB."),
+    (
+        "too_many_rows",
+        "The list has more rows than an export may hold: narrow the dates or set max_rows.",
+    ),
+    ("too_many_pages", "The list has more pages than an export may read."),
+    ("took_too_long", "The conversation could not be read in its time."),
+    (
+        "chat_not_found",
+        "There is no conversation with that account among those that are looked through.",
+    ),
+    (
+        "credentials_refused",
+        "The platform refused the account's credentials: connect the account again.",
+    ),
+    ("platform_refused", "The platform refused the request."),
+    ("platform_busy", "The platform asked for pauses until this attempt gave up."),
+    ("platform_unavailable", "The platform could not be reached, or failed, again and again."),
+    (
+        "account_unavailable",
+        "The account was removed, is inactive, or its platform is not offered.",
+    ),
+    (
+        "account_unknown_id",
+        "The platform's own id of the account is not known: connect the account again.",
+    ),
+    ("unknown_dataset", "The platform does not have the dataset any more."),
+    ("broken_resume_point", "What was kept of earlier pages cannot be read."),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_told_once_and_explained() {
+        let mut codes: Vec<&str> = CODES.iter().map(|(code, _)| *code).collect();
+        codes.sort_unstable();
+        let count = codes.len();
+        codes.dedup();
+
+        assert_eq!(codes.len(), count);
+        assert!(CODES.iter().all(|(_, meaning)| meaning.ends_with('.')));
+    }
+}

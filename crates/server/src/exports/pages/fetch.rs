@@ -1,0 +1,201 @@
+//! One page fetched: the request, and what is tried again, how often, and after which pause.
+//!
+//! Only GETs leave from here, so trying again changes nothing on the platform, and nothing is marked as read.
+
+use bytes::Bytes;
+use catalog::dataset::{self, Paging, PagingStyle, Place};
+use http::StatusCode;
+
+use super::Wanted;
+use super::fault::PageFault;
+use super::point::Next;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::gateway::read::{self, OwnRead, ReadAnswer, ReadFailure};
+
+/// The longest page, in bytes, decoded.
+pub(super) const PAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// A page that fails so often in a row is left to a later attempt.
+const FAILURES_MAX: u32 = 6;
+/// The platform may ask for so many pauses before one page.
+const PAUSES_MAX: u32 = 40;
+/// All pauses before one page, in seconds.
+const PAUSED_S_MAX: i64 = 900;
+const BACK_OFF_MS_MIN: i64 = 500;
+const BACK_OFF_MS_MAX: i64 = 16_000;
+
+/// A page to be fetched.
+#[derive(Clone, Copy)]
+pub(super) struct Request<'a> {
+    pub(super) app: &'a App,
+    pub(super) wanted: &'a Wanted,
+    pub(super) place: &'a Place,
+    pub(super) paging: &'a Paging,
+    pub(super) next: &'a Next,
+    pub(super) number: u64,
+}
+
+/// How often this page failed or had to wait.
+#[derive(Default)]
+struct Tries {
+    failures: u32,
+    pauses: u32,
+}
+
+impl Request<'_> {
+    /// The body of the page, tried again while that can help.
+    pub(super) async fn page(&self) -> Result<Bytes, PageFault> {
+        let query = self.query();
+        let read = OwnRead {
+            label: &self.wanted.label,
+            path: &self.place.path,
+            query: &query,
+            bytes_max: PAGE_BYTES_MAX,
+        };
+        let account = (self.wanted.customer, &self.wanted.account);
+        let began = self.app.clock.now();
+        let mut tries = Tries::default();
+        loop {
+            self.check_time()?;
+            let answer = Box::pin(read::get(self.app, account, &read)).await;
+            let wait_ms = match answer {
+                Ok(answer) => match self.judge(answer, &mut tries)? {
+                    Verdict::Page(body) => return Ok(body),
+                    Verdict::Again(wait_ms) => wait_ms,
+                },
+                Err(failure) => self.again(failure, &mut tries)?,
+            };
+            let now = self.app.clock.now();
+            let until = now.plus_micros(wait_ms.saturating_mul(domain::time::MICROS_PER_MILLI));
+            if until > began.plus_seconds(PAUSED_S_MAX) {
+                return Err(busy());
+            }
+            self.app.clock.sleep_until(until).await;
+        }
+    }
+
+    /// A conversation's time is over when this says so: before and after every request.
+    pub(super) fn check_time(&self) -> Result<(), PageFault> {
+        match self.wanted.limits.ends_at {
+            Some(end) if self.app.clock.now() >= end => {
+                let message = format!(
+                    "the time for this export was over before page {} was read",
+                    self.number
+                );
+                Err(PageFault::last("took_too_long", message))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// The raw query with what turns to this page.
+    fn query(&self) -> String {
+        let paging = self.paging;
+        let mut query = self.place.query.clone();
+        dataset::add(&mut query, &paging.size_parameter, &paging.size.to_string());
+        let turn = match self.next {
+            Next::First | Next::Last => match paging.style {
+                PagingStyle::Offset => Some("0".to_owned()),
+                PagingStyle::Page => Some("1".to_owned()),
+                PagingStyle::Cursor | PagingStyle::BeforeId => None,
+            },
+            Next::Offset(number) | Next::Confirm(number) | Next::Page(number) => {
+                Some(number.to_string())
+            }
+            Next::Cursor(cursor) | Next::Before(cursor) => Some(cursor.clone()),
+        };
+        if let Some(turn) = turn {
+            dataset::add(&mut query, &paging.parameter, &turn);
+        }
+        query
+    }
+
+    fn judge(&self, answer: ReadAnswer, tries: &mut Tries) -> Result<Verdict, PageFault> {
+        let number = self.number;
+        match answer.status {
+            StatusCode::OK if answer.is_unwrapped => Ok(Verdict::Page(answer.body)),
+            StatusCode::OK => Err(PageFault::malformed(
+                number,
+                "it does not come in an envelope that says success",
+            )),
+            StatusCode::NO_CONTENT => Ok(Verdict::Page(Bytes::new())),
+            StatusCode::TOO_MANY_REQUESTS => self.paused(0, tries).map(Verdict::Again),
+            StatusCode::UNAUTHORIZED => Err(PageFault::last(
+                "credentials_refused",
+                format!(
+                    "the platform refused the account's credentials at page {number}; connect the account again"
+                ),
+            )),
+            status if status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT => {
+                self.failed(&format!("it answered {status}"), tries).map(Verdict::Again)
+            }
+            status => Err(PageFault::last(
+                "platform_refused",
+                format!("the platform answered {status} to the request for page {number}"),
+            )),
+        }
+    }
+
+    /// How long to wait before the next try, in milliseconds, or that there is none.
+    fn again(&self, failure: ReadFailure, tries: &mut Tries) -> Result<i64, PageFault> {
+        match failure {
+            ReadFailure::Wait { for_ms } => self.paused(for_ms, tries),
+            ReadFailure::Failed(error) => self.failed(&error.to_string(), tries),
+            ReadFailure::TooLarge => Err(PageFault::last(
+                "page_too_large",
+                format!("page {} is longer than {PAGE_BYTES_MAX} bytes", self.number),
+            )),
+            ReadFailure::Account(error) => match error {
+                ApiError::AccountNotFound
+                | ApiError::AccountInactive(_)
+                | ApiError::CredentialError
+                | ApiError::PlatformNotOffered(_) => Err(unavailable(&error)),
+                other => self.failed(&other.to_string(), tries),
+            },
+        }
+    }
+
+    fn paused(&self, for_ms: i64, tries: &mut Tries) -> Result<i64, PageFault> {
+        tries.pauses += 1;
+        if tries.pauses > PAUSES_MAX {
+            return Err(busy());
+        }
+        // What the platform asked for is known to the account by now and is waited for at the next try.
+        Ok(if for_ms > 0 { for_ms } else { self.back_off_ms(tries.pauses) })
+    }
+
+    fn failed(&self, why: &str, tries: &mut Tries) -> Result<i64, PageFault> {
+        tries.failures += 1;
+        tracing::debug!(page = self.number, tries = tries.failures, why, "a page did not come");
+        if tries.failures >= FAILURES_MAX {
+            let message = format!(
+                "page {} did not come after {FAILURES_MAX} tries; the last time: {why}",
+                self.number
+            );
+            return Err(PageFault::for_now("platform_unavailable", message));
+        }
+        Ok(self.back_off_ms(tries.failures))
+    }
+
+    /// Doubles with each try, and up to a quarter longer by chance.
+    fn back_off_ms(&self, tries: u32) -> i64 {
+        let doubled = BACK_OFF_MS_MIN << tries.saturating_sub(1).min(6);
+        let pause = doubled.min(BACK_OFF_MS_MAX);
+        pause + pause * i64::from(self.app.random.below(100)) / 400
+    }
+}
+
+enum Verdict {
+    Page(Bytes),
+    /// After so many milliseconds.
+    Again(i64),
+}
+
+fn busy() -> PageFault {
+    PageFault::for_now("platform_busy", "the platform asked for pauses until this attempt gave up")
+}
+
+/// The account cannot be used, which another attempt does not change.
+pub(super) fn unavailable(error: &ApiError) -> PageFault {
+    PageFault::last("account_unavailable", error.to_string())
+}

@@ -1,0 +1,223 @@
+//! What was seen before: ids, pages and cursors as 64-bit fingerprints, so that nothing comes twice unnoticed.
+//!
+//! Two different ids of a million have the same fingerprint once in about forty million exports; such an export fails
+//! and can be made again.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hasher};
+
+/// More ids than this are not remembered: about 36 MiB.
+pub(super) const IDS_MAX: usize = 3_000_000;
+
+/// The fingerprint of a text.
+pub(super) fn fingerprint(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(text.as_bytes());
+    hasher.finish()
+}
+
+/// The fingerprint of a page: of its rows' in their order.
+pub(super) fn of_page(ids: &[u64]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for id in ids {
+        hasher.write_u64(*id);
+    }
+    hasher.finish()
+}
+
+/// All that was seen of a list.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    ids: Fingerprints,
+    /// By fingerprint: the number of the page.
+    pages: HashMap<u64, u64>,
+    cursors: HashMap<u64, u64>,
+}
+
+impl Seen {
+    /// The page that had these rows before.
+    pub(super) fn earlier_page(&self, page: u64) -> Option<u64> {
+        self.pages.get(&page).copied()
+    }
+
+    /// The page that told this cursor before.
+    pub(super) fn earlier_cursor(&self, cursor: &str) -> Option<u64> {
+        self.cursors.get(&fingerprint(cursor)).copied()
+    }
+
+    /// How many ids are remembered.
+    pub(super) const fn ids(&self) -> usize {
+        self.ids.count
+    }
+
+    /// Remembers an id; false when it was known.
+    pub(super) fn add_id(&mut self, id: u64) -> bool {
+        self.ids.add(id)
+    }
+
+    /// Remembers a page by its rows.
+    pub(super) fn add_page(&mut self, page: u64, number: u64) {
+        self.pages.insert(page, number);
+    }
+
+    /// Remembers a cursor by the page that told it.
+    pub(super) fn add_cursor(&mut self, cursor: &str, number: u64) {
+        self.cursors.insert(fingerprint(cursor), number);
+    }
+}
+
+/// A set is cut into so many parts, each of which grows by itself: so growing never needs the room of two sets.
+const PARTS: usize = 256;
+
+/// A set of fingerprints in 8 to 12 bytes for each.
+#[derive(Debug)]
+struct Fingerprints {
+    parts: Vec<Part>,
+    count: usize,
+}
+
+/// Open addressing with linear probing; 0 is an empty place.
+#[derive(Debug, Default, Clone)]
+struct Part {
+    places: Vec<u64>,
+    count: usize,
+}
+
+impl Default for Fingerprints {
+    fn default() -> Self {
+        Self { parts: vec![Part::default(); PARTS], count: 0 }
+    }
+}
+
+impl Fingerprints {
+    fn add(&mut self, fingerprint: u64) -> bool {
+        let key = key(fingerprint);
+        let Some(part) = self.parts.get_mut(part_of(key)) else { return false };
+        let is_new = part.add(key);
+        self.count += usize::from(is_new);
+        is_new
+    }
+}
+
+/// 0 marks empty places, so it is kept as 1.
+const fn key(fingerprint: u64) -> u64 {
+    if fingerprint == 0 { 1 } else { fingerprint }
+}
+
+/// By the upper bits; places within a part are by the lower ones.
+fn part_of(key: u64) -> usize {
+    usize::try_from(key >> 56).unwrap_or(0)
+}
+
+impl Part {
+    /// Where the key is, or the empty place where it belongs.
+    fn place(&self, key: u64) -> Result<usize, usize> {
+        let length = self.places.len();
+        let Some(start) = first_place(key, length) else { return Err(0) };
+        let around = (start..length).chain(0..start);
+        for place in around {
+            match self.places.get(place) {
+                Some(&known) if known == key => return Ok(place),
+                Some(0) | None => return Err(place),
+                Some(_) => {}
+            }
+        }
+        Err(start)
+    }
+
+    fn add(&mut self, key: u64) -> bool {
+        if self.place(key).is_ok() {
+            return false;
+        }
+        // At most seven of eight places are taken.
+        if (self.count + 1) * 8 > self.places.len() * 7 {
+            self.grow();
+        }
+        self.put(key);
+        self.count += 1;
+        true
+    }
+
+    fn grow(&mut self) {
+        let length = (self.places.len() + self.places.len() / 4).max(32);
+        let old = std::mem::replace(&mut self.places, vec![0; length]);
+        old.into_iter().filter(|key| *key != 0).for_each(|key| self.put(key));
+    }
+
+    fn put(&mut self, key: u64) {
+        if let Err(free) = self.place(key)
+            && let Some(place) = self.places.get_mut(free)
+        {
+            *place = key;
+        }
+    }
+}
+
+/// A number below `length` that the lower bits of the key decide.
+fn first_place(key: u64, length: usize) -> Option<usize> {
+    let low = u128::from(key << 8);
+    let scaled = (low * u128::try_from(length).ok()?) >> 64;
+    usize::try_from(scaled).ok().filter(|place| *place < length)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    impl Fingerprints {
+        fn has(&self, fingerprint: u64) -> bool {
+            let key = key(fingerprint);
+            self.parts[part_of(key)].place(key).is_ok()
+        }
+    }
+
+    #[test]
+    fn a_million_ids_take_twelve_bytes_each_and_none_is_lost() {
+        let mut set = Fingerprints::default();
+
+        for number in 0..1_000_000_u64 {
+            assert!(set.add(fingerprint(&number.to_string())));
+        }
+
+        assert_eq!(set.count, 1_000_000);
+        assert!((0..1_000_000_u64).all(|number| set.has(fingerprint(&number.to_string()))));
+        assert!(!set.has(fingerprint("another")));
+        let bytes: usize = set.parts.iter().map(|part| part.places.capacity() * 8).sum();
+        assert!(bytes < 12_000_000, "{bytes}");
+    }
+
+    #[test]
+    fn pages_and_cursors_are_known_again() {
+        let mut seen = Seen::default();
+
+        seen.add_page(of_page(&[1, 2]), 7);
+        seen.add_cursor("a", 8);
+
+        assert_eq!(seen.earlier_page(of_page(&[1, 2])), Some(7));
+        assert_eq!(seen.earlier_page(of_page(&[2, 1])), None);
+        assert_eq!((seen.earlier_cursor("a"), seen.earlier_cursor("b")), (Some(8), None));
+    }
+
+    proptest! {
+        #[test]
+        fn a_set_of_fingerprints_is_a_set(
+            keys in proptest::collection::vec(
+                prop_oneof![0_u64..40, any::<u64>(), Just(u64::MAX), (0_u64..40).prop_map(|low| low << 50)],
+                0..400,
+            )
+        ) {
+            let mut set = Fingerprints::default();
+            let mut expected = HashSet::new();
+            for fingerprint in keys {
+                prop_assert_eq!(set.has(fingerprint), expected.contains(&key(fingerprint)));
+                prop_assert_eq!(set.add(fingerprint), expected.insert(key(fingerprint)));
+                prop_assert!(set.has(fingerprint));
+            }
+            prop_assert_eq!(set.count, expected.len());
+        }
+    }
+}
