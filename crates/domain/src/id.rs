@@ -87,6 +87,10 @@ ids! {
     JobId = "job_",
     /// One purchase of a credit pack, from before the processor hears of it.
     OrderId = "ord_",
+    /// One change of slots or of the plan, from before the processor hears of it.
+    ChangeId = "chg_",
+    /// One offer to subscribe on the processor's page.
+    OfferId = "off_",
 }
 
 /// The canonical form only: the same id has one spelling, so it can be compared as text.

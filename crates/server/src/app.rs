@@ -17,12 +17,15 @@ use domain::account::CreatorId;
 use domain::customer::Email;
 use domain::id::{CustomerId, KeyId};
 use domain::platform::Platform;
+use domain::slot::Allowances;
 use store::Store;
 use store::metering::Meter;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::auth::cookie::Transport;
+
 use crate::auth::csrf::Own;
+use crate::billing::plans;
 use crate::clock::{Clock, Random};
 use crate::config::Config;
 use crate::error::ApiError;
@@ -63,6 +66,8 @@ pub(crate) struct Shared {
     pub(crate) catalog: Catalog,
     /// The configuration in force.
     pub(crate) config: Config,
+    /// How many accounts customers and plans have, beside what is paid for.
+    pub(crate) allowances: Arc<Allowances>,
     /// The time.
     pub(crate) clock: Clock,
     /// Chance.
@@ -203,6 +208,7 @@ impl Shared {
             store: parts.store,
             meter: parts.meter,
             catalog: parts.catalog,
+            allowances: Arc::new(plans::allowances(&parts.config)),
             config: parts.config,
             clock: parts.clock,
             random: parts.random,

@@ -1,5 +1,7 @@
 //! Connecting an account: the platform confirms the credentials, then they are sealed and stored.
 
+use std::sync::Arc;
+
 use catalog::AuthValues;
 use clients::platform::{SigningInput, Verification, verify};
 use domain::account::CreatorId;
@@ -52,7 +54,7 @@ pub(crate) async fn connect(app: &App, import: Import) -> Result<Connected, ApiE
         platform_account_id: platform_account_id.unwrap_or_default(),
         credentials,
         at: app.clock.now(),
-        active_max: Some(app.config.slots.included_on(platform)),
+        allowances: Arc::clone(&app.allowances),
         entry: deed.now(&app.clock, &app.random),
     };
     let connection = store::accounts::connect(&app.store, &new).await?;

@@ -1,15 +1,18 @@
 //! Accounts: creator accounts that customers connected, with their sealed credentials.
 
+use std::sync::Arc;
+
 use domain::account::{AccountState, CreatorId};
 use domain::id::{CustomerId, DataKeyId};
 use domain::platform::Platform;
+use domain::slot::Allowances;
 use domain::time::Timestamp;
 
 use crate::audit::{self, AuditEntry};
-use crate::dialect;
+use crate::places::{self, Shift};
 use crate::sql::Row;
 use crate::tx::Tx;
-use crate::{Store, StoreError, notices};
+use crate::{Store, StoreError, customers, limits, notices};
 
 /// A connected account.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,8 +71,8 @@ pub struct NewAccount {
     pub credentials: Credentials,
     /// Now, when the platform has just confirmed the credentials.
     pub at: Timestamp,
-    /// How many accounts of this platform may be in use at once; nothing for no limit.
-    pub active_max: Option<i64>,
+    /// What plans and customers have: with the subscription they say how many accounts may be in use at once.
+    pub allowances: Arc<Allowances>,
     /// What the audit list is told.
     pub entry: AuditEntry,
 }
@@ -103,19 +106,18 @@ pub struct Count {
 
 /// Stores an account, or replaces the credentials of one that is connected, in one transaction.
 pub async fn connect(store: &Store, new: &NewAccount) -> Result<Connection, StoreError> {
-    const CUSTOMER: &str = "select 1 from customers where id = $1";
     const EXISTING: &str = "
         select platform, state, version from accounts where customer_id = $1 and creator_id = $2";
     let mut tx = store.write().await?;
-    // The customer's row orders those who connect at once, so that the count below holds.
-    let lock = format!("{CUSTOMER}{}", dialect::for_update(tx.database()));
-    if tx.row(sqlx::AssertSqlSafe(lock), &[new.customer.into()]).await?.is_none() {
+    // The lock orders those who give or take places at once, so that limit and count below hold.
+    if !customers::lock(&mut tx, new.customer).await? {
         return Ok(Connection::NoCustomer);
     }
     let key = [new.customer.into(), (&new.creator_id).into()];
     let existing = tx.row(EXISTING, &key).await?;
-    let others = count_in(&mut tx, new.customer, new.platform).await?.in_use;
-    let room = |in_use: i64| new.active_max.is_none_or(|max| in_use < max);
+    let in_use = count_in(&mut tx, new.customer, new.platform).await?.in_use;
+    let limits = limits::of(&mut tx, new.customer, &new.allowances).await?.limit;
+    let has_room = in_use < limits.on(new.platform);
     let (created, keeps_place, version) = match &existing {
         None => (true, false, new.at.unix_micros()),
         Some(row) => {
@@ -127,8 +129,7 @@ pub async fn connect(store: &Store, new: &NewAccount) -> Result<Connection, Stor
             (false, !inactive, row.int(2)?.saturating_add(1).max(new.at.unix_micros()))
         }
     };
-    let state =
-        if keeps_place || room(others) { AccountState::Active } else { AccountState::Inactive };
+    let state = if keeps_place || has_room { AccountState::Active } else { AccountState::Inactive };
     upsert(&mut tx, new, state, version).await?;
     audit::insert(&mut tx, &new.entry).await?;
     notices::tell_account(&mut tx, new.customer, &new.creator_id).await?;
@@ -160,22 +161,27 @@ pub async fn find(
     row.as_ref().map(account).transpose()
 }
 
-/// Forgets an account and its credentials. False when there is none.
+/// Forgets an account and its credentials; its place goes to the oldest account that waits for one. Gives the accounts
+/// that got a place; nothing when there is no such account.
 pub async fn delete(
     store: &Store,
     customer: CustomerId,
     creator_id: &CreatorId,
+    allowances: &Allowances,
     entry: &AuditEntry,
-) -> Result<bool, StoreError> {
+) -> Result<Option<Vec<Shift>>, StoreError> {
     const SQL: &str = "delete from accounts where customer_id = $1 and creator_id = $2";
     let mut tx = store.write().await?;
+    customers::lock(&mut tx, customer).await?;
     if tx.execute(SQL, &[customer.into(), creator_id.into()]).await? == 0 {
-        return Ok(false);
+        return Ok(None);
     }
+    let limits = limits::of(&mut tx, customer, allowances).await?.limit;
+    let shifts = places::fill(&mut tx, customer, &limits, None).await?;
     audit::insert(&mut tx, entry).await?;
     notices::tell_account(&mut tx, customer, creator_id).await?;
     tx.commit().await?;
-    Ok(true)
+    Ok(Some(shifts))
 }
 
 /// Changes the state of an account that still has this version; gives the new version. Nothing when the
@@ -264,7 +270,22 @@ pub async fn count(
     count_in(&mut store.read().await?, customer, platform).await
 }
 
-async fn count_in(
+/// The accounts of a platform that are in use, oldest first.
+pub(crate) async fn in_use(
+    tx: &mut Tx,
+    customer: CustomerId,
+    platform: Platform,
+) -> Result<Vec<CreatorId>, StoreError> {
+    const SQL: &str = "
+        select creator_id from accounts
+        where customer_id = $1 and platform = $2 and state <> 'inactive'
+        order by connected_at, creator_id";
+    let rows = tx.rows(SQL, &[customer.into(), platform.as_str().into()]).await?;
+    rows.iter().map(|row| row.parse(0, "accounts")).collect()
+}
+
+/// How many accounts of this platform the customer has, under its lock where the number must stay.
+pub(crate) async fn count_in(
     tx: &mut Tx,
     customer: CustomerId,
     platform: Platform,

@@ -132,12 +132,12 @@ pub async fn disable(store: &Store, id: CustomerId, now: Timestamp) -> Result<bo
     Ok(changed == 1)
 }
 
-/// Lets nobody else change what belongs to this customer and is counted, until the transaction ends.
-pub(crate) async fn lock(tx: &mut Tx, id: CustomerId) -> Result<(), StoreError> {
+/// Lets nobody else change what belongs to this customer and is counted, until the transaction ends. False when there
+/// is no such customer.
+pub(crate) async fn lock(tx: &mut Tx, id: CustomerId) -> Result<bool, StoreError> {
     const SQL: &str = "select id from customers where id = $1";
     let sql = format!("{SQL}{}", dialect::for_update(tx.database()));
-    tx.row(sqlx::AssertSqlSafe(sql), &[id.into()]).await?;
-    Ok(())
+    Ok(tx.row(sqlx::AssertSqlSafe(sql), &[id.into()]).await?.is_some())
 }
 
 /// Stores a customer with an empty balance and its first key. False when the address is taken.

@@ -35,6 +35,7 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
         step(7, "mail_links", include_str!("../migrations/0007_mail_links.sql")),
         step(8, "calls by customer", calls),
         step(10, "billing", billing(database)),
+        step(11, "subscriptions", include_str!("../migrations/0011_subscriptions.sql")),
     ])
 }
 

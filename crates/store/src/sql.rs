@@ -6,7 +6,8 @@ use domain::account::CreatorId;
 use domain::credits::Credits;
 use domain::customer::Email;
 use domain::id::{
-    CallId, CustomerId, DataKeyId, EntryId, JobId, KeyId, NodeId, OrderId, SessionId,
+    CallId, ChangeId, CustomerId, DataKeyId, EntryId, JobId, KeyId, NodeId, OfferId, OrderId,
+    SessionId,
 };
 use domain::time::{Day, Timestamp};
 use domain::token::TokenHash;
@@ -60,7 +61,10 @@ macro_rules! written_values {
     )+};
 }
 
-written_values!(CallId, CustomerId, DataKeyId, EntryId, JobId, KeyId, NodeId, OrderId, SessionId);
+written_values!(
+    CallId, ChangeId, CustomerId, DataKeyId, EntryId, JobId, KeyId, NodeId, OfferId, OrderId,
+    SessionId
+);
 
 impl<'a> From<&'a str> for Value<'a> {
     fn from(text: &'a str) -> Self {

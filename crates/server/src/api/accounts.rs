@@ -142,7 +142,8 @@ async fn find(app: &App, caller: &Caller, creator: &CreatorId) -> Result<Account
     account.map(AccountOut::from).ok_or(ApiError::AccountNotFound)
 }
 
-/// Disconnects an account and forgets its credentials. Its calls stay in the log.
+/// Disconnects an account and forgets its credentials. Its calls stay in the log. Its place goes to the oldest account
+/// of the platform that is inactive.
 #[utoipa::path(
     delete, path = "/v1/accounts/{account}", tag = "accounts",
     params(("account" = String, Path, description = "its creator_id")),
@@ -167,7 +168,10 @@ async fn delete_account(
         details: creator.to_string(),
     };
     let entry = deed.now(&app.clock, &app.random);
-    let deleted = store::accounts::delete(&app.store, caller.customer, &creator, &entry).await?;
-    app.cache.forget_account(caller.customer, &creator);
-    if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::AccountNotFound) }
+    let (store, customer, allowances) = (&app.store, caller.customer, &app.allowances);
+    let deleted = store::accounts::delete(store, customer, &creator, allowances, &entry).await?;
+    app.cache.forget_account(customer, &creator);
+    let shifts = deleted.ok_or(ApiError::AccountNotFound)?;
+    shifts.iter().for_each(|shift| app.cache.forget_account(customer, &shift.creator_id));
+    Ok(StatusCode::NO_CONTENT)
 }

@@ -50,7 +50,8 @@ struct LimitsOut {
 async fn get_whoami(State(app): State<App>, caller: Caller) -> Result<Json<WhoAmI>, ApiError> {
     let accounts = store::accounts::list(&app.store, caller.customer).await?;
     let may_use = accounts.into_iter().filter(|account| caller.may_use(&account.creator_id));
-    let included = |platform: &Platform| (*platform, app.config.slots.included_on(*platform));
+    let standing = store::limits::standing(&app.store, caller.customer, &app.allowances).await?;
+    let limit = |platform: &Platform| (*platform, standing.parts.limit.on(*platform));
     Ok(Json(WhoAmI {
         key_id: caller.key().map(|key| key.id),
         prefix: caller.key().map(|key| key.shown_prefix.clone()),
@@ -61,7 +62,7 @@ async fn get_whoami(State(app): State<App>, caller: Caller) -> Result<Json<WhoAm
         limits: LimitsOut {
             requests_per_second: app.config.rate_limits.per_key_per_second,
             burst: app.config.rate_limits.per_key_burst,
-            accounts: Platform::ALL.iter().map(included).collect(),
+            accounts: Platform::ALL.iter().map(limit).collect(),
         },
     }))
 }

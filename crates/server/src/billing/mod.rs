@@ -2,3 +2,4 @@
 //!
 //! Credits are granted for a payment in one place only, however the payment became known; everything here that
 //! learns of one ends there. What the processor says is read from the processor, never believed from a browser.
+pub(crate) mod plans;

@@ -1,11 +1,18 @@
 //! Accounts: connecting once, limits of the plan, and changes that name the version they are based on.
 
+use std::sync::Arc;
+
 use domain::account::AccountState;
 use domain::platform::Platform;
+use domain::slot::Allowances;
 use store::accounts::{self, Connection, Count, Credentials, NewAccount};
 use store::testing;
 
 use crate::support::{Caller, NOON, creator, entry, new_account, new_customer};
+
+fn allowing(accounts: i64) -> Arc<Allowances> {
+    Arc::new(Allowances::of_each(accounts))
+}
 
 #[tokio::test]
 async fn an_account_is_stored_with_its_sealed_credentials() {
@@ -78,16 +85,11 @@ async fn two_customers_may_choose_the_same_id() {
     for store in testing::stores().await {
         let (one, other) = (Caller::with(&store, 0).await, Caller::with(&store, 0).await);
 
-        assert!(
-            accounts::delete(&store, one.customer, &creator("ada"), &entry(one.customer))
-                .await
-                .unwrap()
-        );
-        assert!(
-            !accounts::delete(&store, one.customer, &creator("ada"), &entry(one.customer))
-                .await
-                .unwrap()
-        );
+        let (ada, entry, limits) = (creator("ada"), entry(one.customer), allowing(1));
+        let delete = || accounts::delete(&store, one.customer, &ada, &limits, &entry);
+
+        assert!(delete().await.unwrap().is_some());
+        assert!(delete().await.unwrap().is_none());
 
         assert_eq!(accounts::find(&store, one.customer, &creator("ada")).await.unwrap(), None);
         assert!(accounts::find(&store, other.customer, &creator("ada")).await.unwrap().is_some());
@@ -98,9 +100,8 @@ async fn two_customers_may_choose_the_same_id() {
 async fn an_account_comes_back_with_a_version_it_never_had() {
     for store in testing::stores().await {
         let caller = Caller::with(&store, 0).await;
-        accounts::delete(&store, caller.customer, &caller.account, &entry(caller.customer))
-            .await
-            .unwrap();
+        let (limits, entry) = (allowing(1), entry(caller.customer));
+        accounts::delete(&store, caller.customer, &caller.account, &limits, &entry).await.unwrap();
         let later = NewAccount { at: NOON.plus_micros(1), ..new_account(caller.customer, "ada") };
 
         let connected = accounts::connect(&store, &later).await.unwrap();
@@ -118,7 +119,7 @@ async fn connecting_at_once_never_exceeds_the_plan() {
         for number in 0..20 {
             let shared = (*store).clone();
             let name = format!("creator-{number}");
-            let new = NewAccount { active_max: Some(5), ..new_account(caller.customer, &name) };
+            let new = NewAccount { allowances: allowing(5), ..new_account(caller.customer, &name) };
             tasks.spawn(async move { accounts::connect(&shared, &new).await.unwrap() });
         }
 
@@ -140,16 +141,13 @@ async fn connecting_at_once_never_exceeds_the_plan() {
 async fn an_account_in_use_keeps_its_place_and_an_inactive_one_waits_for_room() {
     for store in testing::stores().await {
         let caller = Caller::with(&store, 0).await;
-        let over = NewAccount { active_max: Some(1), ..new_account(caller.customer, "bob") };
+        let over = NewAccount { allowances: allowing(1), ..new_account(caller.customer, "bob") };
         let full = accounts::connect(&store, &over).await.unwrap();
-        let kept = NewAccount { active_max: Some(1), ..new_account(caller.customer, "ada") };
+        let kept = NewAccount { allowances: allowing(1), ..new_account(caller.customer, "ada") };
 
         let again = accounts::connect(&store, &kept).await.unwrap();
-        accounts::delete(&store, caller.customer, &creator("ada"), &entry(caller.customer))
-            .await
-            .unwrap();
-        let again_over = NewAccount { entry: entry(caller.customer), ..over };
-        let room = accounts::connect(&store, &again_over).await.unwrap();
+        let (ada, entry) = (creator("ada"), entry(caller.customer));
+        let freed = accounts::delete(&store, caller.customer, &ada, &allowing(1), &entry).await;
 
         let state = |connection| match connection {
             Connection::Connected { state, .. } => state,
@@ -157,7 +155,8 @@ async fn an_account_in_use_keeps_its_place_and_an_inactive_one_waits_for_room() 
         };
         assert_eq!(state(full), AccountState::Inactive);
         assert_eq!(state(again), AccountState::Active);
-        assert_eq!(state(room), AccountState::Active);
+        let freed = freed.unwrap().unwrap();
+        assert_eq!((freed[0].creator_id.as_str(), freed[0].state), ("bob", AccountState::Active));
     }
 }
 

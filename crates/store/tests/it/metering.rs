@@ -248,9 +248,9 @@ async fn a_call_prepared_with_an_older_account_is_refused() {
 
         assert!(matches!(refused, HoldOutcome::AccountChanged), "{refused:?}");
         assert!(is_held(&held), "{held:?}");
-        assert!(
-            store::accounts::delete(&store, customer, account, &entry(customer)).await.unwrap()
-        );
+        let (limits, entry) = (domain::slot::Allowances::of_each(1), entry(customer));
+        let deleted = store::accounts::delete(&store, customer, account, &limits, &entry).await;
+        assert!(deleted.unwrap().is_some());
         let gone = metering.hold(renewed.hold(1)).await;
         assert!(matches!(gone, HoldOutcome::AccountChanged), "{gone:?}");
         assert_sound(&store).await;

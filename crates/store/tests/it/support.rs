@@ -11,6 +11,7 @@ use domain::id::{CallId, CustomerId, DataKeyId, EntryId, KeyId, NodeId, RequestI
 use domain::key::{KeyHash, KeyScope};
 use domain::method::Method;
 use domain::platform::Platform;
+use domain::slot::Allowances;
 use domain::time::Timestamp;
 use store::accounts::{Connection, Credentials, NewAccount};
 use store::audit::AuditEntry;
@@ -120,7 +121,7 @@ pub(crate) fn new_account(customer: CustomerId, creator_id: &str) -> NewAccount 
             token_expires_at: None,
         },
         at: NOON,
-        active_max: None,
+        allowances: Arc::new(Allowances::of_each(1_000)),
         entry: AuditEntry { action: "account.connected".to_owned(), ..entry(customer) },
     }
 }

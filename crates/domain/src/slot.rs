@@ -1,0 +1,151 @@
+//! Slots: how many accounts may be in use on each platform. Every customer has some for good, a plan adds to them,
+//! and extra slots that are paid for add to two platforms.
+
+use std::collections::BTreeMap;
+
+use crate::platform::Platform;
+use crate::wire::text_enum;
+
+text_enum! {
+    /// What a change of slots or of the plan is.
+    SlotChangeKind, "one of raise, lower, switch, plan" {
+        /// More slots of one platform, paid at once.
+        Raise = "raise",
+        /// Fewer slots of one platform, credited on the next invoice.
+        Lower = "lower",
+        /// One slot less on one platform and one more on another; the difference is on the next invoice.
+        Switch = "switch",
+        /// Another plan.
+        Plan = "plan",
+    }
+}
+
+text_enum! {
+    /// Where a change stands.
+    SlotChangeState, "one of open, applied, failed" {
+        /// Written down; the processor may or may not have carried it out.
+        Open = "open",
+        /// The processor's subscription shows it.
+        Applied = "applied",
+        /// The processor refused it; nothing changed.
+        Failed = "failed",
+    }
+}
+
+/// Numbers of accounts, one for each platform.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Accounts {
+    alpha: i64,
+    beta: i64,
+    gamma: i64,
+    delta: i64,
+}
+
+/// What decides how many accounts a customer may have in use, beside what it pays for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Allowances {
+    /// What every customer has for good.
+    pub included: Accounts,
+    /// What each plan adds, by its id.
+    pub plans: BTreeMap<String, Accounts>,
+}
+
+impl Platform {
+    /// Whether extra slots are sold for it.
+    pub const fn sells_slots(self) -> bool {
+        match self {
+            Self::Alpha | Self::Beta => true,
+            Self::Gamma | Self::Delta => false,
+        }
+    }
+}
+
+impl Accounts {
+    /// The numbers that a function gives.
+    pub fn each(mut number: impl FnMut(Platform) -> i64) -> Self {
+        Self {
+            alpha: number(Platform::Alpha),
+            beta: number(Platform::Beta),
+            gamma: number(Platform::Gamma),
+            delta: number(Platform::Delta),
+        }
+    }
+
+    /// The number of one platform.
+    pub const fn on(&self, platform: Platform) -> i64 {
+        match platform {
+            Platform::Alpha => self.alpha,
+            Platform::Beta => self.beta,
+            Platform::Gamma => self.gamma,
+            Platform::Delta => self.delta,
+        }
+    }
+
+    /// The number of one platform, to be changed.
+    pub const fn on_mut(&mut self, platform: Platform) -> &mut i64 {
+        match platform {
+            Platform::Alpha => &mut self.alpha,
+            Platform::Beta => &mut self.beta,
+            Platform::Gamma => &mut self.gamma,
+            Platform::Delta => &mut self.delta,
+        }
+    }
+
+    /// Both together, for each platform.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self::each(|platform| self.on(platform).saturating_add(other.on(platform)))
+    }
+
+    /// The smaller of both, for each platform.
+    #[must_use]
+    pub fn least(&self, other: &Self) -> Self {
+        Self::each(|platform| self.on(platform).min(other.on(platform)))
+    }
+}
+
+impl Allowances {
+    /// The same number for good on every platform, and no plans.
+    pub fn of_each(number: i64) -> Self {
+        Self { included: Accounts::each(|_| number), plans: BTreeMap::new() }
+    }
+
+    /// What a plan adds. A plan that is no longer offered adds what it is configured to: nothing.
+    pub fn of_plan(&self, plan_id: Option<&str>) -> Accounts {
+        plan_id.and_then(|plan| self.plans.get(plan)).copied().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extra_slots_are_sold_for_two_platforms() {
+        let sold = Platform::ALL.iter().filter(|platform| platform.sells_slots());
+
+        assert_eq!(sold.collect::<Vec<_>>(), [&Platform::Alpha, &Platform::Beta]);
+    }
+
+    #[test]
+    fn numbers_are_added_and_compared_for_each_platform() {
+        let mut one = Accounts::each(|platform| i64::from(platform == Platform::Beta));
+        let other = Accounts::each(|_| 2);
+        *one.on_mut(Platform::Delta) = 5;
+
+        let (sum, least) = (one.plus(&other), one.least(&other));
+
+        assert_eq!(Platform::ALL.iter().map(|on| sum.on(*on)).collect::<Vec<_>>(), [2, 3, 2, 7]);
+        assert_eq!(Platform::ALL.iter().map(|on| least.on(*on)).collect::<Vec<_>>(), [0, 1, 0, 2]);
+    }
+
+    #[test]
+    fn a_plan_that_is_not_offered_adds_nothing() {
+        let mut allowances = Allowances::of_each(1);
+        allowances.plans.insert("pro".to_owned(), Accounts::each(|_| 4));
+
+        assert_eq!(allowances.of_plan(Some("pro")), Accounts::each(|_| 4));
+        assert_eq!(allowances.of_plan(Some("old")), Accounts::default());
+        assert_eq!(allowances.of_plan(None), Accounts::default());
+    }
+}

@@ -1,0 +1,101 @@
+//! Places: which accounts have one when the limits change. Those who call hold the customer's lock.
+
+use domain::account::{AccountState, CreatorId};
+use domain::id::CustomerId;
+use domain::platform::Platform;
+use domain::slot::Accounts;
+
+use crate::tx::Tx;
+use crate::{StoreError, notices};
+
+/// An account that got a place or lost it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shift {
+    /// Which one.
+    pub creator_id: CreatorId,
+    /// Where it lives.
+    pub platform: Platform,
+    /// What it is now.
+    pub state: AccountState,
+}
+
+/// An account as far as places go.
+struct Candidate {
+    creator_id: CreatorId,
+    platform: Platform,
+    is_in_use: bool,
+}
+
+/// Gives free places to inactive accounts, `first` before the others and those before newer ones, and takes the
+/// places over the limits from the newest accounts.
+pub(crate) async fn fit(
+    tx: &mut Tx,
+    customer: CustomerId,
+    limits: &Accounts,
+    first: Option<&CreatorId>,
+) -> Result<Vec<Shift>, StoreError> {
+    let mut shifts = fill(tx, customer, limits, first).await?;
+    let accounts = oldest_first(tx, customer).await?;
+    for platform in Platform::ALL {
+        let in_use = accounts.iter().filter(|account| account.is_in_use);
+        let in_use: Vec<_> = in_use.filter(|account| account.platform == *platform).collect();
+        let kept = usize::try_from(limits.on(*platform)).unwrap_or(0);
+        for account in in_use.into_iter().skip(kept).rev() {
+            shifts.push(shift(tx, customer, account, AccountState::Inactive).await?);
+        }
+    }
+    Ok(shifts)
+}
+
+/// Gives free places to inactive accounts and takes none.
+pub(crate) async fn fill(
+    tx: &mut Tx,
+    customer: CustomerId,
+    limits: &Accounts,
+    first: Option<&CreatorId>,
+) -> Result<Vec<Shift>, StoreError> {
+    let mut accounts = oldest_first(tx, customer).await?;
+    // The sort is stable: the others stay in their order.
+    accounts.sort_by_key(|account| Some(&account.creator_id) != first);
+    let mut shifts = Vec::new();
+    for platform in Platform::ALL {
+        let own = accounts.iter().filter(|account| account.platform == *platform);
+        let (in_use, waiting): (Vec<_>, Vec<_>) = own.partition(|account| account.is_in_use);
+        let limit = usize::try_from(limits.on(*platform)).unwrap_or(0);
+        for account in waiting.into_iter().take(limit.saturating_sub(in_use.len())) {
+            shifts.push(shift(tx, customer, account, AccountState::Active).await?);
+        }
+    }
+    Ok(shifts)
+}
+
+async fn oldest_first(tx: &mut Tx, customer: CustomerId) -> Result<Vec<Candidate>, StoreError> {
+    const SQL: &str = "
+        select creator_id, platform, state from accounts
+        where customer_id = $1 order by connected_at, creator_id";
+    let rows = tx.rows(SQL, &[customer.into()]).await?;
+    let candidate = |row: &crate::sql::Row| {
+        Ok(Candidate {
+            creator_id: row.parse(0, "accounts")?,
+            platform: row.parse(1, "accounts")?,
+            is_in_use: row.parse::<AccountState>(2, "accounts")? != AccountState::Inactive,
+        })
+    };
+    rows.iter().map(candidate).collect()
+}
+
+/// Changes the state, and with it the version: a call that was prepared under the other state is refused.
+async fn shift(
+    tx: &mut Tx,
+    customer: CustomerId,
+    account: &Candidate,
+    state: AccountState,
+) -> Result<Shift, StoreError> {
+    const SQL: &str = "
+        update accounts set state = $3, version = version + 1
+        where customer_id = $1 and creator_id = $2";
+    let creator_id = account.creator_id.clone();
+    tx.execute(SQL, &[customer.into(), (&creator_id).into(), state.as_str().into()]).await?;
+    notices::tell_account(tx, customer, &creator_id).await?;
+    Ok(Shift { creator_id, platform: account.platform, state })
+}

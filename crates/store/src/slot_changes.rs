@@ -1,0 +1,372 @@
+//! Changes of slots and of the plan: each is committed before the processor hears of it, one is open for each
+//! customer, and who holds its lease carries it out. Its id is the processor's idempotency key, so that carrying it out
+//! twice is carrying it out once.
+
+use domain::account::CreatorId;
+use domain::id::{ChangeId, CustomerId};
+use domain::platform::Platform;
+use domain::slot::{Allowances, SlotChangeKind, SlotChangeState};
+use domain::time::Timestamp;
+
+use crate::places::Shift;
+use crate::sql::Row;
+use crate::subscriptions::{self, Occupant, Told, View};
+use crate::tx::Tx;
+use crate::{Store, StoreError, accounts, customers, limits, places};
+
+/// A change to be written down.
+#[derive(Debug, Clone)]
+pub struct NewChange {
+    /// Its id.
+    pub id: ChangeId,
+    /// Whose it is.
+    pub customer: CustomerId,
+    /// The version of the subscription that it was made from.
+    pub version: i64,
+    /// What it is.
+    pub kind: SlotChangeKind,
+    /// The subscription that is changed.
+    pub subscription_id: String,
+    /// The account that gets a place first.
+    pub creator: Option<CreatorId>,
+    /// Whether the difference is paid at once, and nothing changes unless it is.
+    pub is_charged_at_once: bool,
+    /// The instant from which the difference is counted, in seconds since 1970.
+    pub proration_date_s: i64,
+    /// Who asked for it, for the audit list.
+    pub actor: String,
+    /// What becomes of the items, in this order.
+    pub items: Vec<ChangeItem>,
+    /// Now.
+    pub at: Timestamp,
+    /// Until when nobody else carries it out.
+    pub leased_until: Timestamp,
+}
+
+/// What becomes of one item of the subscription.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeItem {
+    /// The platform of the slots; none for the plan.
+    pub platform: Option<Platform>,
+    /// The plan from then on; none for slots.
+    pub plan_id: Option<String>,
+    /// The item at the processor; none when it is new.
+    pub item_id: Option<String>,
+    /// The price it is paid at from then on.
+    pub price_id: String,
+    /// How many there are.
+    pub count_before: i64,
+    /// How many there will be.
+    pub count_after: i64,
+}
+
+/// A change as it was written down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Its id.
+    pub id: ChangeId,
+    /// Whose it is.
+    pub customer: CustomerId,
+    /// What it is.
+    pub kind: SlotChangeKind,
+    /// The subscription that is changed.
+    pub subscription_id: String,
+    /// The account that gets a place first.
+    pub creator: Option<CreatorId>,
+    /// Whether the difference is paid at once.
+    pub is_charged_at_once: bool,
+    /// The instant from which the difference is counted, in seconds since 1970.
+    pub proration_date_s: i64,
+    /// Who asked for it.
+    pub actor: String,
+    /// Where it stands.
+    pub state: SlotChangeState,
+    /// Why it failed, in the processor's words.
+    pub failure: Option<String>,
+    /// Why the bank declined.
+    pub decline_code: Option<String>,
+    /// How often somebody began to carry it out: the fencing number of the lease.
+    pub attempts: i64,
+    /// Until when nobody else carries it out.
+    pub leased_until: Timestamp,
+    /// When it was asked for.
+    pub created_at: Timestamp,
+    /// What becomes of the items.
+    pub items: Vec<ChangeItem>,
+}
+
+/// How writing a change down ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Start {
+    /// It is open, and the caller's to carry out.
+    Started(Box<Change>),
+    /// Another one is open.
+    Busy(Box<Change>),
+    /// These accounts have the places that it would take away; nothing was written.
+    InUse(Vec<Occupant>),
+    /// The subscription was written since the version was read: decide anew.
+    Overtaken,
+}
+
+/// Why a change failed.
+#[derive(Debug, Clone, Copy)]
+pub struct Failure<'a> {
+    /// The processor's word for it, or ours.
+    pub code: &'a str,
+    /// Why the bank declined.
+    pub decline_code: Option<&'a str>,
+    /// Now.
+    pub at: Timestamp,
+}
+
+impl Change {
+    /// Whether a state of the processor's shows that it was carried out.
+    pub fn is_shown_by(&self, view: &View) -> bool {
+        view.subscription_id.as_deref() == Some(self.subscription_id.as_str())
+            && self.items.iter().all(|item| match item.platform {
+                Some(platform) => view.slots(platform) == item.count_after,
+                None => view.plan().map(|(_, plan)| plan) == item.plan_id.as_deref(),
+            })
+    }
+}
+
+/// Writes a change down, unless another one is open or it would take places that are in use. From then on the places
+/// that it gives up cannot be taken.
+pub async fn start(
+    store: &Store,
+    new: &NewChange,
+    allowances: &Allowances,
+) -> Result<Start, StoreError> {
+    let mut tx = store.write().await?;
+    customers::lock(&mut tx, new.customer).await?;
+    if let Some(open) = find_open_in(&mut tx, new.customer).await? {
+        return Ok(Start::Busy(Box::new(open)));
+    }
+    if subscriptions::version_in(&mut tx, new.customer).await? != new.version {
+        return Ok(Start::Overtaken);
+    }
+    let before = limits::of(&mut tx, new.customer, allowances).await?.limit;
+    insert(&mut tx, new).await?;
+    let after = limits::of(&mut tx, new.customer, allowances).await?.limit;
+    let mut occupants = Vec::new();
+    for platform in Platform::ALL {
+        if after.on(*platform) >= before.on(*platform) {
+            continue;
+        }
+        let in_use = accounts::in_use(&mut tx, new.customer, *platform).await?;
+        if i64::try_from(in_use.len()).unwrap_or(i64::MAX) > after.on(*platform) {
+            let occupant = |creator_id| Occupant { creator_id, platform: *platform };
+            occupants.extend(in_use.into_iter().map(occupant));
+        }
+    }
+    if !occupants.is_empty() {
+        return Ok(Start::InUse(occupants));
+    }
+    let open = find_open_in(&mut tx, new.customer).await?;
+    tx.commit().await?;
+    open.map(|change| Start::Started(Box::new(change)))
+        .ok_or_else(|| StoreError::corrupt("slot_changes", new.id.to_string()))
+}
+
+/// Takes over an open change whose lease is over, with the attempt's number that was read. Nothing when somebody else
+/// was faster or it is no longer open.
+pub async fn take_over(
+    store: &Store,
+    change: &Change,
+    now: Timestamp,
+    leased_until: Timestamp,
+) -> Result<Option<Change>, StoreError> {
+    const SQL: &str = "
+        update slot_changes set attempts = attempts + 1, leased_until = $4
+        where id = $1 and state = 'open' and attempts = $2 and leased_until <= $3";
+    let values = [change.id.into(), change.attempts.into(), now.into(), leased_until.into()];
+    let mut tx = store.write().await?;
+    if tx.execute(SQL, &values).await? == 0 {
+        return Ok(None);
+    }
+    tx.commit().await?;
+    let attempts = change.attempts.saturating_add(1);
+    Ok(Some(Change { attempts, leased_until, ..change.clone() }))
+}
+
+/// Leaves an open change to whoever comes after `free_from`, unless it was taken over meanwhile.
+pub async fn release(
+    store: &Store,
+    change: &Change,
+    free_from: Timestamp,
+) -> Result<(), StoreError> {
+    const SQL: &str = "
+        update slot_changes set leased_until = $3
+        where id = $1 and attempts = $2 and state = 'open'";
+    let mut tx = store.write().await?;
+    tx.execute(SQL, &[change.id.into(), change.attempts.into(), free_from.into()]).await?;
+    tx.commit().await
+}
+
+/// Closes a change that the processor refused, and gives the places that it was to give up to accounts that wait for
+/// one. Nothing when it is closed already or was taken over.
+pub async fn fail(
+    store: &Store,
+    change: &Change,
+    failure: Failure<'_>,
+    allowances: &Allowances,
+    told: &Told,
+) -> Result<Option<Vec<Shift>>, StoreError> {
+    const SQL: &str = "
+        update slot_changes set state = 'failed', failure = $3, decline_code = $4, closed_at = $5
+        where id = $1 and attempts = $2 and state = 'open'";
+    let values = [
+        change.id.into(),
+        change.attempts.into(),
+        failure.code.into(),
+        failure.decline_code.into(),
+        failure.at.into(),
+    ];
+    let mut tx = store.write().await?;
+    customers::lock(&mut tx, change.customer).await?;
+    if tx.execute(SQL, &values).await? == 0 {
+        return Ok(None);
+    }
+    let limits = limits::of(&mut tx, change.customer, allowances).await?.limit;
+    let shifts = places::fill(&mut tx, change.customer, &limits, None).await?;
+    subscriptions::tell(&mut tx, told).await?;
+    tx.commit().await?;
+    Ok(Some(shifts))
+}
+
+/// A change by its id.
+pub async fn find(store: &Store, id: ChangeId) -> Result<Option<Change>, StoreError> {
+    let mut tx = store.snapshot().await?;
+    let row = tx.row(select("id = $1"), &[id.into()]).await?;
+    with_items(&mut tx, row).await
+}
+
+/// The open change of a customer.
+pub async fn find_open(store: &Store, customer: CustomerId) -> Result<Option<Change>, StoreError> {
+    find_open_in(&mut store.snapshot().await?, customer).await
+}
+
+/// Open changes whose lease is over: nobody carries them out at this moment.
+pub async fn list_left(
+    store: &Store,
+    now: Timestamp,
+    limit: i64,
+) -> Result<Vec<Change>, StoreError> {
+    const SQL: &str = "
+        select customer_id from slot_changes
+        where state = 'open' and leased_until <= $1 order by leased_until limit $2";
+    let mut tx = store.snapshot().await?;
+    let rows = tx.rows(SQL, &[now.into(), limit.into()]).await?;
+    let mut left = Vec::new();
+    for row in rows {
+        left.extend(find_open_in(&mut tx, row.parse(0, "slot_changes")?).await?);
+    }
+    Ok(left)
+}
+
+pub(crate) async fn find_open_in(
+    tx: &mut Tx,
+    customer: CustomerId,
+) -> Result<Option<Change>, StoreError> {
+    let row = tx.row(select("customer_id = $1 and state = 'open'"), &[customer.into()]).await?;
+    with_items(tx, row).await
+}
+
+/// Closes a change that the processor's subscription shows.
+pub(crate) async fn close_applied(
+    tx: &mut Tx,
+    id: ChangeId,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    const SQL: &str = "
+        update slot_changes set state = 'applied', closed_at = $2
+        where id = $1 and state = 'open'";
+    tx.execute(SQL, &[id.into(), at.into()]).await?;
+    Ok(())
+}
+
+async fn insert(tx: &mut Tx, new: &NewChange) -> Result<(), StoreError> {
+    const CHANGE: &str = "
+        insert into slot_changes
+            (id, customer_id, kind, subscription_id, creator_id, charged_at_once, proration_date,
+             actor, state, attempts, leased_until, created_at)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, 'open', 1, $9, $10)";
+    const ITEM: &str = "
+        insert into slot_change_items
+            (change_id, place, platform, plan_id, item_id, price_id, count_before, count_after)
+        values ($1, $2, $3, $4, $5, $6, $7, $8)";
+    let values = [
+        new.id.into(),
+        new.customer.into(),
+        new.kind.as_str().into(),
+        new.subscription_id.as_str().into(),
+        new.creator.as_ref().map(CreatorId::as_str).into(),
+        i64::from(new.is_charged_at_once).into(),
+        new.proration_date_s.into(),
+        new.actor.as_str().into(),
+        new.leased_until.into(),
+        new.at.into(),
+    ];
+    tx.execute(CHANGE, &values).await?;
+    for (place, item) in (0_i64..).zip(&new.items) {
+        let of_item = [
+            new.id.into(),
+            place.into(),
+            item.platform.map(Platform::as_str).into(),
+            item.plan_id.as_deref().into(),
+            item.item_id.as_deref().into(),
+            item.price_id.as_str().into(),
+            item.count_before.into(),
+            item.count_after.into(),
+        ];
+        tx.execute(ITEM, &of_item).await?;
+    }
+    Ok(())
+}
+
+fn select(condition: &str) -> sqlx::AssertSqlSafe<String> {
+    sqlx::AssertSqlSafe(format!(
+        "select id, customer_id, kind, subscription_id, creator_id, charged_at_once, proration_date,
+                actor, state, failure, decline_code, attempts, leased_until, created_at
+         from slot_changes where {condition}"
+    ))
+}
+
+async fn with_items(tx: &mut Tx, row: Option<Row>) -> Result<Option<Change>, StoreError> {
+    const ITEMS: &str = "
+        select platform, plan_id, item_id, price_id, count_before, count_after
+        from slot_change_items where change_id = $1 order by place";
+    let Some(row) = row else { return Ok(None) };
+    let mut change = change(&row)?;
+    for item in tx.rows(ITEMS, &[change.id.into()]).await? {
+        change.items.push(ChangeItem {
+            platform: item.parse_optional(0, "slot_change_items")?,
+            plan_id: item.optional_text(1)?,
+            item_id: item.optional_text(2)?,
+            price_id: item.text(3)?,
+            count_before: item.int(4)?,
+            count_after: item.int(5)?,
+        });
+    }
+    Ok(Some(change))
+}
+
+fn change(row: &Row) -> Result<Change, StoreError> {
+    Ok(Change {
+        id: row.parse(0, "slot_changes")?,
+        customer: row.parse(1, "slot_changes")?,
+        kind: row.parse(2, "slot_changes")?,
+        subscription_id: row.text(3)?,
+        creator: row.parse_optional(4, "slot_changes")?,
+        is_charged_at_once: row.int(5)? != 0,
+        proration_date_s: row.int(6)?,
+        actor: row.text(7)?,
+        state: row.parse(8, "slot_changes")?,
+        failure: row.optional_text(9)?,
+        decline_code: row.optional_text(10)?,
+        attempts: row.int(11)?,
+        leased_until: row.time(12)?,
+        created_at: row.time(13)?,
+        items: Vec::new(),
+    })
+}

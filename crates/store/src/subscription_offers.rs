@@ -1,0 +1,72 @@
+//! Offers to subscribe on the processor's page: one is open for each customer, so that no two are paid.
+
+use domain::id::{CustomerId, OfferId};
+use domain::time::Timestamp;
+
+use crate::{Store, StoreError, customers};
+
+/// An offer as it was written down, before the processor heard of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// Its id.
+    pub id: OfferId,
+    /// Whose it is.
+    pub customer: CustomerId,
+    /// The plan.
+    pub plan_id: String,
+    /// The extra slots, in one spelling: the same choice is the same text.
+    pub slots: String,
+    /// The processor's page, once it is known.
+    pub session_id: Option<String>,
+    /// When.
+    pub created_at: Timestamp,
+}
+
+/// Writes an offer down. Gives the one that is open already instead, where there is one.
+pub async fn open(store: &Store, new: &Offer) -> Result<Option<Offer>, StoreError> {
+    const INSERT: &str = "
+        insert into subscription_offers (id, customer_id, plan_id, slots, created_at)
+        values ($1, $2, $3, $4, $5)";
+    const OPEN: &str = "
+        select id, plan_id, slots, session_id, created_at from subscription_offers
+        where customer_id = $1 and closed_at is null";
+    let mut tx = store.write().await?;
+    customers::lock(&mut tx, new.customer).await?;
+    if let Some(row) = tx.row(OPEN, &[new.customer.into()]).await? {
+        return Ok(Some(Offer {
+            id: row.parse(0, "subscription_offers")?,
+            customer: new.customer,
+            plan_id: row.text(1)?,
+            slots: row.text(2)?,
+            session_id: row.optional_text(3)?,
+            created_at: row.time(4)?,
+        }));
+    }
+    let values = [
+        new.id.into(),
+        new.customer.into(),
+        new.plan_id.as_str().into(),
+        new.slots.as_str().into(),
+        new.created_at.into(),
+    ];
+    tx.execute(INSERT, &values).await?;
+    tx.commit().await?;
+    Ok(None)
+}
+
+/// Remembers the processor's page of an offer.
+pub async fn set_session(store: &Store, id: OfferId, session_id: &str) -> Result<(), StoreError> {
+    const SQL: &str = "update subscription_offers set session_id = $2 where id = $1";
+    let mut tx = store.write().await?;
+    tx.execute(SQL, &[id.into(), session_id.into()]).await?;
+    tx.commit().await
+}
+
+/// Closes an offer: it was paid, it is over, or another one takes its place.
+pub async fn close(store: &Store, id: OfferId, at: Timestamp) -> Result<(), StoreError> {
+    const SQL: &str = "
+        update subscription_offers set closed_at = $2 where id = $1 and closed_at is null";
+    let mut tx = store.write().await?;
+    tx.execute(SQL, &[id.into(), at.into()]).await?;
+    tx.commit().await
+}

@@ -1,0 +1,326 @@
+//! Subscriptions: what the processor last showed of each customer's, written down by whoever read it last.
+//!
+//! Who reads the processor's subscription first reads the version here, and writes only while the version is still
+//! that: a state that was read earlier never replaces one that was read later, whatever order events come in.
+
+use domain::account::CreatorId;
+use domain::id::CustomerId;
+use domain::platform::Platform;
+use domain::slot::Allowances;
+use domain::subscription::SubscriptionStatus;
+use domain::time::Timestamp;
+
+use crate::audit::{self, AuditEntry};
+use crate::jobs::{self, NewJob};
+use crate::places::{self, Shift};
+use crate::slot_changes::{self, Change};
+use crate::sql::Row;
+use crate::tx::Tx;
+use crate::{Store, StoreError, customers, limits};
+
+/// A subscription as the processor has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View {
+    /// Its id at the processor; nothing where there is none.
+    pub subscription_id: Option<String>,
+    /// Where it stands.
+    pub status: SubscriptionStatus,
+    /// When the period that is paid for began.
+    pub period_start: Option<Timestamp>,
+    /// When it ends: the billing date.
+    pub period_end: Option<Timestamp>,
+    /// When it ends for good, where that is known.
+    pub cancels_at: Option<Timestamp>,
+    /// What is paid for.
+    pub items: Vec<Item>,
+}
+
+/// One thing that is paid for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// Its id at the processor.
+    pub id: String,
+    /// The price it is paid at.
+    pub price_id: String,
+    /// What it gives.
+    pub gives: Gives,
+    /// How many.
+    pub quantity: i64,
+}
+
+/// What an item gives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Gives {
+    /// The plan of this id.
+    Plan(String),
+    /// Extra slots on a platform.
+    Slots(Platform),
+    /// Nothing that we know of.
+    Other,
+}
+
+/// What is remembered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subscription {
+    /// Grows with each write.
+    pub version: i64,
+    /// What the processor showed.
+    pub view: View,
+    /// When.
+    pub synced_at: Timestamp,
+}
+
+/// A state of the processor's to be written down.
+pub struct Reading<'a> {
+    /// Whose it is.
+    pub customer: CustomerId,
+    /// The version that was read before the processor was asked; 0 when there was none.
+    pub version: i64,
+    /// What the processor showed.
+    pub view: &'a View,
+    /// What plans and customers have.
+    pub allowances: &'a Allowances,
+    /// Now.
+    pub at: Timestamp,
+    /// What follows from it, written down with it.
+    pub tell: &'a (dyn Fn(&Happened) -> Told + Send + Sync),
+}
+
+/// What a new state changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Happened {
+    /// Whose subscription it is.
+    pub customer: CustomerId,
+    /// What was known before; nothing the first time.
+    pub before: Option<View>,
+    /// What is known now.
+    pub now: View,
+    /// Accounts that got a place or lost it.
+    pub shifts: Vec<Shift>,
+    /// The change that this state shows to be carried out.
+    pub applied: Option<Change>,
+}
+
+/// What is written down beside a change.
+#[derive(Debug, Clone, Default)]
+pub struct Told {
+    /// What the audit list is told.
+    pub entries: Vec<AuditEntry>,
+    /// The letters.
+    pub jobs: Vec<NewJob>,
+}
+
+/// How writing a state down ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Application {
+    /// It counts from now on.
+    Applied(Box<Happened>),
+    /// Somebody wrote since the version was read: ask the processor again.
+    Overtaken,
+}
+
+impl View {
+    /// No subscription.
+    pub const fn none() -> Self {
+        Self {
+            subscription_id: None,
+            status: SubscriptionStatus::None,
+            period_start: None,
+            period_end: None,
+            cancels_at: None,
+            items: Vec::new(),
+        }
+    }
+
+    /// The plan, if there is one in it.
+    pub fn plan(&self) -> Option<(&Item, &str)> {
+        self.items.iter().find_map(|item| match &item.gives {
+            Gives::Plan(plan) if item.quantity > 0 => Some((item, plan.as_str())),
+            Gives::Plan(_) | Gives::Slots(_) | Gives::Other => None,
+        })
+    }
+
+    /// The item that holds the slots of a platform.
+    pub fn slot_item(&self, platform: Platform) -> Option<&Item> {
+        self.items.iter().find(|item| item.gives == Gives::Slots(platform))
+    }
+
+    /// The extra slots of a platform.
+    pub fn slots(&self, platform: Platform) -> i64 {
+        let own = self.items.iter().filter(|item| item.gives == Gives::Slots(platform));
+        own.fold(0_i64, |sum, item| sum.saturating_add(item.quantity))
+    }
+}
+
+/// What is known of a customer's subscription; nothing when the processor was never asked.
+pub async fn find(store: &Store, customer: CustomerId) -> Result<Option<Subscription>, StoreError> {
+    find_in(&mut store.snapshot().await?, customer).await
+}
+
+/// The version to read before the processor is asked; 0 when it never was.
+pub async fn version(store: &Store, customer: CustomerId) -> Result<i64, StoreError> {
+    version_in(&mut store.read().await?, customer).await
+}
+
+/// Writes a state of the processor's down, closes the change that it shows to be carried out, and gives and takes
+/// places as the limits say now, all in one transaction under the customer's lock.
+pub async fn apply(store: &Store, reading: &Reading<'_>) -> Result<Application, StoreError> {
+    let mut tx = store.write().await?;
+    customers::lock(&mut tx, reading.customer).await?;
+    let before = find_in(&mut tx, reading.customer).await?;
+    if before.as_ref().map_or(0, |known| known.version) != reading.version {
+        return Ok(Application::Overtaken);
+    }
+    write(&mut tx, reading).await?;
+    let open = slot_changes::find_open_in(&mut tx, reading.customer).await?;
+    let first = open.as_ref().and_then(|change| change.creator.clone());
+    let applied = open.filter(|change| change.is_shown_by(reading.view));
+    if let Some(change) = &applied {
+        slot_changes::close_applied(&mut tx, change.id, reading.at).await?;
+    }
+    let limits = limits::of(&mut tx, reading.customer, reading.allowances).await?.limit;
+    let shifts = places::fit(&mut tx, reading.customer, &limits, first.as_ref()).await?;
+    let happened = Happened {
+        customer: reading.customer,
+        before: before.map(|known| known.view),
+        now: reading.view.clone(),
+        shifts,
+        applied,
+    };
+    tell(&mut tx, &(reading.tell)(&happened)).await?;
+    tx.commit().await?;
+    Ok(Application::Applied(Box::new(happened)))
+}
+
+/// The customers whose subscription is not over, a page at a time in the order of their ids: for those who compare
+/// all of them with the processor.
+pub async fn list_live(
+    store: &Store,
+    after: Option<CustomerId>,
+    limit: i64,
+) -> Result<Vec<CustomerId>, StoreError> {
+    const SQL: &str = "
+        select customer_id from subscriptions
+        where status not in ('none', 'canceled') and customer_id > $1
+        order by customer_id limit $2";
+    let after = after.map(|customer| customer.to_string()).unwrap_or_default();
+    let rows = store.read().await?.rows(SQL, &[after.into(), limit.into()]).await?;
+    rows.iter().map(|row| row.parse(0, "subscriptions")).collect()
+}
+
+/// Writes down what follows from a change.
+pub(crate) async fn tell(tx: &mut Tx, told: &Told) -> Result<(), StoreError> {
+    for entry in &told.entries {
+        audit::insert(tx, entry).await?;
+    }
+    jobs::insert_all(tx, &told.jobs).await
+}
+
+pub(crate) async fn version_in(tx: &mut Tx, customer: CustomerId) -> Result<i64, StoreError> {
+    const SQL: &str = "select version from subscriptions where customer_id = $1";
+    let row = tx.row(SQL, &[customer.into()]).await?;
+    row.map_or(Ok(0), |row| row.int(0))
+}
+
+pub(crate) async fn find_in(
+    tx: &mut Tx,
+    customer: CustomerId,
+) -> Result<Option<Subscription>, StoreError> {
+    const SQL: &str = "
+        select version, subscription_id, status, period_start, period_end, cancels_at, synced_at
+        from subscriptions where customer_id = $1";
+    const ITEMS: &str = "
+        select item_id, price_id, kind, plan_id, platform, quantity
+        from subscription_items where customer_id = $1 order by item_id";
+    let Some(row) = tx.row(SQL, &[customer.into()]).await? else { return Ok(None) };
+    let items = tx.rows(ITEMS, &[customer.into()]).await?;
+    Ok(Some(Subscription {
+        version: row.int(0)?,
+        view: View {
+            subscription_id: row.optional_text(1)?,
+            status: row.parse(2, "subscriptions")?,
+            period_start: row.optional_time(3)?,
+            period_end: row.optional_time(4)?,
+            cancels_at: row.optional_time(5)?,
+            items: items.iter().map(item).collect::<Result<_, _>>()?,
+        },
+        synced_at: row.time(6)?,
+    }))
+}
+
+async fn write(tx: &mut Tx, reading: &Reading<'_>) -> Result<(), StoreError> {
+    const ROW: &str = "
+        insert into subscriptions
+            (customer_id, version, subscription_id, status, period_start, period_end, cancels_at, synced_at)
+        values ($1, 1, $2, $3, $4, $5, $6, $7)
+        on conflict (customer_id) do update set
+            version = subscriptions.version + 1, subscription_id = excluded.subscription_id,
+            status = excluded.status, period_start = excluded.period_start,
+            period_end = excluded.period_end, cancels_at = excluded.cancels_at,
+            synced_at = excluded.synced_at";
+    const FORGET: &str = "delete from subscription_items where customer_id = $1";
+    let view = reading.view;
+    let values = [
+        reading.customer.into(),
+        view.subscription_id.as_deref().into(),
+        view.status.as_str().into(),
+        view.period_start.into(),
+        view.period_end.into(),
+        view.cancels_at.into(),
+        reading.at.into(),
+    ];
+    tx.execute(ROW, &values).await?;
+    tx.execute(FORGET, &[reading.customer.into()]).await?;
+    for item in &view.items {
+        insert_item(tx, reading.customer, item).await?;
+    }
+    Ok(())
+}
+
+async fn insert_item(tx: &mut Tx, customer: CustomerId, item: &Item) -> Result<(), StoreError> {
+    const SQL: &str = "
+        insert into subscription_items
+            (customer_id, item_id, price_id, kind, plan_id, platform, quantity)
+        values ($1, $2, $3, $4, $5, $6, $7)";
+    let (kind, plan, platform) = match &item.gives {
+        Gives::Plan(plan) => ("plan", Some(plan.as_str()), None),
+        Gives::Slots(platform) => ("slot", None, Some(platform.as_str())),
+        Gives::Other => ("other", None, None),
+    };
+    let values = [
+        customer.into(),
+        item.id.as_str().into(),
+        item.price_id.as_str().into(),
+        kind.into(),
+        plan.into(),
+        platform.into(),
+        item.quantity.max(0).into(),
+    ];
+    tx.execute(SQL, &values).await?;
+    Ok(())
+}
+
+fn item(row: &Row) -> Result<Item, StoreError> {
+    let platform = row.parse_optional::<Platform>(4, "subscription_items")?;
+    let gives = match (row.text(2)?.as_str(), row.optional_text(3)?, platform) {
+        ("plan", Some(plan), _) => Gives::Plan(plan),
+        ("slot", _, Some(platform)) => Gives::Slots(platform),
+        _ => Gives::Other,
+    };
+    Ok(Item { id: row.text(0)?, price_id: row.text(1)?, gives, quantity: row.int(5)? })
+}
+
+impl std::fmt::Debug for Reading<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Reading({} after {})", self.customer, self.version)
+    }
+}
+
+/// An account that a change would leave without a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Occupant {
+    /// Which one.
+    pub creator_id: CreatorId,
+    /// Where it lives.
+    pub platform: Platform,
+}

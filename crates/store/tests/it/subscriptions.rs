@@ -1,0 +1,327 @@
+//! Subscriptions: a state that was read earlier never replaces a later one, limits follow the state, and accounts get
+//! and lose their places with it.
+
+use std::sync::Arc;
+
+use domain::account::AccountState;
+use domain::id::CustomerId;
+use domain::platform::Platform;
+use domain::slot::{Accounts, Allowances};
+use domain::subscription::SubscriptionStatus;
+use store::accounts::{self, Connection, NewAccount};
+use store::audit::{self, AuditQuery};
+use store::subscriptions::{
+    self, Application, Gives, Happened, Item, Reading, Subscription, Told, View,
+};
+use store::{Store, invoice_notices, limits, subscription_offers, testing};
+
+use crate::support::{Caller, NOON, creator, entry, new_account, unique};
+
+/// One account for good on each platform, and a plan `pro` that adds two on alpha.
+pub(crate) fn allowances() -> Allowances {
+    let mut allowances = Allowances::of_each(1);
+    let two = Accounts::each(|platform| if platform == Platform::Alpha { 2 } else { 0 });
+    allowances.plans.insert("pro".to_owned(), two);
+    allowances
+}
+
+/// A subscription to `pro` with so many slots of alpha and beta.
+pub(crate) fn pro(status: SubscriptionStatus, alpha: i64, beta: i64) -> View {
+    let item = |id: &str, gives, quantity| Item {
+        id: id.to_owned(),
+        price_id: format!("price_{id}"),
+        gives,
+        quantity,
+    };
+    View {
+        subscription_id: Some("sub_1".to_owned()),
+        status,
+        period_start: Some(NOON),
+        period_end: Some(NOON.plus_seconds(30 * 86_400)),
+        cancels_at: None,
+        items: vec![
+            item("si_alpha", Gives::Slots(Platform::Alpha), alpha),
+            item("si_beta", Gives::Slots(Platform::Beta), beta),
+            item("si_plan", Gives::Plan("pro".to_owned()), 1),
+        ],
+    }
+}
+
+fn silent(_: &Happened) -> Told {
+    Told::default()
+}
+
+/// Writes a state down as somebody who read `version` before.
+pub(crate) async fn apply_after(
+    store: &Store,
+    customer: CustomerId,
+    version: i64,
+    view: &View,
+) -> Application {
+    let allowances = allowances();
+    let tell = &silent;
+    let reading = Reading { customer, version, view, allowances: &allowances, at: NOON, tell };
+    subscriptions::apply(store, &reading).await.unwrap()
+}
+
+/// Writes a state down as the one who read last.
+pub(crate) async fn apply(store: &Store, customer: CustomerId, view: &View) -> Happened {
+    let version = subscriptions::version(store, customer).await.unwrap();
+    match apply_after(store, customer, version, view).await {
+        Application::Applied(happened) => *happened,
+        Application::Overtaken => panic!("nobody else writes"),
+    }
+}
+
+/// Connects accounts of alpha, each a second after the one before; gives their states.
+pub(crate) async fn connect(
+    store: &Store,
+    customer: CustomerId,
+    names: &[&str],
+) -> Vec<AccountState> {
+    let mut states = Vec::new();
+    for (number, name) in (1..).zip(names) {
+        let new = NewAccount {
+            at: NOON.plus_seconds(number),
+            allowances: Arc::new(allowances()),
+            ..new_account(customer, name)
+        };
+        match accounts::connect(store, &new).await.unwrap() {
+            Connection::Connected { state, .. } => states.push(state),
+            other => panic!("{other:?}"),
+        }
+    }
+    states
+}
+
+/// The ids of the accounts that are in use.
+pub(crate) async fn in_use(store: &Store, customer: CustomerId) -> Vec<String> {
+    let all = accounts::list(store, customer).await.unwrap();
+    let active = all.into_iter().filter(|account| account.state != AccountState::Inactive);
+    active.map(|account| account.creator_id.to_string()).collect()
+}
+
+#[tokio::test]
+async fn what_the_processor_shows_is_remembered_whole() {
+    for store in testing::stores().await {
+        let customer = Caller::with(&store, 0).await.customer;
+        assert_eq!(subscriptions::find(&store, customer).await.unwrap(), None);
+        let mut view = pro(SubscriptionStatus::PastDue, 3, 0);
+        view.cancels_at = Some(NOON.plus_seconds(9));
+        view.items.push(Item {
+            id: "si_support".to_owned(),
+            price_id: "price_support".to_owned(),
+            gives: Gives::Other,
+            quantity: 7,
+        });
+
+        let first = apply(&store, customer, &view).await;
+        let second = apply(&store, customer, &View::none()).await;
+
+        assert_eq!((first.before, first.now), (None, view.clone()));
+        assert_eq!((second.before, second.now), (Some(view), View::none()));
+        let known = subscriptions::find(&store, customer).await.unwrap();
+        let none = Subscription { version: 2, view: View::none(), synced_at: NOON };
+        assert_eq!(known, Some(none));
+    }
+}
+
+#[tokio::test]
+async fn a_state_that_was_read_earlier_never_replaces_a_later_one() {
+    for store in testing::stores().await {
+        let customer = Caller::with(&store, 0).await.customer;
+        let active = pro(SubscriptionStatus::Active, 2, 0);
+        let canceled = pro(SubscriptionStatus::Canceled, 2, 0);
+        let version = subscriptions::version(&store, customer).await.unwrap();
+
+        // Two read at the same version; the one with the newer state writes first.
+        let newer = apply_after(&store, customer, version, &canceled).await;
+        let older = apply_after(&store, customer, version, &active).await;
+
+        assert!(matches!(newer, Application::Applied(_)), "{newer:?}");
+        assert_eq!(older, Application::Overtaken);
+        let known = subscriptions::find(&store, customer).await.unwrap().unwrap();
+        assert_eq!(known.view.status, SubscriptionStatus::Canceled);
+    }
+}
+
+#[tokio::test]
+async fn of_many_who_write_at_once_one_does() {
+    for store in testing::stores().await {
+        let customer = Caller::with(&store, 0).await.customer;
+        let mut tasks = tokio::task::JoinSet::new();
+        for slots in 0..20 {
+            let shared = (*store).clone();
+            tasks.spawn(async move {
+                let view = pro(SubscriptionStatus::Active, slots, 0);
+                matches!(apply_after(&shared, customer, 0, &view).await, Application::Applied(_))
+            });
+        }
+
+        let applied = tasks.join_all().await;
+
+        assert_eq!(applied.iter().filter(|applied| **applied).count(), 1);
+        assert_eq!(subscriptions::version(&store, customer).await.unwrap(), 1);
+    }
+}
+
+#[tokio::test]
+async fn the_limit_is_what_everybody_has_and_the_plan_and_the_slots() {
+    for store in testing::stores().await {
+        let customer = Caller::with(&store, 0).await.customer;
+        let limit = async |platform: Platform| {
+            let standing = limits::standing(&store, customer, &allowances()).await.unwrap();
+            standing.parts.limit.on(platform)
+        };
+        assert_eq!((limit(Platform::Alpha).await, limit(Platform::Beta).await), (1, 1));
+
+        for status in SubscriptionStatus::ALL {
+            apply(&store, customer, &pro(*status, 3, 1)).await;
+
+            let found = (limit(Platform::Alpha).await, limit(Platform::Beta).await);
+            let expected = if status.entitles() { (6, 2) } else { (1, 1) };
+            assert_eq!(found, expected, "{status}");
+            assert_eq!(limit(Platform::Gamma).await, 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn accounts_that_waited_are_active_with_the_first_state_that_has_room_for_them() {
+    for store in testing::stores().await {
+        let customer = Caller::with(&store, 0).await.customer;
+        let states = connect(&store, customer, &["bob", "cyd", "dan", "eve"]).await;
+        assert!(states.iter().all(|state| *state == AccountState::Inactive));
+
+        let happened = apply(&store, customer, &pro(SubscriptionStatus::Active, 1, 0)).await;
+
+        // Ada was there before, the oldest three of the others fit.
+        assert_eq!(in_use(&store, customer).await, ["ada", "bob", "cyd", "dan"]);
+        let shifted: Vec<_> =
+            happened.shifts.iter().map(|shift| shift.creator_id.as_str()).collect();
+        assert_eq!(shifted, ["bob", "cyd", "dan"]);
+    }
+}
+
+#[tokio::test]
+async fn when_a_subscription_ends_the_newest_accounts_lose_their_places() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+        let customer = caller.customer;
+        apply(&store, customer, &pro(SubscriptionStatus::Active, 1, 0)).await;
+        connect(&store, customer, &["zoe", "bob", "cyd"]).await;
+        // Waiting to be connected again takes a place like any other.
+        let zoe = accounts::find(&store, customer, &creator("zoe")).await.unwrap().unwrap();
+        let broken = AccountState::ReconnectNeeded;
+        accounts::set_state(&store, customer, &zoe.creator_id, zoe.version, broken).await.unwrap();
+
+        let fewer = apply(&store, customer, &pro(SubscriptionStatus::Active, 0, 0)).await;
+        let kept = in_use(&store, customer).await;
+        let ended = apply(&store, customer, &pro(SubscriptionStatus::Canceled, 0, 0)).await;
+
+        let lost = |happened: &Happened| {
+            let shifts = happened.shifts.iter().map(|shift| {
+                assert_eq!(shift.state, AccountState::Inactive);
+                shift.creator_id.to_string()
+            });
+            shifts.collect::<Vec<_>>()
+        };
+        assert_eq!((lost(&fewer), kept), (vec!["cyd".to_owned()], vec_of(&["ada", "bob", "zoe"])));
+        assert_eq!(lost(&ended), ["bob", "zoe"]);
+        assert_eq!(in_use(&store, customer).await, ["ada"]);
+        let ada = accounts::find(&store, customer, &creator("ada")).await.unwrap().unwrap();
+        assert_eq!(ada.version, caller.account_version);
+    }
+}
+
+fn vec_of(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[tokio::test]
+async fn what_is_told_is_written_with_the_state_or_not_at_all() {
+    for store in testing::stores().await {
+        let customer = Caller::with(&store, 0).await.customer;
+        let (allowances, view) = (allowances(), pro(SubscriptionStatus::Active, 0, 0));
+        let tell = &|happened: &Happened| {
+            let entries = vec![entry(happened.customer)];
+            Told { entries, jobs: Vec::new() }
+        };
+        for version in [0, 0, 1] {
+            let reading =
+                Reading { customer, version, view: &view, allowances: &allowances, at: NOON, tell };
+            subscriptions::apply(&store, &reading).await.unwrap();
+        }
+
+        let query = AuditQuery { customer, action: "key.changed", before: None, limit: 9 };
+        assert_eq!(audit::list(&store, &query).await.unwrap().len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn those_that_are_not_over_are_listed_page_by_page() {
+    for store in testing::stores().await {
+        let mut live = Vec::new();
+        for status in SubscriptionStatus::ALL {
+            let customer = Caller::with(&store, 0).await.customer;
+            apply(&store, customer, &pro(*status, 0, 0)).await;
+            if status.is_live() {
+                live.push(customer);
+            }
+        }
+        live.sort_by_key(ToString::to_string);
+
+        let first = subscriptions::list_live(&store, None, 4).await.unwrap();
+        let rest = subscriptions::list_live(&store, first.last().copied(), 100).await.unwrap();
+
+        assert_eq!(first, live[..4]);
+        assert_eq!(rest, live[4..]);
+    }
+}
+
+#[tokio::test]
+async fn one_offer_is_open_for_a_customer() {
+    for store in testing::stores().await {
+        let customer = Caller::with(&store, 0).await.customer;
+        let offer = || subscription_offers::Offer {
+            id: domain::id::OfferId::new(NOON, unique()),
+            customer,
+            plan_id: "pro".to_owned(),
+            slots: String::new(),
+            session_id: None,
+            created_at: NOON,
+        };
+        let (first, second) = (offer(), offer());
+
+        assert_eq!(subscription_offers::open(&store, &first).await.unwrap(), None);
+        subscription_offers::set_session(&store, first.id, "cs_1").await.unwrap();
+        let open = subscription_offers::open(&store, &second).await.unwrap().unwrap();
+        subscription_offers::close(&store, first.id, NOON).await.unwrap();
+
+        assert_eq!((open.id, open.session_id.as_deref()), (first.id, Some("cs_1")));
+        assert_eq!(subscription_offers::open(&store, &second).await.unwrap(), None);
+    }
+}
+
+#[tokio::test]
+async fn a_failed_payment_is_told_once_for_each_attempt() {
+    for store in testing::stores().await {
+        let customer = Caller::with(&store, 0).await.customer;
+        let letter = || store::jobs::NewJob {
+            id: domain::id::JobId::new(NOON, unique()),
+            kind: domain::job::JobKind::SendMail,
+            payload: "{}".to_owned(),
+            created_at: NOON,
+        };
+        let mut told = Vec::new();
+        for attempt in [1, 1, 2] {
+            let payment =
+                invoice_notices::FailedPayment { invoice_id: "in_1", attempt, customer, at: NOON };
+            let once = invoice_notices::tell_once(&store, payment, &letter()).await.unwrap();
+            told.push(once);
+        }
+
+        assert_eq!(told, [true, false, true]);
+        assert_eq!(store::jobs::count(&store).await.unwrap().waiting, 2);
+    }
+}
