@@ -91,6 +91,8 @@ ids! {
     ChangeId = "chg_",
     /// One offer to subscribe on the processor's page.
     OfferId = "off_",
+    /// One export; `job_id` in paths and records.
+    ExportId = "exp_",
 }
 
 /// The canonical form only: the same id has one spelling, so it can be compared as text.

@@ -16,6 +16,7 @@ pub mod charge;
 pub mod credits;
 pub mod customer;
 pub mod dataset;
+pub mod export;
 pub mod id;
 pub mod job;
 pub mod key;

@@ -1,9 +1,10 @@
-//! Idempotency: the first answer to a request that carried an `Idempotency-Key`. The rows are written by
-//! the metering, in the transactions of the hold and of its end.
+//! Idempotency: the first answer to a request that carried an `Idempotency-Key`. The rows of calls are written by
+//! the metering, in the transactions of the hold and of its end; that of an export in the transaction that makes it.
 
 use domain::id::{CallId, CustomerId};
 use domain::time::Timestamp;
 
+use crate::metering::IdempotencyClaim;
 use crate::sql::{Row, hex};
 use crate::tx::Tx;
 use crate::{Store, StoreError};
@@ -87,16 +88,50 @@ pub(crate) async fn find_in(
     row.map(|row| existing(&row, fingerprint)).transpose()
 }
 
+/// Writes the row of a request that is answered in this transaction, over one whose time is over. The caller has
+/// locked the customer's balance and found the key free. `id` is what the request made.
+pub(crate) async fn store_in(
+    tx: &mut Tx,
+    customer: CustomerId,
+    claim: &IdempotencyClaim,
+    id: &str,
+    (answer, now): (&StoredAnswer, Timestamp),
+) -> Result<(), StoreError> {
+    const SQL: &str = "
+        insert into idempotency
+            (customer_id, key_hash, fingerprint, call_id, answer_state, status, answer, created_at,
+             expires_at)
+        values ($1, $2, $3, $4, 'stored', $5, $6, $7, $8)
+        on conflict (customer_id, key_hash) do update set
+            fingerprint = excluded.fingerprint, call_id = excluded.call_id, answer_state = 'stored',
+            status = excluded.status, answer = excluded.answer, created_at = excluded.created_at,
+            expires_at = excluded.expires_at";
+    let values = [
+        customer.into(),
+        hex(&claim.key_hash).into(),
+        hex(&claim.fingerprint).into(),
+        id.into(),
+        i64::from(answer.status).into(),
+        answer.sealed.as_slice().into(),
+        now.into(),
+        claim.expires_at.into(),
+    ];
+    tx.execute(SQL, &values).await?;
+    Ok(())
+}
+
 fn existing(row: &Row, fingerprint: &str) -> Result<Existing, StoreError> {
     if row.text(0)? != fingerprint {
         return Ok(Existing::OtherRequest);
     }
-    let call: CallId = row.parse(1, "idempotency")?;
-    let corrupt = || StoreError::corrupt("idempotency", call);
+    let id = row.text(1)?;
+    // Only calls can run, or end without an answer to keep.
+    let call = || id.parse::<CallId>().map_err(|_| StoreError::corrupt("idempotency", &id));
+    let corrupt = || StoreError::corrupt("idempotency", &id);
     match row.text(2)?.as_str() {
         "running" => Ok(Existing::Running),
-        "not_stored" => Ok(Existing::NotStored { call }),
-        "outcome_unknown" => Ok(Existing::OutcomeUnknown { call }),
+        "not_stored" => Ok(Existing::NotStored { call: call()? }),
+        "outcome_unknown" => Ok(Existing::OutcomeUnknown { call: call()? }),
         "stored" => Ok(Existing::Replay(StoredAnswer {
             status: row.status(3)?.ok_or_else(corrupt)?,
             sealed: row.optional_bytes(4)?.ok_or_else(corrupt)?,

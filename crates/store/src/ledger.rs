@@ -47,17 +47,17 @@ pub enum Granting {
 /// An entry as customers see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The id of a booking; a day's `usage` has none.
+    /// The id of a booking; a day's `usage` or `export` has none.
     pub id: Option<EntryId>,
-    /// When; for a day's `usage` the beginning of the day.
+    /// When; for a day's `usage` or `export` the beginning of the day.
     pub at: Timestamp,
-    /// What it is: a booking's kind, or `usage`.
+    /// What it is: a booking's kind, `usage` or `export`.
     pub kind: String,
     /// Credits that came in (positive) or went out (negative).
     pub amount: Credits,
     /// What was available after a booking.
     pub balance_after: Option<Credits>,
-    /// What a person would look for; the date of a day's `usage`.
+    /// What a person would look for; the date of a day's `usage` or `export`.
     pub reference: Option<String>,
 }
 
@@ -82,8 +82,8 @@ pub async fn remove(store: &Store, removal: &Grant<'_>) -> Result<Granting, Stor
     Ok(granting)
 }
 
-/// The newest entries: bookings, and one entry of kind `usage` for each UTC day on which calls were
-/// charged. Newest first, at most `limit`.
+/// The newest entries: bookings, one entry of kind `usage` for each UTC day on which charged calls began, and one of
+/// kind `export` for each on which charged exports were made. Newest first, at most `limit`.
 pub async fn recent(
     store: &Store,
     customer: CustomerId,
@@ -96,12 +96,19 @@ pub async fn recent(
         select day, cast(sum(credits) as bigint)
         from usage_daily where customer_id = $1
         group by day having sum(credits) > 0 order by day desc limit $2";
+    const EXPORTS: &str = "
+        select created_at / 86400000000, cast(sum(cost) as bigint)
+        from export_jobs where customer_id = $1 and credit_state = 'settled' and cost > 0
+        group by created_at / 86400000000 order by created_at / 86400000000 desc limit $2";
     let mut tx = store.read().await?;
     let bookings = tx.rows(BOOKINGS, &[customer.into(), limit.into()]).await?;
     let usage = tx.rows(USAGE, &[customer.into(), limit.into()]).await?;
+    let exports = tx.rows(EXPORTS, &[customer.into(), limit.into()]).await?;
     let mut entries = bookings.iter().map(booking).collect::<Result<Vec<Entry>, StoreError>>()?;
-    for row in &usage {
-        entries.push(usage_of_day(row)?);
+    for (kind, days) in [("usage", &usage), ("export", &exports)] {
+        for row in days {
+            entries.push(sum_of_day(kind, row)?);
+        }
     }
     entries.sort_by_key(|entry| std::cmp::Reverse((entry.at, entry.id)));
     entries.truncate(usize::try_from(limit).unwrap_or(0));
@@ -190,12 +197,12 @@ fn booking(row: &Row) -> Result<Entry, StoreError> {
     })
 }
 
-fn usage_of_day(row: &Row) -> Result<Entry, StoreError> {
+fn sum_of_day(kind: &str, row: &Row) -> Result<Entry, StoreError> {
     let day = Day::from_number(row.int(0)?);
     Ok(Entry {
         id: None,
         at: day.start(),
-        kind: "usage".to_owned(),
+        kind: kind.to_owned(),
         amount: Credits::from_whole(-row.int(1)?),
         balance_after: None,
         reference: Some(day.to_string()),

@@ -17,6 +17,7 @@ mod direct;
 mod disk;
 pub mod email_changes;
 mod error;
+pub mod exports;
 pub mod idempotency;
 pub mod invoice_notices;
 pub mod jobs;

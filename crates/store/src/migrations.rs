@@ -7,7 +7,7 @@ use crate::store::DatabaseKind;
 
 /// The steps for one of the databases. All but the guards are the same text for both.
 pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
-    let (guards, keys, calls) = match database {
+    let (guards, keys, calls, exports) = match database {
         DatabaseKind::Sqlite => (
             include_str!("../migrations/0003_guards.sqlite.sql"),
             concat!(
@@ -15,6 +15,10 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
                 include_str!("../migrations/0006_keys.sqlite.sql")
             ),
             include_str!("../migrations/0008_calls_by_customer.sqlite.sql"),
+            concat!(
+                include_str!("../migrations/0009_exports.sql"),
+                include_str!("../migrations/0009_exports.sqlite.sql")
+            ),
         ),
         DatabaseKind::Postgres => (
             include_str!("../migrations/0003_guards.postgres.sql"),
@@ -23,6 +27,10 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
                 include_str!("../migrations/0006_keys.postgres.sql")
             ),
             include_str!("../migrations/0008_calls_by_customer.postgres.sql"),
+            concat!(
+                include_str!("../migrations/0009_exports.sql"),
+                include_str!("../migrations/0009_exports.postgres.sql")
+            ),
         ),
     };
     Migrator::with_migrations(vec![
@@ -34,6 +42,7 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
         step(6, "keys", keys),
         step(7, "mail_links", include_str!("../migrations/0007_mail_links.sql")),
         step(8, "calls by customer", calls),
+        step(9, "exports", exports),
         step(10, "billing", billing(database)),
         step(11, "subscriptions", include_str!("../migrations/0011_subscriptions.sql")),
     ])

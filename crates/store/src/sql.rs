@@ -6,8 +6,8 @@ use domain::account::CreatorId;
 use domain::credits::Credits;
 use domain::customer::Email;
 use domain::id::{
-    CallId, ChangeId, CustomerId, DataKeyId, EntryId, JobId, KeyId, NodeId, OfferId, OrderId,
-    SessionId,
+    CallId, ChangeId, CustomerId, DataKeyId, EntryId, ExportId, JobId, KeyId, NodeId, OfferId,
+    OrderId, SessionId,
 };
 use domain::time::{Day, Timestamp};
 use domain::token::TokenHash;
@@ -62,8 +62,8 @@ macro_rules! written_values {
 }
 
 written_values!(
-    CallId, ChangeId, CustomerId, DataKeyId, EntryId, JobId, KeyId, NodeId, OfferId, OrderId,
-    SessionId
+    CallId, ChangeId, CustomerId, DataKeyId, EntryId, ExportId, JobId, KeyId, NodeId, OfferId,
+    OrderId, SessionId
 );
 
 impl<'a> From<&'a str> for Value<'a> {

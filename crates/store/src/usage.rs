@@ -48,14 +48,16 @@ pub struct UsageOf {
     pub key: Option<KeyId>,
 }
 
-/// The ended calls that began on one UTC day. `calls = ok + errors`.
+/// The ended calls that began on one UTC day, and the charged exports made on it. `calls = ok + errors`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DayUsage {
     /// The day.
     pub day: Day,
     /// How many calls.
     pub calls: i64,
-    /// What they cost.
+    /// How many exports were charged; they are no calls.
+    pub exports: i64,
+    /// What calls and exports cost.
     pub credits: Credits,
     /// Charged, with a status below 400.
     pub ok: i64,
@@ -129,8 +131,15 @@ async fn spend_in(tx: &mut Tx, customer: CustomerId, today: Day) -> Result<Spend
         select cast(coalesce(sum(case when day = $2 then credits else 0 end), 0) as bigint),
                cast(coalesce(sum(case when day > $2 - 7 then credits else 0 end), 0) as bigint),
                cast(coalesce(sum(credits), 0) as bigint)
-        from usage_daily where customer_id = $1 and day > $2 - 30 and day <= $2";
-    let row = tx.row(SQL, &[customer.into(), today.into()]).await?;
+        from (
+            select day, credits from usage_daily
+            where customer_id = $1 and day > $2 - 30 and day <= $2
+            union all
+            select created_at / 86400000000, cost from export_jobs
+            where customer_id = $1 and created_at >= $3 and created_at < $4 and credit_state = 'settled'
+        ) as charged";
+    let (first, next) = (today.plus_days(-29).start(), today.plus_days(1).start());
+    let row = tx.row(SQL, &[customer.into(), today.into(), first.into(), next.into()]).await?;
     let row = row.ok_or_else(|| StoreError::corrupt("usage_daily", customer))?;
     Ok(Spend {
         today: row.credits(0)?,
@@ -147,15 +156,28 @@ pub async fn daily(
     days: i64,
 ) -> Result<Vec<DayUsage>, StoreError> {
     const SQL: &str = "
-        select day, cast(sum(calls) as bigint), cast(sum(credits) as bigint),
-               cast(sum(ok) as bigint), cast(sum(errors) as bigint)
-        from usage_daily
-        where customer_id = $1 and (cast($2 as text) is null or key_id = $2)
-          and day >= $3 and day <= $4
+        select day, cast(sum(calls) as bigint), cast(sum(exports) as bigint),
+               cast(sum(credits) as bigint), cast(sum(ok) as bigint), cast(sum(errors) as bigint)
+        from (
+            select key_id, day, calls, 0 as exports, credits, ok, errors
+            from usage_daily where customer_id = $1 and day >= $3 and day <= $4
+            union all
+            select key_id, created_at / 86400000000, 0, 1, cost, 0, 0
+            from export_jobs
+            where customer_id = $1 and created_at >= $5 and created_at < $6 and credit_state = 'settled'
+        ) as charged
+        where cast($2 as text) is null or key_id = $2
         group by day";
     let first = today.plus_days(1 - days.max(1));
     let key = of.key.map(|key| key.to_string());
-    let values = [of.customer.into(), key.as_deref().into(), first.into(), today.into()];
+    let values = [
+        of.customer.into(),
+        key.as_deref().into(),
+        first.into(),
+        today.into(),
+        first.start().into(),
+        today.plus_days(1).start().into(),
+    ];
     let rows = store.read().await?.rows(SQL, &values).await?;
     let counted = rows.iter().map(day_usage).collect::<Result<Vec<DayUsage>, StoreError>>()?;
     Ok((first.number()..=today.number())
@@ -164,6 +186,7 @@ pub async fn daily(
             counted.iter().find(|usage| usage.day == day).copied().unwrap_or(DayUsage {
                 day,
                 calls: 0,
+                exports: 0,
                 credits: Credits::ZERO,
                 ok: 0,
                 errors: 0,
@@ -231,8 +254,9 @@ fn day_usage(row: &Row) -> Result<DayUsage, StoreError> {
     Ok(DayUsage {
         day: Day::from_number(row.int(0)?),
         calls: row.int(1)?,
-        credits: row.credits(2)?,
-        ok: row.int(3)?,
-        errors: row.int(4)?,
+        exports: row.int(2)?,
+        credits: row.credits(3)?,
+        ok: row.int(4)?,
+        errors: row.int(5)?,
     })
 }

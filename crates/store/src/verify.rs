@@ -41,14 +41,18 @@ const BALANCES: &[Rule] = &[
                or granted < 0 or debt < 0 or available < 0 or held < 0 or spent < 0 or removed < 0",
     },
     Rule {
-        name: "what a customer has held is the cost of the calls that are open",
-        figures: ["held", "open calls"],
+        name: "what a customer has held is the cost of the calls and exports that are open",
+        figures: ["held", "open calls and exports"],
         sql: "
             select c.customer_id, c.held, coalesce(o.cost, 0)
             from customer_credits c
             left join (
                 select customer_id, cast(sum(cost) as bigint) as cost
-                from calls where state = 'held' group by customer_id
+                from (
+                    select customer_id, cost from calls where state = 'held'
+                    union all
+                    select customer_id, cost from export_jobs where credit_state = 'held'
+                ) as held group by customer_id
             ) o on o.customer_id = c.customer_id
             where c.held <> coalesce(o.cost, 0)",
     },
@@ -69,14 +73,18 @@ const BALANCES: &[Rule] = &[
 /// Rules that look at every call there is.
 const HISTORY: &[Rule] = &[
     Rule {
-        name: "what a customer spent is what settled calls were charged",
-        figures: ["spent", "settled calls"],
+        name: "what a customer spent is what settled calls and exports were charged",
+        figures: ["spent", "settled calls and exports"],
         sql: "
             select c.customer_id, c.spent, coalesce(s.credits, 0)
             from customer_credits c
             left join (
                 select customer_id, cast(sum(credits) as bigint) as credits
-                from calls where state = 'settled' group by customer_id
+                from (
+                    select customer_id, credits from calls where state = 'settled'
+                    union all
+                    select customer_id, cost from export_jobs where credit_state = 'settled'
+                ) as settled group by customer_id
             ) s on s.customer_id = c.customer_id
             where c.spent <> coalesce(s.credits, 0)",
     },
@@ -104,10 +112,37 @@ const HISTORY: &[Rule] = &[
         figures: ["running", "held"],
         sql: "
             select i.call_id, cast(case when i.answer_state = 'running' then 1 else 0 end as bigint),
-                   cast(case when c.id is null then -1 when c.state = 'held' then 1 else 0 end as bigint)
-            from idempotency i left join calls c on c.id = i.call_id
+                   cast(case when c.state = 'held' then 1 when c.id is null and e.id is null then -1
+                        else 0 end as bigint)
+            from idempotency i
+            left join calls c on c.id = i.call_id
+            left join export_jobs e on e.id = i.call_id
             where case when i.answer_state = 'running' then 1 else 0 end
-               <> case when c.id is null then -1 when c.state = 'held' then 1 else 0 end",
+               <> case when c.state = 'held' then 1 when c.id is null and e.id is null then -1 else 0 end",
+    },
+    Rule {
+        name: "an export is charged when it has a file, and free when it failed",
+        figures: ["charged", "expected"],
+        sql: "
+            select id, cast(case when credit_state = 'settled' then 1 else 0 end as bigint),
+                   cast(case when state = 'failed' then 0 else 1 end as bigint)
+            from export_jobs
+            where (state = 'failed' and credit_state <> 'refunded')
+               or (state in ('completed', 'expired') and credit_state <> 'settled')
+               or (state in ('pending', 'running', 'cancelling') and credit_state <> 'held')
+               or (state = 'cancelled' and credit_state
+                       <> case when pages >= 1 then 'settled' else 'refunded' end)",
+    },
+    Rule {
+        name: "an export has a file exactly while it is completed",
+        figures: ["completed", "file"],
+        sql: "
+            select id, cast(case when state = 'completed' then 1 else 0 end as bigint),
+                   cast(case when output_key is not null and sha256 is not null and bytes is not null
+                        and rows is not null then 1 else 0 end as bigint)
+            from export_jobs
+            where (state = 'completed' and (output_key is null or sha256 is null or bytes is null or rows is null))
+               or (state <> 'completed' and output_key is not null)",
     },
     Rule {
         name: "an answer is kept exactly when it is said to be",

@@ -1,7 +1,7 @@
 //! Budgets of keys: what a key may spend in a UTC month, decided in the transaction of the hold.
 //!
-//! Nothing is counted twice: a key has used what its ended calls of the month were charged and what its open
-//! ones hold, read while the customer's balance is locked, which everybody needs who holds or ends a call of
+//! Nothing is counted twice: a key has used what its ended calls and exports of the month were charged and what its
+//! open ones hold, read while the customer's balance is locked, which everybody needs who holds or ends a call of
 //! that customer. So a refund gives its credits back to the budget by itself, and a key without a budget
 //! costs nothing but looking whether it has one.
 
@@ -91,6 +91,9 @@ pub(crate) async fn used_in(
                       where customer_id = $1 and key_id = $2 and day >= $3 and day < $4), 0)
           + coalesce((select sum(cost) from calls
                       where state = 'held' and key_id || '' = $2 and held_at >= $5 and held_at < $6), 0)
+          + coalesce((select sum(cost) from export_jobs
+                      where customer_id = $1 and key_id = $2 and credit_state <> 'refunded'
+                        and created_at >= $5 and created_at < $6), 0)
             as bigint)";
     let (first, next) = (day.month_start(), day.next_month_start());
     let values = [

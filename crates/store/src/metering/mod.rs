@@ -30,6 +30,7 @@ use domain::time::Timestamp;
 use crate::idempotency::{Existing, StoredAnswer};
 use crate::{Store, StoreError};
 
+pub(crate) use budget::used_in;
 pub use courier::Courier;
 pub use meter::{Meter, Reservation, Resolved};
 pub use recovery::{Recovery, recover, sweep};

@@ -11,6 +11,7 @@ mod budgets;
 mod calls;
 mod customers;
 mod data_keys;
+mod exports;
 mod failures;
 mod idempotency;
 mod jobs;

@@ -53,6 +53,7 @@ async fn days_are_counted_and_empty_days_are_zero() {
         let day = |back: i64, calls, spent, ok, errors| DayUsage {
             day: today().plus_days(-back),
             calls,
+            exports: 0,
             credits: credits(spent),
             ok,
             errors,

@@ -42,7 +42,10 @@ async fn broken_by(sql: &'static str) -> Vec<Vec<&'static str>> {
 async fn credits_set_aside_without_a_call_are_found() {
     let sql = "update customer_credits set held = held + 1, available = available - 1";
     for rules in broken_by(sql).await {
-        assert_eq!(rules, ["what a customer has held is the cost of the calls that are open"]);
+        assert_eq!(
+            rules,
+            ["what a customer has held is the cost of the calls and exports that are open"]
+        );
     }
 }
 
@@ -50,7 +53,7 @@ async fn credits_set_aside_without_a_call_are_found() {
 async fn credits_spent_without_a_call_are_found() {
     let sql = "update customer_credits set spent = spent + 1, available = available - 1";
     for rules in broken_by(sql).await {
-        assert_eq!(rules, ["what a customer spent is what settled calls were charged"]);
+        assert_eq!(rules, ["what a customer spent is what settled calls and exports were charged"]);
     }
 }
 
@@ -68,7 +71,7 @@ async fn a_lost_call_is_found() {
         assert_eq!(
             rules,
             [
-                "what a customer spent is what settled calls were charged",
+                "what a customer spent is what settled calls and exports were charged",
                 "an Idempotency-Key is running exactly while its call is open",
                 "usage by day counts every ended call once",
                 "usage by endpoint counts every ended call once",

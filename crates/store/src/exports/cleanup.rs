@@ -1,0 +1,127 @@
+//! What an export leaves in the storage: written down as due in the transaction that makes it useless, done afterwards.
+
+use std::collections::HashSet;
+
+use domain::id::{CustomerId, ExportId};
+use domain::time::Timestamp;
+
+use crate::balance;
+use crate::sql::Kind;
+use crate::tx::Table;
+use crate::{Store, StoreError};
+
+/// Everything that an export has in the storage is to be removed, except its file while it has one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cleanup {
+    /// The export.
+    pub export: ExportId,
+    /// Since when it is due; named when it is done.
+    pub due_at: Timestamp,
+    /// What stays.
+    pub keep: Option<String>,
+}
+
+/// What became of the wish to remove an export.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deletion {
+    /// It is removed.
+    Deleted,
+    /// It is not over yet.
+    NotOver,
+    /// The customer has no such export.
+    NotFound,
+}
+
+/// Removes an export that is over: from now on nobody finds it, and its file is to be removed. The books keep what
+/// it cost.
+pub async fn delete(
+    store: &Store,
+    customer: CustomerId,
+    id: ExportId,
+    now: Timestamp,
+) -> Result<Deletion, StoreError> {
+    const SQL: &str = "
+        update export_jobs set state = 'deleted', output_key = null, sha256 = null, bytes = null, rows = null,
+            params = '{}', start_date = null, end_date = null, error_message = null, cleanup_due_at = $3
+        where id = $1 and customer_id = $2 and credit_state <> 'held' and state <> 'deleted'";
+    const OPEN: &str =
+        "select 1 from export_jobs where id = $1 and customer_id = $2 and credit_state = 'held'";
+    let mut tx = store.write().await?;
+    balance::lock(&mut tx, std::iter::once(customer)).await?;
+    if tx.execute(SQL, &[id.into(), customer.into(), now.into()]).await? == 1 {
+        tx.commit().await?;
+        return Ok(Deletion::Deleted);
+    }
+    let is_open = tx.row(OPEN, &[id.into(), customer.into()]).await?.is_some();
+    Ok(if is_open { Deletion::NotOver } else { Deletion::NotFound })
+}
+
+/// Ends the time of files that have had it; gives how many.
+pub async fn expire(store: &Store, now: Timestamp) -> Result<u64, StoreError> {
+    const SQL: &str = "
+        update export_jobs set state = 'expired', output_key = null, cleanup_due_at = $1
+        where state = 'completed' and expires_at <= $1";
+    let mut tx = store.write().await?;
+    let expired = tx.execute(SQL, &[now.into()]).await?;
+    tx.commit().await?;
+    Ok(expired)
+}
+
+/// What is to be removed from the storage, longest due first.
+pub async fn due_cleanups(
+    store: &Store,
+    now: Timestamp,
+    limit: i64,
+) -> Result<Vec<Cleanup>, StoreError> {
+    const SQL: &str = "
+        select id, cleanup_due_at, output_key from export_jobs
+        where cleanup_due_at is not null and cleanup_due_at <= $1
+        order by cleanup_due_at limit $2";
+    let rows = store.read().await?.rows(SQL, &[now.into(), limit.into()]).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Cleanup {
+                export: row.parse(0, "export_jobs")?,
+                due_at: row.time(1)?,
+                keep: row.optional_text(2)?,
+            })
+        })
+        .collect()
+}
+
+/// Writes down that it is done, unless more has become due since.
+pub async fn cleaned(store: &Store, cleanup: &Cleanup) -> Result<(), StoreError> {
+    const SQL: &str = "
+        update export_jobs set cleanup_due_at = null where id = $1 and cleanup_due_at = $2";
+    let mut tx = store.write().await?;
+    tx.execute(SQL, &[cleanup.export.into(), cleanup.due_at.into()]).await?;
+    tx.commit().await
+}
+
+/// Which of these exports still need something in the storage, and which objects those that are over keep. Waits for
+/// whoever is just ending one of them, so that a file that is being published is never taken for useless.
+pub async fn keeps(
+    store: &Store,
+    exports: &[ExportId],
+) -> Result<(HashSet<ExportId>, HashSet<String>), StoreError> {
+    const SQL: &str = "
+        with v (id) as ({rows})
+        select e.id, e.credit_state, e.output_key from export_jobs e
+        where e.id in (select id from v) order by e.id{lock}";
+    const AT_ONCE: usize = 500;
+    let (mut open, mut outputs) = (HashSet::new(), HashSet::new());
+    for chunk in exports.chunks(AT_ONCE) {
+        let mut table = Table::new(&[Kind::Text]);
+        for id in chunk {
+            table.push([(*id).into()]);
+        }
+        let mut tx = store.write().await?;
+        for row in &tx.rows_over(SQL, table).await? {
+            if row.text(1)? == "held" {
+                open.insert(row.parse(0, "export_jobs")?);
+            }
+            outputs.extend(row.optional_text(2)?);
+        }
+    }
+    Ok((open, outputs))
+}

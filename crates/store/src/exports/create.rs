@@ -1,0 +1,186 @@
+//! Making an export: the row, the hold on the credits and the kept answer are one transaction.
+
+use domain::account::AccountState;
+use domain::credits::Credits;
+use domain::id::CustomerId;
+use domain::key::KeyScope;
+
+use super::{Creation, NewExport};
+use crate::balance;
+use crate::idempotency;
+use crate::metering::used_in;
+use crate::mirror::{Mirror, Taking};
+use crate::sql::hex;
+use crate::tx::Tx;
+use crate::{Store, StoreError};
+
+/// Writes an export down and sets its credits aside, or says why not. A repetition of an earlier request is told
+/// before anything else is looked at.
+pub async fn create(store: &Store, new: &NewExport) -> Result<Creation, StoreError> {
+    let mut tx = store.write().await?;
+    // The customer's balance orders those who ask at once, so that what is counted below holds.
+    let mut balances = balance::lock(&mut tx, std::iter::once(new.customer)).await?;
+    let Some(balance) = balances.get_mut(new.customer) else { return Ok(Creation::KeyRefused) };
+    if let Some((claim, _)) = &new.idempotency {
+        let (key_hash, fingerprint) = (hex(&claim.key_hash), hex(&claim.fingerprint));
+        let now = new.created_at;
+        let existing =
+            idempotency::find_in(&mut tx, new.customer, &key_hash, &fingerprint, now).await?;
+        if let Some(existing) = existing {
+            return Ok(Creation::Repeated(existing));
+        }
+    }
+    if let Some(refused) = refusal(&mut tx, new).await? {
+        return Ok(refused);
+    }
+    let cost = new.cost.whole();
+    let taken = Reserved::take(store, new.customer, balance.available, cost);
+    let taken = match taken {
+        Ok(taken) => taken,
+        Err(left) => return Ok(Creation::Insufficient { balance: Credits::from_whole(left) }),
+    };
+    if !balance.hold(cost) {
+        return Ok(Creation::Insufficient { balance: Credits::from_whole(balance.available) });
+    }
+    let left = Credits::from_whole(balance.available);
+    balance::save(&mut tx, &balances).await?;
+    insert(&mut tx, new).await?;
+    if let Some((claim, answer)) = &new.idempotency {
+        let id = new.id.to_string();
+        let kept = (answer, new.created_at);
+        idempotency::store_in(&mut tx, new.customer, claim, &id, kept).await?;
+    }
+    tx.note_release(new.customer, cost);
+    tx.commit().await?;
+    taken.released_by_commit();
+    Ok(Creation::Created { balance: left })
+}
+
+/// Credits taken from the balance in memory while their hold is being written, so that no read that leaves meanwhile
+/// counts on them. Dropped before the commit, they are given back; the commit itself releases them.
+struct Reserved<'s> {
+    mirror: Option<&'s Mirror>,
+    customer: CustomerId,
+    cost: i64,
+}
+
+impl<'s> Reserved<'s> {
+    /// Only within a transaction that writes: `available` is what the database says there. Fails with what is left.
+    fn take(
+        store: &'s Store,
+        customer: CustomerId,
+        available: i64,
+        cost: i64,
+    ) -> Result<Self, i64> {
+        let Some(mirror) = store.mirror() else {
+            return Ok(Self { mirror: None, customer, cost });
+        };
+        mirror.load(customer, available);
+        match mirror.take(customer, cost) {
+            Taking::Taken => Ok(Self { mirror: Some(mirror), customer, cost }),
+            Taking::TooLow(left) => Err(left),
+            Taking::Unknown => Err(available),
+        }
+    }
+
+    fn released_by_commit(mut self) {
+        self.mirror = None;
+    }
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        if let Some(mirror) = self.mirror {
+            mirror.give_back(self.customer, self.cost);
+        }
+    }
+}
+
+/// What speaks against the export, apart from the balance.
+async fn refusal(tx: &mut Tx, new: &NewExport) -> Result<Option<Creation>, StoreError> {
+    const KEY: &str = "
+        select s.valid_until, k.expires_at, k.revoked_at, c.disabled_at, k.scope, k.monthly_budget
+        from key_secrets s
+        join keys k on k.id = s.key_id
+        join customers c on c.id = k.customer_id
+        where s.hash = $1 and k.id = $2 and k.customer_id = $3";
+    const PENDING: &str = "
+        select count(*) from export_jobs
+        where customer_id = $1 and credit_state = 'held' and state = 'pending'";
+    let now = new.created_at;
+    let key = [hex(new.key_hash.as_bytes()).into(), new.key.into(), new.customer.into()];
+    let Some(row) = tx.row(KEY, &key).await? else { return Ok(Some(Creation::KeyRefused)) };
+    let ended = [row.optional_time(0)?, row.optional_time(1)?];
+    let is_over = ended.into_iter().flatten().any(|end| end <= now);
+    if is_over || row.optional_time(2)?.is_some() || row.optional_time(3)?.is_some() {
+        return Ok(Some(Creation::KeyRefused));
+    }
+    if row.parse::<KeyScope>(4, "keys")? != KeyScope::Full {
+        return Ok(Some(Creation::KeyReadOnly));
+    }
+    if let Some(refused) = account_refusal(tx, new).await? {
+        return Ok(Some(refused));
+    }
+    let pending = tx.row(PENDING, &[new.customer.into()]).await?;
+    if pending.map_or(Ok(0), |count| count.int(0))? >= new.pending_max {
+        return Ok(Some(Creation::TooManyPending));
+    }
+    let Some(budget) = row.optional_int(5)? else { return Ok(None) };
+    let used = used_in(tx, new.customer, new.key, now.day()).await?;
+    if used.saturating_add(new.cost.whole()) <= budget {
+        return Ok(None);
+    }
+    Ok(Some(Creation::BudgetExhausted {
+        budget: Credits::from_whole(budget),
+        used: Credits::from_whole(used),
+        resets_at: now.day().next_month_start().start(),
+    }))
+}
+
+async fn account_refusal(tx: &mut Tx, new: &NewExport) -> Result<Option<Creation>, StoreError> {
+    const ALLOWED: &str = "
+        select count(*), count(case when creator_id = $2 then 1 end)
+        from key_accounts where key_id = $1";
+    const ACCOUNT: &str = "
+        select state, platform from accounts where customer_id = $1 and creator_id = $2";
+    let allowed = tx.row(ALLOWED, &[new.key.into(), (&new.account).into()]).await?;
+    if let Some(row) = allowed
+        && row.int(0)? > 0
+        && row.int(1)? == 0
+    {
+        return Ok(Some(Creation::NoAccount));
+    }
+    let account = tx.row(ACCOUNT, &[new.customer.into(), (&new.account).into()]).await?;
+    let Some(account) = account else { return Ok(Some(Creation::NoAccount)) };
+    if account.text(1)? != new.platform.as_str() {
+        return Ok(Some(Creation::NoAccount));
+    }
+    match account.parse::<AccountState>(0, "accounts")? {
+        AccountState::Inactive => Ok(Some(Creation::AccountInactive)),
+        AccountState::Active | AccountState::ReconnectNeeded => Ok(None),
+    }
+}
+
+async fn insert(tx: &mut Tx, new: &NewExport) -> Result<(), StoreError> {
+    const SQL: &str = "
+        insert into export_jobs (id, customer_id, key_id, creator_id, platform, dataset, format, params,
+            start_date, end_date, max_rows, cost, credit_state, state, created_at)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'held', 'pending', $13)";
+    let values = [
+        new.id.into(),
+        new.customer.into(),
+        new.key.into(),
+        (&new.account).into(),
+        new.platform.as_str().into(),
+        new.dataset.as_str().into(),
+        new.format.as_str().into(),
+        new.params.as_str().into(),
+        new.start_date.as_deref().into(),
+        new.end_date.as_deref().into(),
+        new.max_rows.into(),
+        new.cost.into(),
+        new.created_at.into(),
+    ];
+    tx.execute(SQL, &values).await?;
+    Ok(())
+}

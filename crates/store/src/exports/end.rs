@@ -1,0 +1,231 @@
+//! The ends of an export: each is one guarded update together with what becomes of its credits.
+
+use domain::export::{ExportCredits, ExportState, credits_when_cancelled};
+use domain::id::{CustomerId, ExportId};
+use domain::time::Timestamp;
+
+use super::{Export, Failure, Lease, Output, Progress, read};
+use crate::balance;
+use crate::sql::{Row, Value};
+use crate::tx::Tx;
+use crate::{Store, StoreError};
+
+/// What became of the wish to end an export.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cancelling {
+    /// It has ended.
+    Cancelled(Box<Export>),
+    /// A worker has it and will stop.
+    Stopping(Box<Export>),
+    /// It was over before.
+    Over(ExportState),
+    /// The customer has no such export.
+    NotFound,
+}
+
+/// Sets the finished file and charges the credits: the one place that makes a file downloadable. False, and nothing
+/// changed, when the lease is lost or the export's end was asked for.
+pub async fn publish(
+    store: &Store,
+    lease: &Lease,
+    (now, expires_at): (Timestamp, Timestamp),
+    output: &Output,
+    progress: Progress,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        update export_jobs set state = 'completed', credit_state = 'settled', output_key = $4,
+            sha256 = $5, bytes = $6, rows = $7, pages = $8, rows_read = $9, finished_at = $3,
+            expires_at = $10, lease_until = null, leased_by = null, cleanup_due_at = $3
+        where id = $1 and lease_token = $2 and state = 'running' and lease_until > $3
+        returning cost";
+    let values = [
+        lease.export.into(),
+        lease.token.into(),
+        now.into(),
+        output.key.as_str().into(),
+        output.sha256.as_str().into(),
+        output.bytes.into(),
+        output.rows.into(),
+        progress.pages.into(),
+        progress.rows.into(),
+        expires_at.into(),
+    ];
+    end(store, lease.customer, (SQL, &values), ExportCredits::Settled).await
+}
+
+/// Ends an export without a file and gives its credits back. False, and nothing changed, when the lease is lost or
+/// the export's end was asked for.
+pub async fn fail(
+    store: &Store,
+    lease: &Lease,
+    now: Timestamp,
+    failure: &Failure,
+    progress: Progress,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        update export_jobs set state = 'failed', credit_state = 'refunded', error_code = $4,
+            error_message = $5, pages = $6, rows_read = $7, finished_at = $3, lease_until = null,
+            leased_by = null, cleanup_due_at = $3
+        where id = $1 and lease_token = $2 and state = 'running' and lease_until > $3
+        returning cost";
+    let message = shown(&failure.message);
+    let values = [
+        lease.export.into(),
+        lease.token.into(),
+        now.into(),
+        failure.code.as_str().into(),
+        message.as_str().into(),
+        progress.pages.into(),
+        progress.rows.into(),
+    ];
+    end(store, lease.customer, (SQL, &values), ExportCredits::Refunded).await
+}
+
+/// Ends an export whose end was asked for while this worker had it. It is charged if a page was read. False when it
+/// has ended already, or is somebody else's.
+pub async fn end_cancelled(
+    store: &Store,
+    lease: &Lease,
+    now: Timestamp,
+    progress: Progress,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        update export_jobs set state = 'cancelled', credit_state = $4, pages = $5, rows_read = $6,
+            finished_at = $3, lease_until = null, leased_by = null, cleanup_due_at = $3
+        where id = $1 and lease_token = $2 and state = 'cancelling'
+        returning cost";
+    let credits = credits_when_cancelled(progress.pages);
+    let values = [
+        lease.export.into(),
+        lease.token.into(),
+        now.into(),
+        credits.as_str().into(),
+        progress.pages.into(),
+        progress.rows.into(),
+    ];
+    end(store, lease.customer, (SQL, &values), credits).await
+}
+
+/// Ends an export that waits, or asks the worker of one that runs to stop.
+pub async fn cancel(
+    store: &Store,
+    customer: CustomerId,
+    id: ExportId,
+    now: Timestamp,
+) -> Result<Cancelling, StoreError> {
+    const PENDING: &str = "
+        update export_jobs set state = 'cancelled', credit_state = 'refunded', finished_at = $3,
+            cleanup_due_at = $3
+        where id = $1 and customer_id = $2 and state = 'pending' returning cost";
+    const RUNNING: &str = "
+        update export_jobs set state = 'cancelling' where id = $1 and customer_id = $2 and state = 'running'";
+    let mut tx = store.write().await?;
+    let mut balances = balance::lock(&mut tx, std::iter::once(customer)).await?;
+    let own: [Value<'_>; 2] = [id.into(), customer.into()];
+    let [wanted, owner] = own.clone();
+    let ended = tx.row(PENDING, &[wanted, owner, now.into()]).await?;
+    if let Some(row) = &ended {
+        if let Some(balance) = balances.get_mut(customer) {
+            balance.refund(row.int(0)?);
+        }
+        balance::save(&mut tx, &balances).await?;
+    } else {
+        tx.execute(RUNNING, &own).await?;
+    }
+    let Some(export) = read::find_in(&mut tx, id, customer).await? else {
+        return Ok(Cancelling::NotFound);
+    };
+    match export.state {
+        ExportState::Cancelled if ended.is_some() => {
+            tx.commit().await?;
+            Ok(Cancelling::Cancelled(Box::new(export)))
+        }
+        ExportState::Cancelling => {
+            tx.commit().await?;
+            Ok(Cancelling::Stopping(Box::new(export)))
+        }
+        state => Ok(Cancelling::Over(state)),
+    }
+}
+
+/// Ends what dead workers left: an export that was claimed too often without a new page fails as `worker_lost`, one
+/// whose end was asked for is cancelled. Gives how many (failed, cancelled).
+pub async fn reap(
+    store: &Store,
+    now: Timestamp,
+    attempts_max: i64,
+) -> Result<(u64, u64), StoreError> {
+    const LEFT: &str = "
+        select id, customer_id, state from export_jobs
+        where credit_state = 'held' and lease_until <= $1
+          and (state = 'cancelling' or (state = 'running' and attempt >= $2))
+        order by lease_until limit 100";
+    const FAIL: &str = "
+        update export_jobs set state = 'failed', credit_state = 'refunded', error_code = 'worker_lost',
+            error_message = $4, finished_at = $2, lease_until = null, leased_by = null,
+            cleanup_due_at = $2
+        where id = $1 and state = 'running' and lease_until <= $2 and attempt >= $3 returning cost";
+    const CANCEL: &str = "
+        update export_jobs set state = 'cancelled',
+            credit_state = case when pages >= 1 then 'settled' else 'refunded' end,
+            finished_at = $2, lease_until = null, leased_by = null, cleanup_due_at = $2
+        where id = $1 and state = 'cancelling' and lease_until <= $2 returning cost, pages";
+    let rows = store.read().await?.rows(LEFT, &[now.into(), attempts_max.into()]).await?;
+    let (mut failed, mut cancelled) = (0, 0);
+    for row in &rows {
+        let id: ExportId = row.parse(0, "export_jobs")?;
+        let customer: CustomerId = row.parse(1, "export_jobs")?;
+        let message = format!("{attempts_max} workers in a row were lost without a new page");
+        if row.parse::<ExportState>(2, "export_jobs")? == ExportState::Running {
+            let values = [id.into(), now.into(), attempts_max.into(), message.as_str().into()];
+            let ended = end(store, customer, (FAIL, &values), ExportCredits::Refunded).await?;
+            failed += u64::from(ended);
+        } else {
+            let values = [id.into(), now.into()];
+            let credits = |ended: &Row| Ok(credits_when_cancelled(ended.int(1)?));
+            let ended = end_as(store, customer, (CANCEL, &values), credits).await?;
+            cancelled += u64::from(ended);
+        }
+    }
+    Ok((failed, cancelled))
+}
+
+/// Runs a guarded update that gives the cost, and books it. False when it changed nothing.
+async fn end(
+    store: &Store,
+    customer: CustomerId,
+    update: (&'static str, &[Value<'_>]),
+    credits: ExportCredits,
+) -> Result<bool, StoreError> {
+    end_as(store, customer, update, |_| Ok(credits)).await
+}
+
+/// The same where what becomes of the credits is read from the row that the update gives.
+async fn end_as(
+    store: &Store,
+    customer: CustomerId,
+    (sql, values): (&'static str, &[Value<'_>]),
+    credits: impl Fn(&Row) -> Result<ExportCredits, StoreError>,
+) -> Result<bool, StoreError> {
+    let mut tx: Tx = store.write().await?;
+    let mut balances = balance::lock(&mut tx, std::iter::once(customer)).await?;
+    let Some(row) = tx.row(sql, values).await? else { return Ok(false) };
+    let cost = row.int(0)?;
+    let balance = balances
+        .get_mut(customer)
+        .ok_or_else(|| StoreError::corrupt("customer_credits", customer))?;
+    match credits(&row)? {
+        ExportCredits::Settled => balance.settle(cost),
+        ExportCredits::Refunded => balance.refund(cost),
+        ExportCredits::Held => {}
+    }
+    balance::save(&mut tx, &balances).await?;
+    tx.commit().await?;
+    Ok(true)
+}
+
+/// A message as it is kept: PostgreSQL has no NUL in texts, and nobody reads a page of it.
+fn shown(message: &str) -> String {
+    const CHARS_MAX: usize = 500;
+    message.chars().filter(|letter| *letter != '\0').take(CHARS_MAX).collect()
+}

@@ -1,0 +1,160 @@
+//! Leases: who works on an export, until when, and how far they are.
+
+use domain::id::NodeId;
+use domain::time::Timestamp;
+
+use super::{Claimant, Export, Lease, Progress, Renewal, read};
+use crate::balance;
+use crate::tx::Tx;
+use crate::{DatabaseKind, Store, StoreError};
+
+/// A claim may be taken from under one's nose by another node so often, then the next round tries again.
+const TRIES_MAX: usize = 8;
+
+/// Takes an export to work on, if one is waiting: one that a dead worker left first, then one of the customer who has
+/// fewest running, and of those the oldest. No customer gets more than `running_max` at once.
+pub async fn claim(
+    store: &Store,
+    claimant: &Claimant,
+) -> Result<Option<(Lease, Export)>, StoreError> {
+    for _ in 0..TRIES_MAX {
+        let mut tx = store.write().await?;
+        let Some((id, customer)) = candidate(&mut tx, claimant).await? else { return Ok(None) };
+        balance::lock(&mut tx, std::iter::once(customer)).await?;
+        if let Some(export) = take(&mut tx, claimant, id, customer).await? {
+            tx.commit().await?;
+            let lease = Lease { export: id, customer, token: export.lease_token };
+            return Ok(Some((lease, export)));
+        }
+    }
+    Ok(None)
+}
+
+async fn candidate(
+    tx: &mut Tx,
+    claimant: &Claimant,
+) -> Result<Option<(domain::id::ExportId, domain::id::CustomerId)>, StoreError> {
+    const SQL: &str = "
+        select e.id, e.customer_id
+        from export_jobs e
+        left join (
+            select customer_id, count(*) as running from export_jobs
+            where credit_state = 'held' and state <> 'pending' group by customer_id
+        ) r on r.customer_id = e.customer_id
+        where e.credit_state = 'held' and (
+            (e.state = 'pending' and coalesce(r.running, 0) < $2)
+            or (e.state = 'running' and e.lease_until <= $1 and e.attempt < $3)
+        )
+        order by case when e.state = 'running' then 0 else 1 end, coalesce(r.running, 0),
+                 e.created_at, e.id
+        limit 1";
+    let values = [claimant.now.into(), claimant.running_max.into(), claimant.attempts_max.into()];
+    let row = tx.row(SQL, &values).await?;
+    row.map(|row| Ok((row.parse(0, "export_jobs")?, row.parse(1, "export_jobs")?))).transpose()
+}
+
+/// Takes it unless somebody was faster. The balance of its customer is locked.
+async fn take(
+    tx: &mut Tx,
+    claimant: &Claimant,
+    id: domain::id::ExportId,
+    customer: domain::id::CustomerId,
+) -> Result<Option<Export>, StoreError> {
+    const SQL: &str = "
+        update export_jobs set state = 'running', lease_token = lease_token + 1, lease_until = $4,
+            leased_by = $5, attempt = attempt + 1, started_at = coalesce(started_at, $3)
+        where id = $1 and (
+            (state = 'pending' and $6 > (
+                select count(*) from export_jobs other
+                where other.customer_id = $2 and other.credit_state = 'held' and other.state <> 'pending'))
+            or (state = 'running' and lease_until <= $3 and attempt < $7)
+        ) returning ";
+    let values = [
+        id.into(),
+        customer.into(),
+        claimant.now.into(),
+        claimant.lease_until.into(),
+        claimant.node.into(),
+        claimant.running_max.into(),
+        claimant.attempts_max.into(),
+    ];
+    let row = tx.row(read::with_columns(SQL), &values).await?;
+    row.map(|row| read::export(&row)).transpose()
+}
+
+/// Puts off the end of a lease and writes down how far the worker is. `has_new_page` says that this claim has read a
+/// page that nobody had read before, which clears the count of attempts.
+pub async fn renew(
+    store: &Store,
+    lease: &Lease,
+    (now, until): (Timestamp, Timestamp),
+    progress: Progress,
+    has_new_page: bool,
+) -> Result<Renewal, StoreError> {
+    const SQL: &str = "
+        update export_jobs set lease_until = $4, pages = $5, rows_read = $6,
+            attempt = case when $7 = 1 then 0 else attempt end
+        where id = $1 and lease_token = $2 and state = 'running' and lease_until > $3";
+    const CANCELLING: &str = "
+        select 1 from export_jobs
+        where id = $1 and lease_token = $2 and state = 'cancelling' and lease_until > $3";
+    let mut tx = store.write().await?;
+    let values = [
+        lease.export.into(),
+        lease.token.into(),
+        now.into(),
+        until.into(),
+        progress.pages.into(),
+        progress.rows.into(),
+        i64::from(has_new_page).into(),
+    ];
+    if tx.execute(SQL, &values).await? == 1 {
+        tx.commit().await?;
+        return Ok(Renewal::Kept);
+    }
+    let held = [lease.export.into(), lease.token.into(), now.into()];
+    let is_cancelling = tx.row(CANCELLING, &held).await?.is_some();
+    Ok(if is_cancelling { Renewal::Cancelling } else { Renewal::Lost })
+}
+
+/// Ends a lease so that another worker may go on at once: the worker stops, the export does not. What it did counts
+/// as progress, so that stopping is no failed attempt.
+pub async fn give_back(
+    store: &Store,
+    lease: &Lease,
+    now: Timestamp,
+    progress: Progress,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        update export_jobs set lease_until = $3, pages = $4, rows_read = $5, attempt = 0
+        where id = $1 and lease_token = $2 and state = 'running' and lease_until > $3";
+    let mut tx = store.write().await?;
+    let values = [
+        lease.export.into(),
+        lease.token.into(),
+        now.into(),
+        progress.pages.into(),
+        progress.rows.into(),
+    ];
+    let given = tx.execute(SQL, &values).await? == 1;
+    tx.commit().await?;
+    Ok(given)
+}
+
+/// Ends the leases that an earlier run of this node left; gives how many. Where one server owns the database, every
+/// lease is such a run's.
+pub async fn release_left(store: &Store, node: NodeId, now: Timestamp) -> Result<u64, StoreError> {
+    const ALL: &str = "
+        update export_jobs set lease_until = $1
+        where credit_state = 'held' and state <> 'pending' and lease_until > $1";
+    const OWN: &str = "
+        update export_jobs set lease_until = $1
+        where credit_state = 'held' and state <> 'pending' and lease_until > $1 and leased_by = $2";
+    let mut tx = store.write().await?;
+    let freed = match store.database() {
+        DatabaseKind::Sqlite => tx.execute(ALL, &[now.into()]).await?,
+        DatabaseKind::Postgres => tx.execute(OWN, &[now.into(), node.into()]).await?,
+    };
+    tx.commit().await?;
+    Ok(freed)
+}

@@ -1,0 +1,143 @@
+//! Reading exports.
+
+use domain::account::CreatorId;
+use domain::id::{CustomerId, ExportId};
+use domain::time::Timestamp;
+use sqlx::AssertSqlSafe;
+
+use super::{Export, Failure, Output};
+use crate::sql::Row;
+use crate::tx::Tx;
+use crate::{Store, StoreError};
+
+const COLUMNS: &str = "id, customer_id, key_id, creator_id, platform, dataset, format, params, start_date,
+    end_date, max_rows, cost, credit_state, state, pages, rows_read, output_key, sha256, bytes, rows,
+    error_code, error_message, created_at, started_at, finished_at, expires_at, lease_token";
+
+/// Which exports to list.
+#[derive(Debug, Clone)]
+pub struct ExportList {
+    /// Whose.
+    pub customer: CustomerId,
+    /// Of which account.
+    pub account: CreatorId,
+    /// Only those made before this one.
+    pub before: Option<ExportId>,
+    /// At most so many.
+    pub limit: i64,
+}
+
+/// How many exports there are that are not over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// No worker has them yet.
+    pub pending: i64,
+    /// A worker has them.
+    pub running: i64,
+    /// When the oldest of those that wait was asked for.
+    pub oldest_pending: Option<Timestamp>,
+}
+
+/// The customer's export of that id. One that was deleted is not found.
+pub async fn find(
+    store: &Store,
+    id: ExportId,
+    customer: CustomerId,
+) -> Result<Option<Export>, StoreError> {
+    find_in(&mut store.read().await?, id, customer).await
+}
+
+/// The export of that id, whoever it belongs to: for staff and for workers.
+pub async fn find_of_any(store: &Store, id: ExportId) -> Result<Option<Export>, StoreError> {
+    const WHERE: &str = "from export_jobs where id = $1 and state <> 'deleted'";
+    let sql = AssertSqlSafe(format!("select {COLUMNS} {WHERE}"));
+    let row = store.read().await?.row(sql, &[id.into()]).await?;
+    row.map(|row| export(&row)).transpose()
+}
+
+/// The account's exports, newest first.
+pub async fn list(store: &Store, wanted: &ExportList) -> Result<Vec<Export>, StoreError> {
+    const WHERE: &str = "
+        from export_jobs
+        where customer_id = $1 and creator_id = $2 and state <> 'deleted'
+          and (cast($3 as text) is null or id < $3)
+        order by id desc limit $4";
+    let before = wanted.before.map(|id| id.to_string());
+    let values = [
+        wanted.customer.into(),
+        (&wanted.account).into(),
+        before.as_deref().into(),
+        wanted.limit.into(),
+    ];
+    let sql = AssertSqlSafe(format!("select {COLUMNS} {WHERE}"));
+    let rows = store.read().await?.rows(sql, &values).await?;
+    rows.iter().map(export).collect()
+}
+
+/// How many exports wait and run.
+pub async fn count(store: &Store) -> Result<Counts, StoreError> {
+    const SQL: &str = "
+        select count(case when state = 'pending' then 1 end), count(case when state <> 'pending' then 1 end),
+               min(case when state = 'pending' then created_at end)
+        from export_jobs where credit_state = 'held'";
+    let row = store.read().await?.row(SQL, &[]).await?;
+    let Some(row) = row else { return Ok(Counts::default()) };
+    Ok(Counts { pending: row.int(0)?, running: row.int(1)?, oldest_pending: row.optional_time(2)? })
+}
+
+pub(super) async fn find_in(
+    tx: &mut Tx,
+    id: ExportId,
+    customer: CustomerId,
+) -> Result<Option<Export>, StoreError> {
+    const WHERE: &str =
+        "from export_jobs where id = $1 and customer_id = $2 and state <> 'deleted'";
+    let sql = AssertSqlSafe(format!("select {COLUMNS} {WHERE}"));
+    let row = tx.row(sql, &[id.into(), customer.into()]).await?;
+    row.map(|row| export(&row)).transpose()
+}
+
+/// A statement that ends with `returning `, giving whole exports.
+pub(super) fn with_columns(sql: &str) -> AssertSqlSafe<String> {
+    AssertSqlSafe(format!("{sql}{COLUMNS}"))
+}
+
+pub(super) fn export(row: &Row) -> Result<Export, StoreError> {
+    const TABLE: &str = "export_jobs";
+    let id: ExportId = row.parse(0, TABLE)?;
+    let output = match row.optional_text(16)? {
+        None => None,
+        Some(key) => {
+            Some(Output { key, sha256: row.text(17)?, bytes: row.int(18)?, rows: row.int(19)? })
+        }
+    };
+    let error = match row.optional_text(20)? {
+        None => None,
+        Some(code) => Some(Failure { code, message: row.optional_text(21)?.unwrap_or_default() }),
+    };
+    Ok(Export {
+        id,
+        customer: row.parse(1, TABLE)?,
+        key: row.parse(2, TABLE)?,
+        account: row.parse(3, TABLE)?,
+        platform: row.parse(4, TABLE)?,
+        dataset: row.parse(5, TABLE)?,
+        format: row.parse(6, TABLE)?,
+        params: row.text(7)?,
+        start_date: row.optional_text(8)?,
+        end_date: row.optional_text(9)?,
+        max_rows: row.optional_int(10)?,
+        cost: row.credits(11)?,
+        credits: row.parse(12, TABLE)?,
+        state: row.parse(13, TABLE)?,
+        pages: row.int(14)?,
+        rows_read: row.int(15)?,
+        output,
+        error,
+        created_at: row.time(22)?,
+        started_at: row.optional_time(23)?,
+        finished_at: row.optional_time(24)?,
+        expires_at: row.optional_time(25)?,
+        lease_token: row.int(26)?,
+    })
+}

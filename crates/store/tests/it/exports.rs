@@ -1,0 +1,645 @@
+//! Exports in the books: credits held once and ended once, leases that fence, files that are published once.
+
+use domain::credits::Credits;
+use domain::dataset::DatasetName;
+use domain::export::{ExportCredits, ExportFormat, ExportState};
+use domain::id::{ExportId, NodeId};
+use domain::platform::Platform;
+use domain::time::Timestamp;
+use store::exports::{
+    self, Cancelling, Claimant, Creation, Deletion, ExportList, Failure, Lease, NewExport, Output,
+    Progress, Renewal,
+};
+use store::idempotency::{Existing, StoredAnswer};
+use store::keys::NewKey;
+use store::metering::{HoldOutcome, IdempotencyClaim};
+use store::usage::{self, UsageOf};
+use store::{Store, testing};
+
+use crate::support::{
+    Caller, Metering, NOON, assert_sound, create_key, credits, fresh_secret, is_held, new_account,
+    new_key, node, unique,
+};
+
+const COST: i64 = 10;
+
+fn new_export(caller: &Caller) -> NewExport {
+    NewExport {
+        id: ExportId::new(NOON, unique()),
+        customer: caller.customer,
+        key: caller.key,
+        key_hash: caller.key_hash,
+        account: caller.account.clone(),
+        platform: Platform::Alpha,
+        dataset: DatasetName::Subscribers,
+        format: ExportFormat::Csv,
+        params: "{}".to_owned(),
+        start_date: None,
+        end_date: None,
+        max_rows: None,
+        cost: credits(COST),
+        created_at: NOON,
+        pending_max: 20,
+        idempotency: None,
+    }
+}
+
+/// Makes an export that must be possible.
+async fn created(store: &Store, caller: &Caller) -> ExportId {
+    let new = new_export(caller);
+    let creation = exports::create(store, &new).await.unwrap();
+    assert!(matches!(creation, Creation::Created { .. }), "{creation:?}");
+    new.id
+}
+
+fn claimant(now: Timestamp) -> Claimant {
+    Claimant {
+        node: node(),
+        now,
+        lease_until: now.plus_seconds(60),
+        running_max: 2,
+        attempts_max: 3,
+    }
+}
+
+async fn claimed(store: &Store, now: Timestamp) -> Option<Lease> {
+    exports::claim(store, &claimant(now)).await.unwrap().map(|(lease, _)| lease)
+}
+
+fn output(lease: &Lease) -> Output {
+    Output {
+        key: format!("exports/{}/{}/data.csv", lease.export, lease.token),
+        sha256: "ab".repeat(32),
+        bytes: 7,
+        rows: 3,
+    }
+}
+
+const SOME: Progress = Progress { pages: 2, rows: 3 };
+
+async fn published(store: &Store, lease: &Lease, now: Timestamp) -> bool {
+    let times = (now, now.plus_seconds(3_600));
+    exports::publish(store, lease, times, &output(lease), SOME).await.unwrap()
+}
+
+fn failure() -> Failure {
+    Failure { code: "repeated_page".to_owned(), message: "page 2 came twice".to_owned() }
+}
+
+/// Available, held and spent.
+async fn figures(store: &Store, caller: &Caller) -> (i64, i64, i64) {
+    let balance = caller.balance(store).await;
+    (balance.available.whole(), balance.held.whole(), balance.spent.whole())
+}
+
+async fn state(store: &Store, caller: &Caller, id: ExportId) -> ExportState {
+    exports::find(store, id, caller.customer).await.unwrap().unwrap().state
+}
+
+#[tokio::test]
+async fn credits_are_held_at_creation_and_charged_with_the_file() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 25).await;
+        let id = created(&store, &caller).await;
+        assert_eq!(figures(&store, &caller).await, (15, COST, 0));
+        let lease = claimed(&store, NOON).await.unwrap();
+
+        assert!(published(&store, &lease, NOON).await);
+
+        assert_eq!(figures(&store, &caller).await, (15, 0, COST));
+        let export = exports::find(&store, id, caller.customer).await.unwrap().unwrap();
+        assert_eq!(
+            (export.state, export.credits),
+            (ExportState::Completed, ExportCredits::Settled)
+        );
+        assert_eq!(export.output, Some(output(&lease)));
+        assert_eq!(claimed(&store, NOON.plus_seconds(1_000)).await, None);
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_failed_export_costs_nothing() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 10).await;
+        let id = created(&store, &caller).await;
+        let lease = claimed(&store, NOON).await.unwrap();
+
+        assert!(exports::fail(&store, &lease, NOON, &failure(), SOME).await.unwrap());
+
+        assert_eq!(figures(&store, &caller).await, (10, 0, 0));
+        let export = exports::find(&store, id, caller.customer).await.unwrap().unwrap();
+        assert_eq!((export.state, export.error), (ExportState::Failed, Some(failure())));
+        assert!(!published(&store, &lease, NOON).await, "what has failed has no file");
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_refused_holds_nothing() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 9).await;
+        let create = async |new: NewExport| exports::create(&store, &new).await.unwrap();
+
+        let broke = create(new_export(&caller)).await;
+        assert_eq!(broke, Creation::Insufficient { balance: credits(9) });
+        let elsewhere = NewExport { platform: Platform::Beta, ..new_export(&caller) };
+        assert_eq!(create(elsewhere).await, Creation::NoAccount);
+        let unknown = NewExport { account: "eve".parse().unwrap(), ..new_export(&caller) };
+        assert_eq!(create(unknown).await, Creation::NoAccount);
+        let rotated = NewExport { key_hash: fresh_secret().hash, ..new_export(&caller) };
+        assert_eq!(create(rotated).await, Creation::KeyRefused);
+        let second = new_account(caller.customer, "other");
+        store::accounts::connect(&store, &second).await.unwrap();
+        let limited =
+            NewKey { accounts: vec!["other".parse().unwrap()], ..new_key(fresh_secret()) };
+        create_key(&store, caller.customer, &limited).await;
+        let by_limited =
+            NewExport { key: limited.id, key_hash: limited.secret.hash, ..new_export(&caller) };
+        assert_eq!(create(by_limited).await, Creation::NoAccount);
+
+        assert_eq!(figures(&store, &caller).await, (9, 0, 0));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hundred_at_once_leave_twenty_waiting_and_two_running() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 10_000).await;
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..100 {
+            let (store, new) = ((*store).clone(), new_export(&caller));
+            tasks.spawn(async move { exports::create(&store, &new).await.unwrap() });
+        }
+        let made = tasks.join_all().await;
+        let refused = made.iter().filter(|creation| **creation == Creation::TooManyPending).count();
+        assert_eq!(refused, 80);
+        assert_eq!(figures(&store, &caller).await, (9_800, 200, 0));
+
+        let mut claims = tokio::task::JoinSet::new();
+        for _ in 0..10 {
+            let store = (*store).clone();
+            claims.spawn(async move { exports::claim(&store, &claimant(NOON)).await.unwrap() });
+        }
+        let running = claims.join_all().await.into_iter().flatten().count();
+
+        assert_eq!(running, 2);
+        assert_eq!(exports::count(&store).await.unwrap().running, 2);
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn workers_are_shared_between_customers() {
+    for store in testing::stores().await {
+        let (busy, late) = (Caller::with(&store, 100).await, Caller::with(&store, 100).await);
+        for _ in 0..3 {
+            created(&store, &busy).await;
+        }
+        created(&store, &late).await;
+
+        let first = claimed(&store, NOON).await.unwrap();
+        let second = claimed(&store, NOON).await.unwrap();
+        let third = claimed(&store, NOON).await.unwrap();
+
+        assert_eq!(first.customer, busy.customer);
+        assert_eq!(second.customer, late.customer, "nobody waits behind a customer's second");
+        assert_eq!(third.customer, busy.customer);
+        assert_eq!(claimed(&store, NOON).await, None, "two of one customer run at once");
+    }
+}
+
+#[tokio::test]
+async fn who_lost_the_lease_writes_nothing_more() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 10).await;
+        let id = created(&store, &caller).await;
+        let stalled = claimed(&store, NOON).await.unwrap();
+        let later = NOON.plus_seconds(61);
+        assert_eq!(claimed(&store, NOON.plus_seconds(59)).await, None, "it is leased");
+        // Over, though nobody has taken it yet.
+        assert!(!published(&store, &stalled, later).await);
+
+        let successor = claimed(&store, later).await.unwrap();
+
+        assert_eq!(successor.token, stalled.token + 1);
+        assert!(!published(&store, &stalled, later).await);
+        assert!(!exports::fail(&store, &stalled, later, &failure(), SOME).await.unwrap());
+        assert!(!exports::give_back(&store, &stalled, later, SOME).await.unwrap());
+        let until = later.plus_seconds(60);
+        let renewed = exports::renew(&store, &stalled, (later, until), SOME, true).await.unwrap();
+        assert_eq!(renewed, Renewal::Lost);
+        assert!(published(&store, &successor, later).await);
+        assert!(!published(&store, &successor, later).await, "a file is published once");
+        assert_eq!(state(&store, &caller, id).await, ExportState::Completed);
+        assert_eq!(figures(&store, &caller).await, (0, 0, COST));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_renewed_lease_lasts_and_says_how_far_the_worker_is() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 10).await;
+        let id = created(&store, &caller).await;
+        let lease = claimed(&store, NOON).await.unwrap();
+        let (now, until) = (NOON.plus_seconds(50), NOON.plus_seconds(110));
+
+        let renewed = exports::renew(&store, &lease, (now, until), SOME, true).await.unwrap();
+
+        assert_eq!(renewed, Renewal::Kept);
+        assert_eq!(claimed(&store, NOON.plus_seconds(100)).await, None);
+        let export = exports::find(&store, id, caller.customer).await.unwrap().unwrap();
+        assert_eq!((export.pages, export.rows_read), (2, 3));
+        assert!(published(&store, &lease, NOON.plus_seconds(100)).await);
+    }
+}
+
+#[tokio::test]
+async fn three_claims_without_a_new_page_end_the_export_free_of_charge() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 10).await;
+        let id = created(&store, &caller).await;
+        let mut now = NOON;
+        // One claim that gets somewhere, then three that do not.
+        let lease = claimed(&store, now).await.unwrap();
+        let until = now.plus_seconds(60);
+        exports::renew(&store, &lease, (now, until), SOME, true).await.unwrap();
+        for _ in 0..3 {
+            now = now.plus_seconds(61);
+            assert_eq!(exports::reap(&store, now, 3).await.unwrap(), (0, 0));
+            assert!(claimed(&store, now).await.is_some());
+        }
+
+        now = now.plus_seconds(61);
+        assert_eq!(claimed(&store, now).await, None);
+        assert_eq!(exports::reap(&store, now, 3).await.unwrap(), (1, 0));
+
+        let export = exports::find(&store, id, caller.customer).await.unwrap().unwrap();
+        assert_eq!(export.error.unwrap().code, "worker_lost");
+        assert_eq!(figures(&store, &caller).await, (10, 0, 0));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_lease_that_was_given_back_is_taken_at_once_and_is_no_failed_attempt() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 10).await;
+        created(&store, &caller).await;
+        for _ in 0..5 {
+            let lease = claimed(&store, NOON).await.unwrap();
+            assert!(exports::give_back(&store, &lease, NOON, SOME).await.unwrap());
+        }
+        assert_eq!(exports::reap(&store, NOON, 3).await.unwrap(), (0, 0));
+
+        let lease = claimed(&store, NOON).await.unwrap();
+
+        assert_eq!(lease.token, 6);
+        assert!(published(&store, &lease, NOON).await);
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_starts_again_frees_what_its_earlier_run_had() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 10).await;
+        created(&store, &caller).await;
+        let before = claimed(&store, NOON).await.unwrap();
+        let other = NodeId::new(NOON, unique());
+        let is_shared = store.database() == store::DatabaseKind::Postgres;
+        let by_other = exports::release_left(&store, other, NOON).await.unwrap();
+        assert_eq!(by_other, u64::from(!is_shared));
+
+        let by_own = exports::release_left(&store, node(), NOON).await.unwrap();
+
+        assert_eq!(by_own, u64::from(is_shared));
+        assert_eq!(claimed(&store, NOON).await.unwrap().token, before.token + 1);
+    }
+}
+
+#[tokio::test]
+async fn cancelled_before_its_first_page_it_is_free_and_afterwards_it_is_charged() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 30).await;
+        let cancel = async |id| exports::cancel(&store, caller.customer, id, NOON).await.unwrap();
+
+        let pending = created(&store, &caller).await;
+        assert!(matches!(cancel(pending).await, Cancelling::Cancelled(_)));
+        assert_eq!(figures(&store, &caller).await, (30, 0, 0));
+        assert_eq!(cancel(pending).await, Cancelling::Over(ExportState::Cancelled));
+
+        let early = created(&store, &caller).await;
+        let lease = claimed(&store, NOON).await.unwrap();
+        assert!(matches!(cancel(early).await, Cancelling::Stopping(_)));
+        assert!(matches!(cancel(early).await, Cancelling::Stopping(_)), "asked for twice");
+        assert!(!published(&store, &lease, NOON).await, "what is being cancelled gets no file");
+        let times = (NOON, NOON.plus_seconds(60));
+        let renewed = exports::renew(&store, &lease, times, Progress::default(), false).await;
+        assert_eq!(renewed.unwrap(), Renewal::Cancelling);
+        let none = Progress::default();
+        assert!(exports::end_cancelled(&store, &lease, NOON, none).await.unwrap());
+        assert_eq!(figures(&store, &caller).await, (30, 0, 0));
+
+        let late = created(&store, &caller).await;
+        let lease = claimed(&store, NOON).await.unwrap();
+        assert!(matches!(cancel(late).await, Cancelling::Stopping(_)));
+        assert!(exports::end_cancelled(&store, &lease, NOON, SOME).await.unwrap());
+        assert!(!exports::end_cancelled(&store, &lease, NOON, SOME).await.unwrap());
+        assert_eq!(figures(&store, &caller).await, (20, 0, COST));
+        assert_eq!(state(&store, &caller, late).await, ExportState::Cancelled);
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_dead_worker_was_to_stop_is_cancelled_when_its_lease_is_over() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 10).await;
+        let id = created(&store, &caller).await;
+        let lease = claimed(&store, NOON).await.unwrap();
+        let until = NOON.plus_seconds(60);
+        exports::renew(&store, &lease, (NOON, until), SOME, true).await.unwrap();
+        exports::cancel(&store, caller.customer, id, NOON).await.unwrap();
+        assert_eq!(exports::reap(&store, NOON, 3).await.unwrap(), (0, 0), "it may still be alive");
+
+        assert_eq!(exports::reap(&store, until, 3).await.unwrap(), (0, 1));
+
+        assert_eq!(state(&store, &caller, id).await, ExportState::Cancelled);
+        assert_eq!(figures(&store, &caller).await, (0, 0, COST));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancellation_that_meets_the_publication_leaves_one_of_them() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 10_000).await;
+        let mut completed = 0;
+        for round in 0..100 {
+            let id = created(&store, &caller).await;
+            let lease = claimed(&store, NOON).await.unwrap();
+            let (one, other) = ((*store).clone(), (*store).clone());
+            let customer = caller.customer;
+            let publish = async move { published(&one, &lease, NOON).await };
+            let cancel = async move { exports::cancel(&other, customer, id, NOON).await.unwrap() };
+            let (is_published, cancelling) = if round % 2 == 0 {
+                tokio::join!(publish, cancel)
+            } else {
+                let (cancelling, is_published) = tokio::join!(cancel, publish);
+                (is_published, cancelling)
+            };
+
+            let is_stopping = matches!(cancelling, Cancelling::Stopping(_));
+            assert_ne!(is_published, is_stopping, "{cancelling:?}");
+            if is_stopping {
+                assert!(exports::end_cancelled(&store, &lease, NOON, SOME).await.unwrap());
+            }
+            let export = exports::find(&store, id, caller.customer).await.unwrap().unwrap();
+            assert_eq!(export.output.is_some(), is_published);
+            completed += u64::from(is_published);
+        }
+        assert!(completed > 0, "a publication won at least once");
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn the_same_request_is_one_export_also_without_credits_for_another() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, COST).await;
+        let claim = IdempotencyClaim {
+            key_hash: [1; 32],
+            fingerprint: [2; 32],
+            expires_at: NOON.plus_seconds(86_400),
+        };
+        let answer = StoredAnswer { status: 201, sealed: vec![1, 2] };
+        let first = NewExport { idempotency: Some((claim, answer.clone())), ..new_export(&caller) };
+        let again = NewExport { id: ExportId::new(NOON, unique()), ..first.clone() };
+        let made = exports::create(&store, &first).await.unwrap();
+        assert_eq!(made, Creation::Created { balance: Credits::ZERO });
+
+        let repeated = exports::create(&store, &again).await.unwrap();
+
+        assert_eq!(repeated, Creation::Repeated(Existing::Replay(answer.clone())));
+        let changed = IdempotencyClaim { fingerprint: [3; 32], ..claim };
+        let other = NewExport { idempotency: Some((changed, answer)), ..again };
+        let refused = exports::create(&store, &other).await.unwrap();
+        assert_eq!(refused, Creation::Repeated(Existing::OtherRequest));
+        assert_eq!(figures(&store, &caller).await, (0, COST, 0));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn exports_and_calls_share_a_keys_budget() {
+    for store in testing::stores().await {
+        let owner = Caller::with(&store, 100).await;
+        let key = NewKey { monthly_budget: Some(credits(15)), ..new_key(fresh_secret()) };
+        create_key(&store, owner.customer, &key).await;
+        let caller = Caller { key: key.id, key_hash: key.secret.hash, ..owner };
+        let metering = Metering::start(&store).await;
+        let id = created(&store, &caller).await;
+
+        let second = exports::create(&store, &new_export(&caller)).await.unwrap();
+        assert!(
+            matches!(second, Creation::BudgetExhausted { used, .. } if used == credits(COST)),
+            "{second:?}"
+        );
+        assert!(is_held(&metering.hold(caller.hold(5)).await));
+        let call = metering.hold(caller.hold(1)).await;
+        assert!(matches!(call, HoldOutcome::BudgetExhausted { .. }), "{call:?}");
+        exports::cancel(&store, caller.customer, id, NOON).await.unwrap();
+
+        assert!(is_held(&metering.hold(caller.hold(10)).await), "a refund goes back to the budget");
+        assert_sound(&store).await;
+    }
+}
+
+/// On SQLite a read leaves on what the balance in memory says; an export must not take the same credits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_and_exports_that_race_never_spend_the_same_credits() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 100).await;
+        let metering = Metering::start(&store).await;
+        let mut exports_made = tokio::task::JoinSet::new();
+        let mut calls = tokio::task::JoinSet::new();
+        for _ in 0..20 {
+            let (store, new) = ((*store).clone(), new_export(&caller));
+            exports_made.spawn(async move { exports::create(&store, &new).await.unwrap() });
+            for _ in 0..10 {
+                let (meter, hold) = (metering.meter.clone(), caller.hold(1));
+                calls.spawn(async move {
+                    match meter.reserve(hold).await {
+                        Ok(mut reservation) => Some(reservation.durable().await),
+                        Err(_) => None,
+                    }
+                });
+            }
+        }
+
+        let made = exports_made.join_all().await;
+        let held = calls.join_all().await.into_iter().flatten().collect::<Vec<_>>();
+
+        let made = made.iter().filter(|made| matches!(made, Creation::Created { .. })).count();
+        let reserved_in_vain =
+            held.iter().filter(|outcome| matches!(outcome, HoldOutcome::Insufficient { .. }));
+        if store.database() == store::DatabaseKind::Sqlite {
+            assert_eq!(reserved_in_vain.count(), 0, "what was reserved is there");
+        }
+        let calls = held.iter().filter(|outcome| is_held(outcome)).count();
+        let (available, in_hold, _) = figures(&store, &caller).await;
+        assert_eq!(in_hold, i64::try_from(made * 10 + calls).unwrap());
+        assert_eq!(available + in_hold, 100);
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn charged_exports_are_in_the_spend_in_the_days_and_in_the_ledger() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 100).await;
+        for _ in 0..2 {
+            created(&store, &caller).await;
+            let lease = claimed(&store, NOON).await.unwrap();
+            assert!(published(&store, &lease, NOON).await);
+        }
+        let open = created(&store, &caller).await;
+
+        let today = NOON.day();
+        let (_, spend) = usage::overview(&store, caller.customer, today).await.unwrap().unwrap();
+        assert_eq!((spend.today, spend.last_30_days), (credits(20), credits(20)));
+        let of = UsageOf { customer: caller.customer, key: Some(caller.key) };
+        let [day] = &usage::daily(&store, of, today, 1).await.unwrap()[..] else { panic!() };
+        assert_eq!((day.calls, day.exports, day.credits), (0, 2, credits(20)));
+        let entries = store::ledger::recent(&store, caller.customer, 10).await.unwrap();
+        let sums: Vec<_> = entries
+            .iter()
+            .filter(|entry| entry.kind == "export")
+            .map(|entry| (entry.amount.whole(), entry.reference.clone()))
+            .collect();
+        assert_eq!(sums, [(-20, Some(today.to_string()))]);
+        exports::cancel(&store, caller.customer, open, NOON).await.unwrap();
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn only_what_is_over_is_deleted_and_then_nobody_finds_it() {
+    for store in testing::stores().await {
+        let (caller, other) = (Caller::with(&store, 30).await, Caller::with(&store, 0).await);
+        let id = created(&store, &caller).await;
+        let delete = async |customer| exports::delete(&store, customer, id, NOON).await.unwrap();
+        assert_eq!(delete(caller.customer).await, Deletion::NotOver);
+        let lease = claimed(&store, NOON).await.unwrap();
+        assert!(published(&store, &lease, NOON).await);
+        assert_eq!(delete(other.customer).await, Deletion::NotFound);
+
+        assert_eq!(delete(caller.customer).await, Deletion::Deleted);
+
+        assert_eq!(delete(caller.customer).await, Deletion::NotFound, "a second time");
+        assert_eq!(exports::find(&store, id, caller.customer).await.unwrap(), None);
+        let cancelling = exports::cancel(&store, caller.customer, id, NOON).await.unwrap();
+        assert_eq!(cancelling, Cancelling::NotFound);
+        let [cleanup] = &exports::due_cleanups(&store, NOON, 10).await.unwrap()[..] else {
+            panic!("its file is to be removed")
+        };
+        assert_eq!((cleanup.export, &cleanup.keep), (id, &None));
+        exports::cleaned(&store, cleanup).await.unwrap();
+        assert_eq!(exports::due_cleanups(&store, NOON, 10).await.unwrap(), []);
+        assert_eq!(figures(&store, &caller).await, (20, 0, COST), "the books remember");
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_file_goes_when_its_time_is_over() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 10).await;
+        let id = created(&store, &caller).await;
+        let lease = claimed(&store, NOON).await.unwrap();
+        assert!(published(&store, &lease, NOON).await);
+        let [kept] = &exports::due_cleanups(&store, NOON, 10).await.unwrap()[..] else { panic!() };
+        assert_eq!(kept.keep, Some(output(&lease).key), "all but the file");
+        let end = NOON.plus_seconds(3_600);
+        assert_eq!(exports::expire(&store, end.plus_micros(-1)).await.unwrap(), 0);
+
+        assert_eq!(exports::expire(&store, end).await.unwrap(), 1);
+
+        let export = exports::find(&store, id, caller.customer).await.unwrap().unwrap();
+        assert_eq!((export.state, export.output), (ExportState::Expired, None));
+        let [cleanup] = &exports::due_cleanups(&store, end, 10).await.unwrap()[..] else {
+            panic!()
+        };
+        assert_eq!(cleanup.keep, None);
+        exports::cleaned(&store, kept).await.unwrap();
+        let still = exports::due_cleanups(&store, end, 10).await.unwrap();
+        assert_eq!(still.len(), 1, "what became due meanwhile stays due");
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn the_storage_keeps_what_open_exports_and_published_files_need() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 30).await;
+        let done = created(&store, &caller).await;
+        let lease = claimed(&store, NOON).await.unwrap();
+        assert!(published(&store, &lease, NOON).await);
+        let open = created(&store, &caller).await;
+        let unknown = ExportId::new(NOON, unique());
+
+        let (jobs, files) = exports::keeps(&store, &[done, open, unknown]).await.unwrap();
+
+        assert_eq!(jobs.into_iter().collect::<Vec<_>>(), [open]);
+        assert_eq!(files.into_iter().collect::<Vec<_>>(), [output(&lease).key]);
+    }
+}
+
+#[tokio::test]
+async fn an_accounts_exports_are_listed_newest_first_and_to_their_customer_alone() {
+    for store in testing::stores().await {
+        let (caller, other) = (Caller::with(&store, 50).await, Caller::with(&store, 50).await);
+        let mut made = Vec::new();
+        for _ in 0..3 {
+            made.push(created(&store, &caller).await);
+        }
+        created(&store, &other).await;
+        let list = async |before, limit| {
+            let wanted = ExportList {
+                customer: caller.customer,
+                account: caller.account.clone(),
+                before,
+                limit,
+            };
+            let listed = exports::list(&store, &wanted).await.unwrap();
+            listed.into_iter().map(|export| export.id).collect::<Vec<_>>()
+        };
+
+        assert_eq!(list(None, 2).await, [made[2], made[1]]);
+        assert_eq!(list(Some(made[1]), 2).await, [made[0]]);
+        let foreign = exports::find(&store, made[0], other.customer).await.unwrap();
+        assert_eq!(foreign, None);
+    }
+}
+
+#[tokio::test]
+async fn what_an_export_cost_is_decided_once() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 30).await;
+        created(&store, &caller).await;
+        let lease = claimed(&store, NOON).await.unwrap();
+        assert!(published(&store, &lease, NOON).await);
+
+        let refunded = testing::run_raw(
+            &store,
+            "update export_jobs set credit_state = 'refunded', state = 'cancelled', output_key = null",
+        );
+        assert!(refunded.await.is_err());
+        let removed = testing::run_raw(&store, "delete from export_jobs");
+        assert!(removed.await.is_err());
+        let bare = testing::run_raw(&store, "update export_jobs set output_key = null");
+        assert!(bare.await.is_err());
+    }
+}
