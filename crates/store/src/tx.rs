@@ -224,8 +224,8 @@ impl Tx {
                 fetch_postgres(transaction, text(DatabaseKind::Postgres), &kinds, values).await?
             }
             Connection::Direct { transaction, .. } => {
-                let text = transaction.text(sql, || dialect::update_each(sql, columns));
-                return transaction.update_each(&text, values, columns.len());
+                let each = transaction.text(sql, || dialect::update_each(sql, columns));
+                return transaction.update_each(&each, values, columns.len());
             }
         };
         changed.iter().map(|row: &Row| row.text(0)).collect()

@@ -64,7 +64,11 @@ pub(crate) struct DailyUsage {
 struct DayOut {
     #[schema(value_type = String, format = Date)]
     day: Day,
+    /// Native calls; each is ok or an error.
     calls: i64,
+    /// Charged exports, by the day on which they were asked for. They are no calls.
+    exports: i64,
+    /// What calls and exports cost.
     credits: i64,
     ok: i64,
     errors: i64,
@@ -122,6 +126,7 @@ pub(super) async fn daily(app: &App, of: UsageOf, days: i64) -> Result<Json<Dail
     let buckets = daily.into_iter().map(|day| DayOut {
         day: day.day,
         calls: day.calls,
+        exports: day.exports,
         credits: day.credits.whole(),
         ok: day.ok,
         errors: day.errors,

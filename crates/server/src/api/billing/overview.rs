@@ -25,10 +25,10 @@ pub(super) fn router() -> OpenApiRouter<App> {
 pub(super) struct Billing {
     /// What may still be spent.
     balance: i64,
-    /// What running calls have set aside.
+    /// What running calls and exports have set aside.
     held: i64,
     spend: SpendOut,
-    /// The latest changes, newest first; `usage` entries sum up one UTC day.
+    /// The latest changes, newest first; `usage` and `export` entries sum up one UTC day.
     ledger: Vec<EntryOut>,
     trial: Trial,
     /// The subscription; none without a plan.
@@ -47,7 +47,7 @@ struct SpendOut {
 /// One change of the balance.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct EntryOut {
-    /// Absent for `usage`, which is a sum and not an entry of its own.
+    /// Absent for `usage` and `export`, which are sums and not entries of their own.
     #[schema(value_type = Option<String>)]
     entry_id: Option<EntryId>,
     #[schema(value_type = String, format = DateTime)]
@@ -56,7 +56,7 @@ struct EntryOut {
     kind: String,
     /// Added when positive, taken when negative.
     amount: i64,
-    /// The balance after it; absent for `usage`.
+    /// The balance after it; absent for `usage` and `export`.
     balance_after: Option<i64>,
     reference: Option<String>,
 }
