@@ -8,3 +8,4 @@ pub mod error;
 pub mod mail;
 pub mod platform;
 pub mod processor;
+pub mod storage;

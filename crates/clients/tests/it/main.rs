@@ -13,6 +13,7 @@ mod mail;
 mod oauth;
 mod pools;
 mod requests;
+mod storage;
 mod support;
 mod tls;
 mod verify;

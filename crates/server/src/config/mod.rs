@@ -11,6 +11,7 @@ pub mod mail;
 pub mod platforms;
 pub mod secrets;
 mod sections;
+pub mod storage;
 
 pub use access::{PasswordsSection, SessionsSection};
 pub use sections::UploadsSection;
@@ -58,6 +59,8 @@ pub struct Config {
     pub rate_limits: RateLimitsSection,
     /// Where uploaded files wait.
     pub uploads: UploadsSection,
+    /// Where exports are stored.
+    pub storage: storage::StorageSection,
     /// How calls are put on the books.
     pub metering: MeteringSection,
     /// Where mails are handed over.
@@ -138,6 +141,7 @@ impl Config {
         self.passwords.check(&mut problems);
         self.rate_limits.check(&mut problems);
         self.uploads.check(&mut problems);
+        self.storage.check(&mut problems);
         self.metering.check(&mut problems);
         self.mail.check(&mut problems);
         self.jobs.check(&mut problems);

@@ -1,0 +1,331 @@
+//! Storage of finished exports and of their spools: a folder, or a bucket of an S3-compatible store.
+//!
+//! What is stored is complete and stays as it is: nothing is written over, and a name is either not there or names
+//! whole content. Names are ours and checked ([`ObjectName`]); none leads out of the storage.
+
+mod bucket;
+mod complete;
+mod folder;
+mod name;
+mod segment;
+mod work;
+
+use std::error::Error as StdError;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytes::Bytes;
+use domain::time::Timestamp;
+use zeroize::Zeroizing;
+
+use bucket::Bucket;
+use folder::Folder;
+pub use name::{InvalidObjectName, ObjectName};
+pub use segment::{Segment, SegmentReader};
+pub use work::WorkFile;
+
+/// The most objects that one [`Storage::list`] gives.
+pub const LIST_MAX: usize = 1_000;
+
+/// Where things are stored.
+#[derive(Debug, Clone)]
+pub struct StorageSettings {
+    /// The folder or the bucket.
+    pub place: Place,
+    /// For a bucket, a folder of this machine for files on their way; a folder has its own below it.
+    pub work_folder: PathBuf,
+}
+
+/// A folder or a bucket.
+#[derive(Debug, Clone)]
+pub enum Place {
+    /// A folder, made when it is missing; its owner alone may read it. Nodes that share jobs share the folder.
+    Folder(PathBuf),
+    /// A bucket of an S3-compatible store.
+    Bucket(BucketSettings),
+}
+
+/// A bucket, and how it is reached.
+#[derive(Clone)]
+pub struct BucketSettings {
+    /// Its name.
+    pub bucket: String,
+    /// The store's address; empty: Amazon's for the region.
+    pub endpoint: String,
+    /// The region.
+    pub region: String,
+    /// Whether the bucket is named in paths and not in the host's name.
+    pub path_style: bool,
+    /// Whether `endpoint` may be `http://` on another machine.
+    pub allow_http: bool,
+    /// Key id and secret; without them the machine's role is asked for some.
+    pub credentials: Option<(String, Zeroizing<String>)>,
+    /// Certificate authorities in PEM that are trusted besides the system's.
+    pub authorities: Option<Vec<u8>>,
+    /// The longest that connecting may take.
+    pub connect_timeout: Duration,
+    /// The longest that one request may take, its repetitions included; a download: each of its parts.
+    pub request_timeout: Duration,
+}
+
+impl BucketSettings {
+    /// Finds what makes them unusable, as far as it can be seen from here.
+    pub fn check(&self) -> Result<(), InvalidStorage> {
+        Bucket::new(self).map(|_| ())
+    }
+}
+
+/// How storing ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Put {
+    /// It is stored, durably.
+    Stored,
+    /// The name is taken; what it names was not touched.
+    Exists,
+}
+
+/// Something that is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// Its name.
+    pub name: ObjectName,
+    /// Its length.
+    pub bytes: u64,
+    /// When it was stored, by the clock of the storage.
+    pub stored_at: Timestamp,
+}
+
+/// Settings that no storage can be opened with.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidStorage(String);
+
+/// Something that the storage did not do. Its text names no address and no credential.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub struct StorageError {
+    what: &'static str,
+    /// Whether trying again later is of use.
+    pub retryable: bool,
+    /// The error below, for those who look after the service.
+    #[source]
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+/// Stores things and gives them back.
+#[derive(Debug)]
+pub struct Storage {
+    way: Way,
+    work_folder: PathBuf,
+}
+
+#[derive(Debug)]
+enum Way {
+    Folder(Folder),
+    Bucket(Bucket),
+}
+
+/// The bytes of something stored, part by part.
+pub struct Download {
+    parts: Parts,
+}
+
+enum Parts {
+    File(folder::FileParts),
+    Object(bucket::ObjectParts),
+}
+
+impl Storage {
+    /// Opens a storage: a folder is made and closed to others, a bucket is not asked yet.
+    pub fn open(settings: &StorageSettings) -> Result<Self, InvalidStorage> {
+        let (way, work_folder) = match &settings.place {
+            Place::Folder(path) => {
+                let folder = Folder::open(path).map_err(|error| {
+                    InvalidStorage(format!("the folder cannot be used: {error}"))
+                })?;
+                (Way::Folder(folder), path.join(work::FOLDER_NAME))
+            }
+            Place::Bucket(bucket) => {
+                (Way::Bucket(Bucket::new(bucket)?), settings.work_folder.clone())
+            }
+        };
+        Folder::open(&work_folder).map_err(|error| {
+            InvalidStorage(format!("the folder for work cannot be used: {error}"))
+        })?;
+        Ok(Self { way, work_folder })
+    }
+
+    /// Makes an empty file for work, of this name below the folder for work; one that was left is replaced. It is
+    /// removed when it is dropped. The label is checked like a part of an [`ObjectName`].
+    pub fn work_file(&self, label: &str) -> Result<WorkFile, StorageError> {
+        WorkFile::create(&self.work_folder, label)
+    }
+
+    /// Removes files for work that nobody has written to since `before`: those of processes that were killed. Returns
+    /// how many.
+    pub fn remove_left_work(&self, before: Timestamp) -> Result<usize, StorageError> {
+        work::remove_left(&self.work_folder, before)
+    }
+
+    /// Stores a file under a name that must be free, durably and at once: until it is whole, nothing is there.
+    pub async fn put_file(&self, name: &ObjectName, file: WorkFile) -> Result<Put, StorageError> {
+        match &self.way {
+            Way::Folder(folder) => folder.put(name, file).await,
+            Way::Bucket(bucket) => bucket.put_file(name, file.path()).await,
+        }
+    }
+
+    /// What stands under a name.
+    pub async fn find(&self, name: &ObjectName) -> Result<Option<Stored>, StorageError> {
+        match &self.way {
+            Way::Folder(folder) => folder.find(name).await,
+            Way::Bucket(bucket) => bucket.find(name).await,
+        }
+    }
+
+    /// The bytes of a range, which must lie within the content; `None` when nothing has that name.
+    pub async fn read(
+        &self,
+        name: &ObjectName,
+        range: Range<u64>,
+    ) -> Result<Option<Download>, StorageError> {
+        let parts = match &self.way {
+            Way::Folder(folder) => folder.read(name, range).await?.map(Parts::File),
+            Way::Bucket(bucket) => bucket.read(name, range).await?.map(Parts::Object),
+        };
+        Ok(parts.map(|parts| Download { parts }))
+    }
+
+    /// An address by which anybody can download something for a time, as a file of that name (letters, digits, `_`,
+    /// `-` and `.`). `None`: a folder has none.
+    pub async fn presign_get(
+        &self,
+        name: &ObjectName,
+        valid_for: Duration,
+        file_name: &str,
+        media_type: &str,
+    ) -> Result<Option<String>, StorageError> {
+        match &self.way {
+            Way::Folder(_) => Ok(None),
+            Way::Bucket(bucket) => {
+                bucket.presign_get(name, valid_for, (file_name, media_type)).await.map(Some)
+            }
+        }
+    }
+
+    /// Removes what stands under a name, if anything does.
+    pub async fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {
+        match &self.way {
+            Way::Folder(folder) => folder.delete(name).await,
+            Way::Bucket(bucket) => bucket.delete(name).await,
+        }
+    }
+
+    /// What stands below a prefix, in the order of the names, behind the name `after` (empty: from the first), at most
+    /// [`LIST_MAX`].
+    pub async fn list(
+        &self,
+        prefix: &ObjectName,
+        after: &str,
+    ) -> Result<Vec<Stored>, StorageError> {
+        match &self.way {
+            Way::Folder(folder) => folder.list(prefix, after).await,
+            Way::Bucket(bucket) => bucket.list(prefix, after).await,
+        }
+    }
+
+    /// Removes everything below a prefix.
+    pub async fn delete_all(&self, prefix: &ObjectName) -> Result<(), StorageError> {
+        loop {
+            let found = self.list(prefix, "").await?;
+            for stored in &found {
+                self.delete(&stored.name).await?;
+            }
+            if found.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Begins a segment of a spool under a name that must be free. `None`: it is taken.
+    pub async fn begin_segment(&self, name: &ObjectName) -> Result<Option<Segment>, StorageError> {
+        match &self.way {
+            Way::Folder(folder) => Ok(folder.create(name).await?.map(Segment::in_file)),
+            Way::Bucket(bucket) => {
+                if !bucket.list(name, "").await?.is_empty() {
+                    return Ok(None);
+                }
+                let copy = self.work_file(&name.label())?;
+                Ok(Some(Segment::in_bucket(bucket.clone(), name.clone(), copy)))
+            }
+        }
+    }
+
+    /// A segment that was begun, by whichever node, to read it from its beginning. `None`: there is none.
+    pub async fn segment(&self, name: &ObjectName) -> Result<Option<Segment>, StorageError> {
+        match &self.way {
+            Way::Folder(folder) => Ok(folder.open_file(name).await?.map(Segment::in_file)),
+            Way::Bucket(bucket) => {
+                let copy = self.work_file(&name.label())?;
+                segment::fetched(bucket.clone(), name.clone(), copy).await
+            }
+        }
+    }
+
+    /// Removes a segment, if there is one.
+    pub async fn delete_segment(&self, name: &ObjectName) -> Result<(), StorageError> {
+        match &self.way {
+            Way::Folder(folder) => folder.delete(name).await,
+            Way::Bucket(_) => self.delete_all(name).await,
+        }
+    }
+
+    /// The folder for work.
+    pub fn work_folder(&self) -> &Path {
+        &self.work_folder
+    }
+}
+
+impl Download {
+    /// The next part; `None` at the end. A part has at most a few mebibytes.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, StorageError> {
+        match &mut self.parts {
+            Parts::File(parts) => parts.next().await,
+            Parts::Object(parts) => parts.next().await,
+        }
+    }
+}
+
+impl StorageError {
+    /// Something that may work later.
+    const fn temporary(what: &'static str) -> Self {
+        Self { what, retryable: true, source: None }
+    }
+
+    /// Something that somebody must change first.
+    const fn permanent(what: &'static str) -> Self {
+        Self { what, retryable: false, source: None }
+    }
+
+    fn because(self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self { source: Some(source.into()), ..self }
+    }
+
+    /// Of a file of this machine: full disks and the like may pass.
+    fn file(error: std::io::Error) -> Self {
+        Self::temporary("a file of the storage cannot be read or written").because(error)
+    }
+}
+
+impl std::fmt::Debug for BucketSettings {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "BucketSettings({} at {:?})", self.bucket, self.endpoint)
+    }
+}
+
+impl std::fmt::Debug for Download {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Download")
+    }
+}

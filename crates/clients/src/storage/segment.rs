@@ -1,0 +1,106 @@
+//! A segment of a spool: a file in the storage's folder, or an object for each frame with a copy of them on this machine.
+
+use std::fs::File;
+use std::io::{Read, Write as _};
+use std::os::unix::fs::FileExt as _;
+
+use bytes::Bytes;
+
+use super::bucket::Bucket;
+use super::{ObjectName, StorageError, WorkFile};
+
+/// One segment, open.
+#[derive(Debug)]
+pub struct Segment {
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    File(File),
+    Bucket { bucket: Bucket, name: ObjectName, copy: WorkFile },
+}
+
+/// A segment's bytes, read where they stand: the file's own position is the writer's.
+#[derive(Debug)]
+pub struct SegmentReader {
+    file: File,
+    at: u64,
+    end: u64,
+}
+
+impl Segment {
+    pub(super) const fn in_file(file: File) -> Self {
+        Self { place: Place::File(file) }
+    }
+
+    pub(super) const fn in_bucket(bucket: Bucket, name: ObjectName, copy: WorkFile) -> Self {
+        Self { place: Place::Bucket { bucket, name, copy } }
+    }
+
+    /// Appends the frame of a page, to one's own segment only. When this returns, the frame outlives this process, and
+    /// on a bucket this machine; a frame that is torn by a power cut is known by its checksum.
+    pub async fn append(&self, page: u64, frame: Bytes) -> Result<(), StorageError> {
+        let file = match &self.place {
+            Place::File(file) => file,
+            Place::Bucket { bucket, name, copy } => {
+                bucket.put_frame(&frame_name(name, page)?, frame.clone()).await?;
+                copy.file()
+            }
+        };
+        let mut file = file.try_clone().map_err(StorageError::file)?;
+        let written = tokio::task::spawn_blocking(move || file.write_all(&frame)).await;
+        written.map_err(std::io::Error::other).flatten().map_err(StorageError::file)
+    }
+
+    /// The segment's bytes on this machine, as they are now, from their beginning. Readers and `append` do not disturb
+    /// each other.
+    pub fn reader(&self) -> Result<SegmentReader, StorageError> {
+        let file = match &self.place {
+            Place::File(file) => file,
+            Place::Bucket { copy, .. } => copy.file(),
+        };
+        let file = file.try_clone().map_err(StorageError::file)?;
+        let end = file.metadata().map_err(StorageError::file)?.len();
+        Ok(SegmentReader { file, at: 0, end })
+    }
+}
+
+impl Read for SegmentReader {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let wanted = usize::try_from(self.end - self.at).unwrap_or(usize::MAX).min(buffer.len());
+        let read = self.file.read_at(buffer.get_mut(..wanted).unwrap_or_default(), self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+/// Fetches the frames of a segment that was begun.
+pub(super) async fn fetched(
+    bucket: Bucket,
+    name: ObjectName,
+    copy: WorkFile,
+) -> Result<Option<Segment>, StorageError> {
+    let mut after = String::new();
+    loop {
+        let found = bucket.list(&name, &after).await?;
+        let Some(last) = found.last() else { break };
+        for frame in &found {
+            let Some(mut parts) = bucket.read(&frame.name, 0..frame.bytes).await? else { continue };
+            while let Some(part) = parts.next().await? {
+                copy.file().write_all(&part).map_err(StorageError::file)?;
+            }
+        }
+        last.name.as_str().clone_into(&mut after);
+    }
+    if after.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Segment::in_bucket(bucket, name, copy)))
+}
+
+/// Names of frames sort as their pages do.
+fn frame_name(segment: &ObjectName, page: u64) -> Result<ObjectName, StorageError> {
+    let unusable = |error| StorageError::permanent("a frame has no name").because(error);
+    segment.join(&format!("{page:010}")).map_err(unusable)
+}
