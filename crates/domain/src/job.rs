@@ -5,9 +5,11 @@ use crate::wire::text_enum;
 
 text_enum! {
     /// What a job does; its payload says with what.
-    JobKind, "one of send_mail" {
+    JobKind, "one of send_mail, process_event" {
         /// Writes and sends one mail.
         SendMail = "send_mail",
+        /// Acts on an event of the payment processor that could not be acted on when it came.
+        ProcessEvent = "process_event",
     }
 }
 

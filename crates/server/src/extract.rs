@@ -17,6 +17,9 @@ use crate::middleware::body;
 /// A JSON body of the service's own routes.
 pub(crate) struct Json<T>(pub(crate) T);
 
+/// The same where a request may come without a body.
+pub(crate) struct OptionalJson<T>(pub(crate) T);
+
 /// Query parameters.
 pub(crate) struct Query<T>(pub(crate) T);
 
@@ -34,6 +37,18 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
         let limits = app.body_limits(app.config.http.limits.json_body_bytes_max);
         let bytes = body::read_body(incoming, &limits, &app.bodies).await?.bytes;
         parse_json(&bytes).map(Self)
+    }
+}
+
+impl<T: DeserializeOwned + Default> FromRequest<App> for OptionalJson<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        let is_empty = axum::body::HttpBody::is_end_stream(request.body());
+        if is_empty && !request.headers().contains_key(http::header::CONTENT_TYPE) {
+            return Ok(Self(T::default()));
+        }
+        Json::from_request(request, app).await.map(|Json(body)| Self(body))
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use domain::charge::Outcome;
 use domain::job::JobKind;
+use domain::payment::{Mismatch, ReversalKind};
 use domain::platform::Platform;
 use metrics::{
     Counter, Histogram, counter, describe_counter, describe_gauge, describe_histogram, gauge,
@@ -11,6 +12,7 @@ use metrics::{
 };
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use store::metering::BatchReport;
+use store::processor_events::EventOutcome;
 
 use crate::app::App;
 use crate::listener::limits::ConnectionCounts;
@@ -40,6 +42,10 @@ const JOBS: &str = "job_attempts_total";
 const JOBS_WAITING: &str = "jobs_waiting";
 const JOBS_GIVEN_UP: &str = "jobs_given_up";
 const MAILS: &str = "mails_total";
+const PAYMENTS: &str = "payments_granted_total";
+const REVERSALS: &str = "payments_reversed_total";
+const UNMATCHED: &str = "payments_unmatched_total";
+const EVENTS: &str = "processor_events_total";
 
 const SECONDS: &[f64] =
     &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
@@ -98,6 +104,13 @@ fn describe() {
         "jobs that were given up; anything but 0 is for somebody to look at"
     );
     describe_counter!(MAILS, "mails handed over, or tried to be, by outcome");
+    describe_counter!(PAYMENTS, "payments whose credits were granted");
+    describe_counter!(REVERSALS, "changes of refunds and disputes, by kind");
+    describe_counter!(
+        UNMATCHED,
+        "payments of the processor that were not booked, by reason; anything but 0 is for somebody to look at"
+    );
+    describe_counter!(EVENTS, "events of the processor that were acted on, by outcome");
     describe_gauge!(SPOOL_BYTES, "bytes of uploaded files that wait on disk");
     describe_counter!(REQUESTS, "requests to the public listener, by status class");
 }
@@ -213,6 +226,26 @@ pub(crate) fn jobs_counted(counts: store::jobs::Counts) {
 pub(crate) fn mail_ended(handed_over: bool) {
     let outcome = if handed_over { "handed_over" } else { "failed" };
     counter!(MAILS, "outcome" => outcome).increment(1);
+}
+
+/// Credits were granted for a payment.
+pub(crate) fn payment_granted() {
+    counter!(PAYMENTS).increment(1);
+}
+
+/// A refund or a dispute changed.
+pub(crate) fn payment_reversed(kind: ReversalKind) {
+    counter!(REVERSALS, "kind" => kind.as_str()).increment(1);
+}
+
+/// Money of the processor's was not booked.
+pub(crate) fn payment_unmatched(reason: Mismatch) {
+    counter!(UNMATCHED, "reason" => reason.as_str()).increment(1);
+}
+
+/// An event of the processor was acted on.
+pub(crate) fn event_ended(outcome: EventOutcome) {
+    counter!(EVENTS, "outcome" => outcome.as_str()).increment(1);
 }
 
 /// A request to the public listener was answered.

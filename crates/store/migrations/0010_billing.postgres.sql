@@ -5,10 +5,10 @@ for each row execute function refuse_change('orders are never deleted');
 create trigger orders_keep_what_was_agreed before update on orders
 for each row when (
     (old.id, old.customer_id, old.channel, old.pack_id, old.credits, old.amount_cents, old.currency,
-     old.livemode, old.processor_customer_id, old.created_at)
+     old.livemode, old.processor_customer_id, old.payment_method_id, old.created_at)
     is distinct from
     (new.id, new.customer_id, new.channel, new.pack_id, new.credits, new.amount_cents, new.currency,
-     new.livemode, new.processor_customer_id, new.created_at)
+     new.livemode, new.processor_customer_id, new.payment_method_id, new.created_at)
 )
 execute function refuse_change('what was ordered never changes');
 

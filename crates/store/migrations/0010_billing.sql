@@ -25,6 +25,7 @@ create table orders (
     state text not null check (state in ('pending', 'paid', 'failed', 'expired', 'refunded')),
     session_id text unique,
     payment_id text unique,
+    payment_method_id text,
     failure text,
     idempotency_hash text,
     created_at bigint not null,

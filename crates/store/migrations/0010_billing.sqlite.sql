@@ -10,7 +10,7 @@ when old.id is not new.id or old.customer_id is not new.customer_id or old.chann
     or old.amount_cents is not new.amount_cents or old.currency is not new.currency
     or old.livemode is not new.livemode
     or old.processor_customer_id is not new.processor_customer_id
-    or old.created_at is not new.created_at
+    or old.payment_method_id is not new.payment_method_id or old.created_at is not new.created_at
 begin
     select raise(abort, 'what was ordered never changes');
 end;

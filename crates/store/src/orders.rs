@@ -6,7 +6,7 @@ use domain::id::{CustomerId, OrderId};
 use domain::payment::{OrderChannel, OrderState};
 use domain::time::Timestamp;
 
-use crate::sql::Row;
+use crate::sql::{Row, hex};
 use crate::tx::Tx;
 use crate::{Store, StoreError, dialect};
 
@@ -31,8 +31,10 @@ pub struct NewOrder<'a> {
     pub livemode: bool,
     /// Who the customer is at the processor.
     pub processor_customer: &'a str,
-    /// SHA-256 in hexadecimal digits of the `Idempotency-Key` that the caller chose.
-    pub idempotency_hash: Option<&'a str>,
+    /// The saved card that is charged; none on a hosted page. A repeated request must name the same one.
+    pub payment_method: Option<&'a str>,
+    /// SHA-256 of the `Idempotency-Key` that the caller chose.
+    pub idempotency_hash: Option<[u8; 32]>,
     /// Now.
     pub at: Timestamp,
 }
@@ -58,6 +60,8 @@ pub struct Order {
     pub livemode: bool,
     /// Who the customer is at the processor.
     pub processor_customer: String,
+    /// The saved card that is charged.
+    pub payment_method: Option<String>,
     /// Where it stands.
     pub state: OrderState,
     /// The hosted page it is paid on.
@@ -66,8 +70,6 @@ pub struct Order {
     pub payment: Option<String>,
     /// Why it failed, in the processor's word.
     pub failure: Option<String>,
-    /// SHA-256 of the caller's `Idempotency-Key`.
-    pub idempotency_hash: Option<String>,
     /// When it was opened.
     pub created_at: Timestamp,
     /// When it was paid, failed or expired.
@@ -83,6 +85,8 @@ pub enum Opening {
     Known(Order),
     /// The customer's one-click charge of this pack is under way; nothing was opened.
     UnderWay(Order),
+    /// The same, and it was asked for with another `Idempotency-Key`.
+    Busy,
 }
 
 /// A page of orders.
@@ -98,7 +102,7 @@ pub struct OrderQuery {
 
 const COLUMNS: &str = "
     id, customer_id, channel, pack_id, credits, amount_cents, currency, livemode, processor_customer_id, state,
-    session_id, payment_id, failure, idempotency_hash, created_at, closed_at";
+    session_id, payment_id, failure, payment_method_id, created_at, closed_at";
 
 /// Opens an order, unless the caller's `Idempotency-Key` or a charge under way stands for one already.
 pub async fn open(store: &Store, new: &NewOrder<'_>) -> Result<Opening, StoreError> {
@@ -112,8 +116,7 @@ pub async fn open(store: &Store, new: &NewOrder<'_>) -> Result<Opening, StoreErr
     if let Some(known) = by_idempotency_hash(&mut tx, new).await? {
         return Ok(Opening::Known(known));
     }
-    let open = open_charge(&mut tx, new).await?;
-    open.map(Opening::UnderWay).ok_or_else(|| StoreError::corrupt("orders", new.id))
+    open_charge(&mut tx, new).await
 }
 
 /// An order of this customer.
@@ -126,11 +129,9 @@ pub async fn find(
     Ok(found.filter(|order| order.customer == customer))
 }
 
-/// The order that a payment intent or a hosted page belongs to.
-pub async fn find_by_object(store: &Store, object: &str) -> Result<Option<Order>, StoreError> {
-    const WHERE: &str = "where payment_id = $1 or session_id = $1";
-    let row = store.read().await?.row(select(WHERE), &[object.into()]).await?;
-    row.as_ref().map(order).transpose()
+/// An order, whoever's it is: for what the processor says, never for what a customer asks.
+pub async fn find_any(store: &Store, id: OrderId) -> Result<Option<Order>, StoreError> {
+    find_in(&mut store.read().await?, id).await
 }
 
 /// The newest orders, newest first.
@@ -146,15 +147,16 @@ pub async fn list(store: &Store, query: &OrderQuery) -> Result<Vec<Order>, Store
     rows.iter().map(order).collect()
 }
 
-/// Orders of nobody in particular that are still pending and were opened before `before`, oldest first: what must be
-/// asked about at the processor.
+/// Everybody's orders that are still pending and were opened before `before`, oldest first, without top-ups: what must
+/// be asked about at the processor.
 pub async fn list_pending(
     store: &Store,
     before: Timestamp,
     limit: i64,
 ) -> Result<Vec<Order>, StoreError> {
     const WHERE: &str = "
-        where state = 'pending' and created_at < $1 order by created_at, id limit $2";
+        where state = 'pending' and created_at < $1 and channel <> 'top_up'
+        order by created_at, id limit $2";
     let rows = store.read().await?.rows(select(WHERE), &[before.into(), limit.into()]).await?;
     rows.iter().map(order).collect()
 }
@@ -198,9 +200,10 @@ pub(crate) async fn insert(tx: &mut Tx, new: &NewOrder<'_>) -> Result<bool, Stor
     const SQL: &str = "
         insert into orders
             (id, customer_id, channel, pack_id, credits, amount_cents, currency, livemode, processor_customer_id,
-             state, idempotency_hash, created_at)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10, $11)
+             state, idempotency_hash, created_at, payment_method_id)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10, $11, $12)
         on conflict do nothing";
+    let hash = new.idempotency_hash.map(|hash| hex(&hash));
     let values = [
         new.id.into(),
         new.customer.into(),
@@ -211,8 +214,9 @@ pub(crate) async fn insert(tx: &mut Tx, new: &NewOrder<'_>) -> Result<bool, Stor
         new.currency.into(),
         i64::from(new.livemode).into(),
         new.processor_customer.into(),
-        new.idempotency_hash.into(),
+        hash.as_deref().into(),
         new.at.into(),
+        new.payment_method.into(),
     ];
     Ok(tx.execute(SQL, &values).await? == 1)
 }
@@ -258,16 +262,27 @@ async fn find_in(tx: &mut Tx, id: OrderId) -> Result<Option<Order>, StoreError> 
 
 async fn by_idempotency_hash(tx: &mut Tx, new: &NewOrder<'_>) -> Result<Option<Order>, StoreError> {
     const WHERE: &str = "where customer_id = $1 and idempotency_hash = $2";
-    let values = [new.customer.into(), new.idempotency_hash.into()];
+    let hash = new.idempotency_hash.map(|hash| hex(&hash));
+    let values = [new.customer.into(), hash.as_deref().into()];
     let row = tx.row(select(WHERE), &values).await?;
     row.as_ref().map(order).transpose()
 }
 
-async fn open_charge(tx: &mut Tx, new: &NewOrder<'_>) -> Result<Option<Order>, StoreError> {
+/// What stands in the way of a charge: the open one of the same pack.
+async fn open_charge(tx: &mut Tx, new: &NewOrder<'_>) -> Result<Opening, StoreError> {
     const WHERE: &str = "
         where customer_id = $1 and pack_id = $2 and channel = 'charge' and state = 'pending'";
+    const OTHER_KEY: &str = "
+        select 1 from orders where id = $1 and idempotency_hash is not null and idempotency_hash <> $2";
     let row = tx.row(select(WHERE), &[new.customer.into(), new.pack_id.into()]).await?;
-    row.as_ref().map(order).transpose()
+    // It may have ended between the two statements.
+    let Some(row) = row else { return Ok(Opening::Busy) };
+    let open = order(&row)?;
+    let hash = new.idempotency_hash.map(|hash| hex(&hash));
+    if tx.row(OTHER_KEY, &[open.id.into(), hash.as_deref().into()]).await?.is_some() {
+        return Ok(Opening::Busy);
+    }
+    Ok(Opening::UnderWay(open))
 }
 
 async fn change(
@@ -300,7 +315,7 @@ fn order(row: &Row) -> Result<Order, StoreError> {
         session: row.optional_text(10)?,
         payment: row.optional_text(11)?,
         failure: row.optional_text(12)?,
-        idempotency_hash: row.optional_text(13)?,
+        payment_method: row.optional_text(13)?,
         created_at: row.time(14)?,
         closed_at: row.optional_time(15)?,
     })

@@ -119,6 +119,26 @@ pub async fn fulfil(store: &Store, paid: &Paid<'_>) -> Result<Fulfilled, StoreEr
     }
 }
 
+/// Whether the money of a payment intent is on the books, as a pack's or as an invoice's.
+pub async fn is_booked(store: &Store, intent: &str) -> Result<bool, StoreError> {
+    const SQL: &str = "select 1 from payments where intent_id = $1";
+    Ok(store.read().await?.row(SQL, &[intent.into()]).await?.is_some())
+}
+
+/// What an order's payment brought, and what is available now; nothing before it is paid.
+pub async fn receipt(store: &Store, order: OrderId) -> Result<Option<Receipt>, StoreError> {
+    const SQL: &str = "
+        select p.customer_id, p.credits, c.available
+        from payments p join customer_credits c on c.customer_id = p.customer_id
+        where p.order_id = $1";
+    let row = store.read().await?.row(SQL, &[order.into()]).await?;
+    row.map(|row| {
+        let customer = row.parse(0, "payments")?;
+        Ok(Receipt { customer, credits: row.credits(1)?, balance: row.credits(2)? })
+    })
+    .transpose()
+}
+
 /// Notes money that matches nothing; true when it was not known yet.
 pub async fn note_unmatched(store: &Store, unmatched: &Unmatched<'_>) -> Result<bool, StoreError> {
     let mut tx = store.write().await?;

@@ -46,7 +46,8 @@ pub enum Receipt {
 }
 
 impl EventOutcome {
-    const fn as_str(self) -> &'static str {
+    /// The word in the database and in metrics.
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Done => "done",
             Self::Ignored => "ignored",

@@ -4,6 +4,7 @@ use domain::account::AccountState;
 use domain::customer::TrialState;
 use domain::key::KeyScope;
 use domain::method::Method;
+use domain::payment::{OrderChannel, OrderState};
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 /// The four platforms.
@@ -43,6 +44,22 @@ pub(crate) fn method() -> Object {
 pub(crate) fn status_class() -> Object {
     let values = ["2xx", "3xx", "4xx", "5xx", "ok", "error"];
     one_of("By status; `ok` is 2xx and 3xx, `error` everything else.", values.into_iter())
+}
+
+/// Where an order stands.
+pub(crate) fn order_state() -> Object {
+    let values = OrderState::ALL.iter().map(|state| state.as_str());
+    one_of(
+        "`pending` until it is known whether it is paid; money that arrives late still makes it `paid`. `refunded`: \
+         all of the money was given back.",
+        values,
+    )
+}
+
+/// How an order is paid.
+pub(crate) fn order_channel() -> Object {
+    let values = OrderChannel::ALL.iter().map(|channel| channel.as_str());
+    one_of("On the processor's page, with one click, or by auto top-up.", values)
 }
 
 fn one_of(description: &str, values: impl Iterator<Item = &'static str>) -> Object {

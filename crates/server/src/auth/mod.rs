@@ -40,6 +40,7 @@ pub(crate) const OPEN_ROUTES: &[(&str, &str, &str)] = &[
     ("post", "/v1/auth/email/resend", "the mail was lost, and perhaps the key with it"),
     ("post", "/v1/auth/password/forgot", "who asks cannot log in"),
     ("post", "/v1/auth/password/reset", "the token in the mailed link is what counts"),
+    ("post", "/v1/billing/webhook", "the processor's signature is what counts"),
     ("post", "/v1/signup", "retired: it makes nothing"),
 ];
 

@@ -1,5 +1,37 @@
 //! Payments: what joins the books to the payment processor.
 //!
-//! Credits are granted for a payment in one place only, however the payment became known; everything here that
-//! learns of one ends there. What the processor says is read from the processor, never believed from a browser.
+//! Credits are granted for a payment in one place only (`fulfil`), however the payment became known; everything here
+//! that learns of one ends there. What the processor says is read from the processor, never believed from a browser
+//! or from an event. A row is committed before the request that it is about leaves, and its id is what repeated
+//! requests are known by.
+
+pub(crate) mod cards;
+pub(crate) mod charge;
+pub(crate) mod checkout;
+pub(crate) mod fulfil;
+pub(crate) mod lost;
+mod opening;
+pub(crate) mod payer;
 pub(crate) mod plans;
+pub(crate) mod reversals;
+pub(crate) mod webhook;
+
+use std::fmt::Display;
+
+use clients::processor::IdempotencyKey;
+
+use crate::app::App;
+use crate::config::billing::Pack;
+use crate::error::ApiError;
+
+/// The pack of this id. Prices come from here alone.
+pub(crate) fn pack<'a>(app: &'a App, id: &str) -> Result<&'a Pack, ApiError> {
+    const NO_PACK: ApiError =
+        ApiError::NotFound("there is no pack of that id; `GET /v1/billing/plans` lists them");
+    app.config.packs.iter().find(|pack| pack.id == id).ok_or(NO_PACK)
+}
+
+/// What the processor knows the request of this kind about this row by, however often it is sent.
+pub(crate) fn key(kind: &str, id: impl Display) -> Result<IdempotencyKey, ApiError> {
+    IdempotencyKey::of(kind, id).map_err(|error| ApiError::Internal(error.to_string()))
+}

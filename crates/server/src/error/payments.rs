@@ -21,6 +21,11 @@ pub(crate) enum PaymentProblem {
     /// There is no card to charge.
     #[error("there is no saved card; buy a pack with `POST /v1/billing/checkout` to save one")]
     NoSavedCard,
+    /// A subscription is paid with the card that is to go.
+    #[error(
+        "a subscription is paid with this card; end it in the portal first, or replace the card there"
+    )]
+    CardInUse,
     /// There is no subscription to change.
     #[error("there is no subscription; `POST /v1/billing/subscribe` begins one")]
     NoSubscription,
@@ -82,6 +87,7 @@ impl PaymentProblem {
             Self::NotConfigured => PAYMENTS_NOT_CONFIGURED,
             Self::Failed { .. } => PAYMENT_FAILED,
             Self::NoSavedCard => NO_SAVED_CARD,
+            Self::CardInUse => CARD_IN_USE,
             Self::NoSubscription => NO_SUBSCRIPTION,
             Self::AlreadySubscribed => ALREADY_SUBSCRIBED,
             Self::SlotsInUse { .. } => SLOTS_IN_USE,
@@ -100,6 +106,7 @@ impl PaymentProblem {
             Self::SlotsInUse { accounts } => Some(("accounts", accounts.clone().into())),
             Self::NotConfigured
             | Self::NoSavedCard
+            | Self::CardInUse
             | Self::NoSubscription
             | Self::AlreadySubscribed
             | Self::ChangeInProgress
@@ -143,6 +150,14 @@ pub(in crate::error) const NO_SAVED_CARD: Row = Row {
     title: "No saved card",
     retryable: false,
     meaning: "The request charges a saved card and there is none. A pack bought with `POST /v1/billing/checkout` saves the card it is paid with.",
+};
+/// `card_in_use`
+pub(in crate::error) const CARD_IN_USE: Row = Row {
+    code: "card_in_use",
+    status: StatusCode::CONFLICT,
+    title: "Card in use",
+    retryable: false,
+    meaning: "A subscription is paid with the saved card, and its next invoice would fail without one. End the subscription in the portal, or replace the card there. Nothing was changed.",
 };
 /// `no_subscription`
 pub(in crate::error) const NO_SUBSCRIPTION: Row = Row {

@@ -16,7 +16,6 @@ use http::{HeaderMap, HeaderValue};
 
 use super::accounts::AccountEntry;
 use super::cache::{self, KeyEntry};
-use super::idempotency::{self, IdempotencyKey};
 use super::limits::Passed;
 use super::upload::{self, Upload};
 use crate::app::App;
@@ -24,6 +23,7 @@ use crate::auth;
 use crate::config::http::UnlistedRoutes;
 use crate::error::{ApiError, FieldProblem};
 use crate::extract;
+use crate::idempotency_key::IdempotencyKey;
 use crate::middleware::body::{self, Buffered};
 
 /// By which route of the data plane a call came.
@@ -109,7 +109,7 @@ pub(super) async fn identify(
     let creator = allowed?;
     check_range(&parts.headers)?;
     let idempotency =
-        if method.is_read() { None } else { idempotency::from_headers(&parts.headers)? };
+        if method.is_read() { None } else { IdempotencyKey::from_headers(&parts.headers)? };
     Ok(Arrival { key, creator, method, parts, path_at, idempotency })
 }
 

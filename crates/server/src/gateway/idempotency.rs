@@ -20,27 +20,11 @@ use crate::error::ApiError;
 
 const KEPT_FOR_S: i64 = 24 * 3_600;
 
-/// The hash of a key that a caller chose.
-#[derive(Clone, Copy)]
-pub(super) struct IdempotencyKey([u8; 32]);
-
-/// Reads the header: absent, or one value of 1 to 255 visible characters.
-pub(super) fn from_headers(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, ApiError> {
-    let mut values = headers.get_all("idempotency-key").iter();
-    let Some(value) = values.next() else { return Ok(None) };
-    let bytes = value.as_bytes();
-    let usable = (1..=255).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic);
-    if !usable || values.next().is_some() {
-        return Err(ApiError::InvalidIdempotencyKey);
-    }
-    Ok(Some(IdempotencyKey(Sha256::digest(bytes).into())))
-}
-
 /// What the hold's transaction claims, if the caller asked for it.
 pub(super) fn claim(whole: &Whole, now: Timestamp) -> Option<IdempotencyClaim> {
     let key = whole.arrival.idempotency?;
     Some(IdempotencyClaim {
-        key_hash: key.0,
+        key_hash: key.hash(),
         fingerprint: fingerprint(whole),
         expires_at: now.plus_seconds(KEPT_FOR_S),
     })
@@ -115,30 +99,4 @@ pub(super) fn replay(account: &AccountEntry, stored: &StoredAnswer) -> Result<Re
     own.insert("idempotent-replayed", HeaderValue::from_static("true"));
     own.insert("x-credits-cost", HeaderValue::from_static("0"));
     Ok(response)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(values: &[&'static str]) -> Result<bool, ApiError> {
-        let mut headers = HeaderMap::new();
-        for value in values {
-            headers.append("idempotency-key", HeaderValue::from_static(value));
-        }
-        from_headers(&headers).map(|key| key.is_some())
-    }
-
-    #[test]
-    fn one_visible_key_is_taken_and_none_is_fine() {
-        assert!(matches!(read(&[]), Ok(false)));
-        assert!(matches!(read(&["order-1"]), Ok(true)));
-    }
-
-    #[test]
-    fn two_keys_or_an_unusable_one_are_refused() {
-        for values in [&["a", "b"][..], &[""], &["with space"]] {
-            assert!(matches!(read(values), Err(ApiError::InvalidIdempotencyKey)), "{values:?}");
-        }
-    }
 }

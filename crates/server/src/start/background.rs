@@ -10,12 +10,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::open::Opened;
 use crate::app::App;
+use crate::billing::lost;
 use crate::jobs::runner;
 use crate::metrics;
 
 const EVERY_SECOND: Duration = Duration::from_secs(1);
 const EVERY_TEN_SECONDS: Duration = Duration::from_secs(10);
 const EVERY_MINUTE: Duration = Duration::from_mins(1);
+/// So long events of the payment processor are remembered.
+const EVENT_KEPT_S: i64 = 90 * 86_400;
 /// So long after its end a link is known, so that its holder can be told what became of it.
 const LINK_KEPT_S: i64 = 7 * 86_400;
 /// Stored answers, and sessions, that one round forgets.
@@ -32,6 +35,7 @@ pub(super) fn start(app: &App, opened: &Opened, stop: &CancellationToken) {
     runner::start(app, node, stop);
     every(app, stop, EVERY_MINUTE, |app| async move { keep_house(&app).await });
     every(app, stop, EVERY_MINUTE, |app| async move { check_books(&app).await });
+    every(app, stop, EVERY_MINUTE, |app| async move { lost::settle_old(&app).await });
 }
 
 /// Hears what other nodes changed, and forgets it here. A lost connection forgets everything.
@@ -162,6 +166,10 @@ async fn keep_house(app: &App) {
     app.mails_by_address.forget_idle(now);
     if let Err(error) = forget_links(app, now).await {
         tracing::warn!(%error, "old links could not be forgotten");
+    }
+    let before = now.plus_seconds(-EVENT_KEPT_S);
+    if let Err(error) = store::processor_events::delete_old(&app.store, before).await {
+        tracing::warn!(%error, "old events could not be forgotten");
     }
     match store::jobs::count(&app.store).await {
         Ok(counts) => metrics::jobs_counted(counts),

@@ -112,6 +112,18 @@ fn import(_: &Victim) -> Value {
     json!({"creator_id": "somebody", "platform": "platform_alpha", "auth": auth})
 }
 
+fn pack(_: &Victim) -> Value {
+    json!({"pack_id": "pack_10"})
+}
+
+fn checkout(_: &Victim) -> Value {
+    json!({"session_id": "cs_test_of_somebody"})
+}
+
+fn payment(_: &Victim) -> Value {
+    json!({"pi_id": "pi_of_somebody"})
+}
+
 const fn case(
     (method, template): (&'static str, &'static str),
     takes: Takes,
@@ -160,6 +172,15 @@ fn cases() -> Vec<Case> {
         case(("get", "/v1/billing"), Either, nothing, OwnView),
         case(("get", "/v1/billing/usage/daily"), Either, nothing, OwnView),
         case(("get", "/v1/billing/usage/recent"), Either, nothing, OwnView),
+        case(("get", "/v1/billing/plans"), Either, nothing, OwnView),
+        case(("post", "/v1/billing/checkout"), Either, pack, OwnView),
+        case(("get", "/v1/billing/orders"), Either, nothing, OwnView),
+        case(("get", "/v1/billing/card"), Either, nothing, OwnView),
+        case(("delete", "/v1/billing/card"), Either, nothing, OwnView),
+        case(("post", "/v1/billing/sync-card"), Either, checkout, OwnView),
+        case(("post", "/v1/billing/charge"), Either, pack, OwnView),
+        case(("post", "/v1/billing/confirm-charge"), Either, payment, OwnView),
+        case(("post", "/v1/billing/webhook"), Anybody, nothing, OwnView),
         case(("post", UPLOAD), Key, nothing, NotFound("account_not_found")),
         case(("get", NATIVE), Key, nothing, NotFound("account_not_found")),
         case(("post", NATIVE), Key, nothing, NotFound("account_not_found")),
@@ -287,8 +308,10 @@ async fn whoever_brings_nothing_is_let_in_nowhere_but_where_it_is_open() {
             if case.template == "/v1/signup" {
                 assert_eq!(reply.failure(), (410, "gone".to_owned()));
             } else if case.takes == Takes::Anybody {
-                // Where a mailed link's token is what counts, an unknown one is not found.
-                let let_in = reply.status < 300 || reply.code() == "unknown_link";
+                // Where a mailed link's token is what counts, an unknown one is not found; where the processor's
+                // signature is, there is none here.
+                let unproven = ["unknown_link", "payments_not_configured", "unsigned_event"];
+                let let_in = reply.status < 300 || unproven.contains(&reply.code().as_str());
                 assert!(let_in, "{}: {}", case.name(), reply.text());
             } else {
                 assert_eq!(reply.failure(), case.missing(), "{}", case.name());

@@ -30,6 +30,7 @@ fn new_order<'a>(caller: &Caller, processor_customer: &'a str) -> NewOrder<'a> {
         currency: "usd",
         livemode: false,
         processor_customer,
+        payment_method: None,
         idempotency_hash: None,
         at: NOON,
     }
@@ -376,12 +377,13 @@ async fn an_idempotency_key_and_an_open_charge_stand_for_one_order() {
             idempotency_hash: key,
             ..new_order(&caller, &payer)
         };
-        let first = match orders::open(&store, &charge(Some("a"))).await.unwrap() {
+        let first = match orders::open(&store, &charge(Some([1; 32]))).await.unwrap() {
             Opening::Opened(order) => order,
             other => panic!("{other:?}"),
         };
 
-        let same_key = orders::open(&store, &charge(Some("a"))).await.unwrap();
+        let same_key = orders::open(&store, &charge(Some([1; 32]))).await.unwrap();
+        let other_key = orders::open(&store, &charge(Some([2; 32]))).await.unwrap();
         let no_key = orders::open(&store, &charge(None)).await.unwrap();
         let other_pack = NewOrder { pack_id: "large", ..charge(None) };
         let other_pack = orders::open(&store, &other_pack).await.unwrap();
@@ -391,6 +393,7 @@ async fn an_idempotency_key_and_an_open_charge_stand_for_one_order() {
         let after = orders::open(&store, &charge(None)).await.unwrap();
 
         assert_eq!(same_key, Opening::Known(first.clone()));
+        assert_eq!(other_key, Opening::Busy);
         assert_eq!(no_key, Opening::UnderWay(first));
         assert!(matches!(other_pack, Opening::Opened(_)), "{other_pack:?}");
         assert!(matches!(after, Opening::Opened(_)), "{after:?}");

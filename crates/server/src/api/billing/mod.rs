@@ -1,8 +1,15 @@
 //! Billing: the balance and the ledger, what can be bought, and how it is paid.
 //!
-//! A handler unpacks, calls one flow of `billing` and answers.
+//! A handler unpacks, calls one flow of `billing` and answers. What costs money or decides about it takes full scope
+//! and no limited key: whoever may spend a budget may not fill the purse.
 
+mod card;
+mod charge;
+mod checkout;
+mod orders;
 mod overview;
+mod plans;
+mod webhook;
 
 use utoipa_axum::router::OpenApiRouter;
 
@@ -10,5 +17,12 @@ use crate::app::App;
 
 /// Every route below `/v1/billing` but those of usage.
 pub(crate) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new().merge(overview::router())
+    OpenApiRouter::new()
+        .merge(overview::router())
+        .merge(plans::router())
+        .merge(checkout::router())
+        .merge(orders::router())
+        .merge(card::router())
+        .merge(charge::router())
+        .merge(webhook::router())
 }

@@ -365,6 +365,7 @@ pub(in crate::error) const ALL: &[Row] = &[
     payments::PAYMENTS_NOT_CONFIGURED,
     payments::PAYMENT_FAILED,
     payments::NO_SAVED_CARD,
+    payments::CARD_IN_USE,
     payments::NO_SUBSCRIPTION,
     payments::ALREADY_SUBSCRIBED,
     payments::SLOTS_IN_USE,

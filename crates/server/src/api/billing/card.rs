@@ -1,0 +1,145 @@
+//! The saved card: shown, taken over after a checkout, removed.
+
+use axum::extract::{Extension, State};
+use store::cards::{self, Card};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::plans::{self, PackOut};
+use crate::app::App;
+use crate::auth::{Caller, Manager};
+use crate::billing;
+use crate::error::{ApiError, FieldProblem};
+use crate::extract::OptionalJson;
+use crate::login;
+use crate::middleware::real_ip::Client;
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(get_card, delete_card)).routes(routes!(sync_card))
+}
+
+/// The card that is charged, and what it can be charged for.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct CardView {
+    /// Null: none is saved.
+    card: Option<CardOut>,
+    packs: Vec<PackOut>,
+    /// What the processor's script in a browser is given, where authentication is needed.
+    publishable_key: Option<String>,
+    /// Where that script is.
+    js_url: Option<String>,
+    /// Whether anything can be paid at this deployment.
+    processor_configured: bool,
+}
+
+/// What people recognise a card by.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct CardOut {
+    /// Such as `visa`.
+    brand: String,
+    /// The last four digits.
+    last4: String,
+    exp_month: i64,
+    exp_year: i64,
+}
+
+impl From<Card> for CardOut {
+    fn from(card: Card) -> Self {
+        Self {
+            brand: card.brand,
+            last4: card.last4,
+            exp_month: card.exp_month,
+            exp_year: card.exp_year,
+        }
+    }
+}
+
+/// Shows the saved card.
+#[utoipa::path(
+    get, path = "/v1/billing/card", tag = "billing", responses((status = 200, body = CardView))
+)]
+async fn get_card(
+    State(app): State<App>,
+    caller: Caller,
+) -> Result<axum::Json<CardView>, ApiError> {
+    caller.refuse_limited()?;
+    let card = cards::find(&app.store, caller.customer).await?;
+    Ok(view(&app, card))
+}
+
+fn view(app: &App, card: Option<Card>) -> axum::Json<CardView> {
+    let section = &app.config.processor;
+    let shown = |text: &String| (!text.is_empty()).then(|| text.clone());
+    axum::Json(CardView {
+        card: card.map(CardOut::from),
+        packs: plans::packs(app),
+        publishable_key: shown(&section.publishable_key),
+        js_url: shown(&section.js_url),
+        processor_configured: section.is_configured(),
+    })
+}
+
+/// The removal of a card.
+#[derive(serde::Deserialize, utoipa::ToSchema, Default)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct CardRemoval {
+    /// With a session: the customer's password, asked for again. With a key it is not looked at.
+    #[schema(max_length = 128, format = Password)]
+    current_password: Option<String>,
+}
+
+/// Removes the saved card and ends auto top-up. Refused while a subscription is paid with it.
+#[utoipa::path(
+    delete, path = "/v1/billing/card", tag = "billing", request_body = Option<CardRemoval>,
+    responses(
+        (status = 200, body = CardView),
+        (status = 409, description = "a subscription is paid with the card (`card_in_use`)"),
+        (status = 429, description = "too many wrong passwords from this network; see `Retry-After`"),
+    )
+)]
+async fn delete_card(
+    State(app): State<App>,
+    Manager(caller): Manager,
+    Extension(client): Extension<Client>,
+    OptionalJson(removal): OptionalJson<CardRemoval>,
+) -> Result<axum::Json<CardView>, ApiError> {
+    if caller.key().is_none() {
+        let password = removal.current_password.ok_or_else(missing_password)?;
+        login::confirm(&app, caller.customer, password, client.ip).await?;
+    }
+    billing::cards::remove(&app, caller.customer).await?;
+    Ok(view(&app, None))
+}
+
+fn missing_password() -> FieldProblem {
+    let message = "is needed with a session: `current_password`";
+    FieldProblem::new("body", "current_password", "missing", message)
+}
+
+/// What came back from a checkout.
+#[derive(serde::Deserialize, utoipa::ToSchema, Default)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct SyncIn {
+    /// The checkout that came back; the processor's newest card when absent.
+    #[schema(max_length = 255)]
+    session_id: Option<String>,
+}
+
+/// Saves the card of a checkout that came back, and grants what the checkout sold if it is paid.
+#[utoipa::path(
+    post, path = "/v1/billing/sync-card", tag = "billing", request_body = Option<SyncIn>,
+    responses(
+        (status = 200, body = CardView),
+        (status = 404, description = "the customer has no such checkout"),
+        (status = 503, description = "nothing can be paid here (`payments_not_configured`)"),
+    )
+)]
+async fn sync_card(
+    State(app): State<App>,
+    Manager(caller): Manager,
+    OptionalJson(sync): OptionalJson<SyncIn>,
+) -> Result<axum::Json<CardView>, ApiError> {
+    let session = sync.session_id.as_deref();
+    let card = billing::cards::sync(&app, caller.customer, session).await?;
+    Ok(view(&app, card))
+}

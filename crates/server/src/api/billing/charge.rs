@@ -1,0 +1,136 @@
+//! One click: charging the saved card for a pack, and confirming what the customer authenticated.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::checkout::PackChoice;
+use crate::app::App;
+use crate::auth::Manager;
+use crate::billing::charge::{self, Charged};
+use crate::error::ApiError;
+use crate::extract::Json;
+use crate::idempotency_key::Chosen;
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(charge_card)).routes(routes!(confirm_charge))
+}
+
+/// How a charge ended, or what it waits for.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+#[serde(untagged)]
+enum ChargeOut {
+    /// Paid, and the credits granted.
+    Paid(PaidOut),
+    /// The bank wants the customer to authenticate in the browser; confirm the charge afterwards.
+    ActionRequired(ActionOut),
+    /// The bank takes its time (202); confirm the charge later, or wait for its order to be paid.
+    Processing(ProcessingOut),
+}
+
+/// A charge that was paid.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct PaidOut {
+    /// True.
+    ok: bool,
+    /// What the pack brought.
+    credits: i64,
+    /// What may be spent now.
+    balance: i64,
+}
+
+/// A charge that waits for the customer.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct ActionOut {
+    /// True.
+    requires_action: bool,
+    /// For the processor's script in the customer's browser.
+    client_secret: String,
+    /// What to confirm.
+    pi_id: String,
+}
+
+/// A charge that waits for the bank.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct ProcessingOut {
+    /// False.
+    ok: bool,
+    /// True.
+    processing: bool,
+    /// What to confirm.
+    pi_id: String,
+}
+
+impl IntoResponse for Charged {
+    fn into_response(self) -> Response {
+        let (status, out) = match self {
+            Self::Paid(receipt) => {
+                let (credits, balance) = (receipt.credits.whole(), receipt.balance.whole());
+                (StatusCode::OK, ChargeOut::Paid(PaidOut { ok: true, credits, balance }))
+            }
+            Self::ActionRequired { client_secret, intent } => {
+                let client_secret = client_secret.expose().to_owned();
+                let action = ActionOut { requires_action: true, client_secret, pi_id: intent };
+                (StatusCode::OK, ChargeOut::ActionRequired(action))
+            }
+            Self::Processing { intent } => {
+                let waiting = ProcessingOut { ok: false, processing: true, pi_id: intent };
+                (StatusCode::ACCEPTED, ChargeOut::Processing(waiting))
+            }
+        };
+        (status, axum::Json(out)).into_response()
+    }
+}
+
+/// Charges the saved card for a credit pack. While a charge of the same pack is under way, it is continued.
+#[utoipa::path(
+    post, path = "/v1/billing/charge", tag = "billing", request_body = PackChoice,
+    params(("Idempotency-Key" = Option<String>, Header, description = "repeats are the same charge")),
+    responses(
+        (status = 200, body = ChargeOut),
+        (status = 202, body = ProcessingOut, description = "the bank takes its time"),
+        (status = 402, description = "the card was declined (`payment_failed` with `decline_code`)"),
+        (status = 404, description = "there is no such pack"),
+        (status = 409, description = "there is no saved card (`no_saved_card`), or another charge of this pack is under way (`change_in_progress`)"),
+        (status = 503, description = "nothing can be paid here (`payments_not_configured`)"),
+        (status = 504, description = "the processor did not say whether it charged (`payment_outcome_unknown`)"),
+    )
+)]
+async fn charge_card(
+    State(app): State<App>,
+    Manager(caller): Manager,
+    Chosen(idempotency): Chosen,
+    Json(choice): Json<PackChoice>,
+) -> Result<Charged, ApiError> {
+    charge::charge(&app, caller.customer, &choice.pack_id, idempotency).await
+}
+
+/// A charge that the customer authenticated.
+#[derive(serde::Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Confirmation {
+    /// The `pi_id` of the charge.
+    #[schema(max_length = 255)]
+    pi_id: String,
+}
+
+/// Grants the credits of a charge that the customer has authenticated, if it is paid.
+#[utoipa::path(
+    post, path = "/v1/billing/confirm-charge", tag = "billing", request_body = Confirmation,
+    responses(
+        (status = 200, body = ChargeOut),
+        (status = 202, body = ProcessingOut, description = "the bank takes its time"),
+        (status = 402, description = "the payment failed (`payment_failed` with `decline_code`)"),
+        (status = 404, description = "the customer has no such charge"),
+        (status = 503, description = "nothing can be paid here (`payments_not_configured`)"),
+    )
+)]
+async fn confirm_charge(
+    State(app): State<App>,
+    Manager(caller): Manager,
+    Json(confirmation): Json<Confirmation>,
+) -> Result<Charged, ApiError> {
+    charge::confirm(&app, caller.customer, &confirmation.pi_id).await
+}

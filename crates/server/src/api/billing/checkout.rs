@@ -1,0 +1,57 @@
+//! Buying a pack on the processor's page.
+
+use axum::extract::State;
+use domain::id::OrderId;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::auth::Manager;
+use crate::billing::checkout;
+use crate::error::ApiError;
+use crate::extract::Json;
+use crate::idempotency_key::Chosen;
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(begin_checkout))
+}
+
+/// What to buy. The price is the server's, and so are the pages that the customer comes back to.
+#[derive(serde::Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PackChoice {
+    /// One of `GET /v1/billing/plans`.
+    pub(super) pack_id: String,
+}
+
+/// A page of the processor's.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct CheckoutOut {
+    /// Where to send the customer.
+    url: String,
+    /// What the success page is given as `session_id`.
+    session_id: String,
+    #[schema(value_type = String)]
+    order_id: OrderId,
+}
+
+/// Begins a checkout for a credit pack. With an `Idempotency-Key`, repeating it gives the same page.
+#[utoipa::path(
+    post, path = "/v1/billing/checkout", tag = "billing", request_body = PackChoice,
+    params(("Idempotency-Key" = Option<String>, Header, description = "repeats are the same checkout")),
+    responses(
+        (status = 200, body = CheckoutOut),
+        (status = 404, description = "there is no such pack"),
+        (status = 410, description = "the checkout of this `Idempotency-Key` has ended"),
+        (status = 503, description = "nothing can be paid here (`payments_not_configured`)"),
+    )
+)]
+async fn begin_checkout(
+    State(app): State<App>,
+    Manager(caller): Manager,
+    Chosen(idempotency): Chosen,
+    Json(choice): Json<PackChoice>,
+) -> Result<axum::Json<CheckoutOut>, ApiError> {
+    let begun = checkout::begin(&app, caller.customer, &choice.pack_id, idempotency).await?;
+    Ok(axum::Json(CheckoutOut { url: begun.url, session_id: begun.session, order_id: begun.order }))
+}

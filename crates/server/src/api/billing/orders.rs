@@ -1,0 +1,119 @@
+//! What a customer bought, or tried to.
+
+use axum::extract::State;
+use domain::id::{MalformedId, OrderId};
+use domain::payment::{OrderChannel, OrderState};
+use domain::time::Timestamp;
+use store::orders::{self, Order, OrderQuery};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::words;
+use crate::app::App;
+use crate::auth::Caller;
+use crate::error::{ApiError, FieldProblem};
+use crate::extract::Query;
+
+const LIMIT_DEFAULT: i64 = 50;
+const LIMIT_MAX: i64 = 500;
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(list_orders))
+}
+
+/// Which orders to list.
+#[derive(serde::Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct OrderParams {
+    /// Orders of a page: 1 to 500.
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<i64>,
+    /// Only orders older than this one; `next_before` of a page gives the next one.
+    before: Option<String>,
+}
+
+/// A page of orders, newest first.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct Orders {
+    orders: Vec<OrderOut>,
+    /// What to pass as `before` for the next page; absent on the last one.
+    #[schema(value_type = Option<String>)]
+    next_before: Option<OrderId>,
+}
+
+/// A purchase of a credit pack.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct OrderOut {
+    #[schema(value_type = String)]
+    order_id: OrderId,
+    pack_id: String,
+    credits: i64,
+    amount_cents: i64,
+    /// `usd`.
+    currency: String,
+    #[schema(schema_with = words::order_state)]
+    status: OrderState,
+    /// How it is paid: on a page, with one click, or by auto top-up.
+    #[schema(schema_with = words::order_channel)]
+    channel: OrderChannel,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    /// When it was paid, failed or expired.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    closed_at: Option<Timestamp>,
+    /// Why it failed, such as `insufficient_funds`.
+    failure: Option<String>,
+}
+
+impl From<Order> for OrderOut {
+    fn from(order: Order) -> Self {
+        Self {
+            order_id: order.id,
+            pack_id: order.pack_id,
+            credits: order.credits.whole(),
+            amount_cents: order.amount_cents,
+            currency: order.currency,
+            status: order.state,
+            channel: order.channel,
+            created_at: order.created_at,
+            closed_at: order.closed_at,
+            failure: order.failure,
+        }
+    }
+}
+
+/// Lists the customer's orders, newest first.
+#[utoipa::path(
+    get, path = "/v1/billing/orders", tag = "billing", params(OrderParams),
+    responses((status = 200, body = Orders))
+)]
+async fn list_orders(
+    State(app): State<App>,
+    caller: Caller,
+    Query(params): Query<OrderParams>,
+) -> Result<axum::Json<Orders>, ApiError> {
+    caller.refuse_limited()?;
+    let limit = params.limit.unwrap_or(LIMIT_DEFAULT);
+    if !(1..=LIMIT_MAX).contains(&limit) {
+        let message = format!("must be 1 to {LIMIT_MAX}");
+        return Err(FieldProblem::new("query", "limit", "range", message).into());
+    }
+    let before = params.before.as_deref().map(read_order).transpose()?;
+    // One more shows whether there is a next page.
+    let query = OrderQuery { customer: caller.customer, before, limit: limit + 1 };
+    let mut found = orders::list(&app.store, &query).await?;
+    let has_more = i64::try_from(found.len()).is_ok_and(|count| count > limit);
+    if has_more {
+        found.pop();
+    }
+    let next_before = if has_more { found.last().map(|order| order.id) } else { None };
+    let orders = found.into_iter().map(OrderOut::from).collect();
+    Ok(axum::Json(Orders { orders, next_before }))
+}
+
+fn read_order(text: &str) -> Result<OrderId, ApiError> {
+    text.parse().map_err(|error: MalformedId| {
+        FieldProblem::new("query", "before", "value_error", error.to_string()).into()
+    })
+}

@@ -1,0 +1,64 @@
+//! What can be bought once: credit packs.
+
+use axum::extract::State;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::config::billing::{CURRENCY, Pack};
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(list_packs))
+}
+
+/// A credit pack.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(super) struct PackOut {
+    pack_id: String,
+    name: String,
+    /// What it costs, in cents.
+    price_cents: i64,
+    /// The same in whole units, for people.
+    price_usd: f64,
+    /// `usd`.
+    currency: &'static str,
+    /// What it brings.
+    credits: i64,
+}
+
+impl From<&Pack> for PackOut {
+    fn from(pack: &Pack) -> Self {
+        Self {
+            pack_id: pack.id.clone(),
+            name: pack.name.clone(),
+            price_cents: pack.price_cents,
+            // The configuration takes eight digits at most.
+            price_usd: f64::from(i32::try_from(pack.price_cents).unwrap_or(i32::MAX)) / 100.0,
+            currency: CURRENCY,
+            credits: pack.credits,
+        }
+    }
+}
+
+/// What is for sale.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct Packs {
+    packs: Vec<PackOut>,
+    /// Whether anything can be paid at this deployment.
+    processor_configured: bool,
+}
+
+/// The packs as callers see them.
+pub(super) fn packs(app: &App) -> Vec<PackOut> {
+    app.config.packs.iter().map(PackOut::from).collect()
+}
+
+/// Lists the credit packs that can be bought.
+#[utoipa::path(
+    get, path = "/v1/billing/plans", tag = "billing", responses((status = 200, body = Packs))
+)]
+async fn list_packs(State(app): State<App>, _caller: Caller) -> axum::Json<Packs> {
+    let processor_configured = app.config.processor.is_configured();
+    axum::Json(Packs { packs: packs(&app), processor_configured })
+}

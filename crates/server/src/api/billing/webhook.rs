@@ -1,0 +1,50 @@
+//! Where the processor delivers its events.
+
+use axum::extract::{Request, State};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::billing::webhook;
+use crate::error::ApiError;
+use crate::middleware::body;
+
+/// The largest event that is read.
+const EVENT_BYTES_MAX: usize = 256 * 1_024;
+const SIGNATURE: &str = "stripe-signature";
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(receive_event))
+}
+
+/// An event was taken.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct Received {
+    /// True: it is written down, and acted on now or later.
+    received: bool,
+}
+
+/// Takes an event of the payment processor. Its signature is what counts; a repeated event changes nothing.
+#[utoipa::path(
+    post, path = "/v1/billing/webhook", tag = "billing",
+    params(("Stripe-Signature" = String, Header, description = "`t=…,v1=…` over the body's bytes")),
+    request_body(content = Object, description = "an event, as the processor signed it"),
+    responses(
+        (status = 200, body = Received),
+        (status = 400, description = "the event is not signed, not now, or no event (`unsigned_event`)"),
+        (status = 413, description = "the event is larger than 256 KiB"),
+        (status = 503, description = "nothing can be paid here (`payments_not_configured`)"),
+    )
+)]
+async fn receive_event(
+    State(app): State<App>,
+    request: Request,
+) -> Result<axum::Json<Received>, ApiError> {
+    let (parts, incoming) = request.into_parts();
+    let mut signatures = parts.headers.get_all(SIGNATURE).iter();
+    let signature = signatures.next().and_then(|value| value.to_str().ok());
+    let signature = signature.filter(|_| signatures.next().is_none());
+    let whole = body::read_body(incoming, &app.body_limits(EVENT_BYTES_MAX), &app.bodies).await?;
+    webhook::receive(&app, signature, &whole.bytes).await?;
+    Ok(axum::Json(Received { received: true }))
+}

@@ -1,0 +1,181 @@
+//! One click: the saved card is charged while the customer is there, who may have to authenticate.
+//!
+//! The order is committed before the request leaves. A request whose outcome is unknown leaves the order pending, and
+//! whoever asks again for the same pack continues that order with the same request, so that nothing is paid twice.
+
+use clients::processor::objects::{ClientSecret, IntentStatus, PaymentIntent};
+use clients::processor::{Decline, NewIntent, Presence, ProcessorError};
+use domain::id::{CustomerId, OrderId};
+use domain::payment::{OrderChannel, OrderState};
+use store::orders::{self, Order};
+use store::payments::{self, Receipt};
+
+use super::fulfil::{self, Fulfilment};
+use super::lost::{self, Found};
+use super::opening::{self, Purchase};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::error::payments::PaymentProblem;
+use crate::idempotency_key::IdempotencyKey;
+
+const NO_PAYMENT: ApiError =
+    ApiError::NotFound("there is no payment of that id; `POST /v1/billing/charge` gives one");
+
+/// How a charge stands.
+pub(crate) enum Charged {
+    /// Paid, and granted.
+    Paid(Receipt),
+    /// The bank wants the customer to authenticate.
+    ActionRequired {
+        /// For the customer's browser, and for nothing else.
+        client_secret: ClientSecret,
+        /// The payment intent, to be confirmed afterwards.
+        intent: String,
+    },
+    /// The bank takes its time; an event tells the end.
+    Processing {
+        /// The payment intent.
+        intent: String,
+    },
+}
+
+/// Charges the saved card for a pack, or continues the charge of that pack that is under way.
+pub(crate) async fn charge(
+    app: &App,
+    customer: CustomerId,
+    pack_id: &str,
+    idempotency: Option<IdempotencyKey>,
+) -> Result<Charged, ApiError> {
+    let pack = super::pack(app, pack_id)?;
+    app.processor()?;
+    let (card, payer) = super::cards::to_charge(app, customer).await?;
+    let purchase = Purchase {
+        customer,
+        pack,
+        channel: OrderChannel::Charge,
+        payer: &payer,
+        card: Some(&card.payment_method),
+        idempotency,
+    };
+    let order = opening::open(app, &purchase).await?;
+    if let Some(charged) = carry_on(app, &order).await? {
+        return Ok(charged);
+    }
+    // An old order whose request never arrived is closed by now; this is the next one.
+    let next = opening::open(app, &purchase).await?;
+    carry_on(app, &next).await?.ok_or_else(|| PaymentProblem::ChangeInProgress.into())
+}
+
+/// Grants a payment that the customer has authenticated, if it is paid. A payment of somebody else does not exist.
+pub(crate) async fn confirm(
+    app: &App,
+    customer: CustomerId,
+    intent: &str,
+) -> Result<Charged, ApiError> {
+    let intent = match app.processor()?.retrieve_intent(intent).await {
+        Ok(intent) => intent,
+        Err(ProcessorError::Missing) => return Err(NO_PAYMENT),
+        Err(error) => return Err(error.into()),
+    };
+    let named = intent.metadata.get("order_id").and_then(|id| id.parse::<OrderId>().ok());
+    let order = match named {
+        Some(id) => orders::find(&app.store, customer, id).await?,
+        None => None,
+    };
+    let order = order.ok_or(NO_PAYMENT)?;
+    if intent.customer_id() != Some(order.processor_customer.as_str()) {
+        return Err(NO_PAYMENT);
+    }
+    answer(app, intent).await
+}
+
+/// Brings an order to its end, or as far as it goes. Nothing when it turned out that the processor never heard of it;
+/// it is closed then.
+async fn carry_on(app: &App, order: &Order) -> Result<Option<Charged>, ApiError> {
+    match order.state {
+        OrderState::Paid | OrderState::Refunded => {
+            let receipt = payments::receipt(&app.store, order.id).await?;
+            let lost = || ApiError::Internal(format!("{} is paid by nothing", order.id));
+            return receipt.map(Charged::Paid).map(Some).ok_or_else(lost);
+        }
+        OrderState::Failed | OrderState::Expired => {
+            let reason = order.failure.clone().unwrap_or_else(|| "payment_failed".to_owned());
+            return Err(PaymentProblem::Failed { decline_code: reason }.into());
+        }
+        OrderState::Pending => {}
+    }
+    if let Some(intent) = &order.payment {
+        let intent = app.processor()?.retrieve_intent(intent).await?;
+        return answer(app, intent).await.map(Some);
+    }
+    if !lost::is_old(app, order) {
+        return attempt(app, order).await.map(Some);
+    }
+    match lost::find_intent(app, order).await? {
+        Found::Intent(intent) => answer(app, *intent).await.map(Some),
+        Found::Nothing => Ok(None),
+    }
+}
+
+/// Sends the charge. Sent again with the same order, the processor gives the same answer.
+async fn attempt(app: &App, order: &Order) -> Result<Charged, ApiError> {
+    let card = order.payment_method.as_deref().ok_or(PaymentProblem::NoSavedCard)?;
+    let (order_id, customer_id) = (order.id.to_string(), order.customer.to_string());
+    let new = NewIntent {
+        amount_cents: order.amount_cents,
+        currency: &order.currency,
+        customer: &order.processor_customer,
+        payment_method: card,
+        presence: Presence::OnSession { return_url: None },
+        description: None,
+        metadata: &[("order_id", &order_id), ("customer_id", &customer_id)],
+    };
+    match app.processor()?.create_intent(&new, &super::key("pi", order.id)?).await {
+        Ok(intent) => {
+            orders::set_payment(&app.store, order.id, &intent.id).await?;
+            answer(app, intent).await
+        }
+        Err(ProcessorError::Declined(decline)) => declined(app, order, &decline).await,
+        Err(ProcessorError::Refused(refusal))
+            if refusal.param.as_deref() == Some("payment_method") =>
+        {
+            close(app, order, "card_gone").await?;
+            store::cards::remove_detached(&app.store, card, app.clock.now()).await?;
+            Err(PaymentProblem::NoSavedCard.into())
+        }
+        // Nothing is certain, or another try may succeed: the order stays open for it.
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn declined(app: &App, order: &Order, decline: &Decline) -> Result<Charged, ApiError> {
+    if let Some(intent) = &decline.payment_intent {
+        orders::set_payment(&app.store, order.id, &intent.id).await?;
+    }
+    let reason = decline.reason().to_owned();
+    close(app, order, &reason).await?;
+    Err(PaymentProblem::Failed { decline_code: reason }.into())
+}
+
+async fn close(app: &App, order: &Order, reason: &str) -> Result<(), ApiError> {
+    let ending = (OrderState::Failed, Some(reason));
+    orders::close(&app.store, order.id, ending, app.clock.now()).await?;
+    Ok(())
+}
+
+/// What an intent, as the processor has it, means for the customer.
+async fn answer(app: &App, intent: PaymentIntent) -> Result<Charged, ApiError> {
+    match fulfil::take_intent(app, &intent).await? {
+        Fulfilment::Granted(receipt) => Ok(Charged::Paid(receipt)),
+        Fulfilment::Ended { reason } => Err(PaymentProblem::Failed { decline_code: reason }.into()),
+        Fulfilment::Open => match (intent.status, intent.client_secret) {
+            (IntentStatus::RequiresAction, Some(client_secret)) => {
+                Ok(Charged::ActionRequired { client_secret, intent: intent.id })
+            }
+            _ => Ok(Charged::Processing { intent: intent.id }),
+        },
+        Fulfilment::NotOurs | Fulfilment::Unmatched => {
+            Err(ApiError::Internal(format!("the payment {} is not what was ordered", intent.id)))
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! From what the processor says to what the books say: the object is read, and what was paid is granted, once.
+//!
+//! Called by the webhook, the charge, its confirmation, the page that comes back, the reconciler and auto top-up, in
+//! any order and at once. Which of them comes first makes no difference.
+
+use clients::processor::ProcessorError;
+use clients::processor::objects::{CheckoutSession, IntentStatus, PaymentIntent, SessionStatus};
+use domain::id::{EntryId, OrderId};
+use domain::payment::{Mismatch, OrderChannel, OrderState};
+use store::orders::{self, Order};
+use store::payments::{self, Fulfilled, Paid, PaidFor, Receipt};
+use store::unmatched::Unmatched;
+
+use super::cards;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::metrics;
+
+/// What became of a payment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Fulfilment {
+    /// Its credits are granted, now or before.
+    Granted(Receipt),
+    /// It is not paid, and may still be.
+    Open,
+    /// It was declined or given up.
+    Ended {
+        /// The processor's word for why.
+        reason: String,
+    },
+    /// It is not about an order of ours.
+    NotOurs,
+    /// It is not what was ordered; it is noted for somebody to look at.
+    Unmatched,
+}
+
+/// Reads a payment intent and grants what it paid.
+pub(crate) async fn fulfil_intent(app: &App, intent: &str) -> Result<Fulfilment, ApiError> {
+    match app.processor()?.retrieve_intent(intent).await {
+        Ok(intent) => take_intent(app, &intent).await,
+        Err(ProcessorError::Missing) => Ok(Fulfilment::NotOurs),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Reads the session of a hosted page and grants what it sold.
+pub(crate) async fn fulfil_session(app: &App, session: &str) -> Result<Fulfilment, ApiError> {
+    match app.processor()?.retrieve_checkout(session).await {
+        Ok(session) => take_session(app, &session).await,
+        Err(ProcessorError::Missing) => Ok(Fulfilment::NotOurs),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Takes note of an intent as it was read from the processor.
+pub(crate) async fn take_intent(app: &App, intent: &PaymentIntent) -> Result<Fulfilment, ApiError> {
+    // Intents that pay invoices carry nothing of ours.
+    let Some(named) = intent.metadata.get("order_id") else { return Ok(Fulfilment::NotOurs) };
+    match intent.status {
+        IntentStatus::Succeeded => grant(app, named, intent).await,
+        IntentStatus::Canceled | IntentStatus::RequiresPaymentMethod => {
+            end(app, named, intent).await
+        }
+        IntentStatus::RequiresConfirmation
+        | IntentStatus::RequiresAction
+        | IntentStatus::Processing
+        | IntentStatus::RequiresCapture
+        | IntentStatus::Other => {
+            if let Some(order) = order_of(app, named, intent.customer_id()).await? {
+                orders::set_payment(&app.store, order.id, &intent.id).await?;
+            }
+            Ok(Fulfilment::Open)
+        }
+    }
+}
+
+/// Takes note of a session as it was read from the processor, with its payment.
+pub(crate) async fn take_session(
+    app: &App,
+    session: &CheckoutSession,
+) -> Result<Fulfilment, ApiError> {
+    if session.mode != "payment" {
+        return Ok(Fulfilment::NotOurs);
+    }
+    let Some(named) = session.client_reference_id.as_deref() else {
+        return Ok(Fulfilment::NotOurs);
+    };
+    let intent = session.payment_intent.as_ref();
+    if session.is_paid() {
+        let Some(intent) = intent else { return Ok(Fulfilment::NotOurs) };
+        let fulfilment = match intent.object() {
+            Some(read) => take_intent(app, read).await?,
+            None => fulfil_intent(app, intent.id()).await?,
+        };
+        remember_card(app, session, &fulfilment).await;
+        return Ok(fulfilment);
+    }
+    let is_over = match session.status {
+        SessionStatus::Expired => true,
+        // A slow payment that came to nothing; while the page is open another card may be tried.
+        SessionStatus::Complete => {
+            intent.and_then(|intent| intent.object()).is_some_and(|intent| {
+                matches!(
+                    intent.status,
+                    IntentStatus::RequiresPaymentMethod | IntentStatus::Canceled
+                )
+            })
+        }
+        SessionStatus::Open | SessionStatus::Other => false,
+    };
+    if !is_over {
+        return Ok(Fulfilment::Open);
+    }
+    let (state, reason) = if session.status == SessionStatus::Expired {
+        (OrderState::Expired, "expired")
+    } else {
+        (OrderState::Failed, "payment_failed")
+    };
+    if let Some(order) = order_of(app, named, session.customer_id()).await? {
+        orders::close(&app.store, order.id, (state, Some(reason)), app.clock.now()).await?;
+    }
+    Ok(Fulfilment::Ended { reason: reason.to_owned() })
+}
+
+/// Tells somebody of money that was not booked.
+pub(crate) async fn note_unmatched(
+    app: &App,
+    object: &str,
+    reason: Mismatch,
+    details: &str,
+) -> Result<(), ApiError> {
+    let unmatched = Unmatched { object, reason, details, at: app.clock.now() };
+    let is_new = payments::note_unmatched(&app.store, &unmatched).await?;
+    tell_unmatched(object, reason, details, is_new);
+    Ok(())
+}
+
+/// The alarm for money that was not booked: once for each object and reason.
+pub(crate) fn tell_unmatched(object: &str, reason: Mismatch, details: &str, is_new: bool) {
+    if is_new {
+        metrics::payment_unmatched(reason);
+        tracing::error!(
+            payment.object = object,
+            reason = reason.as_str(),
+            details,
+            "money of the processor's was not booked"
+        );
+    }
+}
+
+async fn grant(app: &App, named: &str, intent: &PaymentIntent) -> Result<Fulfilment, ApiError> {
+    let Ok(order) = named.parse::<OrderId>() else {
+        let details = "its order_id is no id of ours";
+        note_unmatched(app, &intent.id, Mismatch::UnknownOrder, details).await?;
+        return Ok(Fulfilment::Unmatched);
+    };
+    let now = app.clock.now();
+    let paid = Paid {
+        entry: EntryId::new(now, app.random.bytes()),
+        what: PaidFor::Order(order),
+        payment: &intent.id,
+        intent: Some(&intent.id),
+        processor_customer: intent.customer_id(),
+        amount_cents: intent.amount_received,
+        currency: &intent.currency,
+        livemode: intent.livemode,
+        at: now,
+    };
+    Ok(told(&paid, payments::fulfil(&app.store, &paid).await?))
+}
+
+/// What the books said of a payment, counted, and told where somebody must look.
+pub(crate) fn told(paid: &Paid<'_>, fulfilled: Fulfilled) -> Fulfilment {
+    match fulfilled {
+        Fulfilled::Granted(receipt) => {
+            metrics::payment_granted();
+            tracing::info!(
+                customer.id = %receipt.customer, payment.object = paid.payment, credits = receipt.credits.whole(),
+                "a payment was granted"
+            );
+            Fulfilment::Granted(receipt)
+        }
+        Fulfilled::Repeated(receipt) => Fulfilment::Granted(receipt),
+        Fulfilled::Unmatched { reason, details, is_new } => {
+            tell_unmatched(paid.payment, reason, &details, is_new);
+            Fulfilment::Unmatched
+        }
+    }
+}
+
+/// A payment that was declined or cancelled. On a hosted page another card may be tried, so only its cancellation
+/// closes the order; what becomes of a top-up is decided where its attempts are counted.
+async fn end(app: &App, named: &str, intent: &PaymentIntent) -> Result<Fulfilment, ApiError> {
+    let is_canceled = intent.status == IntentStatus::Canceled;
+    let fault = intent.last_payment_error.as_ref();
+    let reason = fault.and_then(|fault| fault.decline_code.as_deref().or(fault.code.as_deref()));
+    let reason = reason.unwrap_or(if is_canceled { "canceled" } else { "payment_failed" });
+    let Some(order) = order_of(app, named, intent.customer_id()).await? else {
+        return Ok(Fulfilment::NotOurs);
+    };
+    orders::set_payment(&app.store, order.id, &intent.id).await?;
+    let closes = match order.channel {
+        OrderChannel::Charge => true,
+        OrderChannel::Checkout => is_canceled,
+        OrderChannel::TopUp => false,
+    };
+    if closes {
+        let ending = (OrderState::Failed, Some(reason));
+        orders::close(&app.store, order.id, ending, app.clock.now()).await?;
+        return Ok(Fulfilment::Ended { reason: reason.to_owned() });
+    }
+    let is_open = order.channel == OrderChannel::Checkout;
+    Ok(if is_open { Fulfilment::Open } else { Fulfilment::Ended { reason: reason.to_owned() } })
+}
+
+/// The order that an object names, if it is of the one who pays.
+async fn order_of(app: &App, named: &str, payer: Option<&str>) -> Result<Option<Order>, ApiError> {
+    let Ok(id) = named.parse::<OrderId>() else { return Ok(None) };
+    let found = orders::find_any(&app.store, id).await?;
+    Ok(found.filter(|order| payer == Some(order.processor_customer.as_str())))
+}
+
+/// The card that paid is the one for later charges. That it cannot be remembered does not undo the payment.
+async fn remember_card(app: &App, session: &CheckoutSession, fulfilment: &Fulfilment) {
+    let (Fulfilment::Granted(receipt), Some(card)) =
+        (fulfilment, session.payment_method().and_then(|method| method.object()))
+    else {
+        return;
+    };
+    if let Err(error) = cards::remember(app, receipt.customer, card).await {
+        tracing::warn!(%error, customer.id = %receipt.customer, "the card of a payment was not saved");
+    }
+}

@@ -1,0 +1,53 @@
+//! Opening an order: the row that is committed before the processor hears of a purchase.
+
+use domain::credits::Credits;
+use domain::id::{CustomerId, OrderId};
+use domain::payment::OrderChannel;
+use store::orders::{self, NewOrder, Opening, Order};
+
+use crate::app::App;
+use crate::config::billing::{CURRENCY, Pack};
+use crate::error::ApiError;
+use crate::error::payments::PaymentProblem;
+use crate::idempotency_key::IdempotencyKey;
+
+/// What a customer wants to buy, and how.
+pub(super) struct Purchase<'a> {
+    pub(super) customer: CustomerId,
+    pub(super) pack: &'a Pack,
+    pub(super) channel: OrderChannel,
+    /// Who the customer is at the processor.
+    pub(super) payer: &'a str,
+    /// The saved card, where one is charged.
+    pub(super) card: Option<&'a str>,
+    pub(super) idempotency: Option<IdempotencyKey>,
+}
+
+/// Opens the order, or gives the one that stands for it: of the same `Idempotency-Key`, or of a charge under way.
+pub(super) async fn open(app: &App, purchase: &Purchase<'_>) -> Result<Order, ApiError> {
+    let now = app.clock.now();
+    let new = NewOrder {
+        id: OrderId::new(now, app.random.bytes()),
+        customer: purchase.customer,
+        channel: purchase.channel,
+        pack_id: &purchase.pack.id,
+        credits: Credits::from_whole(purchase.pack.credits),
+        amount_cents: purchase.pack.price_cents,
+        currency: CURRENCY,
+        livemode: app.config.processor.livemode,
+        processor_customer: purchase.payer,
+        payment_method: purchase.card,
+        idempotency_hash: purchase.idempotency.map(IdempotencyKey::hash),
+        at: now,
+    };
+    match orders::open(&app.store, &new).await? {
+        Opening::Opened(order) | Opening::UnderWay(order) => Ok(order),
+        Opening::Known(order)
+            if order.pack_id == purchase.pack.id && order.channel == purchase.channel =>
+        {
+            Ok(order)
+        }
+        Opening::Known(_) => Err(ApiError::IdempotencyMismatch),
+        Opening::Busy => Err(PaymentProblem::ChangeInProgress.into()),
+    }
+}

@@ -1,0 +1,27 @@
+//! Who a customer is at the processor: made before the first purchase, and remembered before it is used.
+
+use clients::processor::NewCustomer;
+use domain::id::CustomerId;
+
+use crate::app::App;
+use crate::error::ApiError;
+
+/// The processor's customer; made when there is none. Two at once make one: both send the same request.
+pub(crate) async fn ensure(app: &App, customer: CustomerId) -> Result<String, ApiError> {
+    if let Some(known) = store::processor_customers::find(&app.store, customer).await? {
+        return Ok(known);
+    }
+    let processor = app.processor()?;
+    let found = store::customers::find_by_id(&app.store, customer).await?;
+    let email = found.ok_or(ApiError::InvalidKey)?.email;
+    let customer_id = customer.to_string();
+    let new = NewCustomer { email: email.as_str(), customer_id: &customer_id };
+    // One that the processor deleted is followed by another.
+    let key = match store::processor_customers::count(&app.store, customer).await? {
+        0 => super::key("cus", customer)?,
+        earlier => super::key("cus", format!("{customer}:{earlier}"))?,
+    };
+    let made = processor.create_customer(&new, &key).await?;
+    let now = app.clock.now();
+    Ok(store::processor_customers::link(&app.store, customer, &made.id, now).await?)
+}

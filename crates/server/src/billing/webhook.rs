@@ -1,0 +1,128 @@
+//! Events of the processor: believed by their signature, written down before they are acted on, and only a hint which
+//! object to read again.
+
+use std::time::Duration;
+
+use clients::processor::objects;
+use clients::processor::webhook as signature;
+use domain::payment::Mismatch;
+use domain::time::Timestamp;
+use secrecy::ExposeSecret;
+use store::processor_events::{self, Event, EventOutcome, Receipt};
+
+use super::cards;
+use super::fulfil::{self, Fulfilment};
+use super::reversals::{self, Taken};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::error::payments::PaymentProblem;
+use crate::jobs;
+use crate::metrics;
+
+/// So long the processor waits for an event to be acted on; then it is answered, and the work goes on.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// Seconds after which a job takes up what was not done by then.
+const JOB_AFTER_S: i64 = 30;
+
+/// Takes a delivery: fails unless it is signed and written down. What it tells of is done at once where that is quick.
+pub(crate) async fn receive(
+    app: &App,
+    signature: Option<&str>,
+    body: &[u8],
+) -> Result<(), ApiError> {
+    app.processor()?;
+    let event = believed(app, signature, body)?;
+    if event.livemode != app.config.processor.livemode {
+        let object = event.object_id().unwrap_or(&event.id);
+        let details = format!("{} {} has livemode {}", event.kind, event.id, event.livemode);
+        fulfil::note_unmatched(app, object, Mismatch::OtherMode, &details).await?;
+        return Ok(());
+    }
+    let event = Event {
+        object: event.object_id().map(str::to_owned),
+        processor_customer: event.customer_id().map(str::to_owned),
+        created_at: Timestamp::from_unix_micros(event.created.saturating_mul(1_000_000)),
+        id: event.id,
+        kind: event.kind,
+        api_version: event.api_version,
+    };
+    let job = jobs::process_event::job(app, &event.id);
+    let run_at = job.created_at.plus_seconds(JOB_AFTER_S);
+    match processor_events::receive(&app.store, &event, &job, run_at).await? {
+        Receipt::Ended => return Ok(()),
+        Receipt::Open => {}
+    }
+    let worker = app.clone();
+    let work = app.tasks.on_control(async move {
+        if let Err(error) = process(&worker, &event).await {
+            tracing::warn!(%error, event.id, event.kind, "an event is acted on later");
+        }
+    });
+    // Who is not done in time goes on without anybody waiting.
+    drop(tokio::time::timeout(ANSWER_WITHIN, work).await);
+    Ok(())
+}
+
+/// Acts on an event that is written down, and notes what became of it. Safe to run again.
+pub(crate) async fn process(app: &App, event: &Event) -> Result<(), ApiError> {
+    let outcome = act(app, event).await?;
+    processor_events::finish(&app.store, &event.id, outcome, app.clock.now()).await?;
+    metrics::event_ended(outcome);
+    Ok(())
+}
+
+fn believed(
+    app: &App,
+    header: Option<&str>,
+    body: &[u8],
+) -> Result<objects::Event, PaymentProblem> {
+    let unsigned = |problem: String| PaymentProblem::UnsignedEvent(problem);
+    let header = header.ok_or_else(|| unsigned("there is no `Stripe-Signature`".to_owned()))?;
+    let secrets = app.config.processor.webhook_secrets.iter();
+    let secrets: Vec<&str> = secrets.map(ExposeSecret::expose_secret).collect();
+    signature::verify(&secrets, header, body, app.clock.now())
+        .map_err(|problem| unsigned(problem.to_string()))?;
+    objects::Event::parse(body).map_err(|problem| unsigned(problem.to_string()))
+}
+
+/// Reads again what the event is about. Events come in any order and more than once, so only what is read counts.
+async fn act(app: &App, event: &Event) -> Result<EventOutcome, ApiError> {
+    let Some(object) = event.object.as_deref() else { return Ok(EventOutcome::Ignored) };
+    let (family, what) = event.kind.split_once('.').unwrap_or((&event.kind, ""));
+    match (family, what) {
+        ("payment_intent", _) => Ok(of_payment(&fulfil::fulfil_intent(app, object).await?)),
+        ("checkout", _) => Ok(of_payment(&fulfil::fulfil_session(app, object).await?)),
+        ("refund", _) | ("charge", "refund.updated") => {
+            Ok(of_reversal(reversals::refund(app, object).await?))
+        }
+        ("charge", "refunded") => Ok(of_reversal(reversals::refunds_of_charge(app, object).await?)),
+        ("charge", what) if what.starts_with("dispute.") => {
+            Ok(of_reversal(reversals::dispute(app, object).await?))
+        }
+        ("payment_method", _) => {
+            cards::refresh(app, object).await?;
+            Ok(EventOutcome::Done)
+        }
+        ("customer", "updated" | "deleted") => {
+            cards::take_default(app, object).await?;
+            Ok(EventOutcome::Done)
+        }
+        _ => Ok(EventOutcome::Ignored),
+    }
+}
+
+const fn of_payment(fulfilment: &Fulfilment) -> EventOutcome {
+    match fulfilment {
+        Fulfilment::Granted(_) | Fulfilment::Open | Fulfilment::Ended { .. } => EventOutcome::Done,
+        Fulfilment::NotOurs => EventOutcome::Ignored,
+        Fulfilment::Unmatched => EventOutcome::Unmatched,
+    }
+}
+
+const fn of_reversal(taken: Taken) -> EventOutcome {
+    match taken {
+        Taken::Booked => EventOutcome::Done,
+        Taken::NotOurs => EventOutcome::Ignored,
+        Taken::Unmatched => EventOutcome::Unmatched,
+    }
+}
