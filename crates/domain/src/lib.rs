@@ -29,5 +29,6 @@ pub mod staff;
 pub mod subscription;
 pub mod time;
 pub mod token;
+pub mod top_up;
 pub mod window;
 mod wire;

@@ -6,7 +6,7 @@ use domain::time::Timestamp;
 
 use crate::sql::Row;
 use crate::tx::Tx;
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, top_up_settings};
 
 /// A saved card.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,10 +94,12 @@ pub async fn remove_detached(
 pub(crate) async fn remove_in(
     tx: &mut Tx,
     customer: CustomerId,
-    _at: Timestamp,
+    at: Timestamp,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "delete from cards where customer_id = $1";
-    Ok(tx.execute(SQL, &[customer.into()]).await? > 0)
+    let removed = tx.execute(SQL, &[customer.into()]).await? > 0;
+    top_up_settings::stop_in(tx, customer, Some("card_removed"), at).await?;
+    Ok(removed)
 }
 
 fn card(row: &Row) -> Result<Card, StoreError> {

@@ -55,6 +55,8 @@ pub mod subscriptions;
 pub mod support_access;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod top_up_settings;
+pub mod top_ups;
 mod tx;
 pub mod unmatched;
 pub mod usage;

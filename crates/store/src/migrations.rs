@@ -45,6 +45,7 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
         step(9, "exports", exports),
         step(10, "billing", billing(database)),
         step(11, "subscriptions", include_str!("../migrations/0011_subscriptions.sql")),
+        step(12, "top-ups", include_str!("../migrations/0012_topups.sql")),
     ])
 }
 

@@ -174,7 +174,8 @@ pub async fn set_payment(store: &Store, id: OrderId, payment: &str) -> Result<()
     change(store, SQL, id, payment).await
 }
 
-/// Closes a pending order without money. False when it was closed before, perhaps by its money.
+/// Closes a pending order without money. False when it was closed before, perhaps by its money. An order of automatic
+/// top-up is left alone: it ends with its charge (`top_ups::fail`).
 pub async fn close(
     store: &Store,
     id: OrderId,
@@ -183,7 +184,7 @@ pub async fn close(
 ) -> Result<bool, StoreError> {
     const SQL: &str = "
         update orders set state = $2, failure = $3, closed_at = $4
-        where id = $1 and state = 'pending'";
+        where id = $1 and state = 'pending' and channel <> 'top_up'";
     if state.is_paid() || state == OrderState::Pending {
         return Ok(false);
     }

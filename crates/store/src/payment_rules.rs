@@ -55,6 +55,37 @@ pub(crate) const PAYMENTS: &[Rule] = &[
               and (p.payment_id is null or p.amount_cents <> o.amount_cents)",
     },
     Rule {
+        name: "the top-ups of a customer's day stay within the cap that each was claimed under",
+        figures: ["cents", "cap"],
+        sql: "
+            select t.order_id, cast(sum(d.cents) as bigint), t.cap_cents
+            from top_ups t
+            join top_ups d on d.customer_id = t.customer_id and d.day = t.day and d.state <> 'failed'
+                          and (d.claimed_at, d.order_id) <= (t.claimed_at, t.order_id)
+            where t.state <> 'failed'
+            group by t.order_id, t.cap_cents having sum(d.cents) > t.cap_cents",
+    },
+    Rule {
+        name: "a customer has at most one top-up open",
+        figures: ["open", "at most"],
+        sql: "
+            select customer_id, count(*), cast(1 as bigint) from top_ups
+            where state in ('claimed', 'requires_action') group by customer_id having count(*) > 1",
+    },
+    Rule {
+        name: "a top-up ends as its order does, and costs what it costs",
+        figures: ["top-up's cents", "order's cents"],
+        sql: "
+            select t.order_id, t.cents, o.amount_cents
+            from top_ups t join orders o on o.id = t.order_id
+            where t.cents <> o.amount_cents or t.customer_id <> o.customer_id or o.channel <> 'top_up'
+               or t.state <> case when o.state in ('paid', 'refunded') then 'succeeded'
+                                  when o.state = 'pending' and t.state in ('claimed', 'requires_action')
+                                  then t.state
+                                  when o.state in ('failed', 'expired') then 'failed'
+                                  else '' end",
+    },
+    Rule {
         name: "the refunds and disputes of a payment take at most what it granted",
         figures: ["taken", "granted"],
         sql: "

@@ -14,7 +14,7 @@ use crate::ledger::{self, Grant, Granting};
 use crate::orders::{self, Order};
 use crate::tx::Tx;
 use crate::unmatched::{self, Unmatched};
-use crate::{Store, StoreError, processor_customers};
+use crate::{Store, StoreError, processor_customers, top_ups};
 
 /// Money that arrived, as the processor's own object says.
 #[derive(Debug, Clone, Copy)]
@@ -246,6 +246,7 @@ async fn close(tx: &mut Tx, grantee: &Grantee, paid: &Paid<'_>) -> Result<(), St
     let order = match paid.what {
         PaidFor::Order(id) => {
             orders::mark_paid(tx, id, paid.payment, paid.at).await?;
+            top_ups::succeed_in(tx, id, paid.payment, paid.at).await?;
             Some(id.to_string())
         }
         PaidFor::Plan { .. } => None,

@@ -13,7 +13,7 @@ use crate::ledger::{self, Grant, Granting};
 use crate::sql::Row;
 use crate::tx::Tx;
 use crate::unmatched::{self, Unmatched};
-use crate::{Store, StoreError, dialect, orders};
+use crate::{Store, StoreError, dialect, orders, top_up_settings};
 
 /// A refund or a dispute, as the processor's own object says.
 #[derive(Debug, Clone, Copy)]
@@ -94,6 +94,11 @@ pub async fn apply(store: &Store, reversal: &Reversal<'_>) -> Result<Reversed, S
     };
     let taken = target.whole().saturating_sub(sums.taken);
     book(&mut tx, &payment, reversal, taken).await?;
+    if taken > 0 {
+        // Money that goes back must not be charged again without the customer.
+        let reason = Some(reversal.kind.as_str());
+        top_up_settings::stop_in(&mut tx, payment.customer, reason, reversal.at).await?;
+    }
     tx.commit().await?;
     Ok(Reversed::Booked { customer: payment.customer, taken: Credits::from_whole(taken) })
 }

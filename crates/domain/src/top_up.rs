@@ -1,0 +1,66 @@
+//! Automatic top-up: the states of a charge, and how long to wait after a card was declined.
+
+use crate::wire::text_enum;
+
+text_enum! {
+    /// Where an automatic charge stands.
+    TopUpState, "one of claimed, requires_action, succeeded, failed" {
+        /// Somebody is about to charge, is charging, or stopped on the way.
+        Claimed = "claimed",
+        /// The bank wants the customer.
+        RequiresAction = "requires_action",
+        /// Paid, and its credits granted.
+        Succeeded = "succeeded",
+        /// Not paid.
+        Failed = "failed",
+    }
+}
+
+/// So long the node that claimed a charge is alone with it, in seconds.
+pub const LEASE_S: i64 = 60;
+/// So long after its claim a charge may be sent again under the same key, in seconds: the processor remembers keys
+/// for 24 hours. After that it must be looked up.
+pub const SAME_KEY_S: i64 = 23 * 3_600;
+/// So many declines in a row turn it off.
+pub const DECLINES_MAX: i64 = 3;
+/// So many charges of 24 hours may fail; the next one waits.
+pub const FAILURES_PER_DAY_MAX: i64 = 4;
+
+/// Seconds until the next charge after so many declines in a row.
+pub const fn pause_s(declines: i64) -> i64 {
+    match declines {
+        ..=0 => 0,
+        1 => 3_600,
+        2 => 6 * 3_600,
+        _ => 24 * 3_600,
+    }
+}
+
+impl TopUpState {
+    /// Whether its end is still to come.
+    pub const fn is_open(self) -> bool {
+        match self {
+            Self::Claimed | Self::RequiresAction => true,
+            Self::Succeeded | Self::Failed => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_declining_card_is_tried_three_times_within_a_day() {
+        let mut elapsed = 0;
+        let mut attempts = 0;
+        while attempts < DECLINES_MAX {
+            attempts += 1;
+            elapsed += pause_s(attempts);
+        }
+
+        assert!(attempts <= FAILURES_PER_DAY_MAX);
+        assert_eq!(elapsed, (1 + 6 + 24) * 3_600);
+        assert_eq!((pause_s(0), pause_s(-1), pause_s(9)), (0, 0, 24 * 3_600));
+    }
+}

@@ -1,0 +1,194 @@
+//! What customers ask of automatic top-up, and what turned it off.
+
+use domain::credits::Credits;
+use domain::id::CustomerId;
+use domain::time::Timestamp;
+use domain::top_up::{DECLINES_MAX, pause_s};
+
+use crate::tx::Tx;
+use crate::{Store, StoreError, dialect};
+
+/// What a customer asked of automatic top-up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Whether it is on.
+    pub enabled: bool,
+    /// A charge is made when less than this is available.
+    pub threshold: Credits,
+    /// The pack that is bought.
+    pub pack_id: String,
+    /// The most that charges of one UTC day may take.
+    pub daily_cap_cents: i64,
+    /// Charges that were declined since one succeeded.
+    pub declines_in_row: i64,
+    /// No charge is made before this time.
+    pub next_attempt_at: Timestamp,
+    /// Why the service turned it off, if it did.
+    pub stopped_reason: Option<String>,
+}
+
+/// What a customer asks of it now.
+#[derive(Debug, Clone, Copy)]
+pub struct Wish<'a> {
+    /// Whose.
+    pub customer: CustomerId,
+    /// A charge is to be made when less than this is available; more than zero.
+    pub threshold: Credits,
+    /// The pack that is to be bought.
+    pub pack_id: &'a str,
+    /// The most that charges of one UTC day may take; more than zero.
+    pub daily_cap_cents: i64,
+    /// Now.
+    pub at: Timestamp,
+}
+
+/// What the customer asked for; nothing when it never did.
+pub async fn find(store: &Store, customer: CustomerId) -> Result<Option<Settings>, StoreError> {
+    find_in(&mut store.read().await?, customer, "").await
+}
+
+/// Turns it on, or changes it; what was declined before is forgotten, but counts among the failures of the day. False
+/// when there is no saved card to charge.
+pub async fn turn_on(store: &Store, wish: &Wish<'_>) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        insert into top_up_settings
+            (customer_id, enabled, threshold_credits, pack_id, daily_cap_cents, declines_in_row, next_attempt_at,
+             stopped_reason, changed_at)
+        select customer_id, 1, $2, $3, $4, 0, $5, null, $5 from cards where customer_id = $1
+        on conflict (customer_id) do update set
+            enabled = 1, threshold_credits = excluded.threshold_credits, pack_id = excluded.pack_id,
+            daily_cap_cents = excluded.daily_cap_cents, declines_in_row = 0,
+            next_attempt_at = excluded.next_attempt_at, stopped_reason = null, changed_at = excluded.changed_at";
+    let values = [
+        wish.customer.into(),
+        wish.threshold.into(),
+        wish.pack_id.into(),
+        wish.daily_cap_cents.into(),
+        wish.at.into(),
+    ];
+    let mut tx = store.write().await?;
+    // Whoever removes the card waits for this, or this sees that it is gone.
+    lock_card(&mut tx, wish.customer).await?;
+    let changed = tx.execute(SQL, &values).await?;
+    tx.commit().await?;
+    Ok(changed == 1)
+}
+
+/// Turns it off, as the customer asked.
+pub async fn turn_off(
+    store: &Store,
+    customer: CustomerId,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let mut tx = store.write().await?;
+    stop_in(&mut tx, customer, None, at).await?;
+    tx.commit().await
+}
+
+/// Below what balance charges are made, for everybody who has it on.
+pub async fn list_thresholds(store: &Store) -> Result<Vec<(CustomerId, Credits)>, StoreError> {
+    const SQL: &str = "
+        select customer_id, threshold_credits from top_up_settings where enabled = 1";
+    let rows = store.read().await?.rows(SQL, &[]).await?;
+    rows.iter().map(|row| Ok((row.parse(0, "top_up_settings")?, row.credits(1)?))).collect()
+}
+
+/// Customers whose balance is low and who have no charge open, those who wait longest first.
+pub async fn list_due(
+    store: &Store,
+    now: Timestamp,
+    limit: i64,
+) -> Result<Vec<CustomerId>, StoreError> {
+    const SQL: &str = "
+        select s.customer_id
+        from top_up_settings s
+        join customer_credits c on c.customer_id = s.customer_id
+        where s.enabled = 1 and s.next_attempt_at <= $1 and c.available < s.threshold_credits
+          and not exists (
+              select 1 from top_ups t
+              where t.customer_id = s.customer_id and t.state in ('claimed', 'requires_action'))
+        order by s.next_attempt_at, s.customer_id limit $2";
+    let rows = store.read().await?.rows(SQL, &[now.into(), limit.into()]).await?;
+    rows.iter().map(|row| row.parse(0, "top_up_settings")).collect()
+}
+
+/// Turns it off in the transaction of what makes that necessary: the card is gone, the money went back. An open
+/// charge stands.
+pub(crate) async fn stop_in(
+    tx: &mut Tx,
+    customer: CustomerId,
+    reason: Option<&str>,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    const SQL: &str = "
+        update top_up_settings set enabled = 0, stopped_reason = $2, changed_at = $3
+        where customer_id = $1 and enabled = 1";
+    tx.execute(SQL, &[customer.into(), reason.into(), at.into()]).await?;
+    Ok(())
+}
+
+/// Counts a charge that was declined: the next one waits, and after too many in a row it is turned off. True when it is
+/// turned off by this.
+pub(crate) async fn count_decline(
+    tx: &mut Tx,
+    customer: CustomerId,
+    at: Timestamp,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        update top_up_settings set declines_in_row = $2, next_attempt_at = $3 where customer_id = $1";
+    let lock = dialect::for_update(tx.database());
+    let Some(settings) = find_in(tx, customer, lock).await? else { return Ok(false) };
+    let declines = settings.declines_in_row.saturating_add(1);
+    let next = at.plus_seconds(pause_s(declines));
+    tx.execute(SQL, &[customer.into(), declines.into(), next.into()]).await?;
+    if declines < DECLINES_MAX || !settings.enabled {
+        return Ok(false);
+    }
+    stop_in(tx, customer, Some("declined"), at).await?;
+    Ok(true)
+}
+
+/// Forgets the declines of before: a charge succeeded.
+pub(crate) async fn forget_declines(
+    tx: &mut Tx,
+    customer: CustomerId,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    const SQL: &str = "
+        update top_up_settings set declines_in_row = 0, next_attempt_at = $2 where customer_id = $1";
+    tx.execute(SQL, &[customer.into(), at.into()]).await?;
+    Ok(())
+}
+
+pub(crate) async fn find_in(
+    tx: &mut Tx,
+    customer: CustomerId,
+    lock: &str,
+) -> Result<Option<Settings>, StoreError> {
+    let text = format!(
+        "select enabled, threshold_credits, pack_id, daily_cap_cents, declines_in_row, next_attempt_at, stopped_reason
+         from top_up_settings where customer_id = $1{lock}"
+    );
+    let row = tx.row(sqlx::AssertSqlSafe(text), &[customer.into()]).await?;
+    row.map(|row| {
+        Ok(Settings {
+            enabled: row.int(0)? != 0,
+            threshold: row.credits(1)?,
+            pack_id: row.text(2)?,
+            daily_cap_cents: row.int(3)?,
+            declines_in_row: row.int(4)?,
+            next_attempt_at: row.time(5)?,
+            stopped_reason: row.optional_text(6)?,
+        })
+    })
+    .transpose()
+}
+
+async fn lock_card(tx: &mut Tx, customer: CustomerId) -> Result<(), StoreError> {
+    let text = format!(
+        "select customer_id from cards where customer_id = $1{}",
+        dialect::for_update(tx.database())
+    );
+    tx.row(sqlx::AssertSqlSafe(text), &[customer.into()]).await?;
+    Ok(())
+}

@@ -1,0 +1,415 @@
+//! Automatic top-up: the charges that it makes.
+//!
+//! A charge is claimed in one transaction that holds the customer's balance: nobody else claims one meanwhile, so what
+//! was counted (the day's cents, the failures of 24 hours, whether one is open) is still so when the order and the
+//! charge are written. Its end is written with the end of its order. Nothing here speaks to the processor.
+
+use domain::credits::Credits;
+use domain::id::{CustomerId, OrderId};
+use domain::payment::OrderChannel;
+use domain::time::{Day, Timestamp};
+use domain::top_up::{FAILURES_PER_DAY_MAX, TopUpState};
+
+use crate::orders::NewOrder;
+use crate::sql::Row;
+use crate::tx::Tx;
+use crate::{
+    Store, StoreError, balance, dialect, jobs, orders, processor_customers, top_up_settings,
+};
+
+const DAY_S: i64 = 86_400;
+
+/// A pack as it is sold now.
+#[derive(Debug, Clone, Copy)]
+pub struct Offer<'a> {
+    /// Its id.
+    pub pack_id: &'a str,
+    /// What it brings.
+    pub credits: Credits,
+    /// What it costs.
+    pub price_cents: i64,
+}
+
+/// A charge to be claimed.
+#[derive(Debug, Clone, Copy)]
+pub struct Claim<'a> {
+    /// Whose balance may be low.
+    pub customer: CustomerId,
+    /// The id of the order, if there will be one.
+    pub order: OrderId,
+    /// What is sold.
+    pub offers: &'a [Offer<'a>],
+    /// The currency of all prices.
+    pub currency: &'a str,
+    /// Whether real money is meant.
+    pub livemode: bool,
+    /// Now.
+    pub at: Timestamp,
+    /// Until when the claim keeps others away.
+    pub leased_until: Timestamp,
+}
+
+/// How a claim ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claiming {
+    /// It is claimed, committed: charge it.
+    Claimed(Box<TopUp>),
+    /// There is nothing to charge.
+    Hindered(Hindrance),
+}
+
+/// Why there is nothing to charge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hindrance {
+    /// It is off, or was never turned on, or the customer is closed.
+    Off,
+    /// The last charge failed a short while ago.
+    TooEarly,
+    /// Enough is available.
+    Enough,
+    /// A charge is open.
+    Open,
+    /// Too many charges failed within 24 hours.
+    TooManyFailures,
+    /// The pack is no longer sold.
+    NoPack,
+    /// The day's cap leaves no room for the pack.
+    Capped,
+    /// There is no saved card.
+    NoCard,
+}
+
+/// An automatic charge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopUp {
+    /// Its order; what the processor's repeated requests are known by.
+    pub order: OrderId,
+    /// Whose.
+    pub customer: CustomerId,
+    /// Who that is at the processor.
+    pub processor_customer: String,
+    /// The card.
+    pub payment_method: String,
+    /// The price.
+    pub cents: i64,
+    /// The price's currency.
+    pub currency: String,
+    /// The pack.
+    pub pack_id: String,
+    /// Where it stands.
+    pub state: TopUpState,
+    /// The payment intent, as far as it is known.
+    pub intent: Option<String>,
+    /// Why it failed.
+    pub failure: Option<String>,
+    /// When it was claimed.
+    pub claimed_at: Timestamp,
+    /// Until when its claim keeps others away.
+    pub leased_until: Timestamp,
+}
+
+/// How a charge failed.
+#[derive(Debug, Clone, Copy)]
+pub struct Failure<'a> {
+    /// In the processor's word.
+    pub reason: &'a str,
+    /// Whether the card was at fault: then the next charge waits.
+    pub is_decline: bool,
+    /// A letter to the customer, written down if this turns automatic top-up off.
+    pub letter: Option<&'a jobs::NewJob>,
+    /// Now.
+    pub at: Timestamp,
+}
+
+/// What the failure of a charge changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failed {
+    /// It had ended before.
+    Ended,
+    /// It failed; the next one may be tried at the time that the settings say.
+    Later,
+    /// It failed, and automatic top-up is off.
+    TurnedOff,
+}
+
+const COLUMNS: &str = "
+    t.order_id, t.customer_id, o.processor_customer_id, t.payment_method_id, t.cents, o.currency, o.pack_id, t.state,
+    t.intent_id, t.failure, t.claimed_at, t.leased_until";
+
+/// Claims a charge for a customer whose balance is low, if nothing stands against it.
+pub async fn claim(store: &Store, claim: &Claim<'_>) -> Result<Claiming, StoreError> {
+    let mut tx = store.write().await?;
+    match claim_in(&mut tx, claim).await? {
+        Ok(()) => {}
+        Err(hindrance) => return Ok(Claiming::Hindered(hindrance)),
+    }
+    let claimed = find_in(&mut tx, claim.order).await?;
+    let claimed = claimed.ok_or_else(|| StoreError::corrupt("top_ups", claim.order))?;
+    tx.commit().await?;
+    Ok(Claiming::Claimed(Box::new(claimed)))
+}
+
+/// Claimed charges whose claim no longer keeps others away: somebody stopped on the way.
+pub async fn list_left(
+    store: &Store,
+    now: Timestamp,
+    limit: i64,
+) -> Result<Vec<TopUp>, StoreError> {
+    const WHERE: &str = "
+        where t.state = 'claimed' and t.leased_until <= $1 order by t.leased_until limit $2";
+    let rows = store.read().await?.rows(select(WHERE), &[now.into(), limit.into()]).await?;
+    rows.iter().map(top_up).collect()
+}
+
+/// Takes a charge over that was left. False when somebody else did, or it ended.
+pub async fn take_over(
+    store: &Store,
+    left: &TopUp,
+    leased_until: Timestamp,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        update top_ups set leased_until = $3
+        where order_id = $1 and state = 'claimed' and leased_until = $2";
+    let values = [left.order.into(), left.leased_until.into(), leased_until.into()];
+    let mut tx = store.write().await?;
+    let changed = tx.execute(SQL, &values).await?;
+    tx.commit().await?;
+    Ok(changed == 1)
+}
+
+/// The charge of this customer that is open.
+pub async fn find_open(store: &Store, customer: CustomerId) -> Result<Option<TopUp>, StoreError> {
+    const WHERE: &str = "
+        where t.customer_id = $1 and t.state in ('claimed', 'requires_action')";
+    let row = store.read().await?.row(select(WHERE), &[customer.into()]).await?;
+    row.as_ref().map(top_up).transpose()
+}
+
+/// The charge of this order.
+pub async fn find(store: &Store, order: OrderId) -> Result<Option<TopUp>, StoreError> {
+    find_in(&mut store.read().await?, order).await
+}
+
+/// The cents that charges of this day have taken or may still take.
+pub async fn spent_on(store: &Store, customer: CustomerId, day: Day) -> Result<i64, StoreError> {
+    spent_in(&mut store.read().await?, customer, day).await
+}
+
+/// Remembers the payment intent of an open charge and of its order.
+pub async fn note_intent(store: &Store, order: OrderId, intent: &str) -> Result<(), StoreError> {
+    let mut tx = store.write().await?;
+    note_intent_in(&mut tx, order, intent).await?;
+    tx.commit().await
+}
+
+/// Notes that the bank wants the customer. Until that is done no other charge is made. The letter is written down
+/// with it; false, and no letter, when that was known or the charge has ended.
+pub async fn wait_for_customer(
+    store: &Store,
+    order: OrderId,
+    intent: &str,
+    letter: &jobs::NewJob,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        update top_ups set state = 'requires_action', intent_id = $2
+        where order_id = $1 and state = 'claimed'";
+    let mut tx = store.write().await?;
+    note_intent_in(&mut tx, order, intent).await?;
+    if tx.execute(SQL, &[order.into(), intent.into()]).await? == 0 {
+        return Ok(false);
+    }
+    jobs::insert(&mut tx, letter).await?;
+    tx.commit().await?;
+    Ok(true)
+}
+
+/// Ends a charge that was not paid, and its order with it.
+pub async fn fail(
+    store: &Store,
+    order: OrderId,
+    failure: &Failure<'_>,
+) -> Result<Failed, StoreError> {
+    const ORDER: &str = "
+        update orders set state = 'failed', failure = $2, closed_at = $3
+        where id = $1 and state = 'pending'";
+    const TOP_UP: &str = "
+        update top_ups set state = 'failed', failure = $2, closed_at = $3
+        where order_id = $1 and state in ('claimed', 'requires_action') returning customer_id";
+    let values = [order.into(), failure.reason.into(), failure.at.into()];
+    let mut tx = store.write().await?;
+    // The order first: whoever grants its credits holds it before the charge.
+    if tx.execute(ORDER, &values).await? == 0 {
+        return Ok(Failed::Ended);
+    }
+    let Some(row) = tx.row(TOP_UP, &values).await? else { return Ok(Failed::Ended) };
+    let customer: CustomerId = row.parse(0, "top_ups")?;
+    let is_off =
+        failure.is_decline && top_up_settings::count_decline(&mut tx, customer, failure.at).await?;
+    if let (true, Some(letter)) = (is_off, failure.letter) {
+        jobs::insert(&mut tx, letter).await?;
+    }
+    tx.commit().await?;
+    Ok(if is_off { Failed::TurnedOff } else { Failed::Later })
+}
+
+/// Ends a charge whose order was just paid, in the same transaction. Nothing for other orders.
+pub(crate) async fn succeed_in(
+    tx: &mut Tx,
+    order: OrderId,
+    intent: &str,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    const TOP_UP: &str = "
+        update top_ups set state = 'succeeded', intent_id = $2, failure = null, closed_at = $3
+        where order_id = $1 returning customer_id";
+    let values = [order.into(), intent.into(), at.into()];
+    let Some(row) = tx.row(TOP_UP, &values).await? else { return Ok(()) };
+    top_up_settings::forget_declines(tx, row.parse(0, "top_ups")?, at).await
+}
+
+async fn claim_in(tx: &mut Tx, claim: &Claim<'_>) -> Result<Result<(), Hindrance>, StoreError> {
+    // Holds everybody else's claim for this customer up until the end.
+    let balances = balance::lock(tx, std::iter::once(claim.customer)).await?;
+    let Some((_, balance)) = balances.current().next() else { return Ok(Err(Hindrance::Off)) };
+    let lock = dialect::for_update(tx.database());
+    let settings =
+        top_up_settings::find_in(tx, claim.customer, lock).await?.filter(|found| found.enabled);
+    let Some(settings) = settings else { return Ok(Err(Hindrance::Off)) };
+    if settings.next_attempt_at > claim.at {
+        return Ok(Err(Hindrance::TooEarly));
+    }
+    if balance.available >= settings.threshold.whole() {
+        return Ok(Err(Hindrance::Enough));
+    }
+    if let Some(hindrance) = hindrance(tx, claim).await? {
+        return Ok(Err(hindrance));
+    }
+    let offer = claim.offers.iter().find(|offer| offer.pack_id == settings.pack_id);
+    let Some(offer) = offer else { return Ok(Err(Hindrance::NoPack)) };
+    let spent = spent_in(tx, claim.customer, claim.at.day()).await?;
+    if spent.saturating_add(offer.price_cents) > settings.daily_cap_cents {
+        return Ok(Err(Hindrance::Capped));
+    }
+    let card = card(tx, claim.customer).await?;
+    let payer = processor_customers::find_in(tx, claim.customer).await?;
+    let (Some(card), Some(payer)) = (card, payer) else { return Ok(Err(Hindrance::NoCard)) };
+    let cap_cents = settings.daily_cap_cents;
+    write(tx, claim, &Drawn { offer, card: &card, payer: &payer, cap_cents }).await?;
+    Ok(Ok(()))
+}
+
+/// What was found for a charge.
+struct Drawn<'a> {
+    offer: &'a Offer<'a>,
+    card: &'a str,
+    payer: &'a str,
+    cap_cents: i64,
+}
+
+async fn write(tx: &mut Tx, claim: &Claim<'_>, drawn: &Drawn<'_>) -> Result<(), StoreError> {
+    const SQL: &str = "
+        insert into top_ups
+            (order_id, customer_id, day, cents, cap_cents, payment_method_id, state, claimed_at, leased_until)
+        values ($1, $2, $3, $4, $5, $6, 'claimed', $7, $8)";
+    let order = NewOrder {
+        id: claim.order,
+        customer: claim.customer,
+        channel: OrderChannel::TopUp,
+        pack_id: drawn.offer.pack_id,
+        credits: drawn.offer.credits,
+        amount_cents: drawn.offer.price_cents,
+        currency: claim.currency,
+        livemode: claim.livemode,
+        processor_customer: drawn.payer,
+        idempotency_hash: None,
+        at: claim.at,
+    };
+    if !orders::insert(tx, &order).await? {
+        return Err(StoreError::corrupt("orders", claim.order));
+    }
+    let values = [
+        claim.order.into(),
+        claim.customer.into(),
+        claim.at.day().into(),
+        drawn.offer.price_cents.into(),
+        drawn.cap_cents.into(),
+        drawn.card.into(),
+        claim.at.into(),
+        claim.leased_until.into(),
+    ];
+    tx.execute(SQL, &values).await?;
+    Ok(())
+}
+
+/// What stands against any charge of this customer, whatever it costs.
+async fn hindrance(tx: &mut Tx, claim: &Claim<'_>) -> Result<Option<Hindrance>, StoreError> {
+    const SQL: &str = "
+        select
+            (select count(*) from customers where id = $1 and disabled_at is not null),
+            (select count(*) from top_ups
+             where customer_id = $1 and state in ('claimed', 'requires_action')),
+            (select count(*) from top_ups
+             where customer_id = $1 and state = 'failed' and claimed_at > $2)";
+    let since = claim.at.plus_seconds(-DAY_S);
+    let Some(row) = tx.row(SQL, &[claim.customer.into(), since.into()]).await? else {
+        return Ok(None);
+    };
+    let (closed, open, failed) = (row.int(0)?, row.int(1)?, row.int(2)?);
+    Ok(match () {
+        () if closed > 0 => Some(Hindrance::Off),
+        () if open > 0 => Some(Hindrance::Open),
+        () if failed >= FAILURES_PER_DAY_MAX => Some(Hindrance::TooManyFailures),
+        () => None,
+    })
+}
+
+async fn note_intent_in(tx: &mut Tx, order: OrderId, intent: &str) -> Result<(), StoreError> {
+    const ORDER: &str = "update orders set payment_id = $2 where id = $1 and state = 'pending'";
+    const TOP_UP: &str = "
+        update top_ups set intent_id = $2
+        where order_id = $1 and state in ('claimed', 'requires_action')";
+    tx.execute(ORDER, &[order.into(), intent.into()]).await?;
+    tx.execute(TOP_UP, &[order.into(), intent.into()]).await?;
+    Ok(())
+}
+
+async fn spent_in(tx: &mut Tx, customer: CustomerId, day: Day) -> Result<i64, StoreError> {
+    const SQL: &str = "
+        select cast(coalesce(sum(cents), 0) as bigint) from top_ups
+        where customer_id = $1 and day = $2 and state <> 'failed'";
+    let row = tx.row(SQL, &[customer.into(), day.into()]).await?;
+    row.map_or(Ok(0), |row| row.int(0))
+}
+
+async fn card(tx: &mut Tx, customer: CustomerId) -> Result<Option<String>, StoreError> {
+    const SQL: &str = "select payment_method_id from cards where customer_id = $1";
+    tx.row(SQL, &[customer.into()]).await?.map(|row| row.text(0)).transpose()
+}
+
+async fn find_in(tx: &mut Tx, order: OrderId) -> Result<Option<TopUp>, StoreError> {
+    let row = tx.row(select("where t.order_id = $1"), &[order.into()]).await?;
+    row.as_ref().map(top_up).transpose()
+}
+
+fn select(tail: &str) -> sqlx::AssertSqlSafe<String> {
+    sqlx::AssertSqlSafe(format!(
+        "select {COLUMNS} from top_ups t join orders o on o.id = t.order_id {tail}"
+    ))
+}
+
+fn top_up(row: &Row) -> Result<TopUp, StoreError> {
+    Ok(TopUp {
+        order: row.parse(0, "top_ups")?,
+        customer: row.parse(1, "top_ups")?,
+        processor_customer: row.text(2)?,
+        payment_method: row.text(3)?,
+        cents: row.int(4)?,
+        currency: row.text(5)?,
+        pack_id: row.text(6)?,
+        state: row.parse(7, "top_ups")?,
+        intent: row.optional_text(8)?,
+        failure: row.optional_text(9)?,
+        claimed_at: row.time(10)?,
+        leased_until: row.time(11)?,
+    })
+}
