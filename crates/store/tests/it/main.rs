@@ -31,5 +31,6 @@ mod small;
 mod staff;
 mod subscriptions;
 mod support;
+mod top_ups;
 mod usage;
 mod verify;

@@ -1,0 +1,431 @@
+//! Automatic top-up: never two charges open, never more than the day's cap, never on and on with a card that declines.
+
+use domain::credits::Credits;
+use domain::id::{EntryId, JobId, OrderId};
+use domain::job::JobKind;
+use domain::payment::{OrderState, ReversalKind, ReversalState};
+use domain::time::Timestamp;
+use domain::top_up::TopUpState;
+use store::jobs::NewJob;
+use store::orders;
+use store::payments::{self, Fulfilled, Paid, PaidFor};
+use store::top_up_settings::{self, Wish};
+use store::top_ups::{self, Claim, Claiming, Failed, Failure, Hindrance, Offer, TopUp};
+use store::{Store, cards, jobs, reversals, testing, verify};
+
+use crate::payments::{payer, reversal};
+use crate::support::{Caller, NOON, assert_sound, credits, unique};
+
+const PACK: Offer<'static> =
+    Offer { pack_id: "pack_10", credits: Credits::from_whole(10), price_cents: 1_000 };
+
+fn card(id: &str) -> cards::Card {
+    cards::Card {
+        payment_method: id.to_owned(),
+        brand: "visa".to_owned(),
+        last4: "4242".to_owned(),
+        exp_month: 12,
+        exp_year: 2030,
+        fingerprint: None,
+    }
+}
+
+/// A customer with a card who wants ten dollars charged below a hundred credits, and at most so many cents a day.
+async fn wishing(store: &Store, daily_cap_cents: i64) -> Caller {
+    let (caller, _) = payer(store).await;
+    let name = format!("pm_{}", caller.customer);
+    cards::save(store, caller.customer, &card(&name), NOON).await.unwrap();
+    assert!(turn_on(store, &caller, daily_cap_cents, NOON).await);
+    caller
+}
+
+async fn turn_on(store: &Store, caller: &Caller, daily_cap_cents: i64, at: Timestamp) -> bool {
+    let wish = Wish {
+        customer: caller.customer,
+        threshold: credits(100),
+        pack_id: PACK.pack_id,
+        daily_cap_cents,
+        at,
+    };
+    top_up_settings::turn_on(store, &wish).await.unwrap()
+}
+
+async fn try_claim(store: &Store, caller: &Caller, at: Timestamp) -> Claiming {
+    let claim = Claim {
+        customer: caller.customer,
+        order: OrderId::new(at, unique()),
+        offers: &[PACK],
+        currency: "usd",
+        livemode: false,
+        at,
+        leased_until: at.plus_seconds(60),
+    };
+    top_ups::claim(store, &claim).await.unwrap()
+}
+
+async fn claim(store: &Store, caller: &Caller, at: Timestamp) -> TopUp {
+    match try_claim(store, caller, at).await {
+        Claiming::Claimed(top_up) => *top_up,
+        hindered @ Claiming::Hindered(_) => panic!("{hindered:?}"),
+    }
+}
+
+async fn hindrance(store: &Store, caller: &Caller, at: Timestamp) -> Hindrance {
+    match try_claim(store, caller, at).await {
+        Claiming::Hindered(hindrance) => hindrance,
+        claimed @ Claiming::Claimed(_) => panic!("{claimed:?}"),
+    }
+}
+
+async fn pay(store: &Store, top_up: &TopUp, at: Timestamp) -> Fulfilled {
+    let intent = format!("pi_{}", top_up.order);
+    let paid = Paid {
+        entry: EntryId::new(at, unique()),
+        what: PaidFor::Order(top_up.order),
+        payment: &intent,
+        intent: Some(&intent),
+        processor_customer: Some(&top_up.processor_customer),
+        amount_cents: top_up.cents,
+        currency: &top_up.currency,
+        livemode: false,
+        at,
+    };
+    payments::fulfil(store, &paid).await.unwrap()
+}
+
+fn letter(at: Timestamp) -> NewJob {
+    NewJob {
+        id: JobId::new(at, unique()),
+        kind: JobKind::SendMail,
+        payload: "{}".to_owned(),
+        created_at: at,
+    }
+}
+
+async fn decline(store: &Store, top_up: &TopUp, at: Timestamp) -> Failed {
+    let letter = letter(at);
+    let failure =
+        Failure { reason: "generic_decline", is_decline: true, letter: Some(&letter), at };
+    top_ups::fail(store, top_up.order, &failure).await.unwrap()
+}
+
+async fn state(store: &Store, top_up: &TopUp) -> (TopUpState, OrderState) {
+    let now = top_ups::find(store, top_up.order).await.unwrap().unwrap();
+    let order = orders::find(store, top_up.customer, top_up.order).await.unwrap().unwrap();
+    (now.state, order.state)
+}
+
+fn hours(count: i64) -> Timestamp {
+    NOON.plus_seconds(count * 3_600)
+}
+
+/// Claims and pays until the cap is reached; gives how often.
+async fn charge_until_capped(store: &Store, caller: &Caller) -> i64 {
+    let mut charged = 0;
+    loop {
+        match try_claim(store, caller, NOON).await {
+            Claiming::Claimed(top_up) => {
+                let open = top_ups::find_open(store, caller.customer).await.unwrap();
+                assert_eq!(open.map(|open| open.order), Some(top_up.order));
+                let paid = pay(store, &top_up, NOON).await;
+                assert!(matches!(paid, Fulfilled::Granted(_)), "{paid:?}");
+                charged += 1;
+            }
+            Claiming::Hindered(Hindrance::Open) => tokio::task::yield_now().await,
+            Claiming::Hindered(hindrance) => {
+                assert_eq!(hindrance, Hindrance::Capped);
+                return charged;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn thirty_six_at_once_stay_within_the_cap_and_never_have_two_open() {
+    for store in testing::stores().await {
+        let caller = wishing(&store, 5_000).await;
+
+        let mut workers = tokio::task::JoinSet::new();
+        for _ in 0..36 {
+            let (store, caller) = ((*store).clone(), caller.clone());
+            workers.spawn(async move { charge_until_capped(&store, &caller).await });
+        }
+        let charged: i64 = workers.join_all().await.into_iter().sum();
+
+        assert_eq!(charged, 5);
+        assert_eq!(caller.balance(&store).await.available, credits(50));
+        let spent = top_ups::spent_on(&store, caller.customer, NOON.day()).await.unwrap();
+        assert_eq!(spent, 5_000);
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_card_that_declines_is_tried_three_times_in_a_day_and_then_no_more() {
+    for store in testing::stores().await {
+        let caller = wishing(&store, 100_000).await;
+        let mut attempts = Vec::new();
+
+        for minute in (0..24 * 60).step_by(5) {
+            let now = NOON.plus_seconds(minute * 60);
+            if let Claiming::Claimed(top_up) = try_claim(&store, &caller, now).await {
+                let failed = decline(&store, &top_up, now).await;
+                attempts.push((minute, failed));
+            }
+        }
+
+        let expected = [(0, Failed::Later), (60, Failed::Later), (7 * 60, Failed::TurnedOff)];
+        assert_eq!(attempts, expected);
+        let settings = top_up_settings::find(&store, caller.customer).await.unwrap().unwrap();
+        assert_eq!(
+            (settings.enabled, settings.stopped_reason.as_deref()),
+            (false, Some("declined"))
+        );
+        assert_eq!(jobs::count(&store).await.unwrap().waiting, 1, "one letter tells of it");
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn whoever_turns_it_on_again_and_again_has_four_failures_in_any_day() {
+    for store in testing::stores().await {
+        let caller = wishing(&store, 100_000).await;
+        let mut attempts = 0;
+
+        for minute in (0..24 * 60).step_by(5) {
+            let now = NOON.plus_seconds(minute * 60);
+            assert!(turn_on(&store, &caller, 100_000, now).await);
+            if let Claiming::Claimed(top_up) = try_claim(&store, &caller, now).await {
+                decline(&store, &top_up, now).await;
+                attempts += 1;
+            }
+        }
+
+        assert_eq!(attempts, 4);
+        assert_eq!(
+            hindrance(&store, &caller, hours(24).plus_seconds(-1)).await,
+            Hindrance::TooManyFailures
+        );
+        claim(&store, &caller, hours(25)).await;
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_success_forgets_the_declines_before_it() {
+    for store in testing::stores().await {
+        let caller = wishing(&store, 100_000).await;
+        for (hour, succeeds) in [(0, false), (1, false), (7, true), (8, false), (9, false)] {
+            let top_up = claim(&store, &caller, hours(hour)).await;
+            if succeeds {
+                pay(&store, &top_up, hours(hour)).await;
+            } else {
+                assert_eq!(decline(&store, &top_up, hours(hour)).await, Failed::Later);
+            }
+        }
+
+        let settings = top_up_settings::find(&store, caller.customer).await.unwrap().unwrap();
+
+        assert_eq!((settings.enabled, settings.declines_in_row), (true, 2));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn failed_charges_free_the_cap_and_waiting_ones_keep_it() {
+    for store in testing::stores().await {
+        let caller = wishing(&store, 1_000).await;
+        let failed = claim(&store, &caller, NOON).await;
+        decline(&store, &failed, NOON).await;
+
+        let waiting = claim(&store, &caller, hours(1)).await;
+        let letter = letter(NOON);
+        let told = top_ups::wait_for_customer(&store, waiting.order, "pi_1", &letter).await;
+        assert!(told.unwrap());
+        assert_eq!(hindrance(&store, &caller, hours(2)).await, Hindrance::Open);
+        let again = top_ups::wait_for_customer(&store, waiting.order, "pi_1", &letter).await;
+        assert!(!again.unwrap(), "one letter is enough");
+        let spent = top_ups::spent_on(&store, caller.customer, NOON.day()).await.unwrap();
+        assert_eq!(spent, 1_000);
+
+        // The customer authenticates: the same payment, however it becomes known.
+        let paid = pay(&store, &waiting, hours(3)).await;
+
+        assert!(matches!(paid, Fulfilled::Granted(_)), "{paid:?}");
+        assert_eq!(state(&store, &waiting).await, (TopUpState::Succeeded, OrderState::Paid));
+        assert_eq!(hindrance(&store, &caller, hours(4)).await, Hindrance::Capped);
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn the_cap_is_the_utc_days_and_a_charge_open_at_midnight_belongs_to_its_own() {
+    let midnight = Timestamp::from_rfc3339("2026-11-22T00:00:00Z").unwrap();
+    for store in testing::stores().await {
+        let caller = wishing(&store, 1_000).await;
+        let late = claim(&store, &caller, midnight.plus_seconds(-1)).await;
+
+        assert_eq!(hindrance(&store, &caller, midnight).await, Hindrance::Open);
+        pay(&store, &late, midnight).await;
+        let next = claim(&store, &caller, midnight).await;
+
+        assert_ne!(late.order, next.order);
+        assert_eq!(hindrance(&store, &caller, midnight).await, Hindrance::Open);
+        pay(&store, &next, midnight).await;
+        assert_eq!(hindrance(&store, &caller, midnight).await, Hindrance::Capped);
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_lower_cap_leaves_the_open_charge_and_holds_for_the_next() {
+    for store in testing::stores().await {
+        let caller = wishing(&store, 5_000).await;
+        let open = claim(&store, &caller, NOON).await;
+
+        assert!(turn_on(&store, &caller, 1_500, NOON).await);
+        let paid = pay(&store, &open, NOON).await;
+
+        assert!(matches!(paid, Fulfilled::Granted(_)), "{paid:?}");
+        assert_eq!(hindrance(&store, &caller, NOON).await, Hindrance::Capped);
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_removed_card_turns_it_off_with_it_and_the_open_charge_ends_by_itself() {
+    for store in testing::stores().await {
+        let caller = wishing(&store, 5_000).await;
+        let open = claim(&store, &caller, NOON).await;
+
+        assert!(cards::remove(&store, caller.customer, NOON).await.unwrap());
+
+        let settings = top_up_settings::find(&store, caller.customer).await.unwrap().unwrap();
+        assert_eq!(
+            (settings.enabled, settings.stopped_reason.as_deref()),
+            (false, Some("card_removed"))
+        );
+        assert!(!turn_on(&store, &caller, 5_000, NOON).await, "there is no card to charge");
+        let paid = pay(&store, &open, NOON).await;
+        assert!(matches!(paid, Fulfilled::Granted(_)), "{paid:?}");
+        assert_eq!(hindrance(&store, &caller, NOON).await, Hindrance::Off);
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn money_that_goes_back_turns_it_off() {
+    for store in testing::stores().await {
+        let caller = wishing(&store, 5_000).await;
+        let top_up = claim(&store, &caller, NOON).await;
+        pay(&store, &top_up, NOON).await;
+        let intent = format!("pi_{}", top_up.order);
+
+        let dispute =
+            reversal(ReversalKind::Dispute, ("dp_1", &intent), 1_000, ReversalState::Standing);
+        reversals::apply(&store, &dispute).await.unwrap();
+
+        let settings = top_up_settings::find(&store, caller.customer).await.unwrap().unwrap();
+        assert_eq!(
+            (settings.enabled, settings.stopped_reason.as_deref()),
+            (false, Some("dispute"))
+        );
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_charge_that_was_left_is_taken_over_once_and_keeps_its_order() {
+    for store in testing::stores().await {
+        let caller = wishing(&store, 5_000).await;
+        let left = claim(&store, &caller, NOON).await;
+        let (early, late) = (NOON.plus_seconds(59), NOON.plus_seconds(60));
+        assert!(top_ups::list_left(&store, early, 10).await.unwrap().is_empty());
+
+        let found = top_ups::list_left(&store, late, 10).await.unwrap();
+
+        assert_eq!(found, std::slice::from_ref(&left));
+        let until = late.plus_seconds(60);
+        assert!(top_ups::take_over(&store, &left, until).await.unwrap());
+        assert!(!top_ups::take_over(&store, &left, until).await.unwrap(), "somebody else did");
+        assert!(
+            top_up_settings::list_due(&store, late, 10).await.unwrap().is_empty(),
+            "one is open"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_end_counts_once_and_late_money_is_still_granted() {
+    for store in testing::stores().await {
+        let caller = wishing(&store, 5_000).await;
+        let top_up = claim(&store, &caller, NOON).await;
+        assert_eq!(decline(&store, &top_up, NOON).await, Failed::Later);
+        assert_eq!(decline(&store, &top_up, NOON).await, Failed::Ended);
+        let settings = top_up_settings::find(&store, caller.customer).await.unwrap().unwrap();
+        assert_eq!(settings.declines_in_row, 1);
+
+        let paid = pay(&store, &top_up, hours(1)).await;
+
+        assert!(matches!(paid, Fulfilled::Granted(_)), "{paid:?}");
+        assert_eq!(state(&store, &top_up).await, (TopUpState::Succeeded, OrderState::Paid));
+        assert_eq!(decline(&store, &top_up, hours(2)).await, Failed::Ended);
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn only_its_own_end_closes_the_order_of_a_charge() {
+    for store in testing::stores().await {
+        let caller = wishing(&store, 5_000).await;
+        let top_up = claim(&store, &caller, NOON).await;
+
+        let closed = orders::close(&store, top_up.order, (OrderState::Failed, None), NOON).await;
+
+        assert!(!closed.unwrap());
+        assert_eq!(state(&store, &top_up).await, (TopUpState::Claimed, OrderState::Pending));
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_charged_who_has_enough_wants_it_not_or_is_closed() {
+    for store in testing::stores().await {
+        let caller = wishing(&store, 5_000).await;
+        crate::support::grant(&store, caller.customer, 100).await;
+        assert_eq!(hindrance(&store, &caller, NOON).await, Hindrance::Enough);
+        assert!(top_up_settings::list_due(&store, NOON, 10).await.unwrap().is_empty());
+
+        let poor = wishing(&store, 999).await;
+        assert_eq!(top_up_settings::list_due(&store, NOON, 10).await.unwrap(), [poor.customer]);
+        assert_eq!(hindrance(&store, &poor, NOON).await, Hindrance::Capped);
+        top_up_settings::turn_off(&store, poor.customer, NOON).await.unwrap();
+        assert_eq!(hindrance(&store, &poor, NOON).await, Hindrance::Off);
+
+        let closed = wishing(&store, 5_000).await;
+        store::customers::disable(&store, closed.customer, NOON).await.unwrap();
+        assert_eq!(hindrance(&store, &closed, NOON).await, Hindrance::Off);
+    }
+}
+
+#[tokio::test]
+async fn a_day_above_its_cap_and_an_end_that_differs_from_the_orders_are_found() {
+    for store in testing::stores().await {
+        let caller = wishing(&store, 1_000).await;
+        let top_up = claim(&store, &caller, NOON).await;
+        pay(&store, &top_up, NOON).await;
+        assert_sound(&store).await;
+
+        testing::run_raw(&store, "update top_ups set cap_cents = 999").await.unwrap();
+        testing::run_raw(&store, "update top_ups set cents = 1001").await.unwrap();
+
+        let found = verify::check(&store, NOON).await.unwrap();
+        let rules: Vec<&str> = found.iter().map(|violation| violation.rule).collect();
+        assert_eq!(
+            rules,
+            [
+                "the top-ups of a customer's day stay within the cap that each was claimed under",
+                "a top-up ends as its order does, and costs what it costs",
+            ]
+        );
+    }
+}
