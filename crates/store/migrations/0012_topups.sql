@@ -20,7 +20,6 @@ create table top_ups (
     day bigint not null,
     cents bigint not null check (cents > 0),
     cap_cents bigint not null,
-    payment_method_id text not null,
     state text not null check (state in ('claimed', 'requires_action', 'succeeded', 'failed')),
     intent_id text,
     failure text,

@@ -133,7 +133,7 @@ pub enum Failed {
 }
 
 const COLUMNS: &str = "
-    t.order_id, t.customer_id, o.processor_customer_id, t.payment_method_id, t.cents, o.currency, o.pack_id, t.state,
+    t.order_id, t.customer_id, o.processor_customer_id, o.payment_method_id, t.cents, o.currency, o.pack_id, t.state,
     t.intent_id, t.failure, t.claimed_at, t.leased_until";
 
 /// Claims a charge for a customer whose balance is low, if nothing stands against it.
@@ -309,8 +309,8 @@ struct Drawn<'a> {
 async fn write(tx: &mut Tx, claim: &Claim<'_>, drawn: &Drawn<'_>) -> Result<(), StoreError> {
     const SQL: &str = "
         insert into top_ups
-            (order_id, customer_id, day, cents, cap_cents, payment_method_id, state, claimed_at, leased_until)
-        values ($1, $2, $3, $4, $5, $6, 'claimed', $7, $8)";
+            (order_id, customer_id, day, cents, cap_cents, state, claimed_at, leased_until)
+        values ($1, $2, $3, $4, $5, 'claimed', $6, $7)";
     let order = NewOrder {
         id: claim.order,
         customer: claim.customer,
@@ -321,6 +321,7 @@ async fn write(tx: &mut Tx, claim: &Claim<'_>, drawn: &Drawn<'_>) -> Result<(), 
         currency: claim.currency,
         livemode: claim.livemode,
         processor_customer: drawn.payer,
+        payment_method: Some(drawn.card),
         idempotency_hash: None,
         at: claim.at,
     };
@@ -333,7 +334,6 @@ async fn write(tx: &mut Tx, claim: &Claim<'_>, drawn: &Drawn<'_>) -> Result<(), 
         claim.at.day().into(),
         drawn.offer.price_cents.into(),
         drawn.cap_cents.into(),
-        drawn.card.into(),
         claim.at.into(),
         claim.leased_until.into(),
     ];
