@@ -11,12 +11,23 @@ use store::{Store, processor_customers, testing, unmatched, usage, verify};
 use crate::support::{Caller, Metering, NOON, assert_sound, credits, is_held, unique};
 
 /// A customer who is known to the processor.
-pub(crate) async fn payer(store: &Store) -> (Caller, String) {
+async fn payer(store: &Store) -> (Caller, String) {
     let caller = Caller::with(store, 0).await;
-    let name = format!("cus_at_{}", caller.customer);
+    let name = link(store, &caller).await;
+    (caller, name)
+}
+
+/// Makes the customer known to the processor.
+pub(crate) async fn link(store: &Store, caller: &Caller) -> String {
+    let name = processor_name(caller);
     let linked = processor_customers::link(store, caller.customer, &name, NOON).await.unwrap();
     assert_eq!(linked, name);
-    (caller, name)
+    name
+}
+
+/// Who the customer is at the processor.
+pub(crate) fn processor_name(caller: &Caller) -> String {
+    format!("cus_at_{}", caller.customer)
 }
 
 fn new_order<'a>(caller: &Caller, processor_customer: &'a str) -> NewOrder<'a> {

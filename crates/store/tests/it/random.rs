@@ -1,11 +1,19 @@
 //! Whatever happens in whatever order, crashes included: the books add up and nobody overdraws.
 
+use std::collections::BTreeSet;
+
 use domain::charge::Outcome;
 use domain::id::{CallId, EntryId};
+use domain::payment::{ReversalKind, ReversalState};
 use proptest::prelude::*;
 use store::ledger::{self, Grant};
 use store::metering::{self, Hold, IdempotencyClaim};
+use store::orders::Order;
+use store::payments::{Fulfilled, Paid};
+use store::reversals;
 use store::testing::{self, TestStore};
+
+use crate::payments;
 
 use crate::support::{
     Caller, Metering, NOON, assert_sound, credits, grant, is_held, node, resolution, unique,
@@ -36,6 +44,23 @@ enum Step {
         who: usize,
         amount: i64,
     },
+    /// An order, paid at once or later.
+    Order {
+        who: usize,
+    },
+    /// A payment of one of the orders is seen, perhaps again, perhaps another one, perhaps of a wrong amount.
+    Pay {
+        which: usize,
+        payment: u8,
+        cents: i64,
+    },
+    /// A refund or a dispute of one of the payments is seen where it stands.
+    Reverse {
+        which: usize,
+        id: u8,
+        cents: i64,
+        state: ReversalState,
+    },
     Sweep,
     Crash,
 }
@@ -50,7 +75,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         3 => (who.clone(), prop::collection::vec(0_i64..4, 1..12), outcome())
             .prop_map(|(who, costs, outcome)| Step::Burst { who, costs, outcome }),
         2 => (who.clone(), 1_i64..30).prop_map(|(who, amount)| Step::Grant { who, amount }),
-        1 => (who, 1_i64..30).prop_map(|(who, amount)| Step::Remove { who, amount }),
+        1 => (who.clone(), 1_i64..30).prop_map(|(who, amount)| Step::Remove { who, amount }),
+        2 => who.prop_map(|who| Step::Order { who }),
+        4 => (0_usize..6, 0_u8..3, prop_oneof![8 => Just(999_i64), 1 => Just(998)])
+            .prop_map(|(which, payment, cents)| Step::Pay { which, payment, cents }),
+        3 => (0_usize..6, 0_u8..4, 0_i64..1_200, prop::sample::select(ReversalState::ALL))
+            .prop_map(|(which, id, cents, state)| Step::Reverse { which, id, cents, state }),
         1 => Just(Step::Sweep),
         1 => Just(Step::Crash),
     ];
@@ -62,16 +92,22 @@ struct World {
     metering: Option<Metering>,
     callers: Vec<Caller>,
     open: Vec<CallId>,
+    orders: Vec<Order>,
+    /// Which orders are paid, by their places.
+    paid: BTreeSet<usize>,
 }
 
 impl World {
     async fn new(store: TestStore) -> Self {
         let mut callers = Vec::new();
         for amount in [0, 10, 40] {
-            callers.push(Caller::with(&store, amount).await);
+            let caller = Caller::with(&store, amount).await;
+            payments::link(&store, &caller).await;
+            callers.push(caller);
         }
         let metering = Some(Metering::start(&store).await);
-        Self { store, metering, callers, open: Vec::new() }
+        let (orders, paid) = (Vec::new(), BTreeSet::new());
+        Self { store, metering, callers, open: Vec::new(), orders, paid }
     }
 
     fn metering(&self) -> &Metering {
@@ -93,6 +129,18 @@ impl World {
                 grant(&self.store, self.callers[who].customer, amount).await;
             }
             Step::Remove { who, amount } => self.remove(who, amount).await,
+            Step::Order { who } => {
+                let caller = &self.callers[who];
+                let payer = payments::processor_name(caller);
+                self.orders.push(payments::ordered(&self.store, caller, &payer).await);
+            }
+            Step::Pay { which, payment, cents } => self.pay(which, payment, cents).await,
+            Step::Reverse { which, id, cents, state } => {
+                let (intent, id) = (format!("pi_{which}_0"), format!("{which}_{id}"));
+                let kind = ReversalKind::ALL[cents as usize % 2];
+                let reversal = payments::reversal(kind, (&id, &intent), cents, state);
+                reversals::apply(&self.store, &reversal).await.unwrap();
+            }
             Step::Sweep => {
                 let late = NOON.plus_seconds(100_000);
                 while metering::sweep(&self.store, late).await.unwrap() > 0 {}
@@ -122,6 +170,19 @@ impl World {
         } else if key.is_none() {
             assert!(before.available.whole() < cost, "refused although {before:?}");
         }
+    }
+
+    /// Payment number 0 of an order is its own; others are paid for it a second time, which is noted only.
+    async fn pay(&mut self, which: usize, payment: u8, cents: i64) {
+        let Some(order) = self.orders.get(which) else { return };
+        let intent = format!("pi_{which}_{payment}");
+        let paid = Paid { amount_cents: cents, ..payments::paid(order, &intent) };
+        let is_first = cents == order.amount_cents && payment == 0 && self.paid.insert(which);
+        if payment != 0 && !self.paid.contains(&which) {
+            return;
+        }
+        let fulfilled = store::payments::fulfil(&self.store, &paid).await.unwrap();
+        assert_eq!(matches!(fulfilled, Fulfilled::Granted(_)), is_first, "{fulfilled:?}");
     }
 
     async fn burst(&mut self, who: usize, costs: Vec<i64>, outcome: Outcome) {
