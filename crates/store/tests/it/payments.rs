@@ -11,7 +11,7 @@ use store::{Store, processor_customers, testing, unmatched, usage, verify};
 use crate::support::{Caller, Metering, NOON, assert_sound, credits, is_held, unique};
 
 /// A customer who is known to the processor.
-async fn payer(store: &Store) -> (Caller, String) {
+pub(crate) async fn payer(store: &Store) -> (Caller, String) {
     let caller = Caller::with(store, 0).await;
     let name = link(store, &caller).await;
     (caller, name)
