@@ -8,6 +8,7 @@ use crate::faults::input::Mistake;
 use crate::mail;
 use crate::mount::Mount;
 use crate::platform::routes::parse_pairs;
+use crate::processor;
 use crate::service::Service;
 
 /// A page of the request log has at most this many requests.
@@ -44,6 +45,9 @@ pub(crate) async fn answer(
 ) -> (StatusCode, Value) {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let query = parse_pairs(query);
+    if let Some(path) = path.strip_prefix("/processor") {
+        return processor::control::answer(&service.processor, method, path, body).await;
+    }
     let outcome = match (method.as_str(), path) {
         ("GET", "" | "/") => Ok(index()),
         ("GET", "/health") => Ok(json!({"ok": true})),
@@ -110,9 +114,10 @@ impl From<std::io::Error> for Problem {
 }
 
 fn index() -> Value {
-    let all =
-        INDEX.map(|(method, path, says)| json!({"method": method, "path": path, "says": says}));
-    json!({"controls": all})
+    let all = INDEX.iter().chain(&processor::control::INDEX);
+    let shown =
+        all.map(|(method, path, says)| json!({"method": method, "path": path, "says": says}));
+    json!({"controls": shown.collect::<Vec<_>>()})
 }
 
 fn accounts(service: &Service) -> Value {
@@ -202,6 +207,7 @@ fn refuse_mails(service: &Service, query: &[(String, String)]) -> Outcome {
 fn reset(service: &Service) -> Outcome {
     service.faults.clear();
     service.mailbox.clear()?;
+    service.processor.reset()?;
     for mount in &service.mounts {
         mount.reset()?;
     }

@@ -1,6 +1,7 @@
-//! What stands in for those we call: the four creator platforms, over one generated world, and a mail server. It
-//! shares no types with the gateway; the wire is the contract.
+//! What stands in for those we call: the four creator platforms, over one generated world, the payment
+//! processor, and a mail server. It shares no types with the gateway; the wire is the contract.
 
+#![recursion_limit = "256"]
 #![expect(clippy::similar_names, reason = "a shelf is not easily taken for self")]
 #![expect(
     clippy::unnecessary_wraps,
@@ -19,6 +20,7 @@ mod mount;
 mod multipart;
 mod platform;
 mod present;
+mod processor;
 mod request_log;
 mod running;
 mod service;

@@ -13,6 +13,7 @@ use crate::mail::{Mailbox, smtp};
 use crate::mount::Mount;
 use crate::platform::{self, DemoAccount};
 use crate::present;
+use crate::processor::{Processor, delivery};
 use crate::service::Service;
 use crate::settings::Settings;
 
@@ -32,6 +33,9 @@ pub enum StartError {
     },
 }
 
+/// The name of the payment processor among the ports.
+pub(crate) const PROCESSOR: &str = "processor";
+
 /// Simulators that serve requests until they are stopped.
 pub struct Running {
     address: SocketAddr,
@@ -41,7 +45,8 @@ pub struct Running {
     tasks: TaskTracker,
 }
 
-/// Starts all platforms on one common port, each on a port of its own beside it, and the mail sink. They serve
+/// Starts all platforms on one common port, each on a port of its own beside it as the payment processor is, and the
+/// mail sink. They serve
 /// until [`Running::stop`].
 pub async fn start(settings: Settings) -> Result<Running, StartError> {
     let service = service(&settings)?;
@@ -53,6 +58,11 @@ pub async fn start(settings: Settings) -> Result<Running, StartError> {
     let address = settings.listen;
     let address = listener::listen(&service, address, &stop, &tasks)
         .map_err(|source| StartError::Listen { address, source })?;
+    if let Some(own) = service.doors.get().and_then(|doors| doors.address(PROCESSOR)) {
+        // A service is listened for once.
+        let _known = service.processor.address.set(own);
+    }
+    tasks.spawn(delivery::run(Arc::clone(&service.processor), stop.clone()));
     tasks.spawn(smtp::serve(mail, Arc::clone(&service.mailbox), stop.clone()));
     Ok(Running { address, mail_address, service, stop, tasks })
 }
@@ -72,7 +82,8 @@ fn service(settings: &Settings) -> Result<Arc<Service>, StartError> {
     let mounts = platform::all(settings).into_iter().map(open).collect::<Result<_, _>>()?;
     let mailbox = Mailbox::open(settings.data.as_deref(), settings.clock.clone());
     let mailbox = Arc::new(mailbox.map_err(StartError::Data)?);
-    Ok(Arc::new(Service::new(mounts, mailbox)))
+    let processor = Processor::open(settings).map_err(StartError::Data)?;
+    Ok(Arc::new(Service::new(mounts, mailbox, Arc::new(processor))))
 }
 
 /// The accounts that the simulators accept, with their credentials; the first of each platform is
@@ -92,6 +103,21 @@ impl Running {
     pub fn platform_url(&self, platform: &str) -> String {
         let own = self.service.doors.get().and_then(|doors| doors.address(platform));
         format!("http://{}/{platform}", own.unwrap_or(self.address))
+    }
+
+    /// The URL below which the payment processor's API is, on its own port, such as `http://127.0.0.1:9005`.
+    pub fn processor_url(&self) -> String {
+        self.service.processor.base()
+    }
+
+    /// The script that stands in for the payment processor's on the pages of a console.
+    pub fn processor_js_url(&self) -> String {
+        format!("{}/processor/js", self.processor_url())
+    }
+
+    /// Sends the payment processor's events to this URL, which begins with `http://`, from now on.
+    pub fn set_processor_webhook(&self, url: &str) {
+        self.service.processor.outbox.change(|endpoint| endpoint.url = Some(url.to_owned()));
     }
 
     /// Where mails are taken over SMTP, without TLS or login.

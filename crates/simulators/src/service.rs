@@ -5,24 +5,29 @@ use std::sync::{Arc, OnceLock};
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
-use http::header::CONTENT_TYPE;
-use http::{Request as HttpRequest, StatusCode};
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HOST};
+use http::request::Parts;
+use http::{HeaderValue, Request as HttpRequest, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
 use crate::control;
+use crate::faults::script::End;
 use crate::faults::{Faults, Reply, Script, Spoiled};
 use crate::listener::Doors;
 use crate::mail::{Mailbox, pages};
 use crate::mount::{Mount, Request};
+use crate::processor::{Processor, wire};
 
 /// No request is larger than this many bytes: a file of 512 MiB and the form around it.
 const BODY_BYTES_MAX: usize = 513 * 1024 * 1024;
 
-/// All platforms, the mails, and what goes wrong with them on purpose.
+/// All platforms, the payment processor, the mails, and what goes wrong with them on purpose.
 pub(crate) struct Service {
     pub(crate) mounts: Vec<Mount>,
     pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) processor: Arc<Processor>,
     pub(crate) faults: Faults,
     /// The platforms' own ports; there are none when nobody listens.
     pub(crate) doors: OnceLock<Doors>,
@@ -36,8 +41,12 @@ pub(crate) enum Answered {
 }
 
 impl Service {
-    pub(crate) fn new(mounts: Vec<Mount>, mailbox: Arc<Mailbox>) -> Self {
-        Self { mounts, mailbox, faults: Faults::default(), doors: OnceLock::new() }
+    pub(crate) fn new(
+        mounts: Vec<Mount>,
+        mailbox: Arc<Mailbox>,
+        processor: Arc<Processor>,
+    ) -> Self {
+        Self { mounts, mailbox, processor, faults: Faults::default(), doors: OnceLock::new() }
     }
 
     /// The platform with this name.
@@ -77,6 +86,17 @@ impl Service {
         if first == "mail" && head.method == http::Method::GET {
             return Answered::Http(pages::answer(&self.mailbox, rest));
         }
+        if first == "v1" {
+            return self.processor_answer(&head, rest, &body).await;
+        }
+        if first == "processor" {
+            return Answered::Http(crate::processor::pages::answer(
+                &self.processor,
+                &head.method,
+                rest,
+                &body,
+            ));
+        }
         let Some(mount) = self.mount(first) else {
             return http(StatusCode::NOT_FOUND, &json!({"error": "no_such_platform"}));
         };
@@ -91,6 +111,47 @@ impl Service {
             Err(error) => Answered::Http(storage(&error)),
         }
     }
+
+    async fn processor_answer(&self, head: &Parts, rest: &str, body: &Bytes) -> Answered {
+        if head.method == http::Method::OPTIONS {
+            let allowed = [
+                ("access-control-allow-origin", "*"),
+                ("access-control-allow-methods", "GET, POST"),
+                (
+                    "access-control-allow-headers",
+                    "authorization, content-type, stripe-version, idempotency-key",
+                ),
+            ];
+            return Answered::Http((StatusCode::NO_CONTENT, allowed).into_response());
+        }
+        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());
+        let base = host.map_or_else(|| self.processor.base(), |host| format!("http://{host}"));
+        let path = path.strip_prefix('/').unwrap_or(path);
+        let request =
+            wire::Request { method: &head.method, path, query, headers: &head.headers, body, base };
+        match wire::answer(&self.processor, &request).await {
+            wire::Answer::Given { status, body: shown, headers } => {
+                Answered::Http(processor_response(status, &shown, headers))
+            }
+            wire::Answer::Silence => Answered::Script(Script::nothing(End::Hang)),
+            wire::Answer::Closed => Answered::Script(Script::nothing(End::Close)),
+        }
+    }
+}
+
+/// The answer of the payment processor's API as HTTP carries it. Pages of other origins may ask it too.
+fn processor_response(status: u16, body: &Value, headers: Vec<(&'static str, String)>) -> Response {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = json_response(status, body);
+    for (name, value) in
+        headers.into_iter().chain([("access-control-allow-origin", "*".to_owned())])
+    {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
 }
 
 /// What was uploaded, byte by byte.

@@ -37,6 +37,16 @@ pub struct Settings {
     pub delta_client_secret: String,
     /// How many seconds an access token of `platform_delta` lasts after it was issued.
     pub delta_access_token_s: u32,
+    /// The key with which a server asks the payment processor.
+    pub processor_secret_key: String,
+    /// The key with which a browser does.
+    pub processor_publishable_key: String,
+    /// What the payment processor's events are signed with, its prefix included.
+    pub processor_webhook_secret: String,
+    /// Where its events go at first; see [`crate::Running::set_processor_webhook`].
+    pub processor_webhook_url: Option<String>,
+    /// Whether its events wait until `POST /control/processor/deliver` asks for them.
+    pub processor_events_held: bool,
     /// Where the time comes from.
     pub clock: Clock,
 }
@@ -57,6 +67,11 @@ impl Default for Settings {
             delta_client_id: "creator-gateway".to_owned(),
             delta_client_secret: "sandbox-secret".to_owned(),
             delta_access_token_s: 3600,
+            processor_secret_key: "sk_test_sandboxSecretKey".to_owned(),
+            processor_publishable_key: "pk_test_sandboxPublishableKey".to_owned(),
+            processor_webhook_secret: "whsec_sandboxWebhookSecretOfThePaymentProcessor".to_owned(),
+            processor_webhook_url: None,
+            processor_events_held: false,
             clock: Clock::system(),
         }
     }

@@ -20,7 +20,14 @@ const PLACES: [(&str, &[&str], &str); 5] = [
     (
         "TcpStream::connect",
         // A staff command speaks to the server that holds the database, on this machine.
-        &["crates/clients/", "crates/cli/src/commands/request.rs", "/tests/", "/tests.rs"],
+        // The simulated processor sends its events to whom it is told to.
+        &[
+            "crates/clients/",
+            "crates/cli/src/commands/request.rs",
+            "crates/simulators/src/processor/delivery.rs",
+            "/tests/",
+            "/tests.rs",
+        ],
         "only `clients` opens connections: give it a function",
     ),
     (

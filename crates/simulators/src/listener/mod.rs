@@ -1,4 +1,4 @@
-//! Sockets: a common port for everything, and a port of its own for each platform, which can be shut
+//! Sockets: a common port for everything, and a port of its own for each platform and the payment processor, which can be shut
 //! so that connections to that platform alone are refused.
 
 mod connection;
@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use self::door::{Door, Handle};
 use crate::faults::Faults;
+use crate::running::PROCESSOR;
 use crate::service::Service;
 
 /// The platforms' own ports.
@@ -46,9 +47,10 @@ pub(crate) fn listen(
     let found = common.handle().address;
     tasks.spawn(common.serve(Arc::clone(service), stop.clone()));
     let mut doors = Vec::new();
-    for mount in &service.mounts {
+    let platforms = service.mounts.iter().map(|mount| mount.platform.name());
+    for name in platforms.chain([PROCESSOR]) {
         let door = Door::open(SocketAddr::new(found.ip(), 0))?;
-        doors.push((mount.platform.name(), door.handle()));
+        doors.push((name, door.handle()));
         tasks.spawn(door.serve(Arc::clone(service), stop.clone()));
     }
     // A service is listened for once.

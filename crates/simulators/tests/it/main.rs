@@ -33,6 +33,7 @@ mod mail;
 mod money;
 mod pages;
 mod present;
+mod processor;
 mod refusals;
 mod socket;
 mod writes;

@@ -1,0 +1,82 @@
+//! Events: what happened, as it was at that moment.
+
+use serde_json::{Map, Value, json};
+
+use super::books::Books;
+use super::fields::{self, text};
+use super::problem::Problem;
+use super::routes::Call;
+use super::{lists, render};
+
+/// The version whose shapes the books have.
+pub(crate) const VERSION: &str = "2026-03-25.dahlia";
+
+/// Writes down that something happened to the object with this id.
+pub(crate) fn emit(books: &mut Books, kind: &str, id: &str) {
+    emit_with(books, kind, id, None);
+}
+
+/// The same with the fields that have another value now than in `before`.
+pub(crate) fn emit_changed(books: &mut Books, kind: &str, before: &Value) {
+    let id = text(before, "id").to_owned();
+    let previous = books.get(&id).map(|now| difference(before, now));
+    emit_with(books, kind, &id, previous);
+}
+
+fn emit_with(books: &mut Books, kind: &str, id: &str, previous: Option<Value>) {
+    let Some(object) = books.get(id).cloned() else { return };
+    let event_id = books.new_id("evt");
+    let mut data = json!({"object": render::whole(books, &object)});
+    if let Some(previous) =
+        previous.filter(|previous| previous.as_object().is_some_and(|all| !all.is_empty()))
+    {
+        fields::set(&mut data, "previous_attributes", previous);
+    }
+    let (request_id, key) = books.request.clone();
+    let event = json!({
+        "id": event_id, "object": "event", "api_version": VERSION, "created": books.now, "data": data,
+        "livemode": false, "pending_webhooks": 0, "request": {"id": request_id, "idempotency_key": key}, "type": kind,
+        "_": {"new": true},
+    });
+    books.put(event);
+}
+
+/// What `before` had in the fields that are different now.
+fn difference(before: &Value, now: &Value) -> Value {
+    let (Value::Object(before), Value::Object(now)) = (before, now) else { return Value::Null };
+    let mut changed = Map::new();
+    for (name, old) in before.iter().filter(|(name, _)| *name != "_") {
+        if now.get(name) != Some(old) {
+            changed.insert(name.clone(), old.clone());
+        }
+    }
+    Value::Object(changed)
+}
+
+pub(super) fn retrieve(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let id = call.id(0);
+    call.books.find("event", &id, "id").cloned()
+}
+
+pub(super) fn list(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let one = call.params.text("type").map(str::to_owned);
+    let names = call.params.names("types");
+    let many: Vec<String> = names
+        .iter()
+        .filter_map(|name| call.params.text(&format!("types.{name}")).map(str::to_owned))
+        .collect();
+    let undelivered = call.params.flag("delivery_success")? == Some(false);
+    lists::page(call, "event", "/v1/events", |event| {
+        let kind = text(event, "type");
+        one.as_deref().is_none_or(|wanted| matches(wanted, kind))
+            && (many.is_empty() || many.iter().any(|wanted| matches(wanted, kind)))
+            && (!undelivered || fields::whole(event, "pending_webhooks") > 0)
+    })
+}
+
+/// Whether a pattern such as `charge.*` names this type.
+pub(super) fn matches(pattern: &str, kind: &str) -> bool {
+    pattern == "*"
+        || pattern == kind
+        || pattern.strip_suffix('*').is_some_and(|start| kind.starts_with(start))
+}

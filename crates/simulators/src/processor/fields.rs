@@ -1,0 +1,72 @@
+//! JSON objects read and written by paths with dots, such as `invoice_settings.default_payment_method`.
+
+use serde_json::{Map, Value};
+
+static NOTHING: Value = Value::Null;
+
+/// What is at the path; null when there is nothing. A number is a place in a list.
+pub(crate) fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
+    let step = |found: &'a Value, name: &str| match found {
+        Value::Array(list) => name.parse::<usize>().ok().and_then(|place| list.get(place)),
+        other => other.get(name),
+    };
+    path.split('.').try_fold(value, step).unwrap_or(&NOTHING)
+}
+
+/// The text at the path; empty when there is none.
+pub(crate) fn text<'a>(value: &'a Value, path: &str) -> &'a str {
+    at(value, path).as_str().unwrap_or_default()
+}
+
+/// The whole number at the path; 0 when there is none.
+pub(crate) fn whole(value: &Value, path: &str) -> i64 {
+    at(value, path).as_i64().unwrap_or_default()
+}
+
+/// Whether `true` is at the path.
+pub(crate) fn flag(value: &Value, path: &str) -> bool {
+    at(value, path).as_bool().unwrap_or_default()
+}
+
+/// The list at the path; empty when there is none.
+pub(crate) fn list<'a>(value: &'a Value, path: &str) -> &'a [Value] {
+    at(value, path).as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Puts something at the path; objects on the way are made.
+pub(crate) fn set(value: &mut Value, path: &str, new: impl Into<Value>) {
+    let (mut place, mut rest) = (value, path);
+    while let Some((name, behind)) = rest.split_once('.') {
+        place = object(place).entry(name.to_owned()).or_insert(Value::Null);
+        rest = behind;
+    }
+    object(place).insert(rest.to_owned(), new.into());
+}
+
+fn object(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    match value {
+        Value::Object(map) => map,
+        _ => unreachable!("it was made an object just now"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_set_is_found_again() {
+        let mut value = json!({"a": null, "list": [{"b": 7}]});
+        set(&mut value, "a.b.c", "x");
+        set(&mut value, "d", 3);
+
+        assert_eq!(text(&value, "a.b.c"), "x");
+        assert_eq!((whole(&value, "d"), whole(&value, "list.0.b")), (3, 7));
+        assert_eq!((text(&value, "list.1.b"), list(&value, "list").len()), ("", 1));
+    }
+}

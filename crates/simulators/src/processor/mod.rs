@@ -1,0 +1,222 @@
+//! The payment processor: its API below `/v1/`, its pages below `/processor/`, and the events that it sends.
+//!
+//! What it knows is in [`books`]; every request is carried out in one piece under its lock, written down, and can be
+//! undone until then. The wire is [`wire`], the list of requests [`routes`].
+
+#![expect(
+    clippy::shadow_unrelated,
+    reason = "a closure that changes an object calls it what it is, as the function around it does"
+)]
+
+mod books;
+mod calendar;
+mod cards;
+mod charges;
+mod checkout;
+pub(crate) mod control;
+mod customers;
+pub(crate) mod delivery;
+mod disputes;
+mod events;
+mod fields;
+mod form;
+mod intents;
+mod invoices;
+mod lists;
+pub(crate) mod pages;
+mod passing;
+mod payment_methods;
+mod portal;
+mod prices;
+mod problem;
+mod refunds;
+mod render;
+mod routes;
+mod setup_intents;
+mod subscriptions;
+mod switches;
+mod versions;
+pub(crate) mod wire;
+
+use std::collections::VecDeque;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use serde_json::{Value, json};
+
+use self::books::{Books, Change};
+use self::delivery::Outbox;
+use self::fields::{flag, set, text};
+use self::form::Params;
+use self::switches::Switches;
+use crate::clock::Clock;
+use crate::lines::Lines;
+use crate::settings::Settings;
+use crate::world::dice::mix;
+
+/// So many requests are remembered.
+const REQUESTS_MAX: usize = 10_000;
+/// The id of the object that keeps how far the clock was moved.
+const MOVED: &str = "clock_moved";
+
+/// The processor, with all it keeps.
+pub(crate) struct Processor {
+    pub(crate) secret_key: String,
+    pub(crate) publishable_key: String,
+    books: Mutex<Books>,
+    journal: Mutex<Lines>,
+    busy: wire::Busy,
+    pub(crate) switches: Switches,
+    pub(crate) outbox: Outbox,
+    clock: Clock,
+    /// Seconds by which its time is ahead of the clock.
+    ahead_s: AtomicI64,
+    requests: Mutex<VecDeque<Value>>,
+    /// Where it listens on a port of its own.
+    pub(crate) address: OnceLock<std::net::SocketAddr>,
+}
+
+impl Processor {
+    /// Opens the journal and takes over what it says.
+    pub(crate) fn open(settings: &Settings) -> io::Result<Self> {
+        let file = settings.data.as_ref().map(|folder| folder.join("journal-processor.jsonl"));
+        let mut journal = Lines::open(file.as_deref())?;
+        let (mut changes, mut count) = (Vec::new(), 0_u64);
+        journal.scan(0, |_, change: Change| {
+            changes.push(change);
+            count += 1;
+            ControlFlow::Continue(())
+        })?;
+        // Ids of a later start, or of another test, are different ones.
+        let now_ms = u64::try_from(settings.clock.now_ms()).unwrap_or_default();
+        let mut books = Books::new(mix(settings.seed) ^ mix(now_ms) ^ mix(count));
+        for change in changes {
+            books.restore(change);
+        }
+        let ahead = books.get(MOVED).map_or(0, |moved| fields::whole(moved, "ahead_s"));
+        let outbox = Outbox::new(settings);
+        for event in books.all("event").filter(|event| flag(event, "_.waiting")) {
+            outbox.add(text(event, "id"));
+        }
+        Ok(Self {
+            secret_key: settings.processor_secret_key.clone(),
+            publishable_key: settings.processor_publishable_key.clone(),
+            books: Mutex::new(books),
+            journal: Mutex::new(journal),
+            busy: wire::Busy::default(),
+            switches: Switches::default(),
+            outbox,
+            clock: settings.clock.clone(),
+            ahead_s: AtomicI64::new(ahead),
+            requests: Mutex::default(),
+            address: OnceLock::new(),
+        })
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Seconds since 1970, in the processor's time.
+    fn now_s(&self) -> i64 {
+        self.clock.now_ms().div_euclid(1_000) + self.ahead_s.load(Ordering::SeqCst)
+    }
+
+    /// The address of its pages and its API.
+    pub(crate) fn base(&self) -> String {
+        self.address.get().map_or_else(String::new, |address| format!("http://{address}"))
+    }
+
+    /// Lets everything happen that has fallen due.
+    fn catch_up(&self, books: &mut Books) {
+        let (now, request) = (self.now_s(), std::mem::take(&mut books.request));
+        passing::pass(books, now);
+        books.now = now;
+        books.request = request;
+    }
+
+    /// Writes down what was changed, and hands new events over to be sent.
+    fn settle(&self, books: &mut Books) {
+        let mut fresh = Vec::new();
+        for event in books.all("event").rev().take_while(|event| flag(event, "_.new")) {
+            fresh.push((text(event, "id").to_owned(), text(event, "type").to_owned()));
+        }
+        for (id, kind) in fresh.iter().rev() {
+            let wanted = self.outbox.wants(kind);
+            books.change(id, |event| {
+                set(event, "_", json!({"waiting": wanted}));
+                set(event, "pending_webhooks", i64::from(wanted));
+            });
+            if wanted {
+                self.outbox.add(id);
+            }
+        }
+        let change = books.settle();
+        if change.objects.is_empty() && change.removed.is_empty() {
+            return;
+        }
+        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = journal.append(&change) {
+            tracing::error!(%error, "the processor's journal cannot be written");
+        }
+    }
+
+    /// Does something with the books that no request of the API does; `None` when it failed and was undone.
+    pub(crate) fn with_books<T>(&self, work: impl FnOnce(&mut Books) -> T) -> T {
+        let mut books = self.locked();
+        if books.base.is_empty() {
+            books.base = self.base();
+        }
+        books.request = (None, None);
+        self.catch_up(&mut books);
+        let done = work(&mut books);
+        self.settle(&mut books);
+        done
+    }
+
+    /// Moves its clock ahead; what falls due on the way happens.
+    pub(crate) fn advance(&self, by_s: i64) -> i64 {
+        let ahead = self.ahead_s.fetch_add(by_s, Ordering::SeqCst) + by_s;
+        self.with_books(|books| {
+            if by_s != 0 {
+                books.put(json!({"id": MOVED, "object": "clock", "ahead_s": ahead}));
+            }
+        });
+        self.now_s()
+    }
+
+    /// Forgets everything but how it is reached.
+    pub(crate) fn reset(&self) -> io::Result<()> {
+        let mut books = self.locked();
+        let now_ms = u64::try_from(self.clock.now_ms()).unwrap_or_default();
+        *books = Books::new(
+            mix(now_ms) ^ mix(books.mark() as u64) ^ mix(u64::from_le_bytes(*b"reset!!!")),
+        );
+        self.ahead_s.store(0, Ordering::SeqCst);
+        self.switches.clear();
+        self.outbox.clear();
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner).clear()
+    }
+
+    /// Remembers that a request came.
+    fn noted(&self, request: &wire::Request<'_>, params: Option<&Params>, status: u16) {
+        let key = request.headers.get("idempotency-key").and_then(|key| key.to_str().ok());
+        let line = json!({
+            "method": request.method.as_str(), "path": format!("/v1/{}", request.path), "idempotency_key": key,
+            "params": params.map(Params::shown), "status": (status > 0).then_some(status), "at": self.now_s(),
+        });
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        if requests.len() == REQUESTS_MAX {
+            requests.pop_front();
+        }
+        requests.push_back(line);
+    }
+
+    /// The requests that came, oldest first.
+    pub(crate) fn requests(&self) -> Vec<Value> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+}

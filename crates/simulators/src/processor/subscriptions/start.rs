@@ -1,0 +1,268 @@
+//! Starting a subscription: by the merchant's server, or by a customer on the page of a checkout session.
+
+use serde_json::{Value, json};
+
+use super::super::books::Books;
+use super::super::charges::How;
+use super::super::fields::{at, set, text, whole};
+use super::super::form::{Params, name};
+use super::super::invoices::{self, Bill, Collected, Line};
+use super::super::problem::Problem;
+use super::super::routes::Call;
+use super::super::{calendar, customers, events, payment_methods, prices, render};
+use super::{interval, item, items_object, set_period};
+
+/// What creating takes.
+pub(in super::super) const PARAMS: &[&str] = &[
+    "customer",
+    "items.*.price",
+    "items.*.quantity",
+    "items.*.price_data.currency",
+    "items.*.price_data.product",
+    "items.*.price_data.unit_amount",
+    "items.*.price_data.recurring.interval",
+    "items.*.price_data.recurring.interval_count",
+    "default_payment_method",
+    "payment_behavior",
+    "proration_behavior",
+    "trial_period_days",
+    "collection_method",
+    "billing_mode.type",
+    "off_session",
+    "description",
+    "metadata?",
+    "metadata.*?",
+    "payment_settings.save_default_payment_method",
+];
+
+/// A first payment that is not made within 23 hours ends the subscription.
+const INCOMPLETE_S: i64 = 23 * 3600;
+
+/// How a subscription starts.
+pub(in super::super) struct Start<'a> {
+    pub(in super::super) customer: &'a str,
+    /// Prices and quantities.
+    pub(in super::super) items: Vec<(Value, i64)>,
+    /// What is bought once beside it.
+    pub(in super::super) once: Vec<(Value, i64)>,
+    pub(in super::super) method: Option<String>,
+    pub(in super::super) metadata: Value,
+    pub(in super::super) description: Value,
+    pub(in super::super) trial_days: Option<i64>,
+    pub(in super::super) how: How,
+    /// A `payment_behavior`.
+    pub(in super::super) behaviour: &'a str,
+}
+
+pub(in super::super) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let params = call.params;
+    let customer = params.required("customer")?.to_owned();
+    customers::live(call.books, &customer, "customer")?;
+    let names = params.names("items");
+    if names.is_empty() {
+        return Err(Problem::missing("items"));
+    }
+    let mut all = Vec::new();
+    for place in names {
+        let below = format!("items.{place}");
+        let price = prices::named(call.books, params, &below)?;
+        let quantity = quantity(params, &below)?.unwrap_or(1);
+        all.push((call.books.find("price", &price, "price")?.clone(), quantity));
+    }
+    if let Some(method) = params.text("default_payment_method") {
+        let found = call.books.find("payment_method", method, "default_payment_method")?;
+        if text(found, "customer") != customer {
+            return Err(not_attached(method));
+        }
+    }
+    let behaviours = ["allow_incomplete", "default_incomplete", "error_if_incomplete"];
+    let start = Start {
+        customer: &customer,
+        items: all,
+        once: Vec::new(),
+        method: params.text("default_payment_method").map(str::to_owned),
+        metadata: render::metadata(params, "metadata", &Value::Null)?,
+        description: json!(params.text("description")),
+        trial_days: params.integer("trial_period_days")?,
+        how: How {
+            off_session: params.flag("off_session")?.unwrap_or(false),
+            authenticated: false,
+        },
+        behaviour: params.one_of("payment_behavior", &behaviours)?.unwrap_or("allow_incomplete"),
+    };
+    let id = self::start(call.books, &start)?;
+    call.books.find("subscription", &id, "id").cloned()
+}
+
+/// The refusal of a card of somebody else.
+pub(super) fn not_attached(method: &str) -> Problem {
+    let message = format!(
+        "The customer does not have a payment method with the ID {method}. The payment method must be attached to the customer."
+    );
+    Problem::param("default_payment_method", message).code("resource_missing")
+}
+
+/// How many, if it is said.
+pub(super) fn quantity(params: &Params, below: &str) -> Result<Option<i64>, Problem> {
+    let path = format!("{below}.quantity");
+    match params.integer(&path)? {
+        Some(quantity) if !(0..=999_999).contains(&quantity) => {
+            let message = "This value must be greater than or equal to 0.";
+            Err(Problem::param(&name(&path), message).code("parameter_invalid_integer"))
+        }
+        other => Ok(other),
+    }
+}
+
+/// Starts a subscription and collects its first invoice; gives its id.
+pub(in super::super) fn start(books: &mut Books, start: &Start<'_>) -> Result<String, Problem> {
+    check_prices(&start.items.iter().map(|(price, _)| price.clone()).collect::<Vec<_>>())?;
+    let method = start.method.clone().or_else(|| default_method(books, start.customer));
+    let total: i64 = start.items.iter().map(|(price, count)| prices::amount(price, *count)).sum();
+    if method.is_none()
+        && total > 0
+        && start.trial_days.is_none()
+        && start.behaviour != "default_incomplete"
+    {
+        let message = "This customer has no attached payment source or default payment method. Please consider adding a default payment method. For more information, visit https://stripe.com/docs/billing/subscriptions/payment-methods-setting#payment-method-priority.";
+        return Err(Problem::invalid(message).code("resource_missing"));
+    }
+    let mark = books.mark();
+    let id = put(books, start);
+    events::emit(books, "customer.subscription.created", &id);
+    let collected = first_invoice(books, &id, start);
+    let problem = match collected {
+        Collected::Paid => return Ok(id),
+        _ if start.behaviour != "error_if_incomplete" => return Ok(id),
+        Collected::WantsAction => super::change::wants_action(),
+        Collected::Failed(problem) => *problem,
+    };
+    // Nothing of it remains.
+    books.undo_to(mark);
+    Err(Problem { shown: Vec::new(), ..problem })
+}
+
+fn default_method(books: &Books, customer: &str) -> Option<String> {
+    let customer = books.get(customer)?;
+    let method = text(customer, "invoice_settings.default_payment_method");
+    (!method.is_empty()).then(|| method.to_owned())
+}
+
+/// Refuses prices that cannot be in one subscription.
+pub(super) fn check_prices(all: &[Value]) -> Result<(), Problem> {
+    if all.iter().any(|price| at(price, "recurring").is_null()) {
+        let id = all
+            .iter()
+            .find(|price| at(price, "recurring").is_null())
+            .map_or("", |price| text(price, "id"));
+        let message = format!(
+            "The price specified is set to `type=one_time` but this field only accepts prices with `type=recurring`: {id}"
+        );
+        return Err(Problem::param("items[0][price]", message));
+    }
+    let terms = |price: &Value| {
+        let recurring = at(price, "recurring");
+        (
+            text(recurring, "interval").to_owned(),
+            whole(recurring, "interval_count"),
+            text(price, "currency").to_owned(),
+        )
+    };
+    let mut seen = all.iter().map(terms);
+    let first = seen.next();
+    if seen.any(|other| Some(&other) != first.as_ref()) {
+        let message =
+            "Currency and interval fields must match across all plans on this subscription.";
+        return Err(Problem::param("items", message));
+    }
+    for (place, price) in all.iter().enumerate() {
+        if all.iter().skip(place + 1).any(|other| text(other, "id") == text(price, "id")) {
+            let message = format!(
+                "Cannot add multiple subscription items with the same plan: {}",
+                text(price, "id")
+            );
+            return Err(Problem::param("items", message));
+        }
+    }
+    Ok(())
+}
+
+fn put(books: &mut Books, start: &Start<'_>) -> String {
+    let id = books.new_id("sub");
+    let mut all = Vec::new();
+    for (price, quantity) in &start.items {
+        let one = item(books, &id, price, *quantity);
+        all.push(one);
+    }
+    let (every, count) = interval(&all);
+    let now = books.now;
+    let trial_end = start.trial_days.map(|days| now + days * 86_400);
+    let anchor = trial_end.unwrap_or(now);
+    let end = trial_end.unwrap_or_else(|| calendar::after(now, &every, count));
+    let mut subscription = json!({
+        "id": id, "object": "subscription", "application": null, "application_fee_percent": null,
+        "automatic_tax": {"enabled": false, "liability": null}, "billing_cycle_anchor": anchor,
+        "billing_cycle_anchor_config": null, "billing_mode": {"flexible": {"proration_discounts": "included"}, "type": "flexible"},
+        "billing_thresholds": null, "cancel_at": null, "cancel_at_period_end": false, "canceled_at": null,
+        "cancellation_details": {"comment": null, "feedback": null, "reason": null},
+        "collection_method": "charge_automatically", "created": now,
+        "currency": start.items.first().map_or("usd", |(price, _)| text(price, "currency")), "customer": start.customer,
+        "days_until_due": null, "default_payment_method": start.method, "default_source": null, "default_tax_rates": [],
+        "description": start.description, "discounts": [], "ended_at": null, "items": items_object(&id, &all),
+        "latest_invoice": null, "livemode": false, "metadata": start.metadata, "next_pending_invoice_item_invoice": null,
+        "on_behalf_of": null, "pause_collection": null,
+        "payment_settings": {"payment_method_options": null, "payment_method_types": null, "save_default_payment_method": "off"},
+        "pending_invoice_item_interval": null, "pending_setup_intent": null, "pending_update": null, "schedule": null,
+        "start_date": now, "status": if trial_end.is_some() { "trialing" } else { "incomplete" }, "test_clock": null,
+        "transfer_data": null, "trial_end": trial_end, "trial_settings": {"end_behavior": {"missing_payment_method": "create_invoice"}},
+        "trial_start": trial_end.map(|_| now),
+        "_": {"due": if trial_end.is_some() { end } else { now + INCOMPLETE_S }},
+    });
+    set_period(&mut subscription, (now, end));
+    books.put(subscription);
+    id
+}
+
+fn first_invoice(books: &mut Books, id: &str, start: &Start<'_>) -> Collected {
+    let subscription = books.get(id).cloned().unwrap_or_default();
+    let period = super::period(&subscription);
+    let mut lines = invoices::lines_of(&subscription, period, books);
+    if start.trial_days.is_some() {
+        for line in &mut lines {
+            line.amount = 0;
+            line.description = format!("Trial period for {}", prices::describe(books, &line.price));
+        }
+    }
+    for (price, quantity) in &start.once {
+        lines.push(Line {
+            amount: prices::amount(price, *quantity),
+            description: prices::describe(books, price),
+            price: price.clone(),
+            quantity: *quantity,
+            period: (books.now, books.now),
+            proration: false,
+            item: String::new(),
+        });
+    }
+    let bill =
+        Bill { customer: start.customer, subscription: id, reason: "subscription_create", lines };
+    let invoice = invoices::make(books, &bill);
+    books.change(id, |subscription| set(subscription, "latest_invoice", invoice.as_str()));
+    let paid = books.get(&invoice).is_some_and(|invoice| text(invoice, "status") == "paid");
+    if paid {
+        super::invoice_paid(books, &invoice);
+        return Collected::Paid;
+    }
+    if start.behaviour == "default_incomplete" {
+        invoices::prepare(books, &invoice);
+        return Collected::Paid;
+    }
+    invoices::collect(books, &invoice, start.how)
+}
+
+/// Whether the payment method may pay for the customer.
+pub(super) fn check_method(books: &Books, method: &str, customer: &str) -> Result<(), Problem> {
+    let found = books.find("payment_method", method, "default_payment_method")?;
+    payment_methods::check_usable(found)?;
+    if text(found, "customer") == customer { Ok(()) } else { Err(not_attached(method)) }
+}

@@ -1,0 +1,120 @@
+//! What is to go wrong on purpose: switches that requests meet.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum Switch {
+    /// Carried out, and then no answer ever comes.
+    HangAfter,
+    /// Not carried out, and no answer ever comes.
+    HangBefore,
+    /// Carried out, and then 500; the 500 is what its key answers from then on.
+    ErrorAfter,
+    /// 500, and nothing is carried out.
+    ErrorBefore,
+    /// Carried out, and then the connection is closed.
+    CloseAfter,
+    /// 429 `lock_timeout`.
+    LockTimeout,
+    /// 429 `rate_limit`.
+    RateLimit,
+    /// 503.
+    Unavailable,
+    /// Carried out this many milliseconds later; its key and its object are busy until then.
+    Delay { ms: u64 },
+}
+
+/// A switch and the requests that meet it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Rule {
+    #[serde(default)]
+    id: u64,
+    #[serde(flatten)]
+    switch: Switch,
+    /// Only this method.
+    #[serde(default)]
+    method: Option<String>,
+    /// Only this path or template, without `/v1/`, such as `payment_intents/{id}/confirm`.
+    #[serde(default)]
+    path: Option<String>,
+    /// So many requests that fit are left alone first.
+    #[serde(default)]
+    after: u64,
+    /// So many requests meet it; 1 when absent.
+    #[serde(default = "once")]
+    times: u64,
+}
+
+fn once() -> u64 {
+    1
+}
+
+/// A request, as far as switches look at it.
+pub(crate) struct Asked<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) path: &'a str,
+    pub(crate) template: &'a str,
+}
+
+/// All switches that are set.
+#[derive(Debug, Default)]
+pub(crate) struct Switches {
+    rules: Mutex<(u64, Vec<Rule>)>,
+}
+
+impl Switches {
+    fn rules(&self) -> MutexGuard<'_, (u64, Vec<Rule>)> {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets a switch; gives its id.
+    pub(crate) fn add(&self, rule: Rule) -> u64 {
+        let mut rules = self.rules();
+        rules.0 += 1;
+        let id = rules.0;
+        rules.1.push(Rule { id, ..rule });
+        id
+    }
+
+    /// Takes all switches back; gives how many there were.
+    pub(crate) fn clear(&self) -> usize {
+        std::mem::take(&mut self.rules().1).len()
+    }
+
+    /// All of them.
+    pub(crate) fn shown(&self) -> Value {
+        json!(self.rules().1)
+    }
+
+    /// What a request meets; the first that fits.
+    pub(crate) fn choose(&self, asked: &Asked<'_>) -> Option<Switch> {
+        let mut rules = self.rules();
+        let mut met = None;
+        for rule in &mut rules.1 {
+            let method = rule
+                .method
+                .as_deref()
+                .is_none_or(|method| method.eq_ignore_ascii_case(asked.method));
+            let template = asked.template.replace("{}", "{id}");
+            let path =
+                rule.path.as_deref().map(|path| path.trim_start_matches("/v1/").trim_matches('/'));
+            if !method || !path.is_none_or(|path| path == asked.path || path == template) {
+                continue;
+            }
+            if rule.after > 0 {
+                rule.after -= 1;
+                continue;
+            }
+            rule.times = rule.times.saturating_sub(1);
+            met = Some(rule.switch);
+            break;
+        }
+        rules.1.retain(|rule| rule.times > 0);
+        met
+    }
+}

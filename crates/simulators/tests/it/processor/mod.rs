@@ -1,0 +1,7 @@
+//! The payment processor, asked over a socket the way a server asks it.
+
+mod checkout;
+mod events;
+mod intents;
+mod kit;
+mod wire;
