@@ -1,0 +1,75 @@
+//! What each row of an export pays: being taken apart on its way into the spool, and being written from it in each
+//! format. Rows are of fifteen fields and a nested object, in pages of a thousand. `cargo bench -p tabular`.
+
+use std::hint::black_box;
+use std::io::Cursor;
+
+use criterion::{BatchSize, Criterion, Throughput};
+use tabular::{
+    Columns, Facts, Flattener, Format, Rendering, SpoolReader, SpoolWriter, Spooled, TabularError,
+};
+
+const PAGES: u64 = 20;
+const PAGE_ROWS: u64 = 1_000;
+const FACTS: Facts<'_> = Facts {
+    job: "exp_1",
+    account: "ada",
+    platform: "platform_alpha",
+    dataset: "subscribers",
+    start_date: None,
+    end_date: None,
+    tool_version: "1",
+};
+
+fn row(id: u64) -> String {
+    let price = id % 50;
+    format!(
+        "{{\"id\":{id},\"username\":\"fan_{id}\",\"name\":\"Fan number {id}\",\"email\":\"fan{id}@example.com\",\
+         \"country\":\"DE\",\"city\":\"Köln, am Rhein\",\"age\":{age},\"price\":{price}.99,\"active\":true,\
+         \"expired\":false,\"note\":null,\"bio\":\"likes \\\"music\\\" and travel\",\"joined_at\":\"2026-01-01T00:00:00Z\",\
+         \"tags\":[\"vip\",\"new\"],\"spent\":{spent},\"subscription\":{{\"plan\":\"monthly\",\"renews\":true,\"price\":{price}.99}}}}",
+        age = 18 + id % 60,
+        spent = id * 7 % 100_000,
+    )
+}
+
+fn spool(pages: &[Vec<String>]) -> Result<(Vec<u8>, Spooled), TabularError> {
+    let mut writer = SpoolWriter::new(Vec::new(), Spooled::default());
+    for page in pages {
+        writer.append(b"1000", page.iter().map(String::as_str))?;
+    }
+    Ok(writer.finish())
+}
+
+fn rendered(format: Format, bytes: &[u8], spooled: &Spooled) -> Result<u64, TabularError> {
+    let frames = SpoolReader::new([bytes])?;
+    let file = Cursor::new(Vec::new());
+    Ok(tabular::render(&Rendering::new(format, FACTS), spooled, frames, file)?.bytes)
+}
+
+fn main() -> Result<(), TabularError> {
+    let mut criterion = Criterion::default().configure_from_args().sample_size(20);
+    let page = |page| (0..PAGE_ROWS).map(|number| row(page * PAGE_ROWS + number)).collect();
+    let pages: Vec<Vec<String>> = (0..PAGES).map(page).collect();
+    let (bytes, spooled) = spool(&pages)?;
+
+    let mut group = criterion.benchmark_group("rows");
+    group.throughput(Throughput::Elements(PAGES * PAGE_ROWS));
+    group.bench_function("flatten", |bencher| {
+        bencher.iter_batched_ref(
+            || Flattener::collecting(Columns::new()),
+            |flattener| pages.iter().flatten().all(|row| flattener.read(black_box(row)).is_ok()),
+            BatchSize::LargeInput,
+        );
+    });
+    group.bench_function("spool", |bencher| bencher.iter(|| spool(black_box(&pages)).is_ok()));
+    for format in Format::ALL {
+        rendered(format, &bytes, &spooled)?;
+        group.bench_function(format.as_str(), |bencher| {
+            bencher.iter(|| rendered(format, black_box(&bytes), &spooled).is_ok());
+        });
+    }
+    group.finish();
+    criterion.final_summary();
+    Ok(())
+}
