@@ -39,6 +39,16 @@ pub(crate) const PERMISSION_GRANTED: &str = "permission.granted";
 pub(crate) const PERMISSION_REVOKED: &str = "permission.revoked";
 /// Credits were given or taken by an operator.
 pub(crate) const CREDITS_ADJUSTED: &str = "credits.adjusted";
+/// Slots or the plan were changed, as the processor shows.
+pub(crate) const SLOTS_CHANGED: &str = "slots.changed";
+/// The subscription began, ended, or is another one.
+pub(crate) const SUBSCRIPTION_CHANGED: &str = "subscription.changed";
+/// Accounts that waited for room got it.
+pub(crate) const ACCOUNTS_ACTIVATED: &str = "accounts.activated";
+/// Accounts over the limit became inactive.
+pub(crate) const ACCOUNTS_DEACTIVATED: &str = "accounts.deactivated";
+/// Who acts when the payment processor shows a new state.
+pub(crate) const PROCESSOR: &str = "processor";
 /// Who acts through the command line or the admin listener.
 pub(crate) const OPERATOR: &str = "operator";
 

@@ -6,6 +6,9 @@ use super::listing::Listing;
 use super::objects::{CheckoutSession, List, PortalConfiguration, PortalSession};
 use super::transport::{IdempotencyKey, Processor};
 
+/// What our configurations of the portal say of themselves; one that offers something else has another value.
+const OWN_CONFIGURATION: (&str, &str) = ("made_by", "creator-gateway 1");
+
 /// A page on which something is bought.
 #[derive(Debug, Clone, Copy)]
 pub struct NewCheckout<'a> {
@@ -170,6 +173,20 @@ impl Processor {
         self.post(&["billing_portal", "sessions"], form, key).await
     }
 
+    /// The newest configuration of the portal that `create_portal_configuration` made and that is in use.
+    pub async fn find_portal_configuration(
+        &self,
+    ) -> Result<Option<PortalConfiguration>, ProcessorError> {
+        let form = Listing::default().form().with("active", true);
+        let page: List<PortalConfiguration> =
+            self.get(&["billing_portal", "configurations"], form).await?;
+        let (name, value) = OWN_CONFIGURATION;
+        let is_own = |found: &PortalConfiguration| {
+            found.metadata.get(name).is_some_and(|written| written == value)
+        };
+        Ok(page.data.into_iter().find(is_own))
+    }
+
     /// Makes a configuration of the portal in which cards and invoices are looked after and a subscription ends
     /// with its period, but in which neither quantities nor plans change.
     pub async fn create_portal_configuration(
@@ -181,7 +198,8 @@ impl Processor {
             .with("features[invoice_history][enabled]", true)
             .with("features[subscription_cancel][enabled]", true)
             .with("features[subscription_cancel][mode]", "at_period_end")
-            .with("features[subscription_update][enabled]", false);
+            .with("features[subscription_update][enabled]", false)
+            .with_map("metadata", &[OWN_CONFIGURATION]);
         self.post(&["billing_portal", "configurations"], form, key).await
     }
 }

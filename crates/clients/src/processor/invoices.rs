@@ -3,7 +3,7 @@
 use super::error::ProcessorError;
 use super::form::Form;
 use super::listing::Listing;
-use super::objects::{Invoice, InvoicePayment, List};
+use super::objects::{Invoice, InvoiceLine, InvoicePayment, List};
 use super::subscriptions::{ItemChange, Proration, write_items};
 use super::transport::{IdempotencyKey, Processor};
 
@@ -24,6 +24,16 @@ impl Processor {
     /// Reads an invoice with its payments.
     pub async fn retrieve_invoice(&self, id: &str) -> Result<Invoice, ProcessorError> {
         self.get(&["invoices", id], Form::new().expanding(&["payments"])).await
+    }
+
+    /// Lists the lines of an invoice that come after this one: an invoice carries only its first ones.
+    pub async fn list_invoice_lines(
+        &self,
+        id: &str,
+        after: &str,
+    ) -> Result<List<InvoiceLine>, ProcessorError> {
+        let listing = Listing { after: Some(after), ..Listing::default() };
+        self.get(&["invoices", id, "lines"], listing.form()).await
     }
 
     /// Lists invoices, newest first; filters: customer, subscription, status, created.

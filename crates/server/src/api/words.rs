@@ -5,6 +5,8 @@ use domain::customer::TrialState;
 use domain::key::KeyScope;
 use domain::method::Method;
 use domain::payment::{OrderChannel, OrderState};
+use domain::slot::SlotChangeKind;
+use domain::subscription::SubscriptionStatus;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 /// The four platforms.
@@ -60,6 +62,18 @@ pub(crate) fn order_state() -> Object {
 pub(crate) fn order_channel() -> Object {
     let values = OrderChannel::ALL.iter().map(|channel| channel.as_str());
     one_of("On the processor's page, with one click, or by auto top-up.", values)
+}
+
+/// What a change of slots or of the plan is.
+pub(crate) fn slot_change_kind() -> Object {
+    let values = SlotChangeKind::ALL.iter().map(|kind| kind.as_str());
+    one_of("What the change is.", values)
+}
+
+/// Where a subscription stands.
+pub(crate) fn subscription_status() -> Object {
+    let values = SubscriptionStatus::ALL.iter().map(|status| status.as_str());
+    one_of("As the payment processor has it; `none` when there never was one.", values)
 }
 
 fn one_of(description: &str, values: impl Iterator<Item = &'static str>) -> Object {

@@ -11,7 +11,7 @@ use store::orders::{self, Order};
 use store::payments::{self, Fulfilled, Paid, PaidFor, Receipt};
 use store::unmatched::Unmatched;
 
-use super::cards;
+use super::{cards, subscriptions};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::metrics;
@@ -79,6 +79,10 @@ pub(crate) async fn take_session(
     app: &App,
     session: &CheckoutSession,
 ) -> Result<Fulfilment, ApiError> {
+    if session.mode == "subscription" {
+        subscriptions::take_session(app, session).await?;
+        return Ok(Fulfilment::NotOurs);
+    }
     if session.mode != "payment" {
         return Ok(Fulfilment::NotOurs);
     }

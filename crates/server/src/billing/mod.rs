@@ -6,14 +6,20 @@
 //! requests are known by.
 
 pub(crate) mod cards;
+pub(crate) mod changes;
 pub(crate) mod charge;
 pub(crate) mod checkout;
+pub(crate) mod decide;
 pub(crate) mod fulfil;
+pub(crate) mod invoices;
 pub(crate) mod lost;
 mod opening;
 pub(crate) mod payer;
 pub(crate) mod plans;
+pub(crate) mod previews;
 pub(crate) mod reversals;
+pub(crate) mod subscribe;
+pub(crate) mod subscriptions;
 pub(crate) mod webhook;
 
 use std::fmt::Display;

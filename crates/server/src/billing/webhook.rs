@@ -10,9 +10,9 @@ use domain::time::Timestamp;
 use secrecy::ExposeSecret;
 use store::processor_events::{self, Event, EventOutcome, Receipt};
 
-use super::cards;
 use super::fulfil::{self, Fulfilment};
 use super::reversals::{self, Taken};
+use super::{cards, invoices, subscriptions};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::error::payments::PaymentProblem;
@@ -99,6 +99,19 @@ async fn act(app: &App, event: &Event) -> Result<EventOutcome, ApiError> {
         ("charge", what) if what.starts_with("dispute.") => {
             Ok(of_reversal(reversals::dispute(app, object).await?))
         }
+        ("customer", what) if what.starts_with("subscription.") => {
+            of_subscription(app, event).await
+        }
+        ("invoice", "payment_failed" | "payment_action_required") => {
+            let failed = invoices::payment_failed(app, object).await?;
+            of_subscription(app, event).await?;
+            Ok(of_payment(&failed))
+        }
+        ("invoice", "paid" | "payment_succeeded") => {
+            let paid = invoices::fulfil_invoice(app, object).await?;
+            of_subscription(app, event).await?;
+            Ok(of_payment(&paid))
+        }
         ("payment_method", _) => {
             cards::refresh(app, object).await?;
             Ok(EventOutcome::Done)
@@ -109,6 +122,13 @@ async fn act(app: &App, event: &Event) -> Result<EventOutcome, ApiError> {
         }
         _ => Ok(EventOutcome::Ignored),
     }
+}
+
+/// Reads the subscription again of whom the event is about.
+async fn of_subscription(app: &App, event: &Event) -> Result<EventOutcome, ApiError> {
+    let Some(payer) = &event.processor_customer else { return Ok(EventOutcome::Ignored) };
+    subscriptions::sync(app, payer).await?;
+    Ok(EventOutcome::Done)
 }
 
 const fn of_payment(fulfilment: &Fulfilment) -> EventOutcome {

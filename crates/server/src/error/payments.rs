@@ -1,6 +1,7 @@
 //! What can go wrong where money moves, and its rows of the table.
 
 use clients::processor::ProcessorError;
+use domain::subscription::SubscriptionStatus;
 use http::StatusCode;
 
 use super::ApiError;
@@ -43,6 +44,18 @@ pub(crate) enum PaymentProblem {
     /// Another change of the same thing is under way.
     #[error("another change is under way; try again in a moment")]
     ChangeInProgress,
+    /// The subscription is not in a state in which this can be changed.
+    #[error("the subscription is {status}; it can be changed once it is paid (see the portal)")]
+    SubscriptionNotPaid {
+        /// Where it stands.
+        status: SubscriptionStatus,
+    },
+    /// The processor did not say whether it changed the subscription.
+    #[error(
+        "the payment processor did not say whether the change was made; it is asked again with the same request, \
+         and nothing is paid twice; `GET /v1/billing/slots` shows the change until that is known"
+    )]
+    ChangeUnknown(String),
     /// An event that the processor did not sign, or not now.
     #[error("the event is not believed: {0}")]
     UnsignedEvent(String),
@@ -92,6 +105,8 @@ impl PaymentProblem {
             Self::AlreadySubscribed => ALREADY_SUBSCRIBED,
             Self::SlotsInUse { .. } => SLOTS_IN_USE,
             Self::ChangeInProgress => CHANGE_IN_PROGRESS,
+            Self::SubscriptionNotPaid { .. } => SUBSCRIPTION_NOT_PAID,
+            Self::ChangeUnknown(_) => CHANGE_OUTCOME_UNKNOWN,
             Self::UnsignedEvent(_) => UNSIGNED_EVENT,
             Self::Unavailable(_) => PROCESSOR_UNAVAILABLE,
             Self::Unknown(_) => PAYMENT_OUTCOME_UNKNOWN,
@@ -110,6 +125,8 @@ impl PaymentProblem {
             | Self::NoSubscription
             | Self::AlreadySubscribed
             | Self::ChangeInProgress
+            | Self::SubscriptionNotPaid { .. }
+            | Self::ChangeUnknown(_)
             | Self::UnsignedEvent(_)
             | Self::Unavailable(_)
             | Self::Unknown(_)
@@ -190,6 +207,22 @@ pub(in crate::error) const CHANGE_IN_PROGRESS: Row = Row {
     title: "Change in progress",
     retryable: true,
     meaning: "Another change of the same subscription, card or payment is under way. Nothing was changed; try again after `Retry-After`.",
+};
+/// `subscription_not_paid`
+pub(in crate::error) const SUBSCRIPTION_NOT_PAID: Row = Row {
+    code: "subscription_not_paid",
+    status: StatusCode::CONFLICT,
+    title: "Subscription not paid",
+    retryable: false,
+    meaning: "More is sold on a subscription that is paid and active alone, and nothing is credited on one that gives nothing. Pay its open invoice, or look after its card in the portal. Nothing was changed.",
+};
+/// `change_outcome_unknown`
+pub(in crate::error) const CHANGE_OUTCOME_UNKNOWN: Row = Row {
+    code: "change_outcome_unknown",
+    status: StatusCode::GATEWAY_TIMEOUT,
+    title: "Change outcome unknown",
+    retryable: true,
+    meaning: "The payment processor was asked to change the subscription and did not answer. It is asked again with the same request until the end is known, so nothing is paid twice; `change` of `GET /v1/billing/slots` is null from then on. Repeating the same request waits for that end.",
 };
 /// `unsigned_event`
 pub(in crate::error) const UNSIGNED_EVENT: Row = Row {

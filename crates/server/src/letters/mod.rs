@@ -55,6 +55,24 @@ pub(crate) enum Letter {
         /// The customer's address.
         email: Email,
     },
+    /// Tells a customer which accounts lost their places.
+    AccountsDeactivated {
+        /// The customer.
+        customer: CustomerId,
+        /// The accounts, each with its platform.
+        accounts: Vec<String>,
+    },
+    /// Tells a customer that its subscription could not be paid.
+    PaymentFailed {
+        /// The customer.
+        customer: CustomerId,
+        /// What is to be paid, in the smallest unit of the currency.
+        amount_cents: i64,
+        /// Such as `USD`.
+        currency: String,
+        /// When it is tried again, if it is.
+        next_attempt: Option<String>,
+    },
 }
 
 /// Writes the letter; nothing when nobody needs it any more.
@@ -63,6 +81,7 @@ pub(crate) async fn write(
     letter: &Letter,
     job: JobId,
 ) -> Result<Option<Mail>, JobError> {
+    let address;
     let (to, words) = match letter {
         Letter::ConfirmEmail { email } => {
             let Some(owner) = owner(app, email).await? else { return Ok(None) };
@@ -84,8 +103,29 @@ pub(crate) async fn write(
         Letter::EmailChangeAsked { email, wanted } => (email, text::email_change_asked(wanted)),
         Letter::EmailChanged { email, current } => (email, text::email_changed(current)),
         Letter::PasswordReset { email } => (email, text::password_reset()),
+        Letter::AccountsDeactivated { customer, accounts } => {
+            let Some(email) = address_of(app, *customer).await? else { return Ok(None) };
+            address = email;
+            (&address, text::accounts_deactivated(accounts, billing_page(app)))
+        }
+        Letter::PaymentFailed { customer, amount_cents, currency, next_attempt } => {
+            let Some(email) = address_of(app, *customer).await? else { return Ok(None) };
+            address = email;
+            let amount = text::amount(*amount_cents, currency);
+            (&address, text::payment_failed(&amount, next_attempt.as_deref(), billing_page(app)))
+        }
     };
     finish(app, to, &words, job).map(Some)
+}
+
+/// Where a customer is reached; nothing when it was closed.
+async fn address_of(app: &App, customer: CustomerId) -> Result<Option<Email>, JobError> {
+    let found = store::customers::find_by_id(&app.store, customer).await?;
+    Ok(found.filter(|found| found.disabled_at.is_none()).map(|found| found.email))
+}
+
+fn billing_page(app: &App) -> String {
+    format!("{}/console/billing", app.config.http.public_base_url)
 }
 
 async fn owner(app: &App, email: &Email) -> Result<Option<CustomerId>, JobError> {

@@ -117,6 +117,45 @@ pub(super) fn password_reset() -> Words {
     }
 }
 
+pub(super) fn accounts_deactivated(accounts: &[String], link: String) -> Words {
+    Words {
+        subject: "Some of your accounts are inactive",
+        paragraphs: vec![
+            "Your subscription has room for fewer accounts than before, so the newest ones are inactive now. \
+             Calls to them are refused; they stay connected."
+                .to_owned(),
+            format!("Inactive now: {}.", accounts.join(", ")),
+            "They become active again by themselves as soon as there is room for them.".to_owned(),
+        ],
+        action: Some(Action { label: "Look at your subscription", link }),
+        otherwise: "If you expected this, there is nothing to do.",
+    }
+}
+
+pub(super) fn payment_failed(amount: &str, next_attempt: Option<&str>, link: String) -> Words {
+    let next = match next_attempt {
+        Some(time) => format!("It is tried again on {time}."),
+        None => "It is not tried again by itself.".to_owned(),
+    };
+    Words {
+        subject: "A payment for your subscription failed",
+        paragraphs: vec![
+            format!("{amount} for your subscription could not be charged to your card."),
+            next,
+            "Until it is paid, no further slots can be bought; if it stays unpaid, the subscription ends."
+                .to_owned(),
+        ],
+        action: Some(Action { label: "Look after your card", link }),
+        otherwise: "If you have paid in the meantime, there is nothing to do.",
+    }
+}
+
+/// An amount for people, such as `29.00 USD`.
+pub(super) fn amount(cents: i64, currency: &str) -> String {
+    let cents = cents.max(0);
+    format!("{}.{:02} {currency}", cents / 100, cents % 100)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,6 +178,12 @@ mod tests {
         let link = &words.action.as_ref().unwrap().link;
         assert!(plain.lines().any(|line| line == link), "{plain}");
         assert!(html.contains(&format!("href=\"{link}\"")), "{html}");
+    }
+
+    #[test]
+    fn amounts_have_two_digits_of_cents() {
+        assert_eq!(amount(2_905, "USD"), "29.05 USD");
+        assert_eq!(amount(7, "USD"), "0.07 USD");
     }
 
     #[test]

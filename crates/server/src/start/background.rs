@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::open::Opened;
 use crate::app::App;
-use crate::billing::lost;
+use crate::billing::{changes, lost};
 use crate::jobs::runner;
 use crate::metrics;
 
@@ -33,6 +33,7 @@ pub(super) fn start(app: &App, opened: &Opened, stop: &CancellationToken) {
     every(app, stop, EVERY_TEN_SECONDS, move |app| async move { heartbeat(&app, node).await });
     listen(app, stop);
     runner::start(app, node, stop);
+    every(app, stop, EVERY_TEN_SECONDS, |app| async move { changes::resume_left(&app).await });
     every(app, stop, EVERY_MINUTE, |app| async move { keep_house(&app).await });
     every(app, stop, EVERY_MINUTE, |app| async move { check_books(&app).await });
     every(app, stop, EVERY_MINUTE, |app| async move { lost::settle_old(&app).await });

@@ -107,6 +107,18 @@ fn consent(_: &Victim) -> Value {
     json!({"enabled": true})
 }
 
+fn plan(_: &Victim) -> Value {
+    json!({"plan_id": "plan_studio"})
+}
+
+fn slots(_: &Victim) -> Value {
+    json!({"platform": "platform_alpha", "count": 1})
+}
+
+fn switch(_: &Victim) -> Value {
+    json!({"from": "platform_alpha", "to": "platform_beta"})
+}
+
 fn import(_: &Victim) -> Value {
     let auth = json!({"user_id": "1", "session_token": "wrong"});
     json!({"creator_id": "somebody", "platform": "platform_alpha", "auth": auth})
@@ -181,6 +193,15 @@ fn cases() -> Vec<Case> {
         case(("post", "/v1/billing/charge"), Either, pack, OwnView),
         case(("post", "/v1/billing/confirm-charge"), Either, payment, OwnView),
         case(("post", "/v1/billing/webhook"), Anybody, nothing, OwnView),
+        case(("get", "/v1/billing/subscriptions/plans"), Either, nothing, OwnView),
+        case(("post", "/v1/billing/subscribe"), Either, plan, OwnView),
+        case(("get", "/v1/billing/subscription"), Either, nothing, OwnView),
+        case(("post", "/v1/billing/subscription/plan"), Either, plan, OwnView),
+        case(("post", "/v1/billing/portal"), Either, nothing, OwnView),
+        case(("get", "/v1/billing/slots"), Either, nothing, OwnView),
+        case(("post", "/v1/billing/slots"), Either, slots, OwnView),
+        case(("get", "/v1/billing/slots/preview"), Either, nothing, OwnView),
+        case(("post", "/v1/billing/slots/switch"), Either, switch, OwnView),
         case(("post", UPLOAD), Key, nothing, NotFound("account_not_found")),
         case(("get", NATIVE), Key, nothing, NotFound("account_not_found")),
         case(("post", NATIVE), Key, nothing, NotFound("account_not_found")),

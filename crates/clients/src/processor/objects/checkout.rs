@@ -110,6 +110,9 @@ pub struct PortalSession {
 pub struct PortalConfiguration {
     /// `bpc_…`
     pub id: String,
+    /// What we know it by.
+    #[serde(default, deserialize_with = "or_default")]
+    pub metadata: Metadata,
 }
 
 impl CheckoutSession {

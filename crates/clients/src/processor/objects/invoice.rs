@@ -59,6 +59,9 @@ pub struct Invoice {
     /// A page on which the customer can pay it.
     #[serde(default)]
     pub hosted_invoice_url: Option<String>,
+    /// How often it was tried to be paid.
+    #[serde(default, deserialize_with = "or_default")]
+    pub attempt_count: i64,
     /// When a renewal is tried again.
     #[serde(default)]
     pub next_payment_attempt: Option<i64>,
@@ -119,6 +122,9 @@ pub struct Period {
 /// One line of an invoice.
 #[derive(Debug, Clone, Deserialize)]
 pub struct InvoiceLine {
+    /// `il_…`
+    #[serde(default, deserialize_with = "or_default")]
+    pub id: String,
     /// What it costs; negative for what is given back.
     #[serde(default, deserialize_with = "or_default")]
     pub amount: i64,

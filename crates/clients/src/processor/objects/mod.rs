@@ -104,6 +104,7 @@ identified!(
     Price,
     Product,
     Invoice,
+    InvoiceLine,
     Event
 );
 

@@ -9,6 +9,8 @@ mod checkout;
 mod orders;
 mod overview;
 mod plans;
+mod slots;
+mod subscription;
 mod webhook;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -24,5 +26,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .merge(orders::router())
         .merge(card::router())
         .merge(charge::router())
+        .merge(subscription::router())
+        .merge(slots::router())
         .merge(webhook::router())
 }

@@ -3,7 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 use domain::customer::TrialState;
-use domain::id::EntryId;
+use domain::id::{CustomerId, EntryId};
+use domain::subscription::SubscriptionStatus;
 use domain::time::Timestamp;
 use store::ledger::Entry;
 use utoipa_axum::router::OpenApiRouter;
@@ -76,6 +77,8 @@ struct Trial {
 struct SubscriptionOut {
     /// The plan's id.
     plan_id: String,
+    #[schema(schema_with = crate::api::words::subscription_status)]
+    status: SubscriptionStatus,
 }
 
 impl From<Entry> for EntryOut {
@@ -111,6 +114,19 @@ async fn get_billing(State(app): State<App>, caller: Caller) -> Result<Json<Bill
         },
         ledger: entries.into_iter().map(EntryOut::from).collect(),
         trial: Trial { state: trial, credits: app.config.credits.trial },
-        subscription: None,
+        subscription: subscription(&app, customer).await?,
+    }))
+}
+
+/// The plan of a subscription that is not over.
+async fn subscription(
+    app: &App,
+    customer: CustomerId,
+) -> Result<Option<SubscriptionOut>, ApiError> {
+    let known = store::subscriptions::find(&app.store, customer).await?;
+    let live = known.map(|known| known.view).filter(|view| view.status.is_live());
+    Ok(live.and_then(|view| {
+        let plan_id = view.plan()?.1.to_owned();
+        Some(SubscriptionOut { plan_id, status: view.status })
     }))
 }

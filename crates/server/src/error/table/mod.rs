@@ -370,6 +370,8 @@ pub(in crate::error) const ALL: &[Row] = &[
     payments::ALREADY_SUBSCRIBED,
     payments::SLOTS_IN_USE,
     payments::CHANGE_IN_PROGRESS,
+    payments::SUBSCRIPTION_NOT_PAID,
+    payments::CHANGE_OUTCOME_UNKNOWN,
     payments::UNSIGNED_EVENT,
     payments::PROCESSOR_UNAVAILABLE,
     payments::PAYMENT_OUTCOME_UNKNOWN,

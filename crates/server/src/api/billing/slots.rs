@@ -1,0 +1,336 @@
+//! Slots: how many accounts may be in use on each platform, and extra ones bought, given back and moved.
+
+use axum::extract::State;
+use domain::account::CreatorId;
+use domain::id::{ChangeId, CustomerId};
+use domain::platform::Platform;
+use domain::slot::SlotChangeKind;
+use domain::time::Timestamp;
+use store::limits::{self, Standing};
+use store::slot_changes::{Change, ChangeItem};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::words;
+use crate::app::App;
+use crate::auth::{Caller, Manager};
+use crate::billing::decide::{SLOTS_MAX, Target, Wish};
+use crate::billing::{changes, plans, previews};
+use crate::config::billing::CURRENCY;
+use crate::error::{ApiError, FieldProblem};
+use crate::extract::{Json, Query};
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(get_slots, set_slots))
+        .routes(routes!(preview_slots))
+        .routes(routes!(switch_slot))
+}
+
+/// The slots of every platform.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct Slots {
+    slots: Vec<SlotOut>,
+    /// A change that is under way; null when there is none.
+    change: Option<ChangeOut>,
+}
+
+/// The slots of one platform. An account in use takes one.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct SlotOut {
+    #[schema(schema_with = words::platform)]
+    platform: Platform,
+    /// What an extra slot costs each month, in cents; null where none is sold.
+    price_cents: Option<i64>,
+    /// Extra slots of the subscription.
+    count: i64,
+    /// What the plan adds.
+    included: i64,
+    /// How many accounts may be in use: `free_allowance` + `included` + `count`, less what is being given up.
+    limit: i64,
+    /// Accounts that are connected, in use or inactive.
+    connected: i64,
+    /// Accounts in use; never more than `limit`.
+    active: i64,
+    /// What every customer has for good.
+    free_allowance: i64,
+}
+
+/// A change whose end is not known yet.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct ChangeOut {
+    #[schema(value_type = String)]
+    change_id: ChangeId,
+    /// `raise`, `lower`, `switch` or `plan`.
+    #[schema(schema_with = words::slot_change_kind)]
+    kind: SlotChangeKind,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    items: Vec<ChangeItemOut>,
+}
+
+/// What it changes.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct ChangeItemOut {
+    /// The platform of the slots; null for the plan.
+    #[schema(value_type = Option<String>)]
+    platform: Option<Platform>,
+    /// The plan from then on; null for slots.
+    plan_id: Option<String>,
+    count_before: i64,
+    count_after: i64,
+}
+
+impl From<Change> for ChangeOut {
+    fn from(change: Change) -> Self {
+        let item = |item: ChangeItem| ChangeItemOut {
+            platform: item.platform,
+            plan_id: item.plan_id,
+            count_before: item.count_before,
+            count_after: item.count_after,
+        };
+        Self {
+            change_id: change.id,
+            kind: change.kind,
+            created_at: change.created_at,
+            items: change.items.into_iter().map(item).collect(),
+        }
+    }
+}
+
+impl Slots {
+    fn new(app: &App, standing: Standing) -> Self {
+        let slot = |platform: &Platform| SlotOut {
+            platform: *platform,
+            price_cents: plans::slot(app, *platform).map(|offered| offered.cents()),
+            count: standing.parts.extra.on(*platform),
+            included: standing.parts.plan.on(*platform),
+            limit: standing.parts.limit.on(*platform),
+            connected: standing.connected.on(*platform),
+            active: standing.active.on(*platform),
+            free_allowance: app.allowances.included.on(*platform),
+        };
+        Self {
+            slots: Platform::ALL.iter().map(slot).collect(),
+            change: standing.open.map(ChangeOut::from),
+        }
+    }
+}
+
+async fn slots(app: &App, customer: CustomerId) -> Result<axum::Json<Slots>, ApiError> {
+    let standing = limits::standing(&app.store, customer, &app.allowances).await?;
+    Ok(axum::Json(Slots::new(app, standing)))
+}
+
+/// Shows the slots of every platform, and how many of them are in use.
+#[utoipa::path(
+    get, path = "/v1/billing/slots", tag = "billing", responses((status = 200, body = Slots))
+)]
+async fn get_slots(State(app): State<App>, caller: Caller) -> Result<axum::Json<Slots>, ApiError> {
+    slots(&app, caller.customer).await
+}
+
+/// How many extra slots there are to be.
+#[derive(serde::Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+struct SlotsIn {
+    /// `platform_alpha` or `platform_beta`.
+    #[schema(schema_with = words::platform)]
+    platform: Platform,
+    /// The exact number of extra slots, 0 to 1,000.
+    #[schema(minimum = 0, maximum = 1000)]
+    count: i64,
+    /// An inactive account of the platform that is to become active before others.
+    #[schema(value_type = Option<String>)]
+    creator_id: Option<CreatorId>,
+}
+
+/// Brings the extra slots of a platform to an exact number. More are paid at once with the card on file, for the rest of
+/// the period, and count only if they are paid; fewer are credited on the next invoice. The billing date stays.
+/// Accounts that now have room become active at once. Asking for the number that there is changes nothing.
+#[utoipa::path(
+    post, path = "/v1/billing/slots", tag = "billing", request_body = SlotsIn,
+    responses(
+        (status = 200, description = "the slots as they are now", body = Slots),
+        (status = 402, description = "the payment failed and nothing changed (`payment_failed`)"),
+        (status = 404, description = "there is no account of that creator_id"),
+        (status = 409, description = "accounts are in use (`slots_in_use`), another change is under way \
+            (`change_in_progress`), or there is no subscription that can be changed (`no_subscription`, \
+            `subscription_not_paid`)"),
+        (status = 503, description = "nothing can be paid here (`payments_not_configured`)"),
+        (status = 504, description = "it is not known yet whether the change was made (`change_outcome_unknown`)"),
+    )
+)]
+async fn set_slots(
+    State(app): State<App>,
+    Manager(caller): Manager,
+    Json(wanted): Json<SlotsIn>,
+) -> Result<axum::Json<Slots>, ApiError> {
+    check_sold("body", "platform", wanted.platform)?;
+    check_count("body", wanted.count)?;
+    check_creator(&app, &caller, wanted.creator_id.as_ref(), wanted.platform).await?;
+    let wish = Wish {
+        customer: caller.customer,
+        actor: caller.actor(),
+        creator: wanted.creator_id,
+        target: Target::Slots(wanted.platform, wanted.count),
+    };
+    changes::make(&app, wish).await?;
+    slots(&app, caller.customer).await
+}
+
+/// A change of slots that is not made.
+#[derive(serde::Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct PreviewQuery {
+    /// `platform_alpha` or `platform_beta`.
+    #[param(schema_with = words::platform)]
+    platform: Platform,
+    /// The exact number of extra slots, 0 to 1,000.
+    #[param(minimum = 0, maximum = 1000)]
+    count: i64,
+}
+
+/// What a change of slots would cost, as the payment processor computes it.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct PreviewOut {
+    #[schema(schema_with = words::platform)]
+    platform: Platform,
+    /// Extra slots as they are.
+    count_before: i64,
+    /// Extra slots as they would be.
+    count: i64,
+    /// What would be charged at once, in cents.
+    charged_now_cents: i64,
+    /// What would be credited on the next invoice, in cents.
+    credited_cents: i64,
+    /// `usd`.
+    currency: &'static str,
+    /// The billing date; a change does not move it.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    period_end: Option<Timestamp>,
+    /// The instant from which the rest of the period is counted.
+    #[schema(value_type = String, format = DateTime)]
+    proration_date: Timestamp,
+    /// The same change costs this until then.
+    #[schema(value_type = String, format = DateTime)]
+    holds_until: Timestamp,
+}
+
+/// Tells what a change of slots would cost. The change itself, made within ten minutes, costs the same.
+#[utoipa::path(
+    get, path = "/v1/billing/slots/preview", tag = "billing", params(PreviewQuery),
+    responses(
+        (status = 200, body = PreviewOut),
+        (status = 409, description = "there is no subscription that can be changed"),
+        (status = 503, description = "nothing can be paid here (`payments_not_configured`)"),
+    )
+)]
+async fn preview_slots(
+    State(app): State<App>,
+    caller: Caller,
+    Query(wanted): Query<PreviewQuery>,
+) -> Result<axum::Json<PreviewOut>, ApiError> {
+    check_sold("query", "platform", wanted.platform)?;
+    check_count("query", wanted.count)?;
+    let PreviewQuery { platform, count } = wanted;
+    let preview = previews::preview(&app, caller.customer, platform, count).await?;
+    Ok(axum::Json(PreviewOut {
+        platform,
+        count_before: preview.count_before,
+        count,
+        charged_now_cents: preview.charged_now_cents,
+        credited_cents: preview.credited_cents,
+        currency: CURRENCY,
+        period_end: preview.period_end,
+        proration_date: preview.proration_date,
+        holds_until: preview.holds_until,
+    }))
+}
+
+/// Which extra slot is to be moved.
+#[derive(serde::Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+struct SwitchIn {
+    /// The platform that has one less afterwards.
+    #[schema(schema_with = words::platform)]
+    from: Platform,
+    /// The platform that has one more afterwards.
+    #[schema(schema_with = words::platform)]
+    to: Platform,
+    /// An inactive account of `to` that is to become active before others.
+    #[schema(value_type = Option<String>)]
+    creator_id: Option<CreatorId>,
+}
+
+/// Moves one extra slot from one platform to the other, in one change of the subscription. Only the difference between
+/// the two prices is on the next invoice; nothing is charged at once.
+#[utoipa::path(
+    post, path = "/v1/billing/slots/switch", tag = "billing", request_body = SwitchIn,
+    responses(
+        (status = 200, description = "the slots as they are now", body = Slots),
+        (status = 404, description = "there is no account of that creator_id"),
+        (status = 409, description = "the slot is in use (`slots_in_use`), another change is under way \
+            (`change_in_progress`), or there is no subscription that can be changed"),
+        (status = 503, description = "nothing can be paid here (`payments_not_configured`)"),
+        (status = 504, description = "it is not known yet whether the change was made (`change_outcome_unknown`)"),
+    )
+)]
+async fn switch_slot(
+    State(app): State<App>,
+    Manager(caller): Manager,
+    Json(wanted): Json<SwitchIn>,
+) -> Result<axum::Json<Slots>, ApiError> {
+    check_sold("body", "from", wanted.from)?;
+    check_sold("body", "to", wanted.to)?;
+    if wanted.from == wanted.to {
+        let message = "must be another platform than `from`";
+        return Err(FieldProblem::new("body", "to", "value_error", message).into());
+    }
+    check_creator(&app, &caller, wanted.creator_id.as_ref(), wanted.to).await?;
+    let wish = Wish {
+        customer: caller.customer,
+        actor: caller.actor(),
+        creator: wanted.creator_id,
+        target: Target::Switch(wanted.from, wanted.to),
+    };
+    changes::make(&app, wish).await?;
+    slots(&app, caller.customer).await
+}
+
+/// Extra slots are sold for some platforms only.
+pub(super) fn check_sold(place: &str, field: &str, platform: Platform) -> Result<(), ApiError> {
+    if platform.sells_slots() {
+        return Ok(());
+    }
+    let sold = Platform::ALL.iter().filter(|platform| platform.sells_slots());
+    let names: Vec<_> = sold.map(|platform| platform.as_str()).collect();
+    let message = format!("extra slots are sold for {}", names.join(" and "));
+    Err(FieldProblem::new(place, field, "value_error", message).into())
+}
+
+pub(super) fn check_count(place: &str, count: i64) -> Result<(), ApiError> {
+    if (0..=SLOTS_MAX).contains(&count) {
+        return Ok(());
+    }
+    let message = format!("must be 0 to {SLOTS_MAX}");
+    Err(FieldProblem::new(place, "count", "value_error", message).into())
+}
+
+/// The account that is named must be the customer's, and on the platform that gets the slot.
+async fn check_creator(
+    app: &App,
+    caller: &Caller,
+    creator: Option<&CreatorId>,
+    platform: Platform,
+) -> Result<(), ApiError> {
+    let Some(creator) = creator else { return Ok(()) };
+    let found = store::accounts::find(&app.store, caller.customer, creator).await?;
+    let account = found.ok_or(ApiError::AccountNotFound)?;
+    if account.platform == platform {
+        return Ok(());
+    }
+    let message = format!("is an account on {}", account.platform);
+    Err(FieldProblem::new("body", "creator_id", "value_error", message).into())
+}

@@ -1,0 +1,195 @@
+//! Subscriptions: the processor's is read, and what it says is what counts.
+//!
+//! Events, pages that come back, the reconciler and our own changes all end in `sync`. It reads the version of what is
+//! known, then the processor, and writes only if nobody has written since; times of events are never compared.
+
+use clients::processor::Listing;
+use clients::processor::objects::{CheckoutSession, SessionStatus, Subscription, SubscriptionItem};
+use domain::account::AccountState;
+use domain::id::{CustomerId, OfferId};
+use domain::subscription::SubscriptionStatus;
+use domain::time::Timestamp;
+use store::places::Shift;
+use store::slot_changes::Change;
+use store::subscriptions::{self, Application, Happened, Item, Reading, Told, View};
+
+use super::plans;
+use crate::app::App;
+use crate::audit::{self, Deed};
+use crate::config::Config;
+use crate::error::ApiError;
+use crate::jobs::send_mail;
+use crate::letters::Letter;
+
+/// After being overtaken so often, somebody has written what was read after this began.
+const OVERTAKEN_MAX: usize = 2;
+/// Accounts that a letter or an audit entry names.
+const NAMED_MAX: usize = 50;
+
+/// Reads the subscription of the processor's customer and writes down what it says. Somebody who is not ours is left
+/// alone.
+pub(crate) async fn sync(app: &App, processor_customer: &str) -> Result<(), ApiError> {
+    match store::processor_customers::owner(&app.store, processor_customer).await? {
+        Some(customer) => sync_customer(app, customer, processor_customer).await,
+        None => Ok(()),
+    }
+}
+
+/// The same for a customer whose id at the processor is known. When it returns, what is written down was read after
+/// it was called.
+pub(crate) async fn sync_customer(
+    app: &App,
+    customer: CustomerId,
+    processor_customer: &str,
+) -> Result<(), ApiError> {
+    for _ in 0..OVERTAKEN_MAX {
+        let version = subscriptions::version(&app.store, customer).await?;
+        let view = read(app, processor_customer).await?;
+        let tell = |happened: &Happened| tell(app, happened);
+        let reading = Reading {
+            customer,
+            version,
+            view: &view,
+            allowances: &app.allowances,
+            at: app.clock.now(),
+            tell: &tell,
+        };
+        match subscriptions::apply(&app.store, &reading).await? {
+            Application::Applied(happened) => {
+                forget(app, customer, &happened.shifts);
+                return Ok(());
+            }
+            Application::Overtaken => {}
+        }
+    }
+    Ok(())
+}
+
+/// Takes note of a page on which a plan is bought, as it was read from the processor: what was bought counts at once,
+/// and a page that is over makes room for another.
+pub(crate) async fn take_session(app: &App, session: &CheckoutSession) -> Result<(), ApiError> {
+    let Some(customer) = session.customer_id() else { return Ok(()) };
+    let offer = session.client_reference_id.as_deref().and_then(|id| id.parse::<OfferId>().ok());
+    let is_over = matches!(session.status, SessionStatus::Complete | SessionStatus::Expired);
+    if let Some(offer) = offer.filter(|_| is_over) {
+        store::subscription_offers::close(&app.store, offer, app.clock.now()).await?;
+    }
+    if session.status == SessionStatus::Complete { sync(app, customer).await } else { Ok(()) }
+}
+
+/// Calls prepared with what an account was before are refused anyway; forgetting it spares them that.
+pub(crate) fn forget(app: &App, customer: CustomerId, shifts: &[Shift]) {
+    for shift in shifts {
+        app.cache.forget_account(customer, &shift.creator_id);
+    }
+    if !shifts.is_empty() {
+        app.job_signal.notify_one();
+    }
+}
+
+/// The processor's subscription that counts: of several the one that gives most, and of those the oldest.
+async fn read(app: &App, processor_customer: &str) -> Result<View, ApiError> {
+    let processor = app.processor()?;
+    let mut counts: Option<Subscription> = None;
+    let mut live = 0;
+    let mut after = None;
+    loop {
+        let listing = Listing {
+            customer: Some(processor_customer),
+            status: Some("all"),
+            after: after.as_deref(),
+            ..Listing::default()
+        };
+        let page = processor.list_subscriptions(&listing).await?;
+        after = page.next().map(str::to_owned);
+        for subscription in page.data {
+            let rank = status(&subscription).rank();
+            live += usize::from(status(&subscription).is_live());
+            if counts.as_ref().is_none_or(|other| rank >= status(other).rank()) {
+                counts = Some(subscription);
+            }
+        }
+        if after.is_none() {
+            break;
+        }
+    }
+    if live > 1 {
+        tracing::error!(processor_customer, live, "a customer pays for several subscriptions");
+    }
+    Ok(counts.map_or_else(View::none, |subscription| view(&app.config, &subscription)))
+}
+
+fn status(subscription: &Subscription) -> SubscriptionStatus {
+    SubscriptionStatus::from_processor(subscription.status.as_str())
+}
+
+fn view(config: &Config, subscription: &Subscription) -> View {
+    let period_end = subscription.period_end();
+    let cancels_at = if subscription.cancel_at_period_end { period_end } else { None };
+    let item = |item: &SubscriptionItem| Item {
+        id: item.id.clone(),
+        price_id: item.price.id.clone(),
+        gives: plans::gives(config, &item.price),
+        quantity: item.quantity,
+    };
+    View {
+        subscription_id: Some(subscription.id.clone()),
+        status: status(subscription),
+        period_start: subscription.period_start().map(seconds),
+        period_end: period_end.map(seconds),
+        cancels_at: subscription.cancel_at.or(cancels_at).map(seconds),
+        items: subscription.items.data.iter().map(item).collect(),
+    }
+}
+
+const fn seconds(unix: i64) -> Timestamp {
+    Timestamp::from_unix_micros(0).plus_seconds(unix)
+}
+
+/// What the audit list and the customer are told of a new state.
+fn tell(app: &App, happened: &Happened) -> Told {
+    let mut told = Told::default();
+    let mut note = |actor: &str, action, details| {
+        let (customer, actor) = (happened.customer, actor.to_owned());
+        let deed = Deed { customer, actor, action, details };
+        told.entries.push(deed.now(&app.clock, &app.random));
+    };
+    if let Some(change) = &happened.applied {
+        note(&change.actor, audit::SLOTS_CHANGED, describe(change));
+    }
+    let before = happened.before.as_ref().map(summary);
+    let now = summary(&happened.now);
+    if before.unwrap_or_else(|| summary(&View::none())) != now {
+        note(audit::PROCESSOR, audit::SUBSCRIPTION_CHANGED, now);
+    }
+    let on = |state| happened.shifts.iter().filter(move |shift| shift.state == state);
+    let given = names(on(AccountState::Active));
+    if !given.is_empty() {
+        note(audit::PROCESSOR, audit::ACCOUNTS_ACTIVATED, given.join(", "));
+    }
+    let taken = names(on(AccountState::Inactive));
+    if !taken.is_empty() {
+        note(audit::PROCESSOR, audit::ACCOUNTS_DEACTIVATED, taken.join(", "));
+        let letter = Letter::AccountsDeactivated { customer: happened.customer, accounts: taken };
+        told.jobs.push(send_mail::job(app, &letter));
+    }
+    told
+}
+
+fn summary(view: &View) -> String {
+    let plan = view.plan().map_or("no plan", |(_, plan)| plan);
+    format!("{plan}, {}", view.status)
+}
+
+fn names<'a>(shifts: impl Iterator<Item = &'a Shift>) -> Vec<String> {
+    let named = shifts.map(|shift| format!("{} on {}", shift.creator_id, shift.platform));
+    named.take(NAMED_MAX).collect()
+}
+
+fn describe(change: &Change) -> String {
+    let items = change.items.iter().map(|item| match (item.platform, &item.plan_id) {
+        (Some(platform), _) => format!("{platform} {} to {}", item.count_before, item.count_after),
+        (None, plan) => format!("plan {}", plan.as_deref().unwrap_or("none")),
+    });
+    format!("{}: {}", change.kind, items.collect::<Vec<_>>().join(", "))
+}
