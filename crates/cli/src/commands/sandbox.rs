@@ -1,11 +1,12 @@
 //! `sandbox`: a whole world on one machine, in one command.
 //!
-//! The gateway on SQLite, four simulated platforms, a mail server that shows what it gets, and a demo customer with keys and connected accounts.
-//! With `--data` a later start keeps everything, the simulated platforms' state too.
+//! The gateway on SQLite, four simulated platforms, a simulated payment processor, a mail server that shows what it gets,
+//! and a demo customer with keys and connected accounts. With `--data` a later start keeps everything, the simulators'
+//! state too.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -62,6 +63,8 @@ struct Description<'a> {
     simulators_url: String,
     /// Where the mails that were sent can be read.
     mail_url: String,
+    /// The simulated payment processor: what was paid, and the cards that it takes.
+    processor_url: String,
     admin_url: String,
     data: String,
     api_key: &'a str,
@@ -100,6 +103,7 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
         Some(remembered) => remembered,
         None => make_demo(&gateway, &folder, demo_accounts).await?,
     };
+    world.set_processor_webhook(&format!("http://{}/v1/billing/webhook", gateway.address()));
     print(&options, &description(&gateway, &world, &folder, &remembered))?;
     tokio::select! {
         () = stop.given() => {}
@@ -133,6 +137,15 @@ fn config(
         text(&format!("smtp://{}", world.mail_address())),
         text(&std::env::var("RUST_LOG").unwrap_or_else(|_| "warn".to_owned())),
     );
+    writeln!(
+        toml,
+        "[processor]\nbase_url = {}\njs_url = {}\nsecret_key = {}\npublishable_key = {}\nwebhook_secrets = [{}]",
+        text(&world.processor_url()),
+        text(&world.processor_js_url()),
+        text(&settings.processor_secret_key),
+        text(&settings.processor_publishable_key),
+        text(&settings.processor_webhook_secret),
+    )?;
     for platform in Platform::ALL {
         let url = world.platform_url(platform.as_str());
         writeln!(toml, "[platforms.{platform}]\nbase_url = {}", text(&url))?;
@@ -232,6 +245,7 @@ fn description<'a>(
         console_url: None,
         simulators_url: format!("http://{}", world.address()),
         mail_url: world.mail_url(),
+        processor_url: world.processor_url(),
         admin_url: format!("http://{}", gateway.admin_address()),
         data: folder.display().to_string(),
         api_key: &remembered.api_key,
@@ -256,6 +270,11 @@ fn print(options: &Options, description: &Description<'_>) -> anyhow::Result<()>
     writeln!(out, "  gateway     {base}")?;
     writeln!(out, "  platforms   {} (simulated)", description.simulators_url)?;
     writeln!(out, "  mail        {}", description.mail_url)?;
+    writeln!(
+        out,
+        "  payments    {}/processor (simulated, with test cards)",
+        description.processor_url
+    )?;
     writeln!(out, "  metrics     {}/metrics", description.admin_url)?;
     writeln!(out, "  data        {}", description.data)?;
     writeln!(out, "  key         {}", description.api_key)?;
@@ -277,7 +296,31 @@ fn print(options: &Options, description: &Description<'_>) -> anyhow::Result<()>
     writeln!(out, "\nWhat was spent, and on what:\n")?;
     writeln!(out, "  curl -H 'X-API-Key: {}' {base}/v1/billing", description.read_only_key)?;
     writeln!(out, "  curl -H 'X-API-Key: {}' {base}/v1/platforms\n", description.read_only_key)?;
+    print_payments(&mut out, description)?;
     writeln!(out, "Ctrl-C stops it.")?;
     out.flush()?;
     Ok(())
+}
+
+/// How credits are bought, and how a month passes.
+fn print_payments(out: &mut impl Write, description: &Description<'_>) -> std::io::Result<()> {
+    let (base, key) = (&description.base_url, description.api_key);
+    writeln!(
+        out,
+        "Buy credits or a plan: open the url that is answered, and pay with 4242 4242 4242 4242:\n"
+    )?;
+    for (path, body) in
+        [("checkout", "{\"pack_id\":\"pack_10\"}"), ("subscribe", "{\"plan_id\":\"plan_studio\"}")]
+    {
+        writeln!(
+            out,
+            "  curl -H 'X-API-Key: {key}' -H 'Content-Type: application/json' -d '{body}' {base}/v1/billing/{path}"
+        )?;
+    }
+    writeln!(out, "\nLet the payment processor's clock run ahead, so that subscriptions renew:\n")?;
+    writeln!(
+        out,
+        "  curl -d '{{\"advance_months\":1}}' {}/control/processor/clock\n",
+        description.simulators_url
+    )
 }

@@ -1,4 +1,4 @@
-//! `simulators`: only the simulated platforms and the mail sink.
+//! `simulators`: only the simulated platforms, the payment processor and the mail sink.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -17,6 +17,9 @@ pub(crate) struct Options {
     /// Address and port that mail is taken at; port 0 takes a free one.
     #[arg(long, default_value = "127.0.0.1:0")]
     mail_listen: SocketAddr,
+    /// Sends the payment processor's events to this http:// URL.
+    #[arg(long, value_name = "URL")]
+    webhook: Option<String>,
     /// Keeps the simulated platforms' state and request logs in this folder; otherwise in memory.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -32,16 +35,28 @@ pub(crate) struct Options {
 pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let settings = simulators::Settings {
         mail_listen: options.mail_listen,
+        processor_webhook_url: options.webhook.clone(),
         ..settings(options.listen, options.data.clone(), options.subscribers)
     };
     let mut stop = StopSignal::listen()?;
+    let keys = [
+        settings.processor_secret_key.clone(),
+        settings.processor_publishable_key.clone(),
+        settings.processor_webhook_secret.clone(),
+    ];
     let running = simulators::start(settings).await.context("the simulators did not start")?;
     let address = running.address();
     let (mail_url, smtp_url) = (running.mail_url(), format!("smtp://{}", running.mail_address()));
+    let [secret_key, publishable_key, webhook_secret] = keys;
+    let (processor_url, js_url) = (running.processor_url(), running.processor_js_url());
     if options.json {
         let simulators_url = format!("http://{address}");
         let described = serde_json::json!({
             "simulators_url": simulators_url, "mail_url": mail_url, "smtp_url": smtp_url,
+            "processor": {
+                "base_url": processor_url, "js_url": js_url, "secret_key": secret_key,
+                "publishable_key": publishable_key, "webhook_secret": webhook_secret,
+            },
         });
         println!("{described}");
     } else {
@@ -49,6 +64,11 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
         for platform in domain::platform::Platform::ALL {
             println!("  {}", running.platform_url(platform.as_str()));
         }
+        println!("payment processor at {processor_url}, shown at {processor_url}/processor");
+        println!("  js_url {js_url}");
+        println!("  secret_key {secret_key}");
+        println!("  publishable_key {publishable_key}");
+        println!("  webhook_secret {webhook_secret}");
         println!("mail taken at {smtp_url}, shown at {mail_url}");
         println!("Ctrl-C stops them.");
     }

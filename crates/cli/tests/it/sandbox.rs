@@ -41,7 +41,9 @@ fn one_line_of_json_says_everything_and_all_of_it_works() {
     let (sandbox, facts) = start(folder.path());
     let (base, key) = (text(&facts, "base_url"), text(&facts, "api_key"));
 
-    for name in ["console_url", "simulators_url", "read_only_key", "customer", "accounts"] {
+    for name in
+        ["console_url", "simulators_url", "processor_url", "read_only_key", "customer", "accounts"]
+    {
         assert!(facts.get(name).is_some(), "{name} is not in {facts}");
     }
     assert!(facts["customer"]["email"].is_string() && facts["customer"]["password"].is_string());

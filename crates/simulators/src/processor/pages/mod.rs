@@ -3,6 +3,7 @@
 
 mod authenticate;
 mod checkout;
+mod index;
 mod layout;
 mod portal;
 
@@ -34,6 +35,7 @@ pub(crate) fn answer(
     let form =
         Params::parse(if posted { std::str::from_utf8(body).unwrap_or_default() } else { query });
     match (posted, parts.as_slice()) {
+        (false, [""]) => index::show(processor),
         (false, ["js"]) => script(SCRIPT.to_owned().replace("{{base}}", &processor.base())),
         (false, ["page.js"]) => script(FILLING.to_owned()),
         (false, ["checkout", id]) => checkout::show(processor, id, None),

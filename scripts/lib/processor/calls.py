@@ -1,0 +1,251 @@
+"""Every call that the service makes to the payment processor, made by the processor's own library for Python."""
+
+import json
+import time
+import urllib.request
+
+import stripe
+
+VERSION = "2026-03-25.dahlia"
+
+
+class Failure(Exception):
+    """Something is not as the library expects it."""
+
+
+def check(condition, message):
+    if not condition:
+        raise Failure(message)
+
+
+def control(base, path, body):
+    request = urllib.request.Request(f"{base}/control/processor/{path}", data=json.dumps(body).encode())
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.load(answer)
+
+
+def refused(call, kind, **fields):
+    """Makes a call that must be refused as the library knows it."""
+    try:
+        call()
+    except kind as error:
+        for name, expected in fields.items():
+            found = getattr(error, name, None) if hasattr(error, name) else getattr(error.error, name, None)
+            check(found == expected, f"{name} is {found!r}, not {expected!r}: {error}")
+        return error
+    raise Failure(f"the call was not refused with {kind.__name__}")
+
+
+def run(base, secret_key):
+    client = stripe.StripeClient(
+        secret_key, base_addresses={"api": base}, stripe_version=VERSION, max_network_retries=0
+    )
+    processor = client.v1
+    card = customers(processor)
+    intents(processor, *card)
+    packs(processor, base, card[0])
+    months(processor, base)
+    money_back(processor, base, *card)
+    refused(lambda: stripe.StripeClient("sk_test_no", base_addresses={"api": base}).v1.customers.list(), stripe.AuthenticationError)
+
+
+def customers(processor):
+    made = processor.customers.create(
+        {"email": "ada@example.com", "metadata": {"customer_id": "cus_ours"}}, {"idempotency_key": "cus:1"}
+    )
+    again = processor.customers.create(
+        {"email": "ada@example.com", "metadata": {"customer_id": "cus_ours"}}, {"idempotency_key": "cus:1"}
+    )
+    check(made.id == again.id, "the same key made two customers")
+    refused(
+        lambda: processor.customers.create({"email": "bob@example.com"}, {"idempotency_key": "cus:1"}),
+        stripe.IdempotencyError,
+    )
+    method = processor.payment_methods.attach("pm_card_visa", {"customer": made.id})
+    default = {"invoice_settings": {"default_payment_method": method.id}}
+    changed = processor.customers.update(made.id, default)
+    check(changed.invoice_settings.default_payment_method == method.id, "the card is not the default")
+    check(processor.customers.retrieve(made.id).metadata["customer_id"] == "cus_ours", "metadata is lost")
+    cards = processor.customers.payment_methods.list(made.id, {"type": "card", "limit": 10})
+    check([one.id for one in cards.data] == [method.id], "the card is not listed")
+    check(processor.payment_methods.retrieve(method.id).card.last4 == "4242", "another card")
+    other = processor.payment_methods.attach("pm_card_mastercard", {"customer": made.id})
+    check(processor.payment_methods.detach(other.id).customer is None, "it is not detached")
+    refused(lambda: processor.payment_methods.detach(other.id), stripe.InvalidRequestError)
+    refused(
+        lambda: processor.payment_methods.attach("pm_card_chargeDeclined", {"customer": made.id}),
+        stripe.CardError, code="card_declined", decline_code="generic_decline",
+    )
+    refused(lambda: processor.customers.retrieve("cus_none"), stripe.InvalidRequestError, code="resource_missing", http_status=404)
+    return made.id, method.id
+
+
+def charge(customer, method, order, **more):
+    return {
+        "amount": 1000, "currency": "usd", "customer": customer, "payment_method": method, "confirm": True,
+        "payment_method_types": ["card"], "metadata": {"order_id": order}, **more,
+    }
+
+
+def intents(processor, customer, method):
+    paid = processor.payment_intents.create(charge(customer, method, "ord_1"), {"idempotency_key": "pi:ord_1"})
+    check(paid.status == "succeeded" and paid.amount_received == 1000, f"it is {paid.status}")
+    expand = {"expand": ["payment_method", "latest_charge"]}
+    shown = processor.payment_intents.retrieve(paid.id, expand)
+    check(shown.latest_charge.paid and shown.payment_method.card.brand == "visa", "nothing is expanded")
+    wants = processor.payment_methods.attach("pm_card_authenticationRequired", {"customer": customer})
+    there = processor.payment_intents.create(charge(customer, wants.id, "ord_2"))
+    check(there.status == "requires_action" and there.next_action.type == "use_stripe_sdk", there.status)
+    error = refused(
+        lambda: processor.payment_intents.create(charge(customer, wants.id, "ord_3", off_session=True)),
+        stripe.CardError, code="authentication_required", http_status=402,
+    )
+    intent = error.error.payment_intent
+    check(intent["status"] == "requires_payment_method", intent["status"])
+    again = processor.payment_intents.confirm(intent["id"], {"payment_method": wants.id, "off_session": False})
+    check(again.status == "requires_action", again.status)
+    check(processor.payment_intents.cancel(again.id).status == "canceled", "it is not cancelled")
+    poor = processor.payment_methods.attach("pm_card_chargeCustomerFail", {"customer": customer})
+    refused(
+        lambda: processor.payment_intents.create(charge(customer, poor.id, "ord_4", off_session=True)),
+        stripe.CardError, code="card_declined", decline_code="generic_decline",
+    )
+    found = processor.payment_intents.search({"query": "metadata['order_id']:'ord_1'", "limit": 100})
+    check([one.id for one in found.data] == [paid.id], "the search finds others")
+    since = {"customer": customer, "limit": 2, "created": {"gte": int(time.time()) - 600}}
+    all_of_them = [one.id for one in processor.payment_intents.list(since).auto_paging_iter()]
+    check(len(all_of_them) == 4 and paid.id in all_of_them, f"{len(all_of_them)} intents are listed")
+    refused(
+        lambda: processor.payment_intents.create({"amount": 10, "currency": "usd"}),
+        stripe.InvalidRequestError, code="amount_too_small", param="amount",
+    )
+    refused(
+        lambda: processor.payment_intents.create({"amount": 1000, "currency": "usd", "colour": "red"}),
+        stripe.InvalidRequestError, code="parameter_unknown", param="colour",
+    )
+
+
+def packs(processor, base, customer):
+    pack = {
+        "mode": "payment", "customer": customer, "client_reference_id": "ord_5", "payment_method_types": ["card"],
+        "success_url": "http://127.0.0.1:1/ok?session_id={CHECKOUT_SESSION_ID}", "cancel_url": "http://127.0.0.1:1/no",
+        "line_items": [{
+            "quantity": 1,
+            "price_data": {"currency": "usd", "unit_amount": 2500, "product_data": {"name": "13,500 credits"}},
+        }],
+        "metadata": {"order_id": "ord_5"},
+        "payment_intent_data": {"setup_future_usage": "off_session", "metadata": {"order_id": "ord_5"}},
+    }
+    session = processor.checkout.sessions.create(pack, {"idempotency_key": "co:ord_5"})
+    check(session.status == "open" and session.url.startswith("http"), "it has no page")
+    control(base, f"checkout/{session.id}/pay", {"card": "4242424242424242"})
+    paths = ["payment_intent.payment_method", "setup_intent.payment_method"]
+    done = processor.checkout.sessions.retrieve(session.id, {"expand": paths})
+    check(done.payment_status == "paid" and done.url is None, done.payment_status)
+    check(done.payment_intent.payment_method.customer == customer, "the card is not kept")
+    other = processor.checkout.sessions.create(pack)
+    check(processor.checkout.sessions.expire(other.id).status == "expired", "it is not expired")
+    listed = processor.checkout.sessions.list({"customer": customer})
+    check({one.id for one in listed.data} == {session.id, other.id}, "the list is another")
+
+
+def months(processor, base):
+    customer = processor.customers.create({"email": "bob@example.com"}).id
+    slot = processor.products.create({"id": "slot_product_py", "name": "Slot", "metadata": {"platform": "alpha"}})
+    check(processor.products.retrieve(slot.id).name == "Slot", "another product")
+    price = processor.prices.create({
+        "product": slot.id, "unit_amount": 1500, "currency": "usd", "recurring": {"interval": "month"},
+        "lookup_key": "slot_alpha_py",
+    })
+    check(processor.prices.retrieve(price.id).unit_amount == 1500, "another price")
+    found = processor.prices.list({"lookup_keys": ["slot_alpha_py"], "active": True})
+    check([one.id for one in found.data] == [price.id], "the price is not found by its key")
+    session = processor.checkout.sessions.create({
+        "mode": "subscription", "customer": customer, "success_url": "http://127.0.0.1:1/ok",
+        "line_items": [{"quantity": 1, "price_data": {
+            "currency": "usd", "unit_amount": 4900, "product_data": {"name": "Studio"}, "recurring": {"interval": "month"},
+        }}],
+        "subscription_data": {"metadata": {"customer_id": "c2"}},
+    })
+    subscription_id = control(base, f"checkout/{session.id}/pay", {})["subscription"]
+    subscription = processor.subscriptions.retrieve(subscription_id, {"expand": ["latest_invoice"]})
+    check(subscription.status == "active" and subscription.latest_invoice.billing_reason == "subscription_create", subscription.status)
+    end = subscription["items"].data[0].current_period_end
+    date = int(time.time())
+    items = [{"price": price.id, "quantity": 2}]
+    preview = processor.invoices.create_preview({
+        "subscription": subscription_id,
+        "subscription_details": {"items": items, "proration_behavior": "always_invoice", "proration_date": date},
+    })
+    raised = processor.subscriptions.update(subscription_id, {
+        "items": items, "proration_behavior": "always_invoice", "payment_behavior": "error_if_incomplete",
+        "off_session": True, "proration_date": date, "expand": ["latest_invoice"],
+    }, {"idempotency_key": "slot:py"})
+    invoice = raised.latest_invoice
+    check(invoice.status == "paid" and invoice.billing_reason == "subscription_update", invoice.status)
+    check(invoice.total == preview.total, f"it cost {invoice.total}, the preview said {preview.total}")
+    check(all(item.current_period_end == end for item in raised["items"].data), "the billing date moved")
+    shown = processor.invoices.retrieve(invoice.id, {"expand": ["payments"]})
+    intent = shown.payments.data[0].payment.payment_intent
+    payments = processor.invoice_payments.list({"payment": {"type": "payment_intent", "payment_intent": intent}})
+    check(payments.data[0].invoice == invoice.id, "another invoice")
+    listed = processor.invoices.list({"customer": customer, "subscription": subscription_id})
+    check(len(listed.data) == 2, f"{len(listed.data)} invoices are listed")
+    poor = processor.payment_methods.attach("pm_card_chargeCustomerFail", {"customer": customer})
+    processor.subscriptions.update(subscription_id, {"default_payment_method": poor.id})
+    item = next(item for item in raised["items"].data if item.price.id == price.id)
+    refused(lambda: processor.subscriptions.update(subscription_id, {
+        "items": [{"id": item.id, "quantity": 5}], "proration_behavior": "always_invoice",
+        "payment_behavior": "error_if_incomplete", "off_session": True,
+    }), stripe.CardError, code="card_declined", http_status=402)
+    unchanged = processor.subscriptions.retrieve(subscription_id)
+    check(next(one for one in unchanged["items"].data if one.id == item.id).quantity == 2, "the refused change applies")
+    control(base, "clock", {"advance_months": 1})
+    owed = processor.subscriptions.retrieve(subscription_id, {"expand": ["latest_invoice"]})
+    check(owed.status == "past_due" and owed.latest_invoice.status == "open", owed.status)
+    good = processor.payment_methods.attach("pm_card_visa", {"customer": customer})
+    paid = processor.invoices.pay(owed.latest_invoice.id, {"payment_method": good.id})
+    check(paid.status == "paid", paid.status)
+    check(processor.subscriptions.retrieve(subscription_id).status == "active", "it is still owed")
+    refused(lambda: processor.invoices.void_invoice(paid.id), stripe.InvalidRequestError)
+    configuration = processor.billing_portal.configurations.create({"features": {
+        "payment_method_update": {"enabled": True}, "invoice_history": {"enabled": True},
+        "subscription_cancel": {"enabled": True, "mode": "at_period_end"}, "subscription_update": {"enabled": False},
+    }})
+    portal = processor.billing_portal.sessions.create(
+        {"customer": customer, "return_url": "http://127.0.0.1:1/back", "configuration": configuration.id}
+    )
+    check(portal.url.startswith("http"), "the portal has no page")
+    lowered = processor.subscriptions.update(subscription_id, {
+        "items": [{"id": item.id, "quantity": 1}], "proration_behavior": "create_prorations", "cancel_at_period_end": True,
+    })
+    check(lowered.cancel_at_period_end, "it does not end")
+    check(processor.subscriptions.list({"customer": customer}).data[0].id == subscription_id, "it is not listed")
+    check(processor.subscriptions.cancel(subscription_id).status == "canceled", "it is not cancelled")
+
+
+def money_back(processor, base, customer, method):
+    paid = processor.payment_intents.create(charge(customer, method, "ord_6"))
+    refund = processor.refunds.create({"payment_intent": paid.id, "amount": 400, "metadata": {"order_id": "ord_6"}})
+    check(refund.status == "succeeded" and refund.amount == 400, refund.status)
+    check(processor.refunds.retrieve(refund.id).charge == paid.latest_charge, "another charge")
+    check(len(processor.refunds.list({"payment_intent": paid.id}).data) == 1, "the refund is not listed")
+    rest = processor.charges.retrieve(paid.latest_charge)
+    check(rest.amount_refunded == 400 and not rest.refunded, "the charge does not know of it")
+    check(len(processor.charges.list({"payment_intent": paid.id}).data) == 1, "the charge is not listed")
+    processor.refunds.create({"payment_intent": paid.id})
+    refused(
+        lambda: processor.refunds.create({"payment_intent": paid.id}),
+        stripe.InvalidRequestError, code="charge_already_refunded",
+    )
+    second = processor.payment_intents.create(charge(customer, method, "ord_7"))
+    made = control(base, "disputes", {"payment_intent": second.id})
+    dispute = processor.disputes.retrieve(made["id"])
+    check(dispute.status == "needs_response" and dispute.payment_intent == second.id, dispute.status)
+    control(base, f"disputes/{dispute.id}/close", {"won": True})
+    check(processor.disputes.list({"payment_intent": second.id}).data[0].status == "won", "it is not won")
+    kinds = ["charge.dispute.created", "charge.dispute.closed"]
+    events = processor.events.list({"types": kinds, "limit": 100, "created": {"gte": 1}})
+    check({event.type for event in events.data} == set(kinds), "events of other types")
+    event = processor.events.retrieve(events.data[0].id)
+    check(event.data.object["id"] == dispute.id, "another event")
