@@ -62,6 +62,7 @@ fn tags() -> Value {
         { "name": "platforms", "description": "The four platforms, and the routes that each one has." },
         { "name": "accounts", "description": "Creator accounts, connected with credentials that the platform confirmed." },
         { "name": "native", "description": "Calls to a platform through a connected account: the metered part." },
+        { "name": "exports", "description": "Whole lists of an account as one file." },
         { "name": "billing", "description": "The balance, and what changed it." },
         { "name": "support", "description": "Letting staff look, and what staff look at." },
         { "name": "usage", "description": "What was called, when, and what it cost." },

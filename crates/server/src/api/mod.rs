@@ -6,6 +6,7 @@ pub(crate) mod accounts;
 pub(crate) mod audit;
 pub(crate) mod billing;
 pub(crate) mod email;
+pub(crate) mod exports;
 pub(crate) mod health;
 mod key_limits;
 pub(crate) mod keys;
@@ -42,4 +43,5 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .merge(accounts::router())
         .merge(billing::router())
         .merge(usage::router())
+        .merge(exports::router())
 }

@@ -15,6 +15,12 @@ pub(crate) fn platform() -> Object {
     one_of("A platform.", values)
 }
 
+/// What can be exported.
+pub(crate) fn dataset() -> Object {
+    let values = domain::dataset::DatasetName::ALL.iter().map(|dataset| dataset.as_str());
+    one_of("A kind of rows.", values)
+}
+
 /// What a key may do.
 pub(crate) fn key_scope() -> Object {
     let values = KeyScope::ALL.iter().map(|scope| scope.as_str());

@@ -151,6 +151,7 @@ fn cases() -> Vec<Case> {
     vec![
         case(("get", "/health"), Anybody, nothing, OwnView),
         case(("get", "/v1/platforms"), Anybody, nothing, OwnView),
+        case(("get", "/v1/exports/datasets"), Either, nothing, OwnView),
         case(("get", "/v1/platforms/{platform}/routes"), Anybody, nothing, OwnView),
         case(("post", "/v1/auth/register"), Anybody, registration, OwnView),
         case(("post", "/v1/auth/login"), Anybody, login, OwnView),

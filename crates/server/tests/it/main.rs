@@ -4,6 +4,7 @@ mod access;
 mod api;
 mod console;
 mod contract;
+mod exports;
 mod gateway;
 mod jobs;
 mod nodes;

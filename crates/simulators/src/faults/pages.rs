@@ -17,6 +17,8 @@ const PAGES: Field = Field::number(
     (1, 10),
 );
 const FIELD: Field = Field::text("field", "the name that is left out, at any depth", "hasMore");
+const EMPTIED: Field = Field::text("field", "the name whose value becomes a text", "hasMore");
+const ROWS: Field = Field::number("rows", "how many rows are missing at its end", 1, (1, 10_000));
 const BY: Field = Field::number("by", "how much less each page says", 1, (1, 1_000_000));
 
 /// More paths than this are not told apart.
@@ -27,8 +29,12 @@ const PATHS_MAX: usize = 64;
 pub(crate) enum Pages {
     Repeat { pages: usize },
     MissingField { field: String },
+    WrongType { field: String },
     ShrinkingTotal { by: u64 },
     DuplicateRows,
+    ShortPage { rows: usize },
+    EmptyPage,
+    RepeatCursor,
 }
 
 /// What earlier pages were, by path. It belongs to a rule and ends with it.
@@ -42,7 +48,7 @@ struct Seen {
     bodies: Vec<Value>,
 }
 
-pub(super) const KINDS: [Kind; 4] = [
+pub(super) const KINDS: [Kind; 8] = [
     Kind::plain("repeat_pages", "the first pages are given again and again", |fields| {
         Ok(Fault::Pages(Pages::Repeat { pages: fields.size(&PAGES)? }))
     })
@@ -61,6 +67,22 @@ pub(super) const KINDS: [Kind; 4] = [
     .with(&[BY]),
     Kind::plain("duplicate_rows", "a page begins with the last row of the one before", |_| {
         Ok(Fault::Pages(Pages::DuplicateRows))
+    }),
+    Kind::plain("wrong_type", "a field is a text, whatever it should be", |fields| {
+        Ok(Fault::Pages(Pages::WrongType { field: fields.words(&EMPTIED)? }))
+    })
+    .with(&[EMPTIED]),
+    Kind::plain(
+        "short_page",
+        "the last rows of a page are missing, and the next page begins after them",
+        |fields| Ok(Fault::Pages(Pages::ShortPage { rows: fields.size(&ROWS)? })),
+    )
+    .with(&[ROWS]),
+    Kind::plain("empty_page", "a page has no rows, and says all else as it was", |_| {
+        Ok(Fault::Pages(Pages::EmptyPage))
+    }),
+    Kind::plain("repeat_cursor", "each page tells the cursor that the first one told", |_| {
+        Ok(Fault::Pages(Pages::RepeatCursor))
     }),
 ];
 
@@ -86,6 +108,19 @@ impl Pages {
                 }
             }
             Self::MissingField { field } => remove(&mut page, field),
+            Self::WrongType { field } => change(&mut page, field, &|value| *value = json!("so")),
+            Self::ShortPage { rows: missing } => {
+                let rows = rows(&mut page)?;
+                rows.truncate(rows.len().saturating_sub(*missing));
+            }
+            Self::EmptyPage => rows(&mut page)?.clear(),
+            Self::RepeatCursor => {
+                if seen.bodies.is_empty() {
+                    seen.bodies.push(find(&page, CURSOR)?.clone());
+                }
+                let first = seen.bodies.first()?.clone();
+                change(&mut page, CURSOR, &|cursor| cursor.clone_from(&first));
+            }
             Self::ShrinkingTotal { by } => {
                 change(&mut page, "total", &|total| {
                     if let Some(number) = total.as_u64() {
@@ -103,6 +138,21 @@ impl Pages {
             }
         }
         serde_json::to_vec(&page).ok()
+    }
+}
+
+/// Where pages with cursors tell the next one.
+const CURSOR: &str = "nextCursor";
+
+/// The first value of this name, at any depth.
+fn find<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
+    match value {
+        Value::Object(fields) => {
+            fields.get(name).or_else(|| fields.values().find_map(|inner| find(inner, name)))
+        }
+        Value::Array(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            None
+        }
     }
 }
 
@@ -181,6 +231,30 @@ mod tests {
         assert_eq!(missing[1], json!({"response": {"total": 9, "rows": [{}]}}));
         let totals = shrinking.iter().map(|it| it["response"]["total"].as_u64().unwrap());
         assert_eq!(totals.collect::<Vec<_>>(), [9, 5]);
+    }
+
+    #[test]
+    fn rows_are_missing_types_are_wrong_and_cursors_come_again() {
+        let page =
+            |n: u32| json!({"data": [{"id": n}, {"id": n + 1}], "nextCursor": n, "more": true});
+        let pages = [page(1), page(3)];
+
+        let short = given(&Pages::ShortPage { rows: 1 }, &pages);
+        let empty = given(&Pages::EmptyPage, &pages);
+        let wrong = given(&Pages::WrongType { field: "more".to_owned() }, &pages);
+        let cursors = given(&Pages::RepeatCursor, &pages);
+
+        assert_eq!(short[1], json!({"data": [{"id": 3}], "nextCursor": 3, "more": true}));
+        assert_eq!(empty[0], json!({"data": [], "nextCursor": 1, "more": true}));
+        assert_eq!(
+            wrong[0],
+            json!({"data": [{"id": 1}, {"id": 2}], "nextCursor": 1, "more": "so"})
+        );
+        assert_eq!(cursors[0], page(1));
+        assert_eq!(
+            cursors[1],
+            json!({"data": [{"id": 3}, {"id": 4}], "nextCursor": 1, "more": true})
+        );
     }
 
     #[test]

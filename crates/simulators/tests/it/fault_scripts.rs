@@ -126,7 +126,7 @@ fn strange_heads(body: &[u8]) -> Vec<Row> {
 }
 
 /// The kinds that leave an answer which HTTP can carry; each has a test of its own below.
-const CARRIED_BY_HTTP: [&str; 13] = [
+const CARRIED_BY_HTTP: [&str; 17] = [
     "status",
     "redirect",
     "content_type",
@@ -140,6 +140,10 @@ const CARRIED_BY_HTTP: [&str; 13] = [
     "missing_field",
     "shrinking_total",
     "duplicate_rows",
+    "wrong_type",
+    "short_page",
+    "empty_page",
+    "repeat_cursor",
 ];
 
 /// The scripts that have tests of their own.

@@ -130,6 +130,32 @@ async fn pages_repeat_circle_lose_their_end_shrink_and_overlap() {
     assert_eq!(page(2).await.0, [honest[0][1], honest[1][1]]);
     kit.raw(Method::DELETE, "/control/faults", &[], none()).await;
 
+    let mut short = on("short_page");
+    short["rows"] = json!(1);
+    add(&kit, short).await;
+    assert_eq!(page(2).await, (honest[1][..1].to_vec(), more.clone()));
+    kit.raw(Method::DELETE, "/control/faults", &[], none()).await;
+
+    add(&kit, on("empty_page")).await;
+    assert_eq!(page(2).await, (vec![], more.clone()));
+    kit.raw(Method::DELETE, "/control/faults", &[], none()).await;
+
+    add(&kit, on("wrong_type")).await;
+    assert_eq!(page(2).await.1, Some(json!("so")));
+    kit.raw(Method::DELETE, "/control/faults", &[], none()).await;
+
+    let earnings = async |cursor: &str| {
+        let page =
+            kit.get("demo_delta", &format!("insights/earnings?size=2&cursor={cursor}")).await;
+        (page["data"][0]["uuid"].clone(), page["nextCursor"].as_str().unwrap().to_owned())
+    };
+    let first = earnings("").await;
+    add(&kit, json!({"kind": "repeat_cursor", "path": "insights/earnings"})).await;
+    assert_eq!(earnings("").await, first);
+    let second = earnings(&first.1).await;
+    assert!(second.0 != first.0 && second.1 == first.1);
+    kit.raw(Method::DELETE, "/control/faults", &[], none()).await;
+
     let total =
         async || kit.get("demo_beta", "subscribers?limit=1").await["response"]["total"].clone();
     let all = total().await.as_u64().unwrap();

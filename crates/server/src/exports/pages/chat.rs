@@ -31,7 +31,15 @@ impl Lookup<'_> {
         let Self { app, wanted, list, place, .. } = *self;
         let (mut next, mut seen) = (Next::First, 0_u64);
         for number in 1..=LOOKUP_PAGES_MAX {
-            let request = Request { app, wanted, place, paging: &list.paging, next: &next, number };
+            let request = Request {
+                app,
+                wanted,
+                place,
+                paging: &list.paging,
+                next: &next,
+                number,
+                fan: None,
+            };
             let bytes = request.page().await?;
             request.check_time()?;
             let page = taken::take(list, bytes, Window::default(), number).await?;

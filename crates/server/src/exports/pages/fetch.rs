@@ -33,6 +33,8 @@ pub(super) struct Request<'a> {
     pub(super) paging: &'a Paging,
     pub(super) next: &'a Next,
     pub(super) number: u64,
+    /// The fan whose conversation is not there if the platform does not find its first page.
+    pub(super) fan: Option<&'a str>,
 }
 
 /// How often this page failed or had to wait.
@@ -125,6 +127,10 @@ impl Request<'_> {
                 format!(
                     "the platform refused the account's credentials at page {number}; connect the account again"
                 ),
+            )),
+            StatusCode::NOT_FOUND if number == 1 && self.fan.is_some() => Err(PageFault::last(
+                "chat_not_found",
+                format!("there is no conversation with the account {}", self.fan.unwrap_or("")),
             )),
             status if status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT => {
                 self.failed(&format!("it answered {status}"), tries).map(Verdict::Again)

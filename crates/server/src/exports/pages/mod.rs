@@ -163,6 +163,7 @@ impl Reader {
             paging: &self.dataset.paging,
             next: &self.point.next,
             number,
+            fan: self.dataset.chat.as_ref().and(self.wanted.chat_id.as_deref()),
         };
         let bytes = request.page().await?;
         request.check_time()?;
