@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use catalog::Dataset;
 use domain::dataset::DatasetName;
+use domain::export::ExportFormat;
 use domain::platform::Platform;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -14,9 +15,6 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, FieldProblem};
 use crate::extract::Query;
-
-/// The forms of an export's file.
-const FORMATS: [&str; 4] = ["csv", "jsonl", "xlsx", "zip"];
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list_datasets))
@@ -119,7 +117,7 @@ impl DatasetOut {
             platform,
             dataset: dataset.name,
             description: dataset.description.clone(),
-            formats: FORMATS.to_vec(),
+            formats: ExportFormat::ALL.iter().map(|format| format.as_str()).collect(),
             params: params.collect(),
             fields: FieldsOut {
                 id: dataset.id.to_string(),

@@ -84,6 +84,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_documentation_explains_every_code() {
+        let documented = include_str!("../../../../../docs/api.md");
+        for (code, meaning) in CODES {
+            assert!(documented.contains(&format!("| `{code}` | {meaning} |")), "{code}");
+        }
+    }
+
+    #[test]
     fn codes_are_told_once_and_explained() {
         let mut codes: Vec<&str> = CODES.iter().map(|(code, _)| *code).collect();
         codes.sort_unstable();
