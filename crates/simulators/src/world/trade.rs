@@ -417,7 +417,7 @@ mod tests {
                 spent[usize::try_from(payment.fan).unwrap()] += payment.gross_cents;
             }
             for (fan, cents) in (0..fans).zip(&spent) {
-                assert_eq!(world.fan(fan).spent_cents(), *cents, "fan {fan} of {fans}");
+                assert_eq!(world.spent(fan).cents(), *cents, "fan {fan} of {fans}");
             }
         }
     }

@@ -48,20 +48,17 @@ pub(super) fn read<'a>(
         return Ok(Body::default());
     }
     let paging = &dataset.paging;
-    if dataset.rows.names().is_empty() {
-        let rows = list(text, number)?;
-        return Ok(Body { rows, ..Body::default() });
-    }
     let signs =
         [Some(&dataset.rows), paging.more.as_ref(), paging.next.as_ref(), paging.total.as_ref()];
-    let found = scan::scan(text, &signs).map_err(|error| broken(number, &error))?;
-    let [rows, more, next, total] = found.values;
-    let Some(rows) = rows else {
+    let found = scan::scan_list(text, &signs).map_err(|error| broken(number, &error))?;
+    let [_, more, next, total] = found.values;
+    let Some(rows) = found.list else {
         let message = format!("page {number} has no list of rows at {}", dataset.rows);
         return Err(PageFault::last("missing_rows", message));
     };
+    check_rows(&rows, number)?;
     Ok(Body {
-        rows: list(rows.get(), number)?,
+        rows,
         more: paging.more.as_ref().map(|at| more_of(more, at, number)).transpose()?,
         next: match &paging.next {
             Some(at) => next_of(next, at, number)?,
@@ -74,15 +71,16 @@ pub(super) fn read<'a>(
 /// What is told of broken JSON: where it is, never what it holds.
 fn broken(number: u64, error: &serde_json::Error) -> PageFault {
     let (line, column) = (error.line(), error.column());
-    PageFault::malformed(number, &format!("it is not JSON (line {line}, column {column})"))
+    let problem = if error.is_data() {
+        format!("{} or a field is given twice (line {line}, column {column})", scan::NO_LIST)
+    } else {
+        format!("it is not JSON (line {line}, column {column})")
+    };
+    PageFault::malformed(number, &problem)
 }
 
-fn list(text: &str, number: u64) -> Result<Vec<&RawValue>, PageFault> {
-    if !text.trim_start().starts_with('[') {
-        return Err(PageFault::malformed(number, "its rows are not a list"));
-    }
-    let rows = scan::elements(text).map_err(|error| broken(number, &error))?;
-    for row in &rows {
+fn check_rows(rows: &[&RawValue], number: u64) -> Result<(), PageFault> {
+    for row in rows {
         if scan::kind(row) != Kind::Object {
             return Err(PageFault::malformed(number, "a row is not an object"));
         }
@@ -91,7 +89,7 @@ fn list(text: &str, number: u64) -> Result<Vec<&RawValue>, PageFault> {
             return Err(PageFault::last("row_too_large", message));
         }
     }
-    Ok(rows)
+    Ok(())
 }
 
 fn more_of(value: Option<&RawValue>, at: &Pointer, number: u64) -> Result<bool, PageFault> {

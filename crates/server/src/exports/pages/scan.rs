@@ -13,27 +13,112 @@ use serde_json::value::RawValue;
 const POINTERS_MAX: usize = 4;
 
 /// The values at the pointers, in their order; nothing where a name is missing or something on the way is no object.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default)]
 pub(super) struct Found<'de> {
     pub(super) values: [Option<&'de RawValue>; POINTERS_MAX],
+    /// The elements of the list at the first pointer, where one was asked for.
+    pub(super) list: Option<Vec<&'de RawValue>>,
 }
+
+/// What is told of a list that is none.
+pub(super) const NO_LIST: &str = "its rows are not a list";
 
 /// Looks into a whole text for at most four pointers. Fails if the text is not JSON.
 pub(super) fn scan<'de>(
     text: &'de str,
     pointers: &[Option<&Pointer>],
 ) -> Result<Found<'de>, serde_json::Error> {
+    look(text, pointers, First::Value)
+}
+
+/// The same, but at the first pointer is a list whose elements are wanted; empty, it is the whole text.
+pub(super) fn scan_list<'de>(
+    text: &'de str,
+    pointers: &[Option<&Pointer>],
+) -> Result<Found<'de>, serde_json::Error> {
+    let is_whole = pointers.first().is_some_and(|it| it.is_some_and(|it| it.names().is_empty()));
+    if is_whole {
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let list = Elements.deserialize(&mut reader)?;
+        reader.end()?;
+        return Ok(Found { list: Some(list), ..Found::default() });
+    }
+    look(text, pointers, First::List)
+}
+
+fn look<'de>(
+    text: &'de str,
+    pointers: &[Option<&Pointer>],
+    first: First,
+) -> Result<Found<'de>, serde_json::Error> {
     let mut found = Found::default();
     let mut reader = serde_json::Deserializer::from_str(text);
-    let all = Mask::all(pointers.len());
-    Look { pointers, wanted: all, depth: 0, found: &mut found }.deserialize(&mut reader)?;
+    let wanted = Mask::all(pointers.len());
+    Look { pointers, wanted, depth: 0, first, found: &mut found }.deserialize(&mut reader)?;
     reader.end()?;
     Ok(found)
 }
 
-/// The elements of an array, as they are written.
-pub(super) fn elements(text: &str) -> Result<Vec<&RawValue>, serde_json::Error> {
-    serde_json::from_str(text)
+/// What is wanted at the first pointer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum First {
+    Value,
+    List,
+}
+
+/// Reads a list into its elements, as they are written.
+struct Elements;
+
+impl<'de> DeserializeSeed<'de> for Elements {
+    type Value = Vec<&'de RawValue>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Elements {
+    type Value = Vec<&'de RawValue>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut elements = Vec::with_capacity(128);
+        while let Some(element) = list.next_element::<&RawValue>()? {
+            elements.push(element);
+        }
+        Ok(elements)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<Self::Value, A::Error> {
+        Err(A::Error::custom(NO_LIST))
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Self::Value, E> {
+        Err(E::custom(NO_LIST))
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<Self::Value, E> {
+        Err(E::custom(NO_LIST))
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<Self::Value, E> {
+        Err(E::custom(NO_LIST))
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<Self::Value, E> {
+        Err(E::custom(NO_LIST))
+    }
+
+    fn visit_str<E: Error>(self, _: &str) -> Result<Self::Value, E> {
+        Err(E::custom(NO_LIST))
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Err(E::custom(NO_LIST))
+    }
 }
 
 /// Which pointers are meant, one bit for each.
@@ -61,6 +146,7 @@ struct Look<'a, 'de> {
     pointers: &'a [Option<&'a Pointer>],
     wanted: Mask,
     depth: usize,
+    first: First,
     found: &'a mut Found<'de>,
 }
 
@@ -92,6 +178,9 @@ impl<'de> Visitor<'de> for Look<'_, 'de> {
             }
             met = Mask(met.0 | matching.0);
             match ended(self.pointers, matching, self.depth) {
+                Some(0) if self.first == First::List => {
+                    self.found.list = Some(map.next_value_seed(Elements)?);
+                }
                 Some(index) => {
                     let value = map.next_value::<&RawValue>()?;
                     if let Some(place) = self.found.values.get_mut(index) {
@@ -102,6 +191,7 @@ impl<'de> Visitor<'de> for Look<'_, 'de> {
                     pointers: self.pointers,
                     wanted: matching,
                     depth: self.depth + 1,
+                    first: self.first,
                     found: &mut *self.found,
                 })?,
             }
@@ -297,7 +387,35 @@ mod tests {
         let text = format!("{{\"x\":{deep},\"id\":1}}");
 
         assert_eq!(at(&text, &["/id"]).unwrap(), some(&["1"]));
-        assert_eq!(elements(&format!("[{deep},{deep}]")).unwrap().len(), 2);
+        let rows = |text: &str, pointer: &str| {
+            let pointer = Pointer::parse(pointer).unwrap();
+            scan_list(text, &[Some(&pointer)]).map(|found| found.list.map(|list| list.len()))
+        };
+        assert_eq!(rows(&format!("[{deep},{deep}]"), "").unwrap(), Some(2));
+        assert_eq!(rows(&format!("{{\"a\":{{\"b\":[{deep},1]}}}}"), "/a/b").unwrap(), Some(2));
+    }
+
+    #[test]
+    fn a_list_is_taken_apart_and_nothing_else_is_one() {
+        let rows = |text: &str, pointer: &str| {
+            let pointer = Pointer::parse(pointer).unwrap();
+            let found = scan_list(text, &[Some(&pointer)]).map_err(|error| error.to_string())?;
+            Ok::<_, String>(
+                found
+                    .list
+                    .map(|list| list.iter().map(|it| it.get().to_owned()).collect::<Vec<_>>()),
+            )
+        };
+
+        assert_eq!(rows(" [ {\"a\": 1} ,2] ", "").unwrap().unwrap(), ["{\"a\": 1}", "2"]);
+        assert_eq!(rows("{\"x\":1,\"a\":[]}", "/a").unwrap(), Some(vec![]));
+        assert_eq!(rows("{\"x\":[1]}", "/a").unwrap(), None);
+        for other in ["{}", "null", "true", "1", "-1", "1.5", "\"a\""] {
+            let refused = rows(&format!("{{\"a\":{other}}}"), "/a").unwrap_err();
+            assert!(refused.starts_with(NO_LIST), "{refused}");
+            assert!(rows(other, "").unwrap_err().starts_with(NO_LIST), "{other}");
+        }
+        assert!(rows("[1,]", "").is_err() && rows("[1] 2", "").is_err());
     }
 
     #[test]

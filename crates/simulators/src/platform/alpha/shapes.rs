@@ -83,7 +83,7 @@ pub(super) fn user_ref(call: &Call<'_>, fan: u64) -> Value {
 /// A fan with all that the creator may see.
 pub(super) fn user(call: &Call<'_>, shelf: &Shelf, fan: u64) -> Value {
     let world = call.world;
-    let person = world.fan(fan);
+    let (person, spent) = (world.fan(fan), world.spent(fan));
     let id = id(call, Kind::Fan, fan);
     json!({
         "id": id,
@@ -107,11 +107,11 @@ pub(super) fn user(call: &Call<'_>, shelf: &Shelf, fan: u64) -> Value {
             "expiredAt": rfc3339_offset(person.expires_at_ms),
             "renewedAt": person.renews.then(|| rfc3339_offset(person.expires_at_ms)),
             "status": if person.active { "active" } else { "expired" },
-            "totalSumm": dollars(person.spent_cents()),
-            "subscribesSumm": dollars(person.spent_subscriptions_cents),
-            "tipsSumm": dollars(person.spent_tips_cents),
-            "messagesSumm": dollars(person.spent_messages_cents),
-            "postsSumm": dollars(person.spent_posts_cents),
+            "totalSumm": dollars(spent.cents()),
+            "subscribesSumm": dollars(spent.subscriptions_cents),
+            "tipsSumm": dollars(spent.tips_cents),
+            "messagesSumm": dollars(spent.messages_cents),
+            "postsSumm": dollars(spent.posts_cents),
         },
     })
 }

@@ -54,7 +54,7 @@ fn followers(call: &Call<'_>, shelf: &Shelf) -> Outcome {
 }
 
 fn insight(call: &Call<'_>, fan: u64) -> Value {
-    let person = call.world.fan(fan);
+    let (person, spent) = (call.world.fan(fan), call.world.spent(fan));
     json!({
         "user": user(call, fan),
         "userUuid": id(call, Kind::Fan, fan),
@@ -64,11 +64,11 @@ fn insight(call: &Call<'_>, fan: u64) -> Value {
         "autoRenewal": person.renews,
         "trackingLinkUuid": tracking_link_of(call, fan),
         "spending": {
-            "total": person.spent_cents(),
-            "subscriptions": person.spent_subscriptions_cents,
-            "tips": person.spent_tips_cents,
-            "messages": person.spent_messages_cents,
-            "posts": person.spent_posts_cents,
+            "total": spent.cents(),
+            "subscriptions": spent.subscriptions_cents,
+            "tips": spent.tips_cents,
+            "messages": spent.messages_cents,
+            "posts": spent.posts_cents,
             "currency": "USD",
         },
     })
@@ -85,7 +85,7 @@ fn fan(call: &Call<'_>, _: &Shelf) -> Outcome {
 }
 
 fn top_spenders(call: &Call<'_>, _: &Shelf) -> Outcome {
-    let spent = |fan: u64| call.world.fan(fan).spent_cents();
+    let spent = |fan: u64| call.world.spent(fan).cents();
     let searched = 0..call.world.fans.min(SPENDERS_SEARCHED_MAX);
     let mut all: Vec<(i64, u64)> = searched.map(|fan| (-spent(fan), fan)).collect();
     all.sort_unstable();

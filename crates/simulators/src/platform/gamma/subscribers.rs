@@ -41,7 +41,7 @@ fn subscription_json(call: &Call<'_>, fan: u64) -> Value {
         "status": status,
         "subscription_configuration_id": id(call, Kind::Tier, person.tier),
         "price": person.price_cents,
-        "total_spent": person.spent_cents(),
+        "total_spent": call.world.spent(fan).cents(),
         "currency": CURRENCY,
         "created_at": rfc3339(person.subscribed_at_ms),
         "expires_at": rfc3339(person.expires_at_ms),
