@@ -4,4 +4,8 @@ mod checkout;
 mod events;
 mod intents;
 mod kit;
+mod money_back;
+mod portal;
+mod subscriptions;
+mod time;
 mod wire;
