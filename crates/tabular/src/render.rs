@@ -330,7 +330,7 @@ mod tests {
         let rows: Vec<&str> = sheet.split("<row ").skip(2).collect();
         assert_eq!(
             rows[0],
-            "r=\"2\"><c r=\"A2\"><v>1.10</v></c><c r=\"B2\" t=\"b\"><v>1</v></c>\
+            "r=\"2\"><c r=\"A2\"><v>1.10</v></c><c r=\"B2\" t=\"inlineStr\"><is><t>true</t></is></c>\
              <c r=\"C2\"><v>123456789012345</v></c>\
              <c r=\"D2\" t=\"inlineStr\"><is><t>1234567890123456</t></is></c>\
              <c r=\"E2\"><v>0.30000000000000004</v></c>\

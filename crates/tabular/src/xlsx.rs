@@ -3,6 +3,7 @@
 //! * A text is a string of the sheet (`t="inlineStr"`), whatever it begins with. There are no formulas and no links.
 //! * A number stays a number with its own digits, unless a spreadsheet would change it: a whole number of more than
 //!   15 digits (an id), one of more than 17 significant digits, and one beyond the range of a double are texts.
+//! * A truth value is the text `true` or `false`: LibreOffice takes the cells that are meant for them for formulas.
 //! * Characters that a workbook cannot have become U+FFFD, one for one.
 //! * A text longer than [`CELL_LENGTH_MAX`] is an error: nothing is cut off.
 //! * No time stands in it.
@@ -76,13 +77,11 @@ impl<W: Write + Seek> XlsxWriter<W> {
             let text: Cow<'_, str> = match cell {
                 Cell::Empty => continue,
                 Cell::Number(digits) if is_kept(digits) => {
-                    line.value(letters, "", digits);
+                    line.number(letters, digits);
                     continue;
                 }
-                Cell::Boolean(value) => {
-                    line.value(letters, " t=\"b\"", if value { "1" } else { "0" });
-                    continue;
-                }
+                Cell::Boolean(true) => "true".into(),
+                Cell::Boolean(false) => "false".into(),
                 Cell::Text(text) => text,
                 Cell::Number(text) | Cell::Json(text) => text.into(),
             };
@@ -147,9 +146,8 @@ impl<'s> Line<'s> {
         push(self.sheet, &["</row>"]);
     }
 
-    fn value(&mut self, letters: &str, kind: &str, value: &str) {
-        let number = self.number;
-        push(self.sheet, &["<c r=\"", letters, number, "\"", kind, "><v>", value, "</v></c>"]);
+    fn number(&mut self, letters: &str, digits: &str) {
+        push(self.sheet, &["<c r=\"", letters, self.number, "\"><v>", digits, "</v></c>"]);
     }
 
     fn text(&mut self, letters: &str, text: &str) -> Result<(), TooLong> {

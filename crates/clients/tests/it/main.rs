@@ -7,6 +7,7 @@
 )]
 
 mod answers;
+mod bucket;
 mod faults;
 mod http2;
 mod mail;

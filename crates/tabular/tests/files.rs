@@ -1,0 +1,41 @@
+//! Files for other programs to open: `scripts/export-test` names a folder, runs this, and reads what is in it.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use tabular::{Facts, Format, Rendering, SpoolReader, SpoolWriter, Spooled};
+
+const FOLDER: &str = "CREATOR_GATEWAY_TEST_FILES";
+const PAGE_ROWS: usize = 500;
+
+const FACTS: Facts<'_> = Facts {
+    job: "exp_1",
+    account: "ada",
+    platform: "platform_alpha",
+    dataset: "subscribers",
+    start_date: Some("2026-01-01"),
+    end_date: Some("2026-02-01T00:00:00Z"),
+    tool_version: "1.2.3",
+};
+
+/// The folder's `rows.jsonl` as `data.csv`, `data.jsonl`, `data.xlsx` and `data.zip` beside it.
+#[test]
+#[ignore = "needs rows and a reader: scripts/export-test"]
+fn rows_of_a_file_become_files_of_every_format() {
+    let folder = PathBuf::from(std::env::var_os(FOLDER).unwrap());
+    let text = std::fs::read_to_string(folder.join("rows.jsonl")).unwrap();
+    let rows: Vec<&str> = text.split_terminator('\n').collect();
+
+    let mut writer = SpoolWriter::new(Vec::new(), Spooled::default());
+    for page in rows.chunks(PAGE_ROWS) {
+        writer.append(b"", page.iter().copied()).unwrap();
+    }
+    let (bytes, spooled) = writer.finish();
+
+    for format in Format::ALL {
+        let frames = SpoolReader::new([bytes.as_slice()]).unwrap();
+        let path = folder.join(format!("data.{}", format.as_str()));
+        let out = File::options().read(true).write(true).create_new(true).open(path).unwrap();
+        tabular::render(&Rendering::new(format, FACTS), &spooled, frames, out).unwrap();
+    }
+}
