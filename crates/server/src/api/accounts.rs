@@ -172,6 +172,8 @@ async fn delete_account(
     let deleted = store::accounts::delete(store, customer, &creator, allowances, &entry).await?;
     app.cache.forget_account(customer, &creator);
     let shifts = deleted.ok_or(ApiError::AccountNotFound)?;
-    shifts.iter().for_each(|shift| app.cache.forget_account(customer, &shift.creator_id));
+    for shift in &shifts {
+        app.cache.forget_account(customer, &shift.creator_id);
+    }
     Ok(StatusCode::NO_CONTENT)
 }

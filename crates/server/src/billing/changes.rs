@@ -215,7 +215,7 @@ async fn payer(app: &App, customer: CustomerId) -> Result<String, ApiError> {
 
 async fn is_open(app: &App, change: &Change) -> Result<bool, ApiError> {
     let found = slot_changes::find(&app.store, change.id).await?;
-    Ok(found.is_some_and(|change| change.state == SlotChangeState::Open))
+    Ok(found.is_some_and(|found| found.state == SlotChangeState::Open))
 }
 
 async fn fail(

@@ -187,8 +187,8 @@ async fn plan_item(app: &App, view: &View, plan_id: &str) -> Result<Option<Decis
     if current == plan_id {
         return Ok(None);
     }
-    let cents = app.config.plans.iter().find(|plan| plan.id == current);
-    let is_dearer = cents.is_none_or(|current| plan.price_cents > current.price_cents);
+    let before = app.config.plans.iter().find(|other| other.id == current);
+    let is_dearer = before.is_none_or(|before| plan.price_cents > before.price_cents);
     let item = ChangeItem {
         platform: None,
         plan_id: Some(plan_id.to_owned()),

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use clients::processor::objects::Price;
+use clients::processor::objects::{Price, Reference};
 use clients::processor::{NewPrice, NewProduct, Processor, ProcessorError};
 use domain::platform::Platform;
 use domain::slot::{Accounts, Allowances};
@@ -91,7 +91,7 @@ pub(crate) async fn price(app: &App, offered: Offered<'_>) -> Result<String, Api
 
 /// What an item at this price gives.
 pub(crate) fn gives(config: &Config, price: &Price) -> Gives {
-    let product = price.product.as_ref().map(|product| product.id());
+    let product = price.product.as_ref().map(Reference::id);
     if let Some(known) = known(config, Some(&price.id), product) {
         return known;
     }
@@ -110,7 +110,7 @@ pub(crate) fn known(config: &Config, price: Option<&str>, product: Option<&str>)
         return Some(Gives::Plan(plan.id.clone()));
     }
     let of_slot = Platform::ALL.iter().find(|platform| {
-        config.slots.prices.of(**platform).is_some_and(|price| is_price(&price.price_id))
+        config.slots.prices.of(**platform).is_some_and(|slot| is_price(&slot.price_id))
     });
     if let Some(platform) = of_slot {
         return Some(Gives::Slots(*platform));

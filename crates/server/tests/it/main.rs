@@ -2,6 +2,7 @@
 
 mod access;
 mod api;
+mod billing;
 mod console;
 mod contract;
 mod exports;

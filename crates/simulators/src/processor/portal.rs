@@ -7,7 +7,7 @@ use super::fields::{at, flag, list, set, text};
 use super::form::Params;
 use super::problem::Problem;
 use super::routes::Call;
-use super::{cards, customers, events, lists, payment_methods, subscriptions};
+use super::{cards, customers, events, lists, payment_methods, render, subscriptions};
 
 /// What a session takes.
 pub(super) const PARAMS: &[&str] = &[
@@ -112,6 +112,7 @@ fn make_configuration(
     let modes = ["at_period_end", "immediately"];
     let mode =
         params.one_of("features.subscription_cancel.mode", &modes)?.unwrap_or("at_period_end");
+    let metadata = render::metadata(params, "metadata", &Value::Null)?;
     let id = books.new_id("bpc");
     books.put(json!({
         "id": id, "object": "billing_portal.configuration", "active": true, "application": null,
@@ -127,7 +128,8 @@ fn make_configuration(
                 "proration_behavior": "create_prorations",
             },
         },
-        "is_default": is_default, "livemode": false, "login_page": {"enabled": false, "url": null}, "metadata": {},
+        "is_default": is_default, "livemode": false, "login_page": {"enabled": false, "url": null},
+        "metadata": metadata,
         "updated": books.now,
     }));
     Ok(id)

@@ -304,8 +304,8 @@ pub(super) fn check_sold(place: &str, field: &str, platform: Platform) -> Result
     if platform.sells_slots() {
         return Ok(());
     }
-    let sold = Platform::ALL.iter().filter(|platform| platform.sells_slots());
-    let names: Vec<_> = sold.map(|platform| platform.as_str()).collect();
+    let sold = Platform::ALL.iter().filter(|other| other.sells_slots());
+    let names: Vec<_> = sold.map(|other| other.as_str()).collect();
     let message = format!("extra slots are sold for {}", names.join(" and "));
     Err(FieldProblem::new(place, field, "value_error", message).into())
 }

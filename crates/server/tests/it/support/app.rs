@@ -63,6 +63,8 @@ impl TestApp {
             listen: "127.0.0.1:0".parse().unwrap(),
             data: None,
             clock: world_clock.clone(),
+            // Events of the processor go out when a test says so.
+            processor_events_held: true,
             ..Settings::default()
         };
         let world = simulators::start(settings.clone()).await.unwrap();
@@ -72,9 +74,11 @@ impl TestApp {
         let own = format!("[uploads]\nfolder = '{}'", uploads.path().join("spool").display());
         let config = config(&url, &settings, &world, &[&own, overrides]);
         let clock = Clock::manual(start);
-        let running = server::start::start(config.clone(), clock.clone(), Random::seeded(7)).await;
+        let running =
+            server::start::start(config.clone(), clock.clone(), Random::seeded(7)).await.unwrap();
+        receive_events(&world, &running);
         Self {
-            running: Some(running.unwrap()),
+            running: Some(running),
             world,
             clock,
             world_clock,
@@ -254,7 +258,9 @@ impl TestApp {
         self.running.take().unwrap().stop().await;
         let clock = self.clock.clone();
         let again = server::start::start(self.config.clone(), clock, Random::seeded(8)).await;
-        self.running = Some(again.unwrap());
+        let again = again.unwrap();
+        receive_events(&self.world, &again);
+        self.running = Some(again);
         self
     }
 
@@ -280,6 +286,7 @@ impl TestApp {
             }
             text
         })?;
+        receive_events(&self.world, &running);
         self.running = Some(running);
         Ok(())
     }
@@ -314,6 +321,11 @@ impl TestApp {
     }
 }
 
+/// Lets the simulated processor deliver its events to this service.
+fn receive_events(world: &simulators::Running, running: &Running) {
+    world.set_processor_webhook(&format!("http://{}/v1/billing/webhook", running.address()));
+}
+
 /// The defaults, pointed at the simulated platforms, with `overrides` over them.
 fn config(
     url: &str,
@@ -336,6 +348,15 @@ fn config(
     add("[passwords]\nwaiting_max = 1000".to_owned());
     // Jobs run when a test says so, and at its end.
     add(format!("[jobs]\nworkers = 0\n[mail]\nurl = \"smtp://{}\"", world.mail_address()));
+    add(format!(
+        "[processor]\nbase_url = {:?}\njs_url = {:?}\nsecret_key = {:?}\npublishable_key = {:?}\n\
+         webhook_secrets = [{:?}]\ntimeout_ms = 60000\nretry_pause_ms = 1\nreconcile_every_s = 0",
+        world.processor_url(),
+        world.processor_js_url(),
+        settings.processor_secret_key,
+        settings.processor_publishable_key,
+        settings.processor_webhook_secret,
+    ));
     let patient =
         "connect_ms = 60000\ntls_ms = 60000\nfirst_byte_ms = 60000\nbetween_bytes_ms = 60000";
     for platform in domain::platform::Platform::ALL {

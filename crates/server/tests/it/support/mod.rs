@@ -16,6 +16,7 @@ pub(crate) mod nodes;
 pub(crate) mod platform;
 pub(crate) mod raw;
 pub(crate) mod stage;
+pub(crate) mod subscriber;
 
 pub(crate) use app::{TestApp, on_both};
 pub(crate) use client::{Client, Reply};

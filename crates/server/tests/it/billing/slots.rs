@@ -1,0 +1,462 @@
+//! Slots: raised only when paid, lowered only when free, switched in one change, whatever happens on the way.
+
+use serde_json::{Value, json};
+
+use crate::support::subscriber::{GOOD_CARD, OFFER, PLAN, active, selling, slots_on};
+use crate::support::{Client, Reply, TestApp, at_once};
+
+const ALPHA: &str = "platform_alpha";
+const BETA: &str = "platform_beta";
+
+async fn set(client: &Client, platform: &str, count: i64) -> Reply {
+    client.post("/v1/billing/slots", &json!({"platform": platform, "count": count})).await
+}
+
+async fn slots(client: &Client) -> Value {
+    client.get("/v1/billing/slots").await.json()
+}
+
+/// The slots of a platform as the processor has them.
+async fn at_processor(app: &TestApp, platform: &str) -> i64 {
+    let subscription = app.subscription().await;
+    let product = format!("creator_gateway_slot_{platform}");
+    let items = subscription["items"]["data"].as_array().unwrap().clone();
+    let own = items.iter().filter(|item| item["price"]["product"] == product.as_str());
+    own.map(|item| item["quantity"].as_i64().unwrap()).sum()
+}
+
+/// The invoices of the only customer, newest first.
+async fn invoices(app: &TestApp) -> Vec<Value> {
+    app.at_processor("GET", "invoices?limit=100", "").await["data"].as_array().unwrap().clone()
+}
+
+/// Lets requests that change a subscription go wrong in this way.
+async fn go_wrong(app: &TestApp, kind: &str, times: u32) {
+    let switch =
+        json!({"kind": kind, "method": "POST", "path": "subscriptions/{id}", "times": times});
+    app.control("switches", switch).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_raise_is_charged_at_once_for_the_rest_of_the_period_and_counts_at_once() {
+    selling(async |app| {
+        let (_, client) = app.subscriber(GOOD_CARD).await;
+        for creator in ["a", "b", "c", "d", "e"] {
+            app.import(&client, ALPHA, creator).await;
+        }
+        assert_eq!(active(&client).await, ["a", "b", "c"]);
+        let period_end =
+            client.get("/v1/billing/subscription").await.json()["current_period_end"].clone();
+        app.advance_seconds(10 * 86_400);
+        let path = format!("/v1/billing/slots/preview?platform={ALPHA}&count=1");
+        let preview = client.get(&path).await.json();
+        app.advance_seconds(300);
+
+        let wanted = json!({"platform": ALPHA, "count": 1, "creator_id": "e"});
+        let reply = client.post("/v1/billing/slots", &wanted).await;
+
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        let alpha = slots_on(&reply.json(), ALPHA);
+        let expected = json!({
+            "platform": ALPHA, "price_cents": 1_000, "count": 1, "included": 2, "limit": 4,
+            "connected": 5, "active": 4, "free_allowance": 1,
+        });
+        assert_eq!((&alpha, &reply.json()["change"]), (&expected, &Value::Null));
+        assert_eq!(active(&client).await, ["a", "b", "c", "e"]);
+        let invoice = invoices(&app).await.remove(0);
+        assert_eq!(
+            (&invoice["billing_reason"], &invoice["status"]),
+            (&json!("subscription_update"), &json!("paid"))
+        );
+        assert_eq!(invoice["amount_paid"], preview["charged_now_cents"]);
+        let charged = preview["charged_now_cents"].as_i64().unwrap();
+        assert!((600..=700).contains(&charged), "{preview}");
+        let after = client.get("/v1/billing/subscription").await.json();
+        assert_eq!(after["current_period_end"], period_end);
+        let asked = app.changes_asked().await;
+        assert_eq!(asked.len(), 1);
+        let params = &asked[0]["params"];
+        assert_eq!(params["payment_behavior"], "error_if_incomplete", "{params}");
+        assert!(asked[0]["idempotency_key"].as_str().unwrap().starts_with("slot:chg_"));
+        app.deliver().await;
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_raise_that_is_not_paid_changes_nothing() {
+    selling(async |app| {
+        let (_, client) = app.subscriber(GOOD_CARD).await;
+        assert_eq!(set(&client, ALPHA, 1).await.status, 200);
+        app.deliver().await;
+        let before = (slots(&client).await, app.subscription().await, invoices(&app).await.len());
+        let balance = client.get("/v1/billing").await.json()["balance"].clone();
+
+        for (code, shown) in
+            [("insufficient_funds", "insufficient_funds"), ("card_declined", "generic_decline")]
+        {
+            app.control("declines", json!({"codes": [code]})).await;
+            let reply = set(&client, ALPHA, 3).await;
+
+            assert_eq!(reply.failure(), (402, "payment_failed".to_owned()), "{}", reply.text());
+            let told = reply.json()["decline_code"].clone();
+            assert!(told == shown || told == code, "{told}");
+        }
+        app.deliver().await;
+
+        let mut after = app.subscription().await;
+        after["latest_invoice"] = before.1["latest_invoice"].clone();
+        assert_eq!((slots(&client).await, after), (before.0, before.1));
+        assert_eq!(client.get("/v1/billing").await.json()["balance"], balance);
+        assert_eq!(set(&client, ALPHA, 3).await.status, 200);
+        app.deliver().await;
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn asking_for_the_number_that_there_is_changes_nothing_and_costs_nothing() {
+    selling(async |app| {
+        let (_, client) = app.subscriber(GOOD_CARD).await;
+        let first = set(&client, BETA, 2).await.json();
+
+        let second = set(&client, BETA, 2).await;
+
+        assert_eq!(second.json(), first);
+        assert_eq!((app.changes_asked().await.len(), at_processor(&app, BETA).await), (1, 2));
+        app.deliver().await;
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_decrease_is_refused_while_accounts_are_in_the_slots_and_credited_afterwards() {
+    selling(async |app| {
+        let choice = json!({"plan_id": PLAN, "slots": {"platform_alpha": 2}});
+        let (_, client) = app.subscriber_of(choice, GOOD_CARD).await;
+        for creator in ["a", "b", "c", "d"] {
+            app.import(&client, ALPHA, creator).await;
+        }
+        let count = invoices(&app).await.len();
+
+        let refused = set(&client, ALPHA, 0).await;
+        let path = format!("/v1/billing/slots/preview?platform={ALPHA}&count=1");
+        let preview = client.get(&path).await.json();
+        let lowered = set(&client, ALPHA, 1).await;
+
+        assert_eq!(refused.failure(), (409, "slots_in_use".to_owned()));
+        assert_eq!(refused.json()["accounts"], json!(["a", "b", "c", "d"]));
+        assert_eq!(slots_on(&lowered.json(), ALPHA)["limit"], 4, "{}", lowered.text());
+        assert_eq!(active(&client).await.len(), 4);
+        assert_eq!(invoices(&app).await.len(), count, "nothing is charged or credited at once");
+        let credit = preview["credited_cents"].as_i64().unwrap();
+        assert!((950..=1_000).contains(&credit), "{preview}");
+        assert_eq!(preview["charged_now_cents"], 0);
+        app.deliver().await;
+        app.months_pass(1).await;
+        let next = invoices(&app).await.remove(0);
+        // The plan and one slot, less the credit.
+        assert_eq!(next["total"], 2_900 + 1_000 - credit, "{next}");
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_switch_moves_one_slot_in_one_change_and_the_difference_is_on_the_next_invoice() {
+    selling(async |app| {
+        let choice = json!({"plan_id": PLAN, "slots": {"platform_alpha": 1}});
+        let (_, client) = app.subscriber_of(choice, GOOD_CARD).await;
+        for creator in ["b1", "b2", "b3", "b4", "b5"] {
+            app.import(&client, BETA, creator).await;
+        }
+        for creator in ["a1", "a2", "a3", "a4"] {
+            app.import(&client, ALPHA, creator).await;
+        }
+        let count = invoices(&app).await.len();
+        let switch = json!({"from": ALPHA, "to": BETA, "creator_id": "b5"});
+        let path = "/v1/billing/slots/switch";
+
+        let in_use = client.post(path, &switch).await;
+        assert_eq!(client.delete("/v1/accounts/a4").await.status, 204);
+        let switched = client.post(path, &switch).await;
+        let none_left = client.post(path, &switch).await;
+
+        assert_eq!(in_use.failure(), (409, "slots_in_use".to_owned()));
+        assert_eq!(switched.status, 200, "{}", switched.text());
+        let (alpha, beta) = (slots_on(&switched.json(), ALPHA), slots_on(&switched.json(), BETA));
+        assert_eq!((&alpha["count"], &alpha["limit"]), (&json!(0), &json!(3)));
+        assert_eq!(
+            (&beta["count"], &beta["limit"], &beta["active"]),
+            (&json!(1), &json!(4), &json!(4))
+        );
+        assert!(active(&client).await.contains(&"b5".to_owned()));
+        assert_eq!(none_left.wrong_fields()[0].0, "body.from");
+        let asked = app.changes_asked().await;
+        assert_eq!(asked.len(), 1, "both quantities change in one request");
+        assert_eq!(asked[0]["params"]["proration_behavior"], "create_prorations");
+        assert_eq!(invoices(&app).await.len(), count);
+        app.deliver().await;
+        app.months_pass(1).await;
+        let next = invoices(&app).await.remove(0);
+        let total = next["total"].as_i64().unwrap();
+        // The plan, a slot of beta, and the difference of nearly a month.
+        assert!((2_900 + 1_600 + 580..=2_900 + 1_600 + 600).contains(&total), "{next}");
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_that_was_made_although_no_answer_came_counts() {
+    selling(async |app| {
+        let (_, client) = app.subscriber(GOOD_CARD).await;
+
+        for (number, kind) in (1..).zip(["error_after", "close_after"]) {
+            go_wrong(&app, kind, 1).await;
+            let reply = set(&client, ALPHA, number).await;
+
+            assert_eq!(reply.status, 200, "{kind}: {}", reply.text());
+            assert_eq!(slots_on(&reply.json(), ALPHA)["count"], number);
+            assert_eq!(at_processor(&app, ALPHA).await, number);
+        }
+        let paid = invoices(&app).await;
+        let raises =
+            paid.iter().filter(|invoice| invoice["billing_reason"] == "subscription_update");
+        assert_eq!(raises.count(), 2);
+        app.deliver().await;
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_of_unknown_outcome_stays_open_and_is_resumed_with_the_same_request() {
+    selling(async |app| {
+        let (_, client) = app.subscriber(GOOD_CARD).await;
+        go_wrong(&app, "error_before", 3).await;
+
+        let unknown = set(&client, ALPHA, 2).await;
+        let open = slots(&client).await;
+        let other = set(&client, BETA, 1).await;
+        app.advance_seconds(20);
+        let same = set(&client, ALPHA, 2).await;
+
+        assert_eq!(
+            unknown.failure(),
+            (504, "change_outcome_unknown".to_owned()),
+            "{}",
+            unknown.text()
+        );
+        assert_eq!(
+            (&open["change"]["kind"], &slots_on(&open, ALPHA)["count"]),
+            (&json!("raise"), &json!(0))
+        );
+        assert_eq!(other.failure(), (409, "change_in_progress".to_owned()));
+        assert_eq!(slots_on(&same.json(), ALPHA)["count"], 2, "{}", same.text());
+        let asked = app.changes_asked().await;
+        let keys: std::collections::BTreeSet<String> =
+            asked.iter().map(|request| request["idempotency_key"].to_string()).collect();
+        assert_eq!((keys.len(), at_processor(&app, ALPHA).await), (1, 2));
+        app.deliver().await;
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_processor_that_is_locked_or_away_leaves_nothing_open() {
+    selling(async |app| {
+        let (_, client) = app.subscriber(GOOD_CARD).await;
+        go_wrong(&app, "lock_timeout", 3).await;
+
+        let locked = set(&client, ALPHA, 1).await;
+        let after = slots(&client).await;
+        let next = set(&client, ALPHA, 1).await;
+
+        assert_eq!(locked.failure(), (409, "change_in_progress".to_owned()), "{}", locked.text());
+        assert_eq!(
+            (&after["change"], &slots_on(&after, ALPHA)["count"]),
+            (&Value::Null, &json!(0))
+        );
+        assert_eq!(next.status, 200, "{}", next.text());
+        app.deliver().await;
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fewer_slots_on_the_processors_own_pages_make_the_newest_accounts_inactive() {
+    selling(async |app| {
+        let choice = json!({"plan_id": PLAN, "slots": {"platform_alpha": 2}});
+        let (_, client) = app.subscriber_of(choice, GOOD_CARD).await;
+        for creator in ["d", "c", "b", "a", "z"] {
+            app.import(&client, ALPHA, creator).await;
+        }
+        let subscription = app.subscription().await;
+        let items = subscription["items"]["data"].as_array().unwrap();
+        let item = items.iter().find(|item| item["quantity"] == 2).unwrap()["id"].as_str().unwrap();
+        let id = subscription["id"].as_str().unwrap();
+
+        let form = format!("items[0][id]={item}&items[0][quantity]=0");
+        app.at_processor("POST", &format!("subscriptions/{id}"), &form).await;
+        app.deliver().await;
+
+        let alpha = slots_on(&slots(&client).await, ALPHA);
+        assert_eq!(
+            (&alpha["count"], &alpha["limit"], &alpha["active"]),
+            (&json!(0), &json!(3), &json!(3))
+        );
+        assert_eq!(active(&client).await, ["b", "c", "d"]);
+        assert_eq!(app.mails_to("customer0@example.com").await.len(), 1);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_no_number_of_slots_is_refused_by_its_name() {
+    selling(async |app| {
+        let (_, client) = app.subscriber(GOOD_CARD).await;
+        app.import(&client, BETA, "b").await;
+        let post = async |body: Value| client.post("/v1/billing/slots", &body).await;
+
+        for (body, field) in [
+            (json!({"platform": ALPHA, "count": -1}), "body.count"),
+            (json!({"platform": ALPHA, "count": 1_000_000_000}), "body.count"),
+            (json!({"platform": ALPHA, "count": 1.5}), "body.count"),
+            (json!({"platform": ALPHA, "count": "1"}), "body.count"),
+            (json!({"platform": "platform_gamma", "count": 1}), "body.platform"),
+            (json!({"platform": "platform_delta", "count": 1}), "body.platform"),
+            (json!({"platform": ALPHA}), "body.count"),
+            (json!({"platform": ALPHA, "count": 1, "price_cents": 1}), "body.price_cents"),
+            (json!({"platform": ALPHA, "count": 1, "creator_id": "b"}), "body.creator_id"),
+        ] {
+            let reply = post(body).await;
+            assert_eq!(reply.wrong_fields()[0].0, field, "{}", reply.text());
+        }
+        let nobody = post(json!({"platform": ALPHA, "count": 1, "creator_id": "nobody"})).await;
+        assert_eq!(nobody.failure(), (404, "account_not_found".to_owned()));
+        let same = json!({"from": ALPHA, "to": ALPHA});
+        let same = client.post("/v1/billing/slots/switch", &same).await;
+        assert_eq!(same.wrong_fields()[0].0, "body.to");
+        let other = app.customer(0).await;
+        let none = set(&app.with_key(&other.key), ALPHA, 1).await;
+        assert_eq!(none.failure(), (409, "no_subscription".to_owned()));
+        assert_eq!(app.changes_asked().await.len(), 0);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_processor_slots_can_be_read_and_not_changed() {
+    for database in store::testing::stores().await {
+        let offer = format!("{OFFER}\n[processor]\nbase_url = \"\"\n");
+        let app = TestApp::start(database, &offer).await;
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+
+        let shown = slots(&client).await;
+        let refused = set(&client, ALPHA, 1).await;
+        let portal = client.post("/v1/billing/portal", &json!({})).await;
+
+        assert_eq!(slots_on(&shown, ALPHA)["limit"], 1);
+        let not_configured = (503, "payments_not_configured".to_owned());
+        assert_eq!((refused.failure(), portal.failure()), (not_configured.clone(), not_configured));
+        let plans = client.get("/v1/billing/subscriptions/plans").await.json();
+        assert_eq!(plans["processor_configured"], false);
+        app.end().await;
+    }
+}
+
+/// How many rounds the race below runs; `scripts/slot-test` asks for 500.
+const ROUNDS: &str = "CREATOR_GATEWAY_TEST_SLOT_ROUNDS";
+
+/// Twenty changes of slots and twenty connects at once, with somebody who reads all the time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn twenty_changes_against_twenty_connects_leave_what_is_paid_and_never_exceed_it() {
+    let rounds: usize = std::env::var(ROUNDS).map_or(2, |rounds| rounds.parse().unwrap());
+    for database in store::testing::stores().await {
+        let app = TestApp::start(database, OFFER).await;
+        let (_, client) = app.subscriber(GOOD_CARD).await;
+        let mut accepted = 0;
+        for round in 0..rounds {
+            accepted += race(&app, &client, round).await;
+            if round % 20 == 0 || round + 1 == rounds {
+                assert_asked_once(&app).await;
+            }
+        }
+        assert!(accepted > rounds, "{accepted} changes were accepted");
+        println!("{rounds} rounds, {accepted} changes accepted");
+        app.end().await;
+    }
+}
+
+/// No change was asked for twice.
+async fn assert_asked_once(app: &TestApp) {
+    let asked = app.changes_asked().await;
+    let keys: std::collections::BTreeSet<String> =
+        asked.iter().map(|request| request["idempotency_key"].to_string()).collect();
+    assert_eq!(keys.len(), asked.len());
+}
+
+/// One round; gives how many changes were accepted.
+async fn race(app: &TestApp, client: &Client, round: usize) -> usize {
+    let billing_date = async || {
+        let shown = client.get("/v1/billing/subscription").await.json();
+        shown["current_period_end"].clone()
+    };
+    let before = billing_date().await;
+    let accounts = simulators::demo_accounts(&app.settings);
+    let auth = accounts.iter().find(|account| account.platform == ALPHA).unwrap().auth.clone();
+    let control = Client::new(app.world.address());
+    let work = (0..42_u8).map(|number| {
+        let (client, control, auth) = (client.clone(), control.clone(), auth.clone());
+        async move {
+            if number >= 40 {
+                // Events of this round and of the one before race as well.
+                return control.post("/control/processor/deliver", &json!({})).await.status;
+            }
+            if number % 2 == 0 {
+                return set(&client, ALPHA, i64::from(number / 2 % 7)).await.status;
+            }
+            let name = format!("creator-{number}");
+            let import = json!({"creator_id": name, "platform": ALPHA, "auth": auth});
+            client.post("/v1/connect/import", &import).await.status
+        }
+    });
+    let racing = at_once(work);
+    tokio::pin!(racing);
+    let statuses = loop {
+        tokio::select! {
+            statuses = &mut racing => break statuses,
+            shown = slots(client) => assert_within_limit(&shown),
+        }
+    };
+
+    let expected = |status: &u16| [200, 201, 409].contains(status);
+    assert!(statuses.iter().all(expected), "round {round}: {statuses:?}");
+    let shown = slots(client).await;
+    assert_within_limit(&shown);
+    let count = slots_on(&shown, ALPHA)["count"].clone();
+    assert_eq!(count, at_processor(app, ALPHA).await, "round {round}: {shown}");
+    assert_eq!(shown["change"], Value::Null);
+    assert_eq!(billing_date().await, before);
+    let gone = (1..40_u8).step_by(2).map(|number| {
+        let (client, name) = (client.clone(), format!("creator-{number}"));
+        async move { client.delete(&format!("/v1/accounts/{name}")).await.status }
+    });
+    assert!(at_once(gone).await.iter().all(|status| *status == 204));
+    app.deliver().await;
+    statuses.iter().step_by(2).take(20).filter(|status| **status == 200).count()
+}
+
+fn assert_within_limit(shown: &Value) {
+    let alpha = slots_on(shown, ALPHA);
+    assert!(alpha["active"].as_i64().unwrap() <= alpha["limit"].as_i64().unwrap(), "{alpha}");
+}

@@ -1,0 +1,364 @@
+//! Subscriptions: bought on the processor's page, followed by what the processor shows, with credits once a month.
+
+use serde_json::{Value, json};
+
+use crate::support::subscriber::{BIG_PLAN, GOOD_CARD, PLAN, active, selling, slots_on};
+use crate::support::{Client, TestApp};
+
+async fn state(client: &Client) -> Value {
+    let reply = client.get("/v1/billing/subscription").await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    reply.json()
+}
+
+async fn balance(client: &Client) -> i64 {
+    client.get("/v1/billing").await.json()["balance"].as_i64().unwrap()
+}
+
+/// The ids of the events of these kinds, oldest first.
+async fn events(app: &TestApp, kind: &str) -> Vec<String> {
+    let shown = app.shown("events").await;
+    let all = shown["events"].as_array().unwrap().iter().filter(|event| event["type"] == kind);
+    all.map(|event| event["id"].as_str().unwrap().to_owned()).collect()
+}
+
+async fn send(app: &TestApp, event: &str, copies: u32) {
+    let sent = app.control(&format!("events/{event}/send"), json!({"copies": copies})).await;
+    let taken = |status: &Value| status == 200;
+    assert!(sent["statuses"].as_array().unwrap().iter().all(taken), "{sent}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_can_be_subscribed_to_is_listed_with_its_prices() {
+    selling(async |app| {
+        let customer = app.customer(0).await;
+
+        let offer = app.with_key(&customer.key).get("/v1/billing/subscriptions/plans").await.json();
+
+        assert_eq!(offer["processor_configured"], true);
+        assert_eq!(offer["bundles"][0]["plan_id"], PLAN);
+        assert_eq!(offer["bundles"][1]["platforms"]["platform_alpha"], 4);
+        let price = |platform: &str, cents| json!({"platform": platform, "price_cents": cents});
+        let prices = json!([price("platform_alpha", 1_000), price("platform_beta", 1_600)]);
+        assert_eq!(offer["slot_addon"], prices);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_paid_page_brings_the_plan_its_accounts_and_the_first_credits() {
+    selling(async |app| {
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+        let before = state(&client).await;
+        let choice = json!({"plan_id": PLAN, "slots": {"platform_alpha": 1}});
+        let page = client.post("/v1/billing/subscribe", &choice).await;
+        assert_eq!(page.status, 200, "{}", page.text());
+        assert_eq!(state(&client).await, before);
+
+        app.pay(&page, GOOD_CARD).await;
+        app.deliver().await;
+
+        assert_eq!((&before["status"], &before["plan"]), (&json!("none"), &Value::Null));
+        let after = state(&client).await;
+        assert_eq!((&after["status"], &after["plan_id"]), (&json!("active"), &json!(PLAN)));
+        assert_eq!(after["entitlements"]["platform_alpha"], 4);
+        assert_eq!(after["entitlements"]["platform_beta"], 3);
+        assert_eq!(after["entitlements"]["platform_delta"], 3);
+        assert_eq!(
+            (&after["credit_balance"], &after["cancel_at_period_end"]),
+            (&json!(1_000), &json!(false))
+        );
+        let overview = client.get("/v1/billing").await.json();
+        assert_eq!(overview["ledger"][0]["kind"], "plan");
+        assert_eq!(overview["subscription"], json!({"plan_id": PLAN, "status": "active"}));
+        let alpha = slots_on(&client.get("/v1/billing/slots").await.json(), "platform_alpha");
+        assert_eq!(
+            (&alpha["count"], &alpha["included"], &alpha["limit"]),
+            (&json!(1), &json!(2), &json!(4))
+        );
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_customer_who_comes_back_from_the_page_needs_no_event() {
+    selling(async |app| {
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+        let page = client.post("/v1/billing/subscribe", &json!({"plan_id": PLAN})).await;
+        app.pay(&page, GOOD_CARD).await;
+
+        let back = json!({"session_id": page.json()["session_id"]});
+        let reply = client.post("/v1/billing/sync-card", &back).await;
+
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        assert_eq!(state(&client).await["status"], "active");
+        app.deliver().await;
+        assert_eq!(balance(&client).await, 1_000);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_page_is_open_at_a_time_and_one_subscription_alive() {
+    selling(async |app| {
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+        let subscribe = async |plan: &str| {
+            client.post("/v1/billing/subscribe", &json!({"plan_id": plan})).await
+        };
+
+        let first = subscribe(PLAN).await.json();
+        let again = subscribe(PLAN).await.json();
+        let other = subscribe(BIG_PLAN).await;
+        let session = first["session_id"].as_str().unwrap();
+        let closed = app.at_processor("GET", &format!("checkout/sessions/{session}"), "").await;
+        app.pay(&other, GOOD_CARD).await;
+        let second = subscribe(PLAN).await;
+
+        assert_eq!(first, again);
+        assert_eq!(closed["status"], "expired");
+        assert_eq!(second.failure(), (409, "already_subscribed".to_owned()));
+        assert_eq!(state(&client).await["plan_id"], BIG_PLAN);
+        app.deliver().await;
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_paid_period_brings_its_credits_once_however_often_and_in_whatever_order_it_is_told() {
+    selling(async |app| {
+        let (_, client) = app.subscriber(GOOD_CARD).await;
+        let first = events(&app, "invoice.paid").await;
+        send(&app, &first[0], 10).await;
+        assert_eq!(balance(&client).await, 1_000);
+        let before = state(&client).await;
+
+        // A change in between is paid by an invoice that brings no credits.
+        let more = json!({"platform": "platform_alpha", "count": 1});
+        assert_eq!(client.post("/v1/billing/slots", &more).await.status, 200);
+        app.deliver().await;
+        assert_eq!(balance(&client).await, 1_000);
+        app.control("webhook", json!({"reversed": true, "copies": 3})).await;
+        app.months_pass(1).await;
+
+        assert_eq!(balance(&client).await, 2_000);
+        let all = events(&app, "invoice.paid").await;
+        assert_eq!(all.len(), 3);
+        for event in all.iter().rev() {
+            send(&app, event, 5).await;
+        }
+        assert_eq!(balance(&client).await, 2_000);
+        let after = state(&client).await;
+        assert_eq!(after["status"], "active");
+        assert!(after["current_period_end"].as_str() > before["current_period_end"].as_str());
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_of_an_older_version_of_the_interface_are_understood() {
+    selling(async |app| {
+        app.control("webhook", json!({"api_version": "2025-02-24.acacia"})).await;
+        let (_, client) = app.subscriber(GOOD_CARD).await;
+
+        assert_eq!(state(&client).await["status"], "active");
+        assert_eq!(balance(&client).await, 1_000);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_update_that_arrives_after_the_end_brings_nothing_back() {
+    selling(async |app| {
+        let (_, client) = app.subscriber(GOOD_CARD).await;
+        let more = json!({"platform": "platform_alpha", "count": 2});
+        assert_eq!(client.post("/v1/billing/slots", &more).await.status, 200);
+        app.deliver().await;
+        let updated = events(&app, "customer.subscription.updated").await;
+        let created = events(&app, "customer.subscription.created").await;
+        let id = app.subscription().await["id"].as_str().unwrap().to_owned();
+        app.at_processor("DELETE", &format!("subscriptions/{id}"), "").await;
+        app.deliver().await;
+
+        for event in updated.iter().chain(&created) {
+            send(&app, event, 2).await;
+        }
+
+        let after = state(&client).await;
+        assert_eq!(
+            (&after["status"], &after["entitlements"]["platform_alpha"]),
+            (&json!("canceled"), &json!(1))
+        );
+        let more = client.post("/v1/billing/slots", &more).await;
+        assert_eq!(more.failure(), (409, "no_subscription".to_owned()));
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn when_it_ends_the_newest_accounts_are_inactive_and_the_customer_is_told() {
+    selling(async |app| {
+        let (customer, client) = app.subscriber(GOOD_CARD).await;
+        for creator in ["zoe", "bob", "cyd"] {
+            assert_eq!(app.import(&client, "platform_alpha", creator).await, "active");
+        }
+        let id = app.subscription().await["id"].as_str().unwrap().to_owned();
+        let form = "cancel_at_period_end=true";
+        app.at_processor("POST", &format!("subscriptions/{id}"), form).await;
+        app.deliver().await;
+        let ending = state(&client).await;
+        assert_eq!(
+            (&ending["status"], &ending["cancel_at_period_end"]),
+            (&json!("active"), &json!(true))
+        );
+        assert_eq!(active(&client).await.len(), 3);
+
+        app.months_pass(1).await;
+
+        assert_eq!(state(&client).await["status"], "canceled");
+        assert_eq!(active(&client).await, ["zoe"]);
+        let mails = app.mails_to("customer0@example.com").await;
+        assert_eq!(mails.len(), 1, "{mails:?}");
+        let text = mails[0]["text"].as_str().unwrap();
+        assert!(text.contains("cyd on platform_alpha, bob on platform_alpha"), "{text}");
+        let audit = client.get("/v1/audit").await.text();
+        assert!(audit.contains("accounts.deactivated"), "{audit}");
+        assert_eq!(balance(&client).await, 1_000, "{}", customer.id);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_renewal_that_is_not_paid_is_told_once_and_stops_further_sales() {
+    selling(async |app| {
+        let (_, client) = app.subscriber(GOOD_CARD).await;
+        app.import(&client, "platform_alpha", "zoe").await;
+        app.import(&client, "platform_alpha", "bob").await;
+        app.control("declines", json!({"codes": ["insufficient_funds"]})).await;
+
+        app.months_pass(1).await;
+        let failed = events(&app, "invoice.payment_failed").await;
+        send(&app, &failed[0], 5).await;
+
+        let after = state(&client).await;
+        assert_eq!(
+            (&after["status"], &after["entitlements"]["platform_alpha"]),
+            (&json!("past_due"), &json!(3))
+        );
+        assert_eq!((balance(&client).await, active(&client).await.len()), (1_000, 2));
+        let more = client
+            .post("/v1/billing/slots", &json!({"platform": "platform_alpha", "count": 1}))
+            .await;
+        assert_eq!(more.failure(), (409, "subscription_not_paid".to_owned()));
+        let mails = app.mails_to("customer0@example.com").await;
+        assert_eq!(mails.len(), 1, "{mails:?}");
+        assert!(mails[0]["text"].as_str().unwrap().contains("29.00 USD"), "{mails:?}");
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dearer_plan_is_paid_at_once_and_a_cheaper_one_credited_later() {
+    selling(async |app| {
+        let (_, client) = app.subscriber(GOOD_CARD).await;
+        let before = state(&client).await;
+        let plan = async |id: &str| {
+            client.post("/v1/billing/subscription/plan", &json!({"plan_id": id})).await
+        };
+
+        app.control("declines", json!({"codes": ["card_declined"]})).await;
+        let declined = plan(BIG_PLAN).await;
+        let unchanged = state(&client).await;
+        let dearer = plan(BIG_PLAN).await;
+        let repeated = plan(BIG_PLAN).await;
+        for creator in ["a", "b", "c", "d"] {
+            app.import(&client, "platform_alpha", creator).await;
+        }
+        let in_use = plan(PLAN).await;
+        assert_eq!(client.delete("/v1/accounts/d").await.status, 204);
+        let cheaper = plan(PLAN).await;
+
+        assert_eq!(declined.failure(), (402, "payment_failed".to_owned()));
+        assert_eq!(unchanged, before);
+        assert_eq!(dearer.status, 200, "{}", dearer.text());
+        let dearer = dearer.json();
+        assert_eq!(
+            (&dearer["plan_id"], &dearer["entitlements"]["platform_alpha"]),
+            (&json!(BIG_PLAN), &json!(5))
+        );
+        assert_eq!(dearer["current_period_end"], before["current_period_end"]);
+        assert_eq!(repeated.json(), dearer);
+        assert_eq!(in_use.failure(), (409, "slots_in_use".to_owned()));
+        assert_eq!(in_use.json()["accounts"], json!(["a", "b", "c", "d"]));
+        assert_eq!(cheaper.json()["plan_id"], PLAN, "{}", cheaper.text());
+        let asked = app.changes_asked().await;
+        let behaviour = |request: &Value| request["params"]["proration_behavior"].clone();
+        let kinds: Vec<_> = asked.iter().map(behaviour).collect();
+        assert_eq!(kinds, ["always_invoice", "always_invoice", "create_prorations"]);
+        // The credits of a plan come with its next period.
+        app.deliver().await;
+        assert_eq!(balance(&client).await, 1_000);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_portal_changes_neither_plans_nor_quantities() {
+    selling(async |app| {
+        let (_, client) = app.subscriber(GOOD_CARD).await;
+
+        let first = client.post("/v1/billing/portal", &json!({})).await;
+        let second = client.post("/v1/billing/portal", &json!({})).await;
+
+        assert_eq!((first.status, second.status), (200, 200), "{}", first.text());
+        assert_ne!(first.json()["url"], second.json()["url"]);
+        let path = "billing_portal/configurations?limit=100";
+        let made = app.at_processor("GET", path, "").await;
+        let own = made["data"].as_array().unwrap().iter();
+        let own: Vec<_> =
+            own.filter(|found| found["metadata"]["made_by"] == "creator-gateway 1").collect();
+        assert_eq!(own.len(), 1, "{made}");
+        assert_eq!(own[0]["features"]["subscription_update"]["enabled"], false);
+        assert_eq!(own[0]["features"]["subscription_cancel"]["mode"], "at_period_end");
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_does_not_exist_cannot_be_subscribed_to() {
+    selling(async |app| {
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+        let subscribe = async |body: Value| client.post("/v1/billing/subscribe", &body).await;
+
+        let unknown = subscribe(json!({"plan_id": "plan_gold"})).await;
+        assert_eq!(unknown.failure(), (404, "not_found".to_owned()));
+        for (slots, field) in [
+            (json!({"platform_gamma": 1}), "body.slots"),
+            (json!({"platform_alpha": -1}), "body.count"),
+            (json!({"platform_alpha": 1_000_000_000}), "body.count"),
+        ] {
+            let reply = subscribe(json!({"plan_id": PLAN, "slots": slots})).await;
+            assert_eq!(reply.wrong_fields()[0].0, field, "{}", reply.text());
+        }
+        let priced = subscribe(json!({"plan_id": PLAN, "price_cents": 1})).await;
+        assert_eq!(priced.wrong_fields()[0].0, "body.price_cents");
+        let plan = client.post("/v1/billing/subscription/plan", &json!({"plan_id": PLAN})).await;
+        assert_eq!(plan.failure(), (409, "no_subscription".to_owned()));
+        app
+    })
+    .await;
+}

@@ -1,0 +1,158 @@
+//! Customers with a subscription, and the simulated processor that they pay.
+
+use serde_json::{Value, json};
+
+use super::app::{Customer, TestApp};
+use super::client::{Client, Reply};
+
+/// The plan of most tests: two accounts more on alpha and beta each, 1,000 credits a month for 29.00 USD.
+pub(crate) const PLAN: &str = "plan_small";
+/// A bigger one: four accounts more, 5,000 credits for 99.00 USD.
+pub(crate) const BIG_PLAN: &str = "plan_big";
+/// What every test of subscriptions sells. An account on alpha costs 10.00 USD a month, one on beta 16.00.
+pub(crate) const OFFER: &str = "
+[slots.included]
+platform_alpha = 1
+platform_beta = 1
+platform_gamma = 1
+platform_delta = 3
+[slots.prices]
+platform_alpha = { price_cents = 1000, price_id = \"\" }
+platform_beta = { price_cents = 1600, price_id = \"\" }
+[[plans]]
+id = \"plan_small\"
+name = \"Small\"
+price_cents = 2900
+monthly_credits = 1000
+platforms = { platform_alpha = 2, platform_beta = 2, platform_gamma = 0, platform_delta = 0 }
+[[plans]]
+id = \"plan_big\"
+name = \"Big\"
+price_cents = 9900
+monthly_credits = 5000
+platforms = { platform_alpha = 4, platform_beta = 4, platform_gamma = 1, platform_delta = 0 }
+";
+
+/// A card that is charged without a question.
+pub(crate) const GOOD_CARD: &str = "4242424242424242";
+
+/// Runs a test of subscriptions on SQLite and, where there is a server for it, on PostgreSQL.
+pub(crate) async fn selling<F, T>(test: F)
+where
+    F: Fn(TestApp) -> T,
+    T: Future<Output = TestApp>,
+{
+    for database in store::testing::stores().await {
+        let app = TestApp::start(database, OFFER).await;
+        test(app).await.end().await;
+    }
+}
+
+impl TestApp {
+    /// Asks the simulated processor for something that only tests ask.
+    pub(crate) async fn control(&self, path: &str, body: Value) -> Value {
+        let path = format!("/control/processor/{path}");
+        let reply = Client::new(self.world.address()).post(&path, &body).await;
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text());
+        reply.json()
+    }
+
+    /// What the simulated processor shows of a kind.
+    pub(crate) async fn shown(&self, path: &str) -> Value {
+        let path = format!("/control/processor/{path}");
+        Client::new(self.world.address()).get(&path).await.json()
+    }
+
+    /// Delivers every event that waits; each must be taken.
+    pub(crate) async fn deliver(&self) {
+        let delivered = self.control("deliver", json!({})).await;
+        for sent in delivered["sent"].as_array().unwrap() {
+            assert_eq!(sent["status"], 200, "{sent}");
+        }
+    }
+
+    /// Asks the processor as its owner does on its own pages: something that this service did not ask for.
+    pub(crate) async fn at_processor(&self, method: &str, path: &str, form: &str) -> Value {
+        let address = self.world.processor_url().trim_start_matches("http://").parse().unwrap();
+        let client = Client::new(address)
+            .bearer(&self.settings.processor_secret_key)
+            .with("content-type", "application/x-www-form-urlencoded");
+        let body = (method != "GET").then(|| form.as_bytes().to_vec());
+        let reply = client.send(method, &format!("/v1/{path}"), body).await;
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text());
+        reply.json()
+    }
+
+    /// The subscription of the only customer who has one, as the processor has it.
+    pub(crate) async fn subscription(&self) -> Value {
+        let list = self.at_processor("GET", "subscriptions?status=all&limit=10", "").await;
+        assert_eq!(list["data"].as_array().unwrap().len(), 1, "{list}");
+        list["data"][0].clone()
+    }
+
+    /// Requests that changed a subscription, with their parameters.
+    pub(crate) async fn changes_asked(&self) -> Vec<Value> {
+        let shown = self.shown("requests").await;
+        let is_change = |request: &&Value| {
+            let path = request["path"].as_str().unwrap();
+            request["method"] == "POST"
+                && path.trim_start_matches("/v1/").starts_with("subscriptions/")
+        };
+        shown["requests"].as_array().unwrap().iter().filter(is_change).cloned().collect()
+    }
+
+    /// A customer who has subscribed to the small plan with this card and is told so.
+    pub(crate) async fn subscriber(&self, card: &str) -> (Customer, Client) {
+        self.subscriber_of(json!({"plan_id": PLAN}), card).await
+    }
+
+    /// The same with a choice.
+    pub(crate) async fn subscriber_of(&self, choice: Value, card: &str) -> (Customer, Client) {
+        let customer = self.customer(0).await;
+        let client = self.with_key(&customer.key);
+        let page = client.post("/v1/billing/subscribe", &choice).await;
+        assert_eq!(page.status, 200, "{}", page.text());
+        self.pay(&page, card).await;
+        self.deliver().await;
+        (customer, client)
+    }
+
+    /// Pays on the page that was opened.
+    pub(crate) async fn pay(&self, page: &Reply, card: &str) {
+        let session = page.json()["session_id"].as_str().unwrap().to_owned();
+        let paid = self.control(&format!("checkout/{session}/pay"), json!({"card": card})).await;
+        assert_eq!(paid["status"], "complete", "{paid}");
+    }
+
+    /// Lets the processor's clock go on by so many months, and tells what happened.
+    pub(crate) async fn months_pass(&self, months: u32) {
+        self.control("clock", json!({"advance_months": months})).await;
+        self.deliver().await;
+    }
+
+    /// Imports an account of the platform under an id of the caller's choice; gives its state.
+    pub(crate) async fn import(&self, client: &Client, platform: &str, creator: &str) -> String {
+        let accounts = simulators::demo_accounts(&self.settings);
+        let account = accounts.iter().find(|account| account.platform == platform).unwrap();
+        let import = json!({"creator_id": creator, "platform": platform, "auth": account.auth});
+        let reply = client.post("/v1/connect/import", &import).await;
+        assert!(reply.status == 201 || reply.status == 200, "{}", reply.text());
+        // Who came first is known by the time.
+        self.advance_seconds(1);
+        reply.json()["state"].as_str().unwrap().to_owned()
+    }
+}
+
+/// The slots of a platform in an answer.
+pub(crate) fn slots_on(answer: &Value, platform: &str) -> Value {
+    let slots = answer["slots"].as_array().unwrap();
+    slots.iter().find(|slot| slot["platform"] == platform).unwrap().clone()
+}
+
+/// The ids of a customer's accounts that are active.
+pub(crate) async fn active(client: &Client) -> Vec<String> {
+    let accounts = client.get("/v1/accounts").await.json();
+    let all = accounts["accounts"].as_array().unwrap().iter();
+    let active = all.filter(|account| account["state"] == "active");
+    active.map(|account| account["creator_id"].as_str().unwrap().to_owned()).collect()
+}
