@@ -8,7 +8,7 @@ WIDTH = 760
 NAMES = 110
 BAR, GAP = 16, 6
 HEAD, BELOW = 34, 18
-OURS = ("SQLite", "PostgreSQL")
+OURS = ("SQLite", "PostgreSQL", "creator-gateway")
 STYLE = """
   text { font: 13px system-ui, sans-serif; fill: #24292f; }
   .title { font-weight: 600; }

@@ -1,0 +1,1 @@
+"""The measurement of exports; `benches/exports` is its command."""
