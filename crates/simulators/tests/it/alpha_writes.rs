@@ -1,10 +1,10 @@
 //! Every write of `platform_alpha` changes the world where a read shows it, and stays written.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::alpha::DEMO;
 use crate::kit::{Kit, id_of, none};
-use crate::writes::{Shows, Table};
+use crate::writes::Table;
 
 #[tokio::test]
 async fn every_write_of_the_catalogue_shows_in_a_read_and_outlives_a_restart() {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::delta::{DEMO, all_pages};
 use crate::kit::{Kit, id_of, none};
-use crate::writes::{Shows, Table};
+use crate::writes::Table;
 
 const NOTIFICATIONS: &str = "notifications";
 

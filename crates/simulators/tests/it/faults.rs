@@ -145,9 +145,9 @@ async fn pages_repeat_circle_lose_their_end_shrink_and_overlap() {
     kit.raw(Method::DELETE, "/control/faults", &[], none()).await;
 
     let earnings = async |cursor: &str| {
-        let page =
+        let rows =
             kit.get("demo_delta", &format!("insights/earnings?size=2&cursor={cursor}")).await;
-        (page["data"][0]["uuid"].clone(), page["nextCursor"].as_str().unwrap().to_owned())
+        (rows["data"][0]["uuid"].clone(), rows["nextCursor"].as_str().unwrap().to_owned())
     };
     let first = earnings("").await;
     add(&kit, json!({"kind": "repeat_cursor", "path": "insights/earnings"})).await;

@@ -12,7 +12,7 @@ pub(super) fn whole(title: &str, content: &str) -> String {
     format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><meta name=\"robots\" content=\"noindex\">\
-         <style>{STYLE}</style></head><body><p class=\"test\">Simulated processor: no real card is charged, none must be entered</p>\
+         <style>{STYLE}</style></head><body><p class=\"test\">Simulated processor: no money moves. Never enter a real card here.</p>\
          <main>{content}</main><script src=\"/processor/page.js\"></script></body></html>",
         title = escaped(title),
     )
