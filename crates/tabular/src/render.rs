@@ -443,7 +443,7 @@ mod tests {
 
         let sheet = sheet(&[&format!("{{{}}}", fields.join(","))]);
 
-        for place in ["A2", "Z2", "AA2", "AZ2", "BA2", "SR2"] {
+        for place in ["A2", "Z2", "AA2", "AZ2", "BB2", "SR2"] {
             assert!(sheet.contains(&format!("<c r=\"{place}\">")), "{place}");
         }
         assert!(!sheet.contains("SS2"));
