@@ -72,7 +72,7 @@ impl ExportFormat {
     pub const fn media_type(self) -> &'static str {
         match self {
             Self::Csv => "text/csv; charset=utf-8",
-            Self::Jsonl => "application/jsonl",
+            Self::Jsonl => "application/x-ndjson",
             Self::Xlsx => "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
             Self::Zip => "application/zip",
         }

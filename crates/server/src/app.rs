@@ -13,6 +13,7 @@ use clients::mail::Mailer;
 use clients::platform::breaker::RetryBudget;
 use clients::platform::{Target, Upstream};
 use clients::processor::Processor;
+use clients::storage::Storage;
 use domain::account::CreatorId;
 use domain::customer::Email;
 use domain::id::{CustomerId, KeyId};
@@ -30,6 +31,7 @@ use crate::clock::{Clock, Random};
 use crate::config::Config;
 use crate::error::ApiError;
 use crate::error::payments::PaymentProblem;
+use crate::exports::worker::AtWork;
 use crate::gateway::accounts::HealthBook;
 use crate::gateway::cache::Cache;
 use crate::gateway::upload::spool::Spool;
@@ -98,6 +100,12 @@ pub(crate) struct Shared {
     pub(crate) mailer: Mailer,
     /// Wakes the runner of jobs: there may be one.
     pub(crate) job_signal: Notify,
+    /// Where finished exports and their spools lie.
+    pub(crate) storage: Arc<Storage>,
+    /// Wakes the workers of exports: there may be one.
+    pub(crate) export_signal: Notify,
+    /// The exports that this process works on.
+    pub(crate) exports_at_work: AtWork,
     /// Rules for the head of every request.
     pub(crate) frame_rules: FrameRules,
     /// Proxies that are believed.
@@ -149,6 +157,7 @@ pub(crate) struct Parts {
     pub(crate) processor: Option<Processor>,
     pub(crate) mailer: Mailer,
     pub(crate) spool: Spool,
+    pub(crate) storage: Storage,
     pub(crate) tasks: Tasks,
     pub(crate) admin_token: secrecy::SecretString,
     pub(crate) verified: HashSet<(Platform, String)>,
@@ -185,6 +194,9 @@ impl Shared {
                 LIMITED_KEYS_MAX,
             ),
             job_signal: Notify::new(),
+            storage: Arc::new(parts.storage),
+            export_signal: Notify::new(),
+            exports_at_work: AtWork::default(),
             mailer: parts.mailer,
             frame_rules: FrameRules::new(&parts.config.http.allowed_hosts)
                 .with_head(limits.head_bytes_max, limits.headers_max),

@@ -33,6 +33,10 @@ pub(crate) const STAFF_LOOKS: &str = "support.";
 pub(crate) const STAFF_READ_CALLS: &str = "support.calls_read";
 /// A member of the staff read the customer's usage by day.
 pub(crate) const STAFF_READ_USAGE: &str = "support.usage_read";
+/// A member of the staff looked at the customer's exports.
+pub(crate) const STAFF_READ_EXPORTS: &str = "support.exports_read";
+/// A member of the staff removed an export of the customer.
+pub(crate) const STAFF_DELETED_EXPORT: &str = "support.export_deleted";
 /// The customer became staff, or may do more as such.
 pub(crate) const PERMISSION_GRANTED: &str = "permission.granted";
 /// The customer may do less as staff, or is none any more.

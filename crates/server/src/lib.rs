@@ -19,6 +19,7 @@ mod error;
 pub mod exports;
 mod extract;
 mod gateway;
+mod idempotency;
 mod idempotency_key;
 mod jobs;
 pub mod keyfile;

@@ -46,6 +46,13 @@ const PAYMENTS: &str = "payments_granted_total";
 const REVERSALS: &str = "payments_reversed_total";
 const UNMATCHED: &str = "payments_unmatched_total";
 const EVENTS: &str = "processor_events_total";
+const EXPORTS: &str = "export_attempts_total";
+const EXPORT_PAGES: &str = "export_pages_total";
+const EXPORT_ROWS: &str = "export_rows_total";
+const EXPORT_DURATION: &str = "export_attempt_duration_seconds";
+const EXPORTS_PENDING: &str = "exports_pending";
+const EXPORTS_RUNNING: &str = "exports_running";
+const EXPORTS_OLDEST: &str = "exports_oldest_pending_seconds";
 
 const SECONDS: &[f64] =
     &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
@@ -111,6 +118,13 @@ fn describe() {
         "payments of the processor that were not booked, by reason; anything but 0 is for somebody to look at"
     );
     describe_counter!(EVENTS, "events of the processor that were acted on, by outcome");
+    describe_counter!(EXPORTS, "attempts at exports that ended, by ending");
+    describe_counter!(EXPORT_PAGES, "pages of platforms in exports whose attempts ended");
+    describe_counter!(EXPORT_ROWS, "rows in exports whose attempts ended");
+    describe_histogram!(EXPORT_DURATION, "time of one attempt at an export, by ending");
+    describe_gauge!(EXPORTS_PENDING, "exports that wait for a worker, on all nodes");
+    describe_gauge!(EXPORTS_RUNNING, "exports that are worked on, on all nodes");
+    describe_gauge!(EXPORTS_OLDEST, "how long the oldest waiting export has waited");
     describe_gauge!(SPOOL_BYTES, "bytes of uploaded files that wait on disk");
     describe_counter!(REQUESTS, "requests to the public listener, by status class");
 }
@@ -213,6 +227,28 @@ const fn float(count: usize) -> f64 {
 /// An attempt of a job ended.
 pub(crate) fn job_ended(kind: JobKind, outcome: &'static str) {
     counter!(JOBS, "kind" => kind.as_str(), "outcome" => outcome).increment(1);
+}
+
+/// An attempt at an export ended so.
+pub(crate) fn export_ended(
+    ending: &'static str,
+    progress: store::exports::Progress,
+    took: std::time::Duration,
+) {
+    let count = |number: i64| u64::try_from(number).unwrap_or(0);
+    counter!(EXPORTS, "ending" => ending).increment(1);
+    counter!(EXPORT_PAGES).increment(count(progress.pages));
+    counter!(EXPORT_ROWS).increment(count(progress.rows));
+    histogram!(EXPORT_DURATION, "ending" => ending).record(took.as_secs_f64());
+}
+
+/// So many exports wait and run.
+#[expect(clippy::cast_precision_loss, reason = "a gauge is about the size of a number")]
+pub(crate) fn exports_counted(counts: store::exports::Counts, now: domain::time::Timestamp) {
+    let micros = counts.oldest_pending.map_or(0, |since| now.micros_since(since));
+    gauge!(EXPORTS_PENDING).set(counts.pending as f64);
+    gauge!(EXPORTS_RUNNING).set(counts.running as f64);
+    gauge!(EXPORTS_OLDEST).set(micros as f64 / 1_000_000.0);
 }
 
 /// The jobs were counted.

@@ -9,7 +9,7 @@ use domain::platform::Platform;
 use serde_json::{Map, Value, json};
 
 use crate::api;
-use crate::auth::{KEY_PATHS, OPEN_ROUTES, SESSION_PATHS};
+use crate::auth::{KEY_OPERATIONS, KEY_PATHS, OPEN_ROUTES, SESSION_PATHS};
 
 const NATIVE_PATH: &str = "/v1/{account}/native/{native_path}";
 const UPLOAD_PATH: &str = "/v1/{account}/media/upload";
@@ -338,7 +338,7 @@ fn add_problems(document: &mut Value) {
             }
         };
         if !is_open {
-            let (missing, forbidden) = refusals(&path);
+            let (missing, forbidden) = refusals(method, &path);
             add("401", problem(missing));
             add("403", problem(forbidden));
         }
@@ -357,7 +357,7 @@ fn add_problems(document: &mut Value) {
         );
         if is_open {
             operation["security"] = json!([]);
-        } else if KEY_PATHS.contains(&path.as_str()) {
+        } else if needs_key(method, &path) {
             operation["security"] = json!([{ "key": [] }, { "bearer": [] }]);
         } else if SESSION_PATHS.contains(&path.as_str()) {
             operation["security"] = json!([{ "session": [] }]);
@@ -365,9 +365,14 @@ fn add_problems(document: &mut Value) {
     }
 }
 
+/// Whether a session counts for nothing here.
+fn needs_key(method: &str, path: &str) -> bool {
+    KEY_PATHS.contains(&path) || KEY_OPERATIONS.contains(&(method, path))
+}
+
 /// Why a caller is refused: who is missing, and who may not.
-fn refusals(path: &str) -> (&'static str, &'static str) {
-    if KEY_PATHS.contains(&path) {
+fn refusals(method: &str, path: &str) -> (&'static str, &'static str) {
+    if needs_key(method, path) {
         (
             "No key, or not a valid one.",
             "The key may not do this: it is read-only, or limited to other accounts.",

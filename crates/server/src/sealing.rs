@@ -8,6 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use hmac::{Hmac, Mac as _};
+use sha2::Sha256;
 use zeroize::Zeroizing;
 
 use crate::clock::Random;
@@ -84,6 +86,15 @@ impl MasterKey {
     pub(crate) fn open(&self, sealed: &[u8], place: &str) -> Option<Zeroizing<Vec<u8>>> {
         open_with(&self.key, sealed, place.as_bytes()).ok()
     }
+
+    /// HMAC-SHA-256 under a key that is derived for one purpose alone.
+    fn keyed(&self, purpose: &str) -> Option<Hmac<Sha256>> {
+        let derive = <Hmac<Sha256> as KeyInit>::new_from_slice(self.key.as_slice()).ok()?;
+        let own = Zeroizing::new(<[u8; 32]>::from(
+            derive.chain_update(purpose.as_bytes()).finalize().into_bytes(),
+        ));
+        <Hmac<Sha256> as KeyInit>::new_from_slice(own.as_slice()).ok()
+    }
 }
 
 impl Keyring {
@@ -95,6 +106,25 @@ impl Keyring {
     /// All keys, the current one first.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &MasterKey> {
         self.0.iter()
+    }
+
+    /// The signature of a text under the current key, in hexadecimal digits.
+    pub(crate) fn sign(&self, purpose: &str, text: &str) -> Option<String> {
+        let keyed = self.current()?.keyed(purpose)?;
+        Some(hex::encode(keyed.chain_update(text.as_bytes()).finalize().into_bytes()))
+    }
+
+    /// Whether any of the keys signed the text so. Takes as long for every signature.
+    pub(crate) fn is_signed(&self, purpose: &str, text: &str, signature: &str) -> bool {
+        let mut bytes = [0; 32];
+        if hex::decode_to_slice(signature, &mut bytes).is_err() {
+            return false;
+        }
+        let by = |key: &MasterKey| {
+            let keyed = key.keyed(purpose).map(|keyed| keyed.chain_update(text.as_bytes()));
+            keyed.is_some_and(|keyed| keyed.verify_slice(&bytes).is_ok())
+        };
+        self.0.iter().any(by)
     }
 
     /// The key that wraps now.
@@ -233,6 +263,24 @@ mod tests {
             Err(Unsealable::UnknownMasterKey)
         ));
         assert!(matches!(after.unwrap(&rewrapped, &now, "cus_b"), Err(Unsealable::Refused)));
+    }
+
+    #[test]
+    fn a_signature_is_good_for_its_text_and_purpose_and_outlives_a_rotation() {
+        let random = Random::seeded(5);
+        let (old, new) = (MasterKey::generate("1", &random), MasterKey::generate("2", &random));
+        let before = Keyring::new(vec![old.clone()]).unwrap();
+        let after = Keyring::new(vec![new.clone(), old]).unwrap();
+        let signature = before.sign("links", "text").unwrap();
+
+        assert!(before.is_signed("links", "text", &signature));
+        assert!(after.is_signed("links", "text", &signature));
+        assert!(!Keyring::new(vec![new]).unwrap().is_signed("links", "text", &signature));
+        assert!(!before.is_signed("links", "texts", &signature));
+        assert!(!before.is_signed("others", "text", &signature));
+        for wrong in ["", "00", &signature[1..], &format!("{signature}00")] {
+            assert!(!before.is_signed("links", "text", wrong), "{wrong}");
+        }
     }
 
     #[test]

@@ -30,6 +30,7 @@ create table export_jobs (
     attempt bigint not null default 0,
     pages bigint not null default 0,
     rows_read bigint not null default 0,
+    worked_micros bigint not null default 0,
     output_key text,
     sha256 text,
     bytes bigint,

@@ -82,6 +82,19 @@ pub(crate) fn subscription_status() -> Object {
     one_of("As the payment processor has it; `none` when there never was one.", values)
 }
 
+/// The forms of an export's file.
+pub(crate) fn export_format() -> Object {
+    let values = domain::export::ExportFormat::ALL.iter().map(|format| format.as_str());
+    one_of("`zip` holds `data.csv` and `manifest.json`.", values)
+}
+
+/// Where an export stands, as its customer sees it.
+pub(crate) fn export_state() -> Object {
+    use domain::export::ExportState;
+    let seen = ExportState::ALL.iter().filter(|state| **state != ExportState::Deleted);
+    one_of("`expired`: the file was kept for its time.", seen.map(|state| state.as_str()))
+}
+
 fn one_of(description: &str, values: impl Iterator<Item = &'static str>) -> Object {
     ObjectBuilder::new()
         .schema_type(Type::String)

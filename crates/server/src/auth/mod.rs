@@ -1,8 +1,8 @@
 //! Who is calling: as an argument of every handler that needs a caller.
 //!
-//! Everything is closed but the routes in `OPEN_ROUTES`. A handler takes `Caller` (a key or a session), `FullCaller`
-//! (the same, with full scope), `KeyCaller` (a key) or `SignedIn` (a session), and cannot run without one. A key that
-//! is sent counts before a session's cookie, which browsers add by themselves; a wrong key is never replaced by one.
+//! Everything is closed but the routes in `OPEN_ROUTES` and a signed link to a finished export. A handler takes `Caller`
+//! (a key or a session), `FullCaller` (the same, with full scope), `KeyCaller` (a key) or `SignedIn` (a session), and
+//! cannot run without one. A key that is sent counts before a session's cookie, which browsers add by themselves; a wrong key is never replaced by one.
 //! Whatever counts, a request with a key and a session of different customers is refused. The control plane looks
 //! keys and sessions up each time; the data plane may use a cached key, because the hold checks it again.
 
@@ -47,6 +47,9 @@ pub(crate) const OPEN_ROUTES: &[(&str, &str, &str)] = &[
 /// Paths that take a key and no session: what is metered.
 pub(crate) const KEY_PATHS: &[&str] =
     &["/v1/{account}/native/{native_path}", "/v1/{account}/media/upload"];
+
+/// Single operations that take a key and no session, on paths that take either for others.
+pub(crate) const KEY_OPERATIONS: &[(&str, &str)] = &[("post", "/v1/{account}/exports")];
 
 /// Paths that take a session and no key: what belongs to a person and not to a program.
 pub(crate) const SESSION_PATHS: &[&str] = &[

@@ -6,6 +6,7 @@
 mod access;
 pub mod billing;
 mod environment;
+mod exports;
 pub mod http;
 pub mod mail;
 pub mod platforms;
@@ -14,6 +15,7 @@ mod sections;
 pub mod storage;
 
 pub use access::{PasswordsSection, SessionsSection};
+pub use exports::ExportsSection;
 pub use sections::UploadsSection;
 pub use sections::{AdminSection, CreditsSection, DatabaseSection, LogFormat, LogSection};
 pub use sections::{
@@ -67,6 +69,8 @@ pub struct Config {
     pub mail: mail::MailSection,
     /// Work that follows a change, such as sending a mail.
     pub jobs: JobsSection,
+    /// Exports of whole lists.
+    pub exports: ExportsSection,
     /// What is logged, and how.
     pub log: LogSection,
     /// The four platforms.
@@ -145,6 +149,7 @@ impl Config {
         self.metering.check(&mut problems);
         self.mail.check(&mut problems);
         self.jobs.check(&mut problems);
+        self.exports.check(&mut problems);
         self.platforms.check(&mut problems);
         problems
     }

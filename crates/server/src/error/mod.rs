@@ -3,6 +3,7 @@
 //! A handler returns an `ApiError`; its row in the table gives the stable code, the status and the title.
 //! The body is written by `render`, called by the outermost layer, which knows the request's id.
 
+pub(crate) mod exports;
 pub(crate) mod payments;
 pub(crate) mod reference;
 pub(crate) mod render;
@@ -258,6 +259,9 @@ pub(crate) enum ApiError {
     /// A payment, or a change of what is paid.
     #[error(transparent)]
     Payment(#[from] payments::PaymentProblem),
+    /// Something about exports.
+    #[error(transparent)]
+    Export(#[from] exports::ExportProblem),
     /// The database does not answer.
     #[error("something went wrong on our side; nothing was charged")]
     Store(#[from] store::StoreError),
@@ -366,6 +370,7 @@ impl ApiError {
             Self::SeveralRanges => table::SEVERAL_RANGES,
             Self::UnsupportedMediaType | Self::NotAForm => table::UNSUPPORTED_MEDIA_TYPE,
             Self::Payment(problem) => problem.row(),
+            Self::Export(problem) => problem.row(),
             Self::Store(error) if error.is_outage() => table::DATABASE_UNAVAILABLE,
             Self::Store(_) | Self::Internal(_) => table::INTERNAL,
         }
@@ -384,6 +389,7 @@ impl ApiError {
                 Some(1_000)
             }
             Self::Payment(problem) => problem.retry_after_ms(),
+            Self::Export(problem) => problem.retry_after_ms(),
             Self::Store(error) if error.is_outage() => Some(1_000),
             _ => None,
         }

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::open::Opened;
 use crate::app::App;
 use crate::billing::{changes, lost};
+use crate::exports::{cleanup, worker};
 use crate::jobs::runner;
 use crate::metrics;
 
@@ -19,6 +20,7 @@ const EVERY_TEN_SECONDS: Duration = Duration::from_secs(10);
 const EVERY_MINUTE: Duration = Duration::from_mins(1);
 /// So long events of the payment processor are remembered.
 const EVENT_KEPT_S: i64 = 90 * 86_400;
+const EVERY_HOUR: Duration = Duration::from_hours(1);
 /// So long after its end a link is known, so that its holder can be told what became of it.
 const LINK_KEPT_S: i64 = 7 * 86_400;
 /// Stored answers, and sessions, that one round forgets.
@@ -34,6 +36,9 @@ pub(super) fn start(app: &App, opened: &Opened, stop: &CancellationToken) {
     listen(app, stop);
     runner::start(app, node, stop);
     every(app, stop, EVERY_TEN_SECONDS, |app| async move { changes::resume_left(&app).await });
+    worker::start(app, node, stop);
+    every(app, stop, EVERY_TEN_SECONDS, |app| async move { cleanup::round(&app).await });
+    every(app, stop, EVERY_HOUR, |app| async move { remove_orphans(&app).await });
     every(app, stop, EVERY_MINUTE, |app| async move { keep_house(&app).await });
     every(app, stop, EVERY_MINUTE, |app| async move { check_books(&app).await });
     every(app, stop, EVERY_MINUTE, |app| async move { lost::settle_old(&app).await });
@@ -117,6 +122,15 @@ pub(super) async fn lay_reserve_in(app: &App) {
             tracing::error!(%error, bytes, "the disk has no room for database.reserve_bytes: no calls are taken");
         }
         Err(error) => tracing::error!(%error, "laying in the reserve ended early"),
+    }
+}
+
+/// Removes from the storage what belongs to nothing any more.
+async fn remove_orphans(app: &App) {
+    match cleanup::remove_orphans(app).await {
+        Ok(0) => {}
+        Ok(objects) => tracing::info!(objects, "what workers left in the storage was removed"),
+        Err(error) => tracing::warn!(%error, "the storage could not be looked through"),
     }
 }
 

@@ -292,6 +292,21 @@ impl Running {
         pages::Reader::new(&self.app, wanted).await
     }
 
+    /// Works on every export that waits, and gives how many claims that took: for tests, and where no worker runs.
+    pub async fn run_exports(&self) -> Result<usize, StoreError> {
+        crate::exports::worker::run_all(&self.app, self.node).await
+    }
+
+    /// One round of ending and removing what exports left: for tests.
+    pub async fn clean_up_exports(&self) {
+        crate::exports::cleanup::round(&self.app).await;
+    }
+
+    /// Removes what has been in the storage for a day and belongs to nothing; gives how many: for tests.
+    pub async fn remove_orphans(&self) -> Option<u64> {
+        crate::exports::cleanup::remove_orphans(&self.app).await.ok()
+    }
+
     /// Waits until the embedded database's disk could not keep what it was asked to keep. Then nothing can be stopped
     /// in order: end the process, and start it again.
     pub async fn disk_failure(&self) {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use catalog::Catalog;
 use clients::mail::{Destination, InvalidMailSettings, Mailer};
 use clients::platform::Target;
+use clients::storage::Storage;
 use domain::id::NodeId;
 use domain::platform::Platform;
 use secrecy::{ExposeSecret, SecretString};
@@ -102,6 +103,10 @@ pub(super) async fn service(
     if freed > 0 {
         tracing::info!(jobs = freed, "jobs of an earlier run are taken up again");
     }
+    let freed = store::exports::release_left(&store, node, clock.now()).await?;
+    if freed > 0 {
+        tracing::info!(exports = freed, "exports of an earlier run are taken up again");
+    }
     let (meter, writer) = metering::start(&store, meter_options(&config, node, recovery.epoch));
     let writer = spawn_writer(writer)?;
     let verified = store::routes::list_verified(&store).await?;
@@ -110,6 +115,7 @@ pub(super) async fn service(
     let mailer = mailer(&config)?;
     let spool = spool(&config, &catalog, &targets)?;
     let parts = Parts {
+        storage: storage(&config)?,
         spool,
         mailer,
         key_file: key_file(&config),
@@ -150,6 +156,14 @@ fn spawn_writer(writer: metering::Writer) -> Result<oneshot::Receiver<()>, Start
         });
     }
     Ok(ended)
+}
+
+/// Where finished exports lie.
+fn storage(config: &Config) -> Result<Storage, StartError> {
+    let refused = |problem| StartError::Configuration(vec![problem]);
+    let settings = config.storage.settings(&base_folder(config)).map_err(refused)?;
+    Storage::open(&settings)
+        .map_err(|error| refused(Problem::new("storage.url", error.to_string())))
 }
 
 /// The folder of uploads; made where a platform that takes them is offered.

@@ -54,8 +54,10 @@ struct Victim {
     member: Member,
     account: String,
     session_id: String,
+    export_id: String,
 }
 
+const EXPORTS: &str = "/v1/{account}/exports";
 const UPLOAD: &str = "/v1/{account}/media/upload";
 const NATIVE: &str = "/v1/{account}/native/{native_path}";
 
@@ -117,6 +119,10 @@ fn slots(_: &Victim) -> Value {
 
 fn switch(_: &Victim) -> Value {
     json!({"from": "platform_alpha", "to": "platform_beta"})
+}
+
+fn export(_: &Victim) -> Value {
+    json!({"dataset": "subscribers"})
 }
 
 fn import(_: &Victim) -> Value {
@@ -203,6 +209,13 @@ fn cases() -> Vec<Case> {
         case(("post", "/v1/billing/slots"), Either, slots, OwnView),
         case(("get", "/v1/billing/slots/preview"), Either, nothing, OwnView),
         case(("post", "/v1/billing/slots/switch"), Either, switch, OwnView),
+        case(("get", EXPORTS), Either, nothing, NotFound("account_not_found")),
+        case(("post", EXPORTS), Key, export, NotFound("account_not_found")),
+        case(("get", "/v1/exports/{job_id}"), Either, nothing, NotFound("not_found")),
+        case(("delete", "/v1/exports/{job_id}"), Either, nothing, NotFound("not_found")),
+        case(("post", "/v1/exports/{job_id}/cancel"), Either, nothing, NotFound("not_found")),
+        case(("get", "/v1/exports/{job_id}/download"), Either, nothing, NotFound("not_found")),
+        case(("get", "/v1/support/customers/{customer_id}/exports"), Either, nothing, StaffOnly),
         case(("post", UPLOAD), Key, nothing, NotFound("account_not_found")),
         case(("get", NATIVE), Key, nothing, NotFound("account_not_found")),
         case(("post", NATIVE), Key, nothing, NotFound("account_not_found")),
@@ -243,6 +256,7 @@ impl Case {
             .replace("{key_id}", &victim.member.customer.key_id)
             .replace("{customer_id}", &victim.member.customer.id)
             .replace("{session_id}", &victim.session_id)
+            .replace("{job_id}", &victim.export_id)
             .replace("{platform}", "platform_alpha")
             .replace("{native_path}", "users/me");
         match self.method {
@@ -258,11 +272,15 @@ impl Case {
 
 async fn victim(app: &TestApp) -> Victim {
     let member = app.member("victim@example.com").await;
-    app.grant(&member.customer, 100).await;
+    app.grant(&member.customer, 110).await;
     let account = app.connect(&member.customer, "platform_alpha").await;
+    let own = app.with_key(&member.customer.key);
+    let made =
+        own.post(&format!("/v1/{account}/exports"), &json!({"dataset": "subscribers"})).await;
+    let export_id = made.json()["job_id"].as_str().unwrap().to_owned();
     let reply = app.try_log_in(&member.email, PASSWORD).await;
     let session_id = reply.json()["session_id"].as_str().unwrap().to_owned();
-    Victim { member, account, session_id }
+    Victim { member, account, session_id, export_id }
 }
 
 /// The victim's things are as they were: key and password work, account and session are there, nothing was spent.
@@ -273,6 +291,8 @@ async fn assert_unharmed(app: &TestApp, victim: &Victim) {
     assert_eq!(accounts["accounts"][0]["creator_id"], victim.account.as_str(), "{accounts}");
     let keys = client.get("/v1/auth/keys").await.json();
     assert_eq!(keys["keys"][0]["revoked_at"], Value::Null, "{keys}");
+    let export = client.get(&format!("/v1/exports/{}", victim.export_id)).await.json();
+    assert_eq!(export["status"], "pending", "{export}");
     let browser = app.signed_in(&victim.member).await;
     assert_eq!(browser.get("/v1/auth/me").await.json()["name"], "");
     let sessions = browser.get("/v1/auth/sessions").await.text();
@@ -574,6 +594,8 @@ async fn a_read_only_key_writes_nothing() {
 
             if matches!(case.stranger, Stranger::StaffOnly) {
                 assert_eq!(reply.failure(), (403, "missing_permission".to_owned()));
+            } else if case.template.ends_with("/download") {
+                assert_eq!(reply.failure(), (409, "export_not_ready".to_owned()));
             } else if case.method == "get" {
                 assert_eq!(reply.status, 200, "{}: {}", case.name(), reply.text());
             } else {

@@ -92,7 +92,7 @@ pub async fn renew(
     has_new_page: bool,
 ) -> Result<Renewal, StoreError> {
     const SQL: &str = "
-        update export_jobs set lease_until = $4, pages = $5, rows_read = $6,
+        update export_jobs set lease_until = $4, pages = $5, rows_read = $6, worked_micros = $8,
             attempt = case when $7 = 1 then 0 else attempt end
         where id = $1 and lease_token = $2 and state = 'running' and lease_until > $3";
     const CANCELLING: &str = "
@@ -107,6 +107,7 @@ pub async fn renew(
         progress.pages.into(),
         progress.rows.into(),
         i64::from(has_new_page).into(),
+        progress.worked_micros.into(),
     ];
     if tx.execute(SQL, &values).await? == 1 {
         tx.commit().await?;
@@ -126,7 +127,7 @@ pub async fn give_back(
     progress: Progress,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "
-        update export_jobs set lease_until = $3, pages = $4, rows_read = $5, attempt = 0
+        update export_jobs set lease_until = $3, pages = $4, rows_read = $5, attempt = 0, worked_micros = $6
         where id = $1 and lease_token = $2 and state = 'running' and lease_until > $3";
     let mut tx = store.write().await?;
     let values = [
@@ -135,10 +136,37 @@ pub async fn give_back(
         now.into(),
         progress.pages.into(),
         progress.rows.into(),
+        progress.worked_micros.into(),
     ];
     let given = tx.execute(SQL, &values).await? == 1;
     tx.commit().await?;
     Ok(given)
+}
+
+/// Lets an export rest until then, and then be taken by any worker: something that may pass stood in the way. The
+/// attempt counts unless it had read a new page.
+pub async fn postpone(
+    store: &Store,
+    lease: &Lease,
+    (now, until): (Timestamp, Timestamp),
+    progress: Progress,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        update export_jobs set lease_until = $4, pages = $5, rows_read = $6, worked_micros = $7
+        where id = $1 and lease_token = $2 and state = 'running' and lease_until > $3";
+    let mut tx = store.write().await?;
+    let values = [
+        lease.export.into(),
+        lease.token.into(),
+        now.into(),
+        until.into(),
+        progress.pages.into(),
+        progress.rows.into(),
+        progress.worked_micros.into(),
+    ];
+    let postponed = tx.execute(SQL, &values).await? == 1;
+    tx.commit().await?;
+    Ok(postponed)
 }
 
 /// Ends the leases that an earlier run of this node left; gives how many. Where one server owns the database, every

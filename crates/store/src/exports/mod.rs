@@ -25,7 +25,7 @@ use crate::metering::IdempotencyClaim;
 pub use cleanup::{Cleanup, Deletion, cleaned, delete, due_cleanups, expire, keeps};
 pub use create::create;
 pub use end::{Cancelling, cancel, end_cancelled, fail, publish, reap};
-pub use lease::{claim, give_back, release_left, renew};
+pub use lease::{claim, give_back, postpone, release_left, renew};
 pub use read::{Counts, ExportList, count, find, find_of_any, list};
 
 /// An export as it stands.
@@ -59,10 +59,14 @@ pub struct Export {
     pub credits: ExportCredits,
     /// Where it stands.
     pub state: ExportState,
+    /// Claims since the last new page.
+    pub attempt: i64,
     /// Pages of the platform that were read, as last written down.
     pub pages: i64,
     /// Rows taken from them.
     pub rows_read: i64,
+    /// How long workers have been at it, as last written down, in microseconds.
+    pub worked_micros: i64,
     /// The finished file.
     pub output: Option<Output>,
     /// Why it failed.
@@ -207,6 +211,8 @@ pub struct Progress {
     pub pages: i64,
     /// Rows taken from them.
     pub rows: i64,
+    /// How long workers have been at it, in microseconds.
+    pub worked_micros: i64,
 }
 
 /// Whether a lease goes on.

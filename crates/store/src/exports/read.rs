@@ -12,15 +12,15 @@ use crate::{Store, StoreError};
 
 const COLUMNS: &str = "id, customer_id, key_id, creator_id, platform, dataset, format, params, start_date,
     end_date, max_rows, cost, credit_state, state, pages, rows_read, output_key, sha256, bytes, rows,
-    error_code, error_message, created_at, started_at, finished_at, expires_at, lease_token";
+    error_code, error_message, created_at, started_at, finished_at, expires_at, lease_token, attempt, worked_micros";
 
 /// Which exports to list.
 #[derive(Debug, Clone)]
 pub struct ExportList {
     /// Whose.
     pub customer: CustomerId,
-    /// Of which account.
-    pub account: CreatorId,
+    /// Only those of this account.
+    pub account: Option<CreatorId>,
     /// Only those made before this one.
     pub before: Option<ExportId>,
     /// At most so many.
@@ -55,17 +55,17 @@ pub async fn find_of_any(store: &Store, id: ExportId) -> Result<Option<Export>, 
     row.map(|row| export(&row)).transpose()
 }
 
-/// The account's exports, newest first.
+/// The customer's exports, newest first.
 pub async fn list(store: &Store, wanted: &ExportList) -> Result<Vec<Export>, StoreError> {
     const WHERE: &str = "
         from export_jobs
-        where customer_id = $1 and creator_id = $2 and state <> 'deleted'
+        where customer_id = $1 and (cast($2 as text) is null or creator_id = $2) and state <> 'deleted'
           and (cast($3 as text) is null or id < $3)
         order by id desc limit $4";
     let before = wanted.before.map(|id| id.to_string());
     let values = [
         wanted.customer.into(),
-        (&wanted.account).into(),
+        wanted.account.as_ref().map(CreatorId::as_str).into(),
         before.as_deref().into(),
         wanted.limit.into(),
     ];
@@ -139,5 +139,7 @@ pub(super) fn export(row: &Row) -> Result<Export, StoreError> {
         finished_at: row.optional_time(24)?,
         expires_at: row.optional_time(25)?,
         lease_token: row.int(26)?,
+        attempt: row.int(27)?,
+        worked_micros: row.int(28)?,
     })
 }

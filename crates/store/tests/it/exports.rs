@@ -75,7 +75,7 @@ fn output(lease: &Lease) -> Output {
     }
 }
 
-const SOME: Progress = Progress { pages: 2, rows: 3 };
+const SOME: Progress = Progress { pages: 2, rows: 3, worked_micros: 5 };
 
 async fn published(store: &Store, lease: &Lease, now: Timestamp) -> bool {
     let times = (now, now.plus_seconds(3_600));
@@ -251,7 +251,7 @@ async fn a_renewed_lease_lasts_and_says_how_far_the_worker_is() {
         assert_eq!(renewed, Renewal::Kept);
         assert_eq!(claimed(&store, NOON.plus_seconds(100)).await, None);
         let export = exports::find(&store, id, caller.customer).await.unwrap().unwrap();
-        assert_eq!((export.pages, export.rows_read), (2, 3));
+        assert_eq!((export.pages, export.rows_read, export.worked_micros), (2, 3, 5));
         assert!(published(&store, &lease, NOON.plus_seconds(100)).await);
     }
 }
@@ -609,7 +609,7 @@ async fn an_accounts_exports_are_listed_newest_first_and_to_their_customer_alone
         let list = async |before, limit| {
             let wanted = ExportList {
                 customer: caller.customer,
-                account: caller.account.clone(),
+                account: Some(caller.account.clone()),
                 before,
                 limit,
             };

@@ -1,6 +1,10 @@
-//! Exports: what can be exported.
+//! Exports: what can be exported, jobs, and their files.
 
+mod create;
 pub(crate) mod datasets;
+mod download;
+mod jobs;
+mod record;
 
 use utoipa_axum::router::OpenApiRouter;
 
@@ -8,5 +12,5 @@ use crate::app::App;
 
 /// The routes of exports.
 pub(crate) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new().merge(datasets::router())
+    OpenApiRouter::new().merge(datasets::router()).merge(jobs::router()).merge(download::router())
 }

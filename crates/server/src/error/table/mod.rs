@@ -4,7 +4,7 @@ pub(in crate::error) mod callers;
 
 use http::StatusCode;
 
-use super::payments;
+use super::{exports, payments};
 
 /// What the table says of one failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -375,6 +375,15 @@ pub(in crate::error) const ALL: &[Row] = &[
     payments::UNSIGNED_EVENT,
     payments::PROCESSOR_UNAVAILABLE,
     payments::PAYMENT_OUTCOME_UNKNOWN,
+    exports::MEDIA_ARCHIVE_UNAVAILABLE,
+    exports::TOO_MANY_EXPORTS,
+    exports::EXPORT_OVER,
+    exports::EXPORT_NOT_OVER,
+    exports::EXPORT_NOT_READY,
+    exports::EXPORT_EXPIRED,
+    exports::INVALID_LINK,
+    exports::RANGE_NOT_SATISFIABLE,
+    exports::STORAGE_UNAVAILABLE,
     DATABASE_UNAVAILABLE,
     INTERNAL,
 ];
@@ -385,11 +394,15 @@ mod tests {
 
     #[test]
     fn every_row_is_listed_once() {
-        let rows =
-            [include_str!("mod.rs"), include_str!("callers.rs"), include_str!("../payments.rs")]
-                .map(|file| file.matches(": Row = Row {").count())
-                .iter()
-                .sum::<usize>();
+        let rows = [
+            include_str!("mod.rs"),
+            include_str!("callers.rs"),
+            include_str!("../payments.rs"),
+            include_str!("../exports.rs"),
+        ]
+        .map(|file| file.matches(": Row = Row {").count())
+        .iter()
+        .sum::<usize>();
         let mut codes: Vec<&str> = ALL.iter().map(|row| row.code).collect();
         codes.sort_unstable();
         codes.dedup();

@@ -8,7 +8,52 @@
 )]
 
 mod datasets;
+mod files;
+mod jobs;
 mod page_checks;
 mod page_tries;
 mod pages;
 mod reading;
+mod requests;
+
+use serde_json::{Value, json};
+
+use crate::support::{Client, TestApp};
+
+/// Asks for an export that must be possible; gives its id.
+async fn created(client: &Client, account: &str, wish: &Value) -> String {
+    let reply = client.post(&format!("/v1/{account}/exports"), wish).await;
+    assert_eq!(reply.status, 201, "{}", reply.text());
+    reply.json()["job_id"].as_str().unwrap().to_owned()
+}
+
+/// The export as its customer sees it.
+async fn record(client: &Client, id: &str) -> Value {
+    let reply = client.get(&format!("/v1/exports/{id}")).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    reply.json()
+}
+
+/// Makes an export and works on it to its end; gives its record.
+async fn made(app: &TestApp, client: &Client, account: &str, wish: &Value) -> Value {
+    let id = created(client, account, wish).await;
+    app.run_exports().await;
+    record(client, &id).await
+}
+
+/// The id in a record.
+fn id_of(export: &Value) -> &str {
+    export["job_id"].as_str().unwrap()
+}
+
+/// Ten rows of the platform's subscribers.
+fn ten(fmt: &str) -> Value {
+    json!({"dataset": "subscribers", "fmt": fmt, "max_rows": 10})
+}
+
+/// Balance, held and spent today.
+async fn money(client: &Client) -> (i64, i64, i64) {
+    let billing = client.get("/v1/billing").await.json();
+    let number = |value: &Value| value.as_i64().unwrap();
+    (number(&billing["balance"]), number(&billing["held"]), number(&billing["spend"]["today"]))
+}

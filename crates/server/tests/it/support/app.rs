@@ -71,7 +71,11 @@ impl TestApp {
         database.shut().await;
         let url = database.options().url.clone();
         let uploads = tempfile::tempdir().unwrap();
-        let own = format!("[uploads]\nfolder = '{}'", uploads.path().join("spool").display());
+        let own = format!(
+            "[uploads]\nfolder = '{}'\n[storage]\nurl = 'file:{}'",
+            uploads.path().join("spool").display(),
+            uploads.path().join("exports").display()
+        );
         let config = config(&url, &settings, &world, &[&own, overrides]);
         let clock = Clock::manual(start);
         let running =
@@ -88,6 +92,16 @@ impl TestApp {
             customers: AtomicU64::new(0),
             uploads,
         }
+    }
+
+    /// The folder in which exports and their spools lie.
+    pub(crate) fn exports_folder(&self) -> std::path::PathBuf {
+        self.uploads.path().join("exports")
+    }
+
+    /// Works on the exports that wait; gives how many claims that took.
+    pub(crate) async fn run_exports(&self) -> usize {
+        self.running().run_exports().await.unwrap()
     }
 
     /// The folder in which files of uploads wait.
@@ -346,7 +360,8 @@ fn config(
     add("[metering]\nqueue_age_max_ms = 60000\n[http.limits]\ncalls_per_account_max = 4000"
         .to_owned());
     add("[passwords]\nwaiting_max = 1000".to_owned());
-    // Jobs run when a test says so, and at its end.
+    // Jobs run when a test says so, and at its end; exports only when it says so.
+    add("[exports]\nworkers = 0".to_owned());
     add(format!("[jobs]\nworkers = 0\n[mail]\nurl = \"smtp://{}\"", world.mail_address()));
     add(format!(
         "[processor]\nbase_url = {:?}\njs_url = {:?}\nsecret_key = {:?}\npublishable_key = {:?}\n\

@@ -32,6 +32,11 @@ impl Client {
         Self { http, address, headers: Vec::new() }
     }
 
+    /// The same at another address.
+    pub(crate) fn at(&self, address: SocketAddr) -> Self {
+        Self { headers: self.headers.clone(), ..Self::new(address) }
+    }
+
     /// The same with one more header.
     pub(crate) fn with(&self, name: &str, value: &str) -> Self {
         let mut other = self.clone();

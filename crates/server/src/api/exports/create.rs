@@ -1,0 +1,322 @@
+//! Asking for an export: everything is checked before any credits are held, and wrong fields cost nothing.
+
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use catalog::dataset::{Dataset, MediaArchive};
+use domain::account::{AccountState, CreatorId};
+use domain::dataset::DatasetName;
+use domain::export::{ExportCredits, ExportFormat, ExportState};
+use domain::id::ExportId;
+use domain::platform::Platform;
+use domain::window::Window;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use sha2::{Digest as _, Sha256};
+use store::accounts::Account;
+use store::exports::{self, Creation, Export, NewExport};
+use store::idempotency::Existing;
+
+use super::record::{ExportOut, Sight};
+use crate::app::App;
+use crate::auth::{self, KeyCaller};
+use crate::error::exports::ExportProblem;
+use crate::error::{ApiError, FieldProblem};
+use crate::extract::{self, Path};
+use crate::idempotency;
+use crate::idempotency_key::IdempotencyKey;
+use crate::middleware::body;
+use crate::sealing::DataKey;
+
+/// Words by which archives of media are asked for.
+const ARCHIVES: [&str; 4] = ["media", "media_archive", "media_zip", "media-archive"];
+
+/// An export to be made.
+#[derive(serde::Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ExportIn {
+    /// One of the account's platform; `GET /v1/exports/datasets` lists them.
+    #[schema(schema_with = crate::api::words::dataset)]
+    dataset: String,
+    /// The form of the file; `csv` when absent.
+    #[schema(schema_with = crate::api::words::export_format)]
+    fmt: Option<String>,
+    /// The most rows of the file: 1 or more; as many as there are when absent.
+    #[schema(minimum = 1)]
+    max_rows: Option<i64>,
+    /// What the dataset needs to know: `chat_id`, the fan's account id, for `chat_messages`.
+    #[schema(value_type = Option<std::collections::BTreeMap<String, serde_json::Value>>)]
+    params: Option<serde_json::Map<String, serde_json::Value>>,
+    /// Rows from this UTC day, or this instant with its zone, on.
+    start_date: Option<String>,
+    /// Rows up to this UTC day, which is in, or this instant with its zone, which is not.
+    end_date: Option<String>,
+}
+
+/// The same, checked.
+struct Wish {
+    dataset: DatasetName,
+    format: ExportFormat,
+    max_rows: Option<i64>,
+    params: String,
+    start_date: Option<String>,
+    end_date: Option<String>,
+}
+
+/// Asks for an export of a list of the account: 10 credits are held, charged with the finished file, and given back if
+/// it fails or is cancelled before its first page.
+#[utoipa::path(
+    post, path = "/v1/{account}/exports", tag = "exports", request_body = ExportIn,
+    params(
+        ("account" = String, Path, description = "its creator_id"),
+        ("Idempotency-Key" = Option<String>, Header, description = "the same request with the same key makes one export"),
+    ),
+    responses(
+        (status = 201, description = "it waits for a worker", body = ExportOut),
+        (status = 402, description = "the balance, or the key's budget, does not cover it"),
+        (status = 404, description = "there is no account of that id"),
+        (status = 409, description = "the first request with this Idempotency-Key is still running"),
+        (status = 429, description = "too many exports wait (`too_many_exports`)"),
+    )
+)]
+pub(super) async fn create_export(
+    State(app): State<App>,
+    caller: KeyCaller,
+    Path(account): Path<String>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (parts, incoming) = request.into_parts();
+    if !extract::is_json(&parts.headers) {
+        return Err(ApiError::UnsupportedMediaType);
+    }
+    let key = IdempotencyKey::from_headers(&parts.headers)?;
+    let limits = app.body_limits(app.config.http.limits.json_body_bytes_max);
+    let body = body::read_body(incoming, &limits, &app.bodies).await?.bytes;
+    let account = usable_account(&app, &caller, &account).await?;
+    let wish = check(&app, &account, extract::parse_json(&body)?)?;
+    let now = app.clock.now();
+    let mut new = new_export(&app, &caller, &account, wish, &parts.headers)?;
+    let record = axum::Json(ExportOut::of(&app, as_created(&new), Sight::Own)).into_response();
+    let (head, answer) = (record.headers().clone(), whole(record).await?);
+    let data_key = app.vault.find(account.credentials.data_key).await?;
+    if let Some(key) = key {
+        let own_type = parts.headers.get(header::CONTENT_TYPE);
+        let same = idempotency::Request {
+            method: &parts.method,
+            uri: &parts.uri,
+            content_type: own_type.map_or(&[][..], HeaderValue::as_bytes),
+            body_digest: Sha256::digest(&body).into(),
+        };
+        let place = (&data_key, caller.customer);
+        let stored = idempotency::seal(place, &app.random, (StatusCode::CREATED, &head, &answer));
+        new.idempotency = stored.map(|stored| (same.claim(key, now), stored));
+    }
+    let creation = exports::create(&app.store, &new).await?;
+    answered(&app, &new, creation, (&data_key, head, answer))
+}
+
+/// The account, if the key may use it and it is in use.
+async fn usable_account(app: &App, caller: &KeyCaller, account: &str) -> Result<Account, ApiError> {
+    let creator: CreatorId = account.parse().map_err(|_| ApiError::AccountNotFound)?;
+    let allowed = &caller.key.allowed_accounts;
+    if !allowed.is_empty() && !allowed.contains(&creator) {
+        return Err(ApiError::AccountNotFound);
+    }
+    let found = store::accounts::find(&app.store, caller.customer, &creator).await?;
+    let account = found.ok_or(ApiError::AccountNotFound)?;
+    app.target(account.platform)?;
+    match account.state {
+        AccountState::Inactive => Err(inactive(&creator)),
+        AccountState::Active | AccountState::ReconnectNeeded => Ok(account),
+    }
+}
+
+fn inactive(creator: &CreatorId) -> ApiError {
+    ApiError::AccountInactive(creator.as_str().to_owned())
+}
+
+/// Checks every field.
+fn check(app: &App, account: &Account, wanted: ExportIn) -> Result<Wish, ApiError> {
+    let catalog = app.catalog.platform(account.platform);
+    let fmt = wanted.fmt.as_deref().unwrap_or("csv");
+    if ARCHIVES.contains(&wanted.dataset.as_str()) || ARCHIVES.contains(&fmt) {
+        return Err(archive_refused(catalog.media_archive()));
+    }
+    let format = fmt.parse::<ExportFormat>().map_err(|unknown| {
+        FieldProblem::new("body", "fmt", "unknown_format", format!("must be {}", unknown.expected))
+    })?;
+    let name = wanted.dataset.parse::<DatasetName>().ok();
+    let dataset = name.and_then(|name| catalog.dataset(name));
+    let dataset = dataset.ok_or_else(|| not_offered(account.platform, catalog.datasets()))?;
+    check_scopes(dataset, account)?;
+    if wanted.max_rows.is_some_and(|rows| rows < 1) {
+        let message = "must be 1 or more; leave it out for all rows";
+        return Err(FieldProblem::new("body", "max_rows", "range", message).into());
+    }
+    Window::parse(wanted.start_date.as_deref(), wanted.end_date.as_deref()).map_err(|problem| {
+        FieldProblem::new("body", problem.field, problem.kind, problem.message)
+    })?;
+    Ok(Wish {
+        dataset: dataset.name,
+        format,
+        max_rows: wanted.max_rows,
+        params: params(dataset, wanted.params.unwrap_or_default())?,
+        start_date: wanted.start_date,
+        end_date: wanted.end_date,
+    })
+}
+
+const fn archive_refused(why: MediaArchive) -> ApiError {
+    ApiError::Export(ExportProblem::MediaArchive(why))
+}
+
+fn not_offered(platform: Platform, datasets: &[Dataset]) -> FieldProblem {
+    let names: Vec<&str> = datasets.iter().map(|dataset| dataset.name.as_str()).collect();
+    let message = format!("{platform} offers {}", names.join(", "));
+    FieldProblem::new("body", "dataset", "not_offered", message)
+}
+
+fn check_scopes(dataset: &Dataset, account: &Account) -> Result<(), ApiError> {
+    let Some(granted) = &account.credentials.scopes else { return Ok(()) };
+    let missing: Vec<String> =
+        dataset.scopes.iter().filter(|scope| !granted.contains(scope)).cloned().collect();
+    if missing.is_empty() { Ok(()) } else { Err(ApiError::MissingScope(missing)) }
+}
+
+/// The parameters as they are kept: nothing but what the dataset takes.
+fn params(
+    dataset: &Dataset,
+    given: serde_json::Map<String, serde_json::Value>,
+) -> Result<String, ApiError> {
+    let problem = |name: &str, kind, message: &str| {
+        let mut problem = FieldProblem::new("body", "params", kind, message);
+        problem.loc.push(name.to_owned());
+        ApiError::from(problem)
+    };
+    if let Some(unknown) =
+        given.keys().find(|name| dataset.chat.is_none() || name.as_str() != "chat_id")
+    {
+        let message = format!("{} takes no such parameter", dataset.name);
+        return Err(problem(unknown, "extra_forbidden", &message));
+    }
+    let Some(chat) = &dataset.chat else { return Ok("{}".to_owned()) };
+    let chat_id = match given.get("chat_id") {
+        Some(serde_json::Value::String(text)) => text.clone(),
+        Some(serde_json::Value::Number(number)) if number.is_u64() => number.to_string(),
+        Some(_) => return Err(problem("chat_id", "type_error", "must be a text or digits")),
+        None => {
+            let message = "is needed: the fan's account id on the platform";
+            return Err(problem("chat_id", "missing", message));
+        }
+    };
+    if !chat.form.fits(&chat_id) {
+        let message = format!("must be an account id of the platform ({})", chat.form.as_str());
+        return Err(problem("chat_id", "value_error", &message));
+    }
+    Ok(serde_json::json!({ "chat_id": chat_id }).to_string())
+}
+
+fn new_export(
+    app: &App,
+    caller: &KeyCaller,
+    account: &Account,
+    wish: Wish,
+    headers: &HeaderMap,
+) -> Result<NewExport, ApiError> {
+    let now = app.clock.now();
+    Ok(NewExport {
+        id: ExportId::new(now, app.random.bytes()),
+        customer: caller.customer,
+        key: caller.key.id,
+        key_hash: auth::presented_key(headers)?.hash(),
+        account: account.creator_id.clone(),
+        platform: account.platform,
+        dataset: wish.dataset,
+        format: wish.format,
+        params: wish.params,
+        start_date: wish.start_date,
+        end_date: wish.end_date,
+        max_rows: wish.max_rows,
+        cost: app.config.credits.costs().export,
+        created_at: now,
+        pending_max: app.config.exports.pending_max,
+        idempotency: None,
+    })
+}
+
+/// What the export will be once it is written down.
+fn as_created(new: &NewExport) -> Export {
+    Export {
+        id: new.id,
+        customer: new.customer,
+        key: new.key,
+        account: new.account.clone(),
+        platform: new.platform,
+        dataset: new.dataset,
+        format: new.format,
+        params: new.params.clone(),
+        start_date: new.start_date.clone(),
+        end_date: new.end_date.clone(),
+        max_rows: new.max_rows,
+        cost: new.cost,
+        credits: ExportCredits::Held,
+        state: ExportState::Pending,
+        attempt: 0,
+        pages: 0,
+        rows_read: 0,
+        worked_micros: 0,
+        output: None,
+        error: None,
+        created_at: new.created_at,
+        started_at: None,
+        finished_at: None,
+        expires_at: None,
+        lease_token: 0,
+    }
+}
+
+async fn whole(record: Response) -> Result<Bytes, ApiError> {
+    // The record is in memory and a few hundred bytes long.
+    let read = axum::body::to_bytes(record.into_body(), usize::MAX).await;
+    read.map_err(|error| ApiError::Internal(format!("a record could not be written: {error}")))
+}
+
+/// The answer to what became of it.
+fn answered(
+    app: &App,
+    new: &NewExport,
+    creation: Creation,
+    (data_key, head, answer): (&DataKey, HeaderMap, Bytes),
+) -> Result<Response, ApiError> {
+    Err(match creation {
+        Creation::Created { balance } => {
+            app.export_signal.notify_one();
+            let mut response = (StatusCode::CREATED, head, answer).into_response();
+            let headers = response.headers_mut();
+            headers.insert("x-credits-cost", HeaderValue::from(new.cost.whole()));
+            headers.insert("x-credits-balance", HeaderValue::from(balance.whole()));
+            return Ok(response);
+        }
+        Creation::Repeated(Existing::Replay(stored)) => {
+            let (status, headers, body) = idempotency::open((data_key, new.customer), &stored)?;
+            let mut response = (status, headers, body).into_response();
+            idempotency::mark_replayed(response.headers_mut());
+            return Ok(response);
+        }
+        Creation::Repeated(Existing::Running) => ApiError::IdempotencyInProgress,
+        Creation::Repeated(Existing::OutcomeUnknown { call }) => ApiError::OutcomeUnknown(call),
+        Creation::Repeated(Existing::NotStored { call }) => ApiError::AnswerNotStored(call),
+        Creation::Repeated(Existing::OtherRequest) => ApiError::IdempotencyMismatch,
+        Creation::KeyRefused => ApiError::InvalidKey,
+        Creation::KeyReadOnly => ApiError::ReadOnlyKey,
+        Creation::NoAccount => ApiError::AccountNotFound,
+        Creation::AccountInactive => inactive(&new.account),
+        Creation::TooManyPending => ExportProblem::TooMany(new.pending_max).into(),
+        Creation::BudgetExhausted { budget, used, resets_at } => {
+            let (key, cost) = (new.key, new.cost);
+            ApiError::KeyBudgetExhausted { key, budget, used, cost, resets_at }
+        }
+        Creation::Insufficient { balance } => {
+            ApiError::InsufficientCredits { balance, cost: new.cost }
+        }
+    })
+}

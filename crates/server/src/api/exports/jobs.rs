@@ -1,0 +1,249 @@
+//! Exports as they stand: listed, looked at, cancelled, removed.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use domain::account::CreatorId;
+use domain::id::{CustomerId, ExportId};
+use domain::staff::Permission;
+use store::exports::{self, Cancelling, Deletion, Export, ExportList};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::create;
+use super::record::{ExportOut, Sight};
+use crate::app::App;
+use crate::audit;
+use crate::auth::{Caller, FullCaller};
+use crate::error::exports::ExportProblem;
+use crate::error::{ApiError, FieldProblem};
+use crate::extract::{Path, Query};
+use crate::support::{self, Visit};
+
+const LIMIT_DEFAULT: i64 = 50;
+const LIMIT_MAX: i64 = 200;
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list_exports, create::create_export))
+        .routes(routes!(get_export, delete_export))
+        .routes(routes!(cancel_export))
+        .routes(routes!(list_customer_exports))
+}
+
+/// Which exports to list.
+#[derive(serde::Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ListParams {
+    /// How many: 1 to 200.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<i64>,
+    /// Only those made before this one: `next_before` of the page before.
+    before: Option<String>,
+}
+
+/// Exports, newest first.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct Exports {
+    exports: Vec<ExportOut>,
+    /// Where the next page begins; null after the last.
+    #[schema(value_type = Option<String>)]
+    next_before: Option<ExportId>,
+}
+
+/// Lists the exports of an account, newest first.
+#[utoipa::path(
+    get, path = "/v1/{account}/exports", tag = "exports",
+    params(("account" = String, Path, description = "its creator_id"), ListParams),
+    responses(
+        (status = 200, body = Exports),
+        (status = 404, description = "there is no account of that id, and there are no exports of it"),
+    )
+)]
+async fn list_exports(
+    State(app): State<App>,
+    caller: Caller,
+    Path(account): Path<String>,
+    Query(params): Query<ListParams>,
+) -> Result<Json<Exports>, ApiError> {
+    let creator: CreatorId = account.parse().map_err(|_| ApiError::AccountNotFound)?;
+    if !caller.may_use(&creator) {
+        return Err(ApiError::AccountNotFound);
+    }
+    let listed = listed(&app, caller.customer, Some(creator.clone()), (params, Sight::Own)).await?;
+    // Exports outlive the account that they are of.
+    if listed.exports.is_empty()
+        && store::accounts::find(&app.store, caller.customer, &creator).await?.is_none()
+    {
+        return Err(ApiError::AccountNotFound);
+    }
+    Ok(Json(listed))
+}
+
+/// For staff: lists the exports of a customer who allows it, without what is in them. Each look is in the customer's
+/// audit list.
+#[utoipa::path(
+    get, path = "/v1/support/customers/{customer_id}/exports", tag = "support",
+    params(("customer_id" = String, Path, description = "the customer"), ListParams),
+    responses(
+        (status = 200, body = Exports),
+        (status = 404, description = "there is no such customer, or it does not allow it now"),
+    )
+)]
+async fn list_customer_exports(
+    State(app): State<App>,
+    caller: Caller,
+    Path(customer): Path<CustomerId>,
+    Query(params): Query<ListParams>,
+) -> Result<Json<Exports>, ApiError> {
+    let visit = Visit {
+        customer,
+        needs: Permission::TO_LOOK,
+        action: audit::STAFF_READ_EXPORTS,
+        details: "the list".to_owned(),
+    };
+    support::visit(&app, &caller, visit).await?;
+    listed(&app, customer, None, (params, Sight::Record)).await.map(Json)
+}
+
+async fn listed(
+    app: &App,
+    customer: CustomerId,
+    account: Option<CreatorId>,
+    (params, sight): (ListParams, Sight),
+) -> Result<Exports, ApiError> {
+    let limit = params.limit.unwrap_or(LIMIT_DEFAULT);
+    if !(1..=LIMIT_MAX).contains(&limit) {
+        return Err(FieldProblem::new("query", "limit", "range", "must be 1 to 200").into());
+    }
+    let before = match params.before {
+        None => None,
+        Some(text) => Some(text.parse::<ExportId>().map_err(|error| {
+            FieldProblem::new("query", "before", "value_error", error.to_string())
+        })?),
+    };
+    let wanted = ExportList { customer, account, before, limit: limit + 1 };
+    let mut found = exports::list(&app.store, &wanted).await?;
+    let page = usize::try_from(limit).unwrap_or(usize::MAX);
+    let has_more = found.len() > page;
+    found.truncate(page);
+    let next_before = found.last().filter(|_| has_more).map(|export| export.id);
+    let records = found.into_iter().map(|export| ExportOut::of(app, export, sight));
+    Ok(Exports { exports: records.collect(), next_before })
+}
+
+/// Shows how an export stands. Each look at a finished one gives a fresh link to its file. Staff may look while the
+/// customer allows it.
+#[utoipa::path(
+    get, path = "/v1/exports/{job_id}", tag = "exports",
+    params(("job_id" = String, Path, description = "the export")),
+    responses(
+        (status = 200, body = ExportOut),
+        (status = 404, description = "there is no export of that id"),
+    )
+)]
+async fn get_export(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<ExportId>,
+) -> Result<Json<ExportOut>, ApiError> {
+    let look = (Permission::TO_LOOK, audit::STAFF_READ_EXPORTS);
+    let (export, sight) = reach(&app, &caller, id, look).await?;
+    Ok(Json(ExportOut::of(&app, export, sight)))
+}
+
+/// Ends an export: at once while it waits, within seconds while a worker has it. It is free until its first page was
+/// read, and charged from then on.
+#[utoipa::path(
+    post, path = "/v1/exports/{job_id}/cancel", tag = "exports",
+    params(("job_id" = String, Path, description = "the export")),
+    responses(
+        (status = 200, description = "it is cancelled", body = ExportOut),
+        (status = 202, description = "it is being stopped; look again", body = ExportOut),
+        (status = 404, description = "there is no export of that id"),
+        (status = 409, description = "it is over"),
+    )
+)]
+async fn cancel_export(
+    State(app): State<App>,
+    FullCaller(caller): FullCaller,
+    Path(id): Path<ExportId>,
+) -> Result<(StatusCode, Json<ExportOut>), ApiError> {
+    own(&app, &caller, id).await?.ok_or_else(not_found)?;
+    let cancelling = exports::cancel(&app.store, caller.customer, id, app.clock.now()).await?;
+    let (status, export) = match cancelling {
+        Cancelling::Cancelled(export) => (StatusCode::OK, export),
+        Cancelling::Stopping(export) => {
+            app.exports_at_work.stop(id);
+            (StatusCode::ACCEPTED, export)
+        }
+        Cancelling::Over(state) => return Err(ExportProblem::Over(state).into()),
+        Cancelling::NotFound => return Err(not_found()),
+    };
+    Ok((status, Json(ExportOut::of(&app, *export, Sight::Own))))
+}
+
+/// Removes an export that is over, and its file. Nothing on the platform is touched. Staff may do so with the
+/// permission `data-export.manage` while the customer allows them to look.
+#[utoipa::path(
+    delete, path = "/v1/exports/{job_id}", tag = "exports",
+    params(("job_id" = String, Path, description = "the export")),
+    responses(
+        (status = 204, description = "it is removed"),
+        (status = 404, description = "there is no export of that id"),
+        (status = 409, description = "it is not over"),
+    )
+)]
+async fn delete_export(
+    State(app): State<App>,
+    FullCaller(caller): FullCaller,
+    Path(id): Path<ExportId>,
+) -> Result<StatusCode, ApiError> {
+    let manage = (Permission::TO_MANAGE_EXPORTS, audit::STAFF_DELETED_EXPORT);
+    let (export, _) = reach(&app, &caller, id, manage).await?;
+    match exports::delete(&app.store, export.customer, id, app.clock.now()).await? {
+        Deletion::Deleted => {
+            app.export_signal.notify_one();
+            Ok(StatusCode::NO_CONTENT)
+        }
+        Deletion::NotOver => Err(ExportProblem::NotOver.into()),
+        Deletion::NotFound => Err(not_found()),
+    }
+}
+
+pub(super) const fn not_found() -> ApiError {
+    ApiError::NotFound("there is no export of that id")
+}
+
+/// The caller's own export.
+pub(super) async fn own(
+    app: &App,
+    caller: &Caller,
+    id: ExportId,
+) -> Result<Option<Export>, ApiError> {
+    let found = exports::find(&app.store, id, caller.customer).await?;
+    Ok(found.filter(|export| caller.may_use(&export.account)))
+}
+
+/// An export that the caller owns, or may look at as staff, which is written down. Who is no staff never learns that
+/// somebody else's exists.
+async fn reach(
+    app: &App,
+    caller: &Caller,
+    id: ExportId,
+    (needs, action): (&'static [Permission], &'static str),
+) -> Result<(Export, Sight), ApiError> {
+    if let Some(export) = own(app, caller, id).await? {
+        return Ok((export, Sight::Own));
+    }
+    let export = exports::find_of_any(&app.store, id).await?.ok_or_else(not_found)?;
+    let staff = store::permissions::list(&app.store).await?;
+    let is_staff = staff.iter().any(|granted| granted.customer == caller.customer);
+    if export.customer == caller.customer || !is_staff {
+        return Err(not_found());
+    }
+    let visit = Visit { customer: export.customer, needs, action, details: id.to_string() };
+    support::visit(app, caller, visit).await?;
+    Ok((export, Sight::Record))
+}

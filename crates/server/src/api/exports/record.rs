@@ -1,0 +1,132 @@
+//! The record of an export, as its customer sees it.
+
+use domain::account::CreatorId;
+use domain::dataset::DatasetName;
+use domain::export::{ExportFormat, ExportState};
+use domain::id::ExportId;
+use domain::platform::Platform;
+use domain::time::{MICROS_PER_SECOND, Timestamp};
+use store::exports::Export;
+
+use crate::app::App;
+use crate::exports::links::Link;
+
+/// An export.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct ExportOut {
+    #[schema(value_type = String)]
+    job_id: ExportId,
+    #[schema(value_type = String)]
+    account: CreatorId,
+    #[schema(schema_with = crate::api::words::platform)]
+    platform: Platform,
+    #[schema(schema_with = crate::api::words::dataset)]
+    dataset: DatasetName,
+    #[schema(schema_with = crate::api::words::export_format)]
+    fmt: ExportFormat,
+    /// What the dataset needed to know besides.
+    #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>)]
+    params: serde_json::Value,
+    /// As it was asked for.
+    start_date: Option<String>,
+    /// As it was asked for.
+    end_date: Option<String>,
+    max_rows: Option<i64>,
+    #[schema(schema_with = crate::api::words::export_state)]
+    status: ExportState,
+    progress: ProgressOut,
+    /// Rows of the finished file.
+    rows: Option<i64>,
+    /// Length of the finished file.
+    bytes: Option<i64>,
+    /// SHA-256 of the finished file, in hexadecimal digits.
+    sha256: Option<String>,
+    /// Why it failed.
+    error: Option<ErrorOut>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    started_at: Option<Timestamp>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    finished_at: Option<Timestamp>,
+    /// When the finished file goes.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<Timestamp>,
+    /// A link that needs no key, fresh with each look; absent without a finished file.
+    download_url: Option<String>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    download_url_expires_at: Option<Timestamp>,
+}
+
+/// How far it is, as last written down: every few seconds, not with each page.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct ProgressOut {
+    /// Pages of the platform that were read.
+    pages: i64,
+    /// Rows taken from them.
+    rows: i64,
+    /// Rows for each second since it started, waiting included.
+    rows_per_second: i64,
+}
+
+/// Why it failed.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct ErrorOut {
+    /// What programs match; see docs/api.md.
+    code: String,
+    message: String,
+}
+
+/// Whether whoever looks may download the file too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// Its customer.
+    Own,
+    /// Staff, who may look at the record and not at the data.
+    Record,
+}
+
+impl ExportOut {
+    /// The record at this moment.
+    pub(super) fn of(app: &App, export: Export, sight: Sight) -> Self {
+        let now = app.clock.now();
+        let is_ready = export.state == ExportState::Completed && sight == Sight::Own;
+        let link = is_ready.then(|| Link::new(export.id, export.lease_token, now));
+        let download_url = link.and_then(|link| link.url(app));
+        let progress = ProgressOut {
+            pages: export.pages,
+            rows: export.rows_read,
+            rows_per_second: rate(&export, now),
+        };
+        let output = export.output;
+        Self {
+            job_id: export.id,
+            account: export.account,
+            platform: export.platform,
+            dataset: export.dataset,
+            fmt: export.format,
+            params: serde_json::from_str(&export.params).unwrap_or_default(),
+            start_date: export.start_date,
+            end_date: export.end_date,
+            max_rows: export.max_rows,
+            status: export.state,
+            progress,
+            rows: output.as_ref().map(|output| output.rows),
+            bytes: output.as_ref().map(|output| output.bytes),
+            sha256: output.map(|output| output.sha256),
+            error: export.error.map(|error| ErrorOut { code: error.code, message: error.message }),
+            created_at: export.created_at,
+            started_at: export.started_at,
+            finished_at: export.finished_at,
+            expires_at: export.expires_at,
+            download_url_expires_at: download_url.as_ref().and(link).map(|link| link.ends_at()),
+            download_url,
+        }
+    }
+}
+
+fn rate(export: &Export, now: Timestamp) -> i64 {
+    let Some(started_at) = export.started_at else { return 0 };
+    let micros = export.finished_at.unwrap_or(now).micros_since(started_at);
+    export.rows_read.saturating_mul(MICROS_PER_SECOND).checked_div(micros.max(1)).unwrap_or(0)
+}

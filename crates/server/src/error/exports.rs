@@ -1,0 +1,151 @@
+//! What can go wrong with exports, and its rows of the table.
+
+use catalog::dataset::MediaArchive;
+use clients::storage::StorageError;
+use domain::export::ExportState;
+use http::StatusCode;
+
+use super::ApiError;
+use super::table::Row;
+
+/// How long a customer with too many exports is told to wait, in milliseconds: about as long as a short one takes.
+const TOO_MANY_WAIT_MS: i64 = 30_000;
+
+/// Every way a request for an export can fail.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ExportProblem {
+    /// There is no archive of media.
+    #[error(
+        "there are no archives of media for this platform ({}); `GET /v1/exports/datasets` lists what there is",
+        .0.as_str()
+    )]
+    MediaArchive(MediaArchive),
+    /// As many exports wait as may.
+    #[error("{0} exports wait already; wait for some to end, or cancel them")]
+    TooMany(i64),
+    /// It cannot be cancelled any more.
+    #[error("the export is over ({0}); nothing was changed")]
+    Over(ExportState),
+    /// It cannot be removed yet.
+    #[error("the export is not over; cancel it first, and wait until it has stopped")]
+    NotOver,
+    /// It has no file to download.
+    #[error("the export has no file: it is {0}")]
+    NotReady(ExportState),
+    /// Its file was removed after its time.
+    #[error("the export's file was kept for its time and is gone; make a new export")]
+    Expired,
+    /// A signed link that is not ours, not now, or not for this.
+    #[error("this link is not valid, or no longer; `GET /v1/exports/{{job_id}}` gives a fresh one")]
+    InvalidLink,
+    /// The range begins behind the end.
+    #[error("the file has {0} bytes; the range lies behind its end")]
+    RangeBehindEnd(i64),
+    /// The storage does not answer.
+    #[error("the storage of files does not answer at this moment")]
+    Storage(#[source] StorageError),
+}
+
+impl From<StorageError> for ApiError {
+    fn from(error: StorageError) -> Self {
+        Self::Export(ExportProblem::Storage(error))
+    }
+}
+
+impl ExportProblem {
+    /// The row of the table.
+    pub(super) const fn row(&self) -> Row {
+        match self {
+            Self::MediaArchive(_) => MEDIA_ARCHIVE_UNAVAILABLE,
+            Self::TooMany(_) => TOO_MANY_EXPORTS,
+            Self::Over(_) => EXPORT_OVER,
+            Self::NotOver => EXPORT_NOT_OVER,
+            Self::NotReady(_) => EXPORT_NOT_READY,
+            Self::Expired => EXPORT_EXPIRED,
+            Self::InvalidLink => INVALID_LINK,
+            Self::RangeBehindEnd(_) => RANGE_NOT_SATISFIABLE,
+            Self::Storage(_) => STORAGE_UNAVAILABLE,
+        }
+    }
+
+    /// When to try again, in milliseconds.
+    pub(super) const fn retry_after_ms(&self) -> Option<i64> {
+        match self {
+            Self::TooMany(_) => Some(TOO_MANY_WAIT_MS),
+            _ => None,
+        }
+    }
+}
+
+/// `media_archive_unavailable`
+pub(in crate::error) const MEDIA_ARCHIVE_UNAVAILABLE: Row = Row {
+    code: "media_archive_unavailable",
+    status: StatusCode::UNPROCESSABLE_ENTITY,
+    title: "No media archive",
+    retryable: false,
+    meaning: "Archives of media are not offered; `GET /v1/exports/datasets` says why for each platform, and which data can be exported. Nothing was charged.",
+};
+/// `too_many_exports`
+pub(in crate::error) const TOO_MANY_EXPORTS: Row = Row {
+    code: "too_many_exports",
+    status: StatusCode::TOO_MANY_REQUESTS,
+    title: "Too many exports",
+    retryable: true,
+    meaning: "As many exports of the customer wait for a worker as may. Wait for some to end, or cancel them. Nothing was charged.",
+};
+/// `export_over`
+pub(in crate::error) const EXPORT_OVER: Row = Row {
+    code: "export_over",
+    status: StatusCode::CONFLICT,
+    title: "Export over",
+    retryable: false,
+    meaning: "The export has ended already and cannot be cancelled.",
+};
+/// `export_not_over`
+pub(in crate::error) const EXPORT_NOT_OVER: Row = Row {
+    code: "export_not_over",
+    status: StatusCode::CONFLICT,
+    title: "Export not over",
+    retryable: true,
+    meaning: "Only exports that are over can be removed. Cancel it first, and wait until its status is final.",
+};
+/// `export_not_ready`
+pub(in crate::error) const EXPORT_NOT_READY: Row = Row {
+    code: "export_not_ready",
+    status: StatusCode::CONFLICT,
+    title: "No file",
+    retryable: true,
+    meaning: "The export has no file: it is not completed yet, or it failed or was cancelled. `GET /v1/exports/{job_id}` says which.",
+};
+/// `export_expired`
+pub(in crate::error) const EXPORT_EXPIRED: Row = Row {
+    code: "export_expired",
+    status: StatusCode::GONE,
+    title: "File expired",
+    retryable: false,
+    meaning: "The export's file was kept until `expires_at` and is gone. Make a new export.",
+};
+/// `invalid_link`
+pub(in crate::error) const INVALID_LINK: Row = Row {
+    code: "invalid_link",
+    status: StatusCode::FORBIDDEN,
+    title: "Invalid link",
+    retryable: false,
+    meaning: "The signed link was changed, is older than five minutes, is used with another method than GET, or its export was removed. `GET /v1/exports/{job_id}` gives a fresh one.",
+};
+/// `range_not_satisfiable`
+pub(in crate::error) const RANGE_NOT_SATISFIABLE: Row = Row {
+    code: "range_not_satisfiable",
+    status: StatusCode::RANGE_NOT_SATISFIABLE,
+    title: "Range behind the end",
+    retryable: false,
+    meaning: "The range begins behind the end of the file; `Content-Range` says how long it is.",
+};
+/// `storage_unavailable`
+pub(in crate::error) const STORAGE_UNAVAILABLE: Row = Row {
+    code: "storage_unavailable",
+    status: StatusCode::SERVICE_UNAVAILABLE,
+    title: "Storage unavailable",
+    retryable: true,
+    meaning: "The storage of finished files does not answer for a moment. Nothing was lost or charged.",
+};

@@ -1,0 +1,296 @@
+//! One export, from what earlier attempts kept to the published file.
+//!
+//! Pages are read one at a time and kept in a segment of the spool that only this claim writes. Nothing but the spool
+//! knows them: there is no write to the database for a page. When the last one is kept, the file is made from the spool
+//! in one pass, stored under a name of this claim, and published by one guarded update.
+
+use std::io::{BufReader, Sink};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use clients::storage::{ObjectName, Segment, SegmentReader, StorageError, WorkFile};
+use domain::dataset::DatasetName;
+use domain::window::Window;
+use store::exports::{self, Export, Failure, Lease, Output};
+use tabular::{
+    Facts, Format, Rendered, Rendering, SpoolReader, SpoolWriter, Spooled, TabularError,
+};
+
+use super::pages::{Limits, Page, PageFault, Reader, Wanted};
+use super::place;
+use super::points::{self, Point};
+use super::worker::{Ending, Shared};
+use crate::app::App;
+use crate::error::ApiError;
+
+/// Why a job does not go on.
+enum Halt {
+    /// The same would happen again.
+    Final(Failure),
+    /// It may pass.
+    Passing(Failure),
+}
+
+type Step<T> = Result<T, Halt>;
+
+/// One claim of one export.
+struct Job<'a> {
+    app: &'a App,
+    lease: Lease,
+    export: Export,
+    shared: &'a Arc<Shared>,
+}
+
+/// The pages that are kept.
+struct Kept {
+    /// In the order of the claims that wrote them.
+    segments: Vec<Segment>,
+    spooled: Spooled,
+}
+
+/// Works on an export to its end.
+pub(super) async fn run(app: &App, lease: Lease, export: Export, shared: &Arc<Shared>) -> Ending {
+    let job = Job { app, lease, export, shared };
+    match job.work().await {
+        Ok(true) => Ending::Published,
+        Ok(false) => Ending::Lost,
+        Err(Halt::Final(failure)) => Ending::Failed(failure),
+        Err(Halt::Passing(failure)) => Ending::Later(failure),
+    }
+}
+
+impl Job<'_> {
+    /// False when the lease was lost before the file could be published.
+    async fn work(&self) -> Step<bool> {
+        let reader = Reader::new(self.app, self.wanted()?).await?;
+        let (reader, kept) = self.restore(reader).await?;
+        points::reach(Point::Restored).await;
+        let kept = self.read(reader, kept).await?;
+        points::reach(Point::ListRead).await;
+        let (work, rendered) = self.render(kept).await?;
+        points::reach(Point::Rendered).await;
+        self.publish(work, rendered).await
+    }
+
+    fn wanted(&self) -> Step<Wanted> {
+        let (export, settings) = (&self.export, &self.app.config.exports);
+        let window = Window::parse(export.start_date.as_deref(), export.end_date.as_deref())
+            .map_err(|problem| lasting("broken_job", problem.message))?;
+        let params: serde_json::Value = serde_json::from_str(&export.params).unwrap_or_default();
+        let ends_at = (export.dataset == DatasetName::ChatMessages).then(|| {
+            let end = self.app.clock.now().plus_seconds(settings.conversation_s);
+            // What earlier attempts took counts, and time in which nobody worked on it does not.
+            end.plus_micros(export.worked_micros.saturating_neg())
+        });
+        Ok(Wanted {
+            customer: export.customer,
+            account: export.account.clone(),
+            dataset: export.dataset,
+            chat_id: params["chat_id"].as_str().map(str::to_owned),
+            window,
+            max_rows: export.max_rows.and_then(|rows| u64::try_from(rows).ok()),
+            limits: Limits { rows_max: settings.rows_max, pages_max: settings.pages_max, ends_at },
+            label: export.id.to_string(),
+        })
+    }
+
+    /// Takes in the whole pages that earlier claims kept.
+    async fn restore(&self, mut reader: Reader) -> Step<(Reader, Kept)> {
+        let mut segments = Vec::new();
+        for token in 1..self.lease.token {
+            let name = place::segment(self.lease.export, token)?;
+            segments.extend(self.app.storage.segment(&name).await?);
+        }
+        if segments.is_empty() {
+            return Ok((reader, Kept { segments, spooled: Spooled::default() }));
+        }
+        let shared = Arc::clone(self.shared);
+        let frames = frames(&segments)?;
+        let restored = blocking(move || {
+            let mut frames = SpoolReader::new(frames)?;
+            while let Some(frame) = frames.next_frame()? {
+                if shared.is_halted.load(Ordering::SeqCst) {
+                    return Err(TabularError::Stopped.into());
+                }
+                reader.restore(frame.resume_point(), frame.rows())?;
+            }
+            Ok((reader, frames.into_spooled()))
+        });
+        let (reader, spooled) = restored.await?;
+        self.note(&spooled);
+        Ok((reader, Kept { segments, spooled }))
+    }
+
+    fn note(&self, spooled: &Spooled) {
+        let pages = count(spooled.pages);
+        let is_news = pages > self.export.pages;
+        self.shared.set(pages, count(spooled.rows));
+        if is_news {
+            // Whoever was here before got further than could be written down.
+            self.shared.new_page();
+        }
+    }
+
+    /// Reads the pages that are not kept yet, and keeps each.
+    async fn read(&self, mut reader: Reader, kept: Kept) -> Step<Kept> {
+        let Kept { mut segments, spooled } = kept;
+        let name = place::segment(self.lease.export, self.lease.token)?;
+        let begun = self.app.storage.begin_segment(&name).await?;
+        let segment = begun.ok_or_else(|| passing("storage", "a segment's name is taken"))?;
+        points::reach(Point::SegmentBegun).await;
+        let bytes_max = self.app.config.exports.bytes_max;
+        let mut writer = SpoolWriter::new(std::io::sink(), spooled).with_text_bytes_max(bytes_max);
+        while let Some(page) = reader.next().await? {
+            points::reach(Point::PageFetched).await;
+            let is_last = page.is_last();
+            let frame: Bytes;
+            (writer, frame) = blocking(move || framed(writer, &page)).await?;
+            let number = writer.pages().saturating_sub(1);
+            segment.append(number, frame).await?;
+            self.shared.set(count(writer.pages()), count(writer.rows()));
+            self.shared.new_page();
+            points::reach(Point::PageKept).await;
+            if is_last {
+                break;
+            }
+        }
+        segments.push(segment);
+        Ok(Kept { segments, spooled: writer.finish().1 })
+    }
+
+    /// Makes the file, in a file for work.
+    async fn render(&self, kept: Kept) -> Step<(WorkFile, Rendered)> {
+        let label = format!("{}..{}", self.lease.export, self.lease.token);
+        let work = self.app.storage.work_file(&label)?;
+        let frames = frames(&kept.segments)?;
+        let (export, shared) = (self.export.clone(), Arc::clone(self.shared));
+        let bytes_max = self.app.config.exports.bytes_max;
+        blocking(move || {
+            let is_stopped = || {
+                points::reach_blocking(Point::Rendering);
+                shared.is_halted.load(Ordering::SeqCst)
+            };
+            let id = export.id.to_string();
+            let format = Format::parse(export.format.as_str()).unwrap_or(Format::Csv);
+            let facts = facts(&export, &id);
+            let rendering = Rendering { format, facts, bytes_max, is_stopped: &is_stopped };
+            let rendered =
+                tabular::render(&rendering, &kept.spooled, SpoolReader::new(frames)?, work.file())?;
+            Ok((work, rendered))
+        })
+        .await
+    }
+
+    /// Stores the file and makes it downloadable. False when the lease is lost.
+    async fn publish(&self, work: WorkFile, rendered: Rendered) -> Step<bool> {
+        let Lease { export, token, .. } = self.lease;
+        let name: ObjectName = place::output(export, token, self.export.format)?;
+        // A name that is taken was stored by this claim in a try that was not heard to succeed.
+        self.app.storage.put_file(&name, work).await?;
+        points::reach(Point::Stored).await;
+        let output = Output {
+            key: name.as_str().to_owned(),
+            sha256: rendered.sha256,
+            bytes: count(rendered.bytes),
+            rows: count(rendered.rows),
+        };
+        let (app, lease, progress) = (self.app.clone(), self.lease, self.shared.progress());
+        // A task of its own: once it is begun it is not given up.
+        let published = self.app.tasks.on_control(async move {
+            let now = app.clock.now();
+            let expires_at = now.plus_seconds(app.config.exports.retention_s);
+            exports::publish(&app.store, &lease, (now, expires_at), &output, progress).await
+        });
+        let published = published.await?.map_err(ApiError::from)?;
+        points::reach(Point::Published).await;
+        Ok(published)
+    }
+}
+
+fn count(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn framed(mut writer: SpoolWriter<Sink>, page: &Page) -> Step<(SpoolWriter<Sink>, Bytes)> {
+    let rows = page.rows.iter().map(|row| row.get());
+    let frame = writer.append(&page.point, rows).map(Bytes::copy_from_slice)?;
+    Ok((writer, frame))
+}
+
+fn frames(segments: &[Segment]) -> Result<Vec<BufReader<SegmentReader>>, StorageError> {
+    segments.iter().map(|segment| segment.reader().map(BufReader::new)).collect()
+}
+
+fn facts<'a>(export: &'a Export, id: &'a str) -> Facts<'a> {
+    Facts {
+        job: id,
+        account: export.account.as_str(),
+        platform: export.platform.as_str(),
+        dataset: export.dataset.as_str(),
+        start_date: export.start_date.as_deref(),
+        end_date: export.end_date.as_deref(),
+        tool_version: env!("CARGO_PKG_VERSION"),
+    }
+}
+
+/// Runs what computes for long where nobody waits for it.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Step<T> + Send + 'static) -> Step<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => Err(passing("internal", &format!("work on the rows ended early: {error}"))),
+    }
+}
+
+fn passing(code: &str, message: &str) -> Halt {
+    Halt::Passing(Failure { code: code.to_owned(), message: message.to_owned() })
+}
+
+fn lasting(code: &str, message: &str) -> Halt {
+    Halt::Final(Failure { code: code.to_owned(), message: message.to_owned() })
+}
+
+impl From<PageFault> for Halt {
+    fn from(fault: PageFault) -> Self {
+        let failure = Failure { code: fault.code.to_owned(), message: fault.message };
+        if fault.is_final { Self::Final(failure) } else { Self::Passing(failure) }
+    }
+}
+
+impl From<StorageError> for Halt {
+    fn from(error: StorageError) -> Self {
+        passing("storage_unavailable", &error.to_string())
+    }
+}
+
+impl From<ApiError> for Halt {
+    fn from(error: ApiError) -> Self {
+        passing("internal", &error.to_string())
+    }
+}
+
+impl From<std::io::Error> for Halt {
+    fn from(error: std::io::Error) -> Self {
+        passing("storage_unavailable", &format!("a file on its way cannot be read: {error}"))
+    }
+}
+
+impl From<TabularError> for Halt {
+    fn from(error: TabularError) -> Self {
+        let code = match &error {
+            TabularError::Stopped => return passing("stopped", "the work was stopped"),
+            TabularError::Io(_) | TabularError::Incomplete { .. } => {
+                return passing("storage_unavailable", &error.to_string());
+            }
+            TabularError::RowTooLong { .. } => "row_too_large",
+            TabularError::TooManyColumns => "too_many_columns",
+            TabularError::ColumnNameTooLong => "column_name_too_long",
+            TabularError::TooManyRows => "too_many_rows",
+            TabularError::PageTooLong => "page_too_large",
+            TabularError::TooLarge { .. } => "file_too_large",
+            TabularError::CellTooLong { .. } => "cell_too_long",
+            _ => "malformed_row",
+        };
+        lasting(code, &error.to_string())
+    }
+}

@@ -1,0 +1,289 @@
+//! Workers: each claims an export, works on it with a lease that it keeps renewing, and says how that ended.
+//!
+//! The database decides. Whatever a worker writes there names its token and counts only while its lease lasts; one that
+//! learns that the lease is lost stops, and removes what it stored unless it was published after all.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
+
+use domain::id::{ExportId, NodeId};
+use domain::time::Timestamp;
+use store::StoreError;
+use store::exports::{self, Claimant, Export, Failure, Lease, Progress, Renewal};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::points::{self, Point};
+use super::{cleanup, job};
+use crate::app::App;
+use crate::metrics;
+
+/// A job that failed for a while is tried again after so many seconds, times the number of its attempt.
+const RETRY_S: i64 = 15;
+
+/// The exports that this process works on, so that one can be stopped without waiting for the next sign of life.
+#[derive(Debug, Default)]
+pub(crate) struct AtWork(parking_lot::Mutex<HashMap<ExportId, Arc<Notify>>>);
+
+impl AtWork {
+    /// Tells the worker of this export, if it is here, to look whether it should go on.
+    pub(crate) fn stop(&self, export: ExportId) {
+        if let Some(bell) = self.0.lock().get(&export) {
+            bell.notify_one();
+        }
+    }
+
+    fn begin(&self, export: ExportId) -> Arc<Notify> {
+        let bell = Arc::new(Notify::new());
+        self.0.lock().insert(export, Arc::clone(&bell));
+        bell
+    }
+
+    fn end(&self, export: ExportId) {
+        self.0.lock().remove(&export);
+    }
+}
+
+/// How far a job is, shared by those who work on it and those who keep its lease.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pages: AtomicI64,
+    rows: AtomicI64,
+    /// How long earlier attempts took.
+    worked_micros: i64,
+    /// When this one began.
+    began: Instant,
+    /// Whether this claim has read a page that nobody had read before.
+    has_new_page: AtomicBool,
+    /// Whether whatever still computes for the job is to stop.
+    pub(super) is_halted: AtomicBool,
+    /// Rung when there is something worth writing down at once.
+    pub(super) bell: Notify,
+}
+
+impl Shared {
+    /// An attempt that begins now, where the earlier ones stood.
+    fn beginning(export: &Export) -> Self {
+        let shared = Self {
+            pages: AtomicI64::default(),
+            rows: AtomicI64::default(),
+            worked_micros: export.worked_micros,
+            began: Instant::now(),
+            has_new_page: AtomicBool::default(),
+            is_halted: AtomicBool::default(),
+            bell: Notify::new(),
+        };
+        shared.set(export.pages, export.rows_read);
+        shared
+    }
+
+    /// Where the job stands now: pages, and rows taken from them.
+    pub(super) fn set(&self, pages: i64, rows: i64) {
+        self.pages.store(pages, Ordering::SeqCst);
+        self.rows.store(rows, Ordering::SeqCst);
+    }
+
+    /// A page was read that nobody had read before. The first one of an attempt is written down at once: from it on
+    /// the attempt counts as progress, and the export is charged when it is cancelled.
+    pub(super) fn new_page(&self) {
+        if !self.has_new_page.swap(true, Ordering::SeqCst) {
+            self.bell.notify_one();
+        }
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        let micros = i64::try_from(self.began.elapsed().as_micros()).unwrap_or(i64::MAX);
+        Progress {
+            pages: self.pages.load(Ordering::SeqCst),
+            rows: self.rows.load(Ordering::SeqCst),
+            worked_micros: self.worked_micros.saturating_add(micros),
+        }
+    }
+}
+
+/// How work on an export ended.
+#[derive(Debug)]
+pub(super) enum Ending {
+    /// Its file is published.
+    Published,
+    /// It cannot be made.
+    Failed(Failure),
+    /// Something that may pass stood in the way.
+    Later(Failure),
+    /// Its end was asked for.
+    Cancelled,
+    /// The lease is lost: it is somebody else's.
+    Lost,
+    /// The service stops.
+    Stopped,
+}
+
+/// Starts the workers of this node.
+pub(crate) fn start(app: &App, node: NodeId, stop: &CancellationToken) {
+    for _ in 0..app.config.exports.workers {
+        let (worker, stop) = (app.clone(), stop.clone());
+        app.tasks.spawn_control(async move { work(worker, node, stop).await });
+    }
+}
+
+/// Works on everything that waits, one after the other; gives how many claims that took.
+pub(crate) async fn run_all(app: &App, node: NodeId) -> Result<usize, StoreError> {
+    let mut claims = 0;
+    while run_next(app, node, &CancellationToken::new()).await? {
+        claims += 1;
+    }
+    Ok(claims)
+}
+
+async fn work(app: App, node: NodeId, stop: CancellationToken) {
+    let pause = Duration::from_millis(app.config.exports.poll_ms);
+    while !stop.is_cancelled() {
+        match run_next(&app, node, &stop).await {
+            Ok(true) => continue,
+            Ok(false) => {}
+            Err(error) => tracing::warn!(%error, "exports cannot be claimed or ended"),
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = app.export_signal.notified() => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+/// Claims an export and works on it. False when none waits.
+async fn run_next(app: &App, node: NodeId, stop: &CancellationToken) -> Result<bool, StoreError> {
+    let (now, settings) = (app.clock.now(), &app.config.exports);
+    let claimant = Claimant {
+        node,
+        now,
+        lease_until: now.plus_seconds(settings.lease_s),
+        running_max: settings.running_max,
+        attempts_max: settings.attempts_max,
+    };
+    let Some((lease, export)) = exports::claim(&app.store, &claimant).await? else {
+        return Ok(false);
+    };
+    // There may be more: another worker looks while this one is busy.
+    app.export_signal.notify_one();
+    let (worker, stop) = (app.clone(), stop.clone());
+    let id = export.id;
+    // A task of its own, so that a panic ends this attempt and not the worker.
+    let ended =
+        app.tasks.on_control(async move { attempt(&worker, lease, export, &stop).await }).await;
+    app.exports_at_work.end(id);
+    match ended {
+        Ok(ended) => ended?,
+        Err(error) => tracing::error!(export.id = %id, %error, "work on an export ended early"),
+    }
+    Ok(true)
+}
+
+async fn attempt(
+    app: &App,
+    lease: Lease,
+    export: Export,
+    stop: &CancellationToken,
+) -> Result<(), StoreError> {
+    let bell = app.exports_at_work.begin(lease.export);
+    points::reach(Point::Claimed).await;
+    let shared = Arc::new(Shared::beginning(&export));
+    let attempt = export.attempt;
+    let ending = tokio::select! {
+        ending = job::run(app, lease, export, &shared) => ending,
+        ending = keep(app, lease, &shared, (&bell, stop)) => ending,
+    };
+    shared.is_halted.store(true, Ordering::SeqCst);
+    let word = end(app, lease, &ending, (shared.progress(), attempt)).await?;
+    metrics::export_ended(word, shared.progress(), shared.began.elapsed());
+    let id = lease.export.to_string();
+    tracing::info!(export.id = id, token = lease.token, ending = word, "work on an export ended");
+    Ok(())
+}
+
+/// Renews the lease until there is a reason to stop.
+async fn keep(
+    app: &App,
+    lease: Lease,
+    shared: &Shared,
+    (bell, stop): (&Notify, &CancellationToken),
+) -> Ending {
+    let pause = Duration::from_secs(app.config.exports.renew_s.unsigned_abs());
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return Ending::Stopped,
+            () = bell.notified() => {}
+            () = shared.bell.notified() => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+        let now = app.clock.now();
+        let until = now.plus_seconds(app.config.exports.lease_s);
+        let has_new_page = shared.has_new_page.load(Ordering::SeqCst);
+        let times = (now, until);
+        let renewed =
+            exports::renew(&app.store, &lease, times, shared.progress(), has_new_page).await;
+        match renewed {
+            Ok(Renewal::Kept) => points::reach(Point::ProgressNoted).await,
+            Ok(Renewal::Cancelling) => return Ending::Cancelled,
+            Ok(Renewal::Lost) => return Ending::Lost,
+            // The lease runs out by itself if this goes on.
+            Err(error) => tracing::warn!(%error, "the lease of an export could not be renewed"),
+        }
+    }
+}
+
+/// Puts down how an attempt ended; gives the word for it.
+async fn end(
+    app: &App,
+    lease: Lease,
+    ending: &Ending,
+    (progress, attempt): (Progress, i64),
+) -> Result<&'static str, StoreError> {
+    let (store, now) = (&app.store, app.clock.now());
+    let (word, is_ours) = match ending {
+        Ending::Published => ("completed", true),
+        Ending::Failed(failure) => ("failed", failed(app, lease, now, (failure, progress)).await?),
+        Ending::Later(failure) if attempt >= app.config.exports.attempts_max => {
+            ("failed", failed(app, lease, now, (failure, progress)).await?)
+        }
+        Ending::Later(failure) => {
+            let (code, message) = (&failure.code, &failure.message);
+            tracing::warn!(export.id = %lease.export, code, message, "an export is tried again later");
+            let until = now.plus_seconds(RETRY_S.saturating_mul(attempt.max(1)));
+            ("postponed", exports::postpone(store, &lease, (now, until), progress).await?)
+        }
+        Ending::Cancelled => {
+            ("cancelled", exports::end_cancelled(store, &lease, now, progress).await?)
+        }
+        Ending::Stopped => {
+            let is_given = exports::give_back(store, &lease, now, progress).await?;
+            let is_ended = is_given || exports::end_cancelled(store, &lease, now, progress).await?;
+            ("given_back", is_ended)
+        }
+        Ending::Lost => ("lost", true),
+    };
+    let is_lost = !is_ours || matches!(ending, Ending::Lost);
+    if !is_lost {
+        cleanup::remove_due(app).await;
+        return Ok(word);
+    }
+    // Cancelled under our hands, perhaps: then this ends it.
+    let is_cancelled = exports::end_cancelled(store, &lease, now, progress).await?;
+    cleanup::remove_own(app, lease).await;
+    cleanup::remove_due(app).await;
+    Ok(if is_cancelled { "cancelled" } else { "lost" })
+}
+
+async fn failed(
+    app: &App,
+    lease: Lease,
+    now: Timestamp,
+    (failure, progress): (&Failure, Progress),
+) -> Result<bool, StoreError> {
+    let (code, message) = (&failure.code, &failure.message);
+    tracing::warn!(export.id = %lease.export, code, message, "an export failed");
+    exports::fail(&app.store, &lease, now, failure, progress).await
+}

@@ -1,0 +1,193 @@
+//! Finished files: what they hold, who gets them, and for how long a link is good.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::{id_of, made, record, ten};
+use crate::support::{Client, TestApp, on_both};
+
+/// What lies in the storage, as names.
+pub(super) fn stored(app: &TestApp) -> Vec<String> {
+    fn walk(folder: &Path, root: &Path, found: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok) {
+            let path = entry.path();
+            if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.')) {
+                continue;
+            }
+            if path.is_dir() {
+                walk(&path, root, found);
+            } else {
+                found.push(path.strip_prefix(root).unwrap().display().to_string());
+            }
+        }
+    }
+    let root = app.exports_folder();
+    let mut found = Vec::new();
+    walk(&root, &root, &mut found);
+    found
+}
+
+/// A link of a record, as path and query.
+fn link(export: &Value) -> String {
+    let url = export["download_url"].as_str().unwrap();
+    format!("/v1/{}", url.split_once("/v1/").unwrap().1)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_dataset_of_every_platform_becomes_a_file() {
+    let app = TestApp::on_sqlite("").await;
+    let sets: BTreeMap<&str, &[&str]> = BTreeMap::from([
+        ("platform_alpha", &["subscribers", "transactions", "chats"][..]),
+        ("platform_beta", &["subscribers", "subscriptions", "following", "chats"]),
+        ("platform_gamma", &["subscribers", "transactions", "chats", "following"]),
+        ("platform_delta", &["subscribers", "chats", "transactions"]),
+    ]);
+    for (platform, datasets) in sets {
+        let (_, client, account) = app.ready(platform, 1_000).await;
+        for dataset in datasets {
+            let wish = json!({"dataset": dataset, "fmt": "jsonl", "max_rows": 120});
+            let export = made(&app, &client, &account, &wish).await;
+            assert_eq!(export["status"], "completed", "{platform} {dataset}: {export}");
+            let path = format!("/v1/exports/{}/download", id_of(&export));
+            let file = client.get(&path).await;
+            let lines = String::from_utf8(file.body.to_vec()).unwrap();
+            assert_eq!(lines.lines().count() as u64, export["rows"].as_u64().unwrap());
+            assert!(lines.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
+        }
+    }
+    app.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_format_is_what_its_record_says() {
+    on_both(async |app| {
+        let (_, client, account) = app.ready("platform_beta", 100).await;
+        for (fmt, media_type, begins) in [
+            ("csv", "text/csv; charset=utf-8", &b""[..]),
+            ("jsonl", "application/x-ndjson", b"{"),
+            ("xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", b"PK"),
+            ("zip", "application/zip", b"PK"),
+        ] {
+            let export = made(&app, &client, &account, &ten(fmt)).await;
+            let id = id_of(&export);
+
+            let file = client.get(&format!("/v1/exports/{id}/download")).await;
+
+            assert_eq!(file.status, 200, "{}", file.text());
+            assert_eq!(file.header("content-type"), media_type);
+            let name = format!("attachment; filename=\"export-{id}.{fmt}\"");
+            assert_eq!(file.header("content-disposition"), name);
+            assert!(file.body.starts_with(begins), "{fmt}");
+            assert_eq!(export["bytes"].as_u64(), Some(file.body.len() as u64));
+            assert_eq!(export["sha256"], hex::encode(Sha256::digest(&file.body)));
+        }
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_opens_its_file_for_five_minutes_and_nothing_else() {
+    on_both(async |app| {
+        let (_, client, account) = app.ready("platform_alpha", 20).await;
+        let export = made(&app, &client, &account, &ten("csv")).await;
+        let other = made(&app, &client, &account, &ten("csv")).await;
+        let anybody = app.anonymous();
+        let path = link(&export);
+
+        let file = anybody.get(&path).await;
+        assert_eq!(file.status, 200, "{}", file.text());
+        assert_eq!(export["sha256"], hex::encode(Sha256::digest(&file.body)));
+
+        let refused = async |client: &Client, method: &str, path: &str| {
+            let reply = client.send(method, path, None).await;
+            assert_eq!(reply.status, 403, "{method} {path}: {}", reply.text());
+        };
+        let (base, query) = path.split_once('?').unwrap();
+        let replaced = |from: &str, to: &str| path.replacen(from, to, 1);
+        refused(&anybody, "GET", &replaced(id_of(&export), id_of(&other))).await;
+        refused(&anybody, "GET", &replaced("token=1", "token=2")).await;
+        refused(&anybody, "GET", &replaced("exp=1", "exp=2")).await;
+        refused(&anybody, "GET", &format!("{path}&fmt=xlsx")).await;
+        refused(&anybody, "GET", &format!("{base}?token=1")).await;
+        refused(&anybody, "GET", &path[..path.len() - 1]).await;
+        refused(&anybody, "HEAD", &path).await;
+        // A key does not make a broken link good.
+        refused(&client, "GET", &format!("{base}?x{query}")).await;
+        for method in ["POST", "PUT", "DELETE", "PATCH"] {
+            let reply = anybody.send(method, &path, None).await;
+            assert_eq!(reply.status, 405, "{method}");
+        }
+
+        app.advance_seconds(299);
+        assert_eq!(anybody.get(&path).await.status, 200);
+        app.advance_seconds(1);
+        refused(&anybody, "GET", &path).await;
+        let fresh = link(&record(&client, id_of(&export)).await);
+        assert_eq!(anybody.get(&fresh).await.status, 200);
+        assert_eq!(client.delete(&format!("/v1/exports/{}", id_of(&export))).await.status, 204);
+        refused(&anybody, "GET", &fresh).await;
+        assert_eq!(client.get("/v1/billing").await.json()["balance"], 0, "downloads cost nothing");
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_range_is_given_and_several_are_refused() {
+    let app = TestApp::on_sqlite("").await;
+    let (_, client, account) = app.ready("platform_alpha", 20).await;
+    let export = made(&app, &client, &account, &ten("jsonl")).await;
+    let path = format!("/v1/exports/{}/download", id_of(&export));
+    let whole = client.get(&path).await;
+    let length = whole.body.len();
+    assert_eq!((whole.header("accept-ranges"), whole.header("etag").len()), ("bytes", 66));
+
+    let part = client.with("range", "bytes=5-9").get(&path).await;
+    assert_eq!((part.status, &part.body[..]), (206, &whole.body[5..10]));
+    assert_eq!(part.header("content-range"), format!("bytes 5-9/{length}"));
+    let end = client.with("range", "bytes=-3").get(&link(&export)).await;
+    assert_eq!((end.status, &end.body[..]), (206, &whole.body[length - 3..]));
+    let behind = client.with("range", &format!("bytes={length}-")).get(&path).await;
+    assert_eq!(behind.failure(), (416, "range_not_satisfiable".to_owned()));
+    assert_eq!(behind.header("content-range"), format!("bytes */{length}"));
+    let several = client.with("range", "bytes=0-,0-").get(&path).await;
+    assert_eq!(several.failure(), (416, "several_ranges".to_owned()));
+    let many = client.with("range", &format!("bytes=0-{}", ",0-".repeat(1_000))).get(&path).await;
+    assert_eq!(many.status, 416);
+    let head = client.send("HEAD", &path, None).await;
+    assert_eq!((head.status, head.header("content-length")), (200, length.to_string().as_str()));
+    app.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_belongs_to_nothing_is_removed_after_a_day_and_published_files_stay() {
+    on_both(async |app| {
+        let (_, client, account) = app.ready("platform_alpha", 20).await;
+        let export = made(&app, &client, &account, &ten("csv")).await;
+        let published = stored(&app);
+        let folder = app.exports_folder().join("exports");
+        let zombie = folder.join(id_of(&export)).join("9");
+        let stranger = folder.join("exp_01890000000070008000000000000000").join("1");
+        for folder in [&zombie, &stranger] {
+            std::fs::create_dir_all(folder).unwrap();
+            std::fs::write(folder.join("data.csv"), b"half").unwrap();
+        }
+        assert_eq!(app.running().remove_orphans().await, Some(0), "they may still be written to");
+
+        // The files are as old as the machine's clock says: far older than the service's, or far newer.
+        let day_ago = std::time::SystemTime::UNIX_EPOCH;
+        for folder in [&zombie, &stranger] {
+            let file = std::fs::File::options().write(true).open(folder.join("data.csv")).unwrap();
+            file.set_modified(day_ago).unwrap();
+        }
+
+        assert_eq!(app.running().remove_orphans().await, Some(2));
+        assert_eq!(stored(&app), published);
+        app
+    })
+    .await;
+}
