@@ -146,6 +146,8 @@ pub(crate) async fn remove(app: &App, customer: CustomerId) -> Result<(), ApiErr
     for card in processor.list_cards(&payer, CARDS_MAX).await?.data {
         detach(processor, &card.id).await?;
     }
+    // An event may have brought it back while it was still attached.
+    cards::remove(&app.store, customer, app.clock.now()).await?;
     Ok(())
 }
 

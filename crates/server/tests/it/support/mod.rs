@@ -14,6 +14,7 @@ pub(crate) mod http2;
 pub(crate) mod member;
 pub(crate) mod nodes;
 pub(crate) mod platform;
+pub(crate) mod processor;
 pub(crate) mod raw;
 pub(crate) mod stage;
 pub(crate) mod subscriber;

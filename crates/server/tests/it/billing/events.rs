@@ -1,0 +1,180 @@
+//! The webhook: what is believed, and what an event that does not fit changes.
+
+use serde_json::{Value, json};
+
+use crate::support::processor::{PACK_CREDITS, balance};
+use crate::support::{TestApp, on_both};
+
+fn event(id: &str, kind: &str, object: &Value) -> Vec<u8> {
+    let event = json!({
+        "id": id, "object": "event", "type": kind, "created": 1, "livemode": false,
+        "api_version": "2026-03-25.dahlia", "data": {"object": object},
+    });
+    serde_json::to_vec(&event).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_but_what_the_processor_signed_just_now_is_believed() {
+    let app = TestApp::on_sqlite("").await;
+    let body = event(
+        "evt_1",
+        "payment_intent.succeeded",
+        &json!({"id": "pi_1", "object": "payment_intent"}),
+    );
+    let good = app.signature(&body, 0);
+    let spaced = String::from_utf8(body.clone()).unwrap().replace(':', ": ").into_bytes();
+    let wrong = [
+        (String::new(), body.clone()),
+        ("nothing".to_owned(), body.clone()),
+        (good.replace("v1=", "v0="), body.clone()),
+        (good[..good.len() - 2].to_owned(), body.clone()),
+        (good.clone(), spaced),
+        (good.clone(), b"{}".to_vec()),
+        (app.signature(&body, -301), body.clone()),
+        (app.signature(&body, 301), body.clone()),
+    ];
+
+    for (signature, body) in wrong {
+        let reply = app.post_event(&signature, &body).await;
+        assert_eq!(reply.failure(), (400, "unsigned_event".to_owned()), "{signature}");
+    }
+    let unsigned = app.anonymous().post("/v1/billing/webhook", &json!({})).await;
+    let twice = app.anonymous().with("stripe-signature", &good).with("stripe-signature", &good);
+    let twice = twice.send("POST", "/v1/billing/webhook", Some(body.clone())).await;
+    assert_eq!(unsigned.failure(), (400, "unsigned_event".to_owned()));
+    assert_eq!(twice.failure(), (400, "unsigned_event".to_owned()));
+    for accepted in [app.signature(&body, -299), app.signature(&body, 299), good] {
+        assert_eq!(app.post_event(&accepted, &body).await.status, 200);
+    }
+    app.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_signed_and_no_event_is_refused_and_an_unknown_one_is_taken() {
+    let app = TestApp::on_sqlite("").await;
+    let thin = br#"{"id":"evt_1","object":"v2.core.event","type":"v1.billing.meter.error"}"#;
+    let long = event("evt_2", "x", &json!({"id": "x".repeat(256 * 1_024)}));
+
+    for body in [&thin[..], b"[]", b"not json"] {
+        let reply = app.post_event(&app.signature(body, 0), body).await;
+        assert_eq!(reply.failure(), (400, "unsigned_event".to_owned()));
+    }
+    let reply = app.post_event(&app.signature(&long, 0), &long).await;
+    assert_eq!(reply.failure(), (413, "body_too_large".to_owned()));
+    let unknown = event("evt_3", "radar.early_fraud_warning.created", &json!({"id": "issfr_1"}));
+    let reply = app.post_event(&app.signature(&unknown, 0), &unknown).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    app.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_event_of_the_other_mode_and_a_made_up_payment_grant_nothing() {
+    on_both(async |app| {
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+        let begun = app.begin_checkout(&client).await;
+        let intent = json!({
+            "id": "pi_made_up", "object": "payment_intent", "status": "succeeded", "amount_received": 1_000,
+            "currency": "usd", "metadata": {"order_id": begun.order},
+        });
+        let made_up = event("evt_1", "payment_intent.succeeded", &intent);
+        let live = String::from_utf8(made_up.clone()).unwrap();
+        let live = live.replace("\"livemode\":false", "\"livemode\":true").into_bytes();
+
+        for body in [made_up, live] {
+            let reply = app.post_event(&app.signature(&body, 0), &body).await;
+            assert_eq!(reply.status, 200, "{}", reply.text());
+        }
+
+        assert_eq!(balance(&client).await, 0);
+        let unmatched = store::unmatched::list(app.store(), 10).await.unwrap();
+        assert_eq!(unmatched.len(), 1, "{unmatched:?}");
+        assert_eq!(unmatched[0].reason, domain::payment::Mismatch::OtherMode);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_payment_for_somebody_elses_order_or_of_another_amount_is_noted_and_grants_nothing() {
+    on_both(async |app| {
+        let (_, client) = app.with_card("4242424242424242").await;
+        let (_, other) = app.with_card("4242424242424242").await;
+        let begun = app.begin_checkout(&client).await;
+        app.deliver().await;
+        let orders = app.at_processor("GET", "customers?limit=10", "").await;
+        let customers = orders["data"].as_array().unwrap();
+        // Newest first: the second customer, then the first.
+        let names = |index: usize| customers[index]["id"].as_str().unwrap().to_owned();
+        let (stranger, owner) = (names(0), names(1));
+
+        for (payer, cents, currency) in
+            [(&stranger, 1_000, "usd"), (&owner, 999, "usd"), (&owner, 1_000, "eur")]
+        {
+            let form = format!(
+                "amount={cents}&currency={currency}&customer={payer}&payment_method=pm_card_visa\
+                 &payment_method_types[]=card&confirm=true&metadata[order_id]={}",
+                begun.order
+            );
+            app.at_processor("POST", "payment_intents", &form).await;
+        }
+        app.deliver().await;
+
+        assert_eq!(balance(&client).await, PACK_CREDITS);
+        assert_eq!(balance(&other).await, PACK_CREDITS);
+        let unmatched = store::unmatched::list(app.store(), 10).await.unwrap();
+        let mut reasons: Vec<&str> = unmatched.iter().map(|one| one.reason.as_str()).collect();
+        reasons.sort_unstable();
+        assert_eq!(reasons, ["other_amount", "other_currency", "other_customer"]);
+        // The page itself is still good.
+        app.pay_page(&begun.session, "4242424242424242").await;
+        app.deliver().await;
+        assert_eq!(balance(&client).await, 2 * PACK_CREDITS);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_event_that_cannot_be_acted_on_is_taken_and_acted_on_later() {
+    on_both(async |app| {
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+        let begun = app.begin_checkout(&client).await;
+        let intent = app.pay_page(&begun.session, "4242424242424242").await;
+        let broken = json!({"kind": "error_before", "method": "GET", "times": 1_000});
+        app.processor_fault(&broken).await;
+
+        for (id, _) in app.events_about(&[&intent, &begun.session]).await {
+            assert_eq!(app.send_event(&id, 2).await, [200, 200]);
+        }
+        assert_eq!(balance(&client).await, 0);
+        app.mend_processor().await;
+        app.clock.advance_seconds(30);
+        app.run_jobs().await;
+
+        assert_eq!(balance(&client).await, PACK_CREDITS);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_of_an_older_version_are_understood() {
+    on_both(async |app| {
+        app.event_version("2025-02-24.acacia").await;
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+        let begun = app.begin_checkout(&client).await;
+        let intent = app.pay_page(&begun.session, "4242424242424242").await;
+        app.deliver().await;
+        assert_eq!(balance(&client).await, PACK_CREDITS);
+
+        app.refund(&intent, 1_000).await;
+        app.deliver().await;
+
+        assert_eq!(balance(&client).await, 0);
+        app
+    })
+    .await;
+}

@@ -1,0 +1,111 @@
+//! However a payment becomes known, and in whatever order, it is granted once.
+
+use serde_json::json;
+
+use crate::support::processor::{PACK_CREDITS, balance};
+use crate::support::{Client, TestApp, at_once, on_both};
+
+/// A way in which a payment becomes known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Its events, each ten times at once.
+    Events,
+    /// The customer confirms it.
+    Confirm,
+    /// The customer comes back from the page.
+    Sync,
+}
+
+const WAYS: [Way; 3] = [Way::Events, Way::Confirm, Way::Sync];
+
+/// A payment that nobody has told of yet.
+#[derive(Clone)]
+struct Payment {
+    client: Client,
+    session: String,
+    intent: String,
+}
+
+async fn paid(app: &TestApp) -> Payment {
+    let customer = app.customer(0).await;
+    let client = app.with_key(&customer.key);
+    let begun = app.begin_checkout(&client).await;
+    let intent = app.pay_page(&begun.session, "4242424242424242").await;
+    assert_eq!(balance(&client).await, 0);
+    Payment { client, session: begun.session, intent }
+}
+
+async fn tell(app: &TestApp, payment: &Payment, way: Way) {
+    match way {
+        Way::Events => {
+            let events = app.events_about(&[&payment.intent, &payment.session]).await;
+            assert!(events.len() >= 2, "{events:?}");
+            for (id, _) in events {
+                assert_eq!(app.send_event(&id, 10).await, [200; 10]);
+            }
+        }
+        Way::Confirm => {
+            let body = json!({"pi_id": payment.intent});
+            let reply = payment.client.post("/v1/billing/confirm-charge", &body).await;
+            assert_eq!(reply.status, 200, "{}", reply.text());
+        }
+        Way::Sync => {
+            let body = json!({"session_id": payment.session});
+            let reply = payment.client.post("/v1/billing/sync-card", &body).await;
+            assert_eq!(reply.status, 200, "{}", reply.text());
+        }
+    }
+}
+
+/// Every order of the ways.
+fn orders() -> Vec<Vec<Way>> {
+    let mut orders = vec![Vec::new()];
+    for _ in 0..WAYS.len() {
+        orders = orders
+            .into_iter()
+            .flat_map(|order: Vec<Way>| {
+                let rest = WAYS.into_iter().filter(|way| !order.contains(way)).collect::<Vec<_>>();
+                rest.into_iter().map(move |way| [order.as_slice(), &[way]].concat())
+            })
+            .collect();
+    }
+    orders
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn in_every_order_of_ways_a_payment_is_granted_once() {
+    on_both(async |app| {
+        let orders = orders();
+        assert_eq!(orders.len(), 6);
+        for order in orders {
+            let payment = paid(&app).await;
+            for way in &order {
+                tell(&app, &payment, *way).await;
+                assert_eq!(balance(&payment.client).await, PACK_CREDITS, "{order:?} at {way:?}");
+            }
+        }
+        app.deliver().await;
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_ways_at_once_grant_once() {
+    on_both(async |app| {
+        let app = std::sync::Arc::new(app);
+        for _ in 0..5 {
+            let payment = paid(&app).await;
+            let told = WAYS.into_iter().chain(WAYS).map(|way| {
+                let (app, payment) = (std::sync::Arc::clone(&app), payment.clone());
+                async move { tell(&app, &payment, way).await }
+            });
+
+            at_once(told).await;
+
+            assert_eq!(balance(&payment.client).await, PACK_CREDITS);
+        }
+        std::sync::Arc::into_inner(app).unwrap()
+    })
+    .await;
+}

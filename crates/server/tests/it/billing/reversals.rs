@@ -1,0 +1,123 @@
+//! Refunds and disputes: credits go back with the money, and come again when a dispute is won.
+
+use serde_json::json;
+
+use crate::support::processor::{PACK_CENTS, PACK_CREDITS, balance, bookings};
+use crate::support::{Client, TestApp, on_both};
+
+/// A customer who paid for a pack: (client, payment intent).
+async fn paid(app: &TestApp) -> (Client, String) {
+    let customer = app.customer(0).await;
+    let client = app.with_key(&customer.key);
+    let begun = app.begin_checkout(&client).await;
+    let intent = app.pay_page(&begun.session, "4242424242424242").await;
+    app.deliver().await;
+    (client, intent)
+}
+
+async fn status(client: &Client) -> String {
+    let orders = client.get("/v1/billing/orders").await.json();
+    orders["orders"][0]["status"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_part_of_the_money_takes_its_part_of_the_credits_and_the_rest_the_rest() {
+    on_both(async |app| {
+        let (client, intent) = paid(&app).await;
+
+        let refund = app.refund(&intent, 333).await;
+        app.deliver().await;
+        for (id, _) in app.events_about(&[&refund]).await {
+            app.send_event(&id, 5).await;
+        }
+        assert_eq!(balance(&client).await, PACK_CREDITS - 1_665);
+        assert_eq!(status(&client).await, "paid");
+        app.refund(&intent, PACK_CENTS - 333).await;
+        app.deliver().await;
+
+        assert_eq!(balance(&client).await, 0);
+        assert_eq!(status(&client).await, "refunded");
+        let expected = [("refund", -3_335), ("refund", -1_665), ("pack", PACK_CREDITS)];
+        assert_eq!(bookings(&client).await, expected.map(|(kind, sum)| (kind.to_owned(), sum)));
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn credits_that_were_spent_become_a_debt_and_calls_wait_until_it_is_paid() {
+    on_both(async |app| {
+        let (customer, client, account) = app.ready("platform_alpha", 0).await;
+        let begun = app.begin_checkout(&client).await;
+        let intent = app.pay_page(&begun.session, "4242424242424242").await;
+        app.deliver().await;
+        let path = format!("/v1/{account}/native/users/me");
+        assert_eq!(client.get(&path).await.status, 200);
+        app.settled(&client).await;
+
+        let dispute = app.dispute(&intent).await;
+        app.deliver().await;
+        let refused = client.get(&path).await;
+        assert_eq!(refused.failure(), (402, "insufficient_credits".to_owned()));
+        assert_eq!(balance(&client).await, 0);
+        // What comes in pays the debt of one credit first.
+        let grant = json!({
+            "command": "grant_credits", "customer": customer.id, "credits": 1, "reference": "debt",
+        });
+        app.staff(grant).await;
+        assert_eq!(client.get(&path).await.failure(), (402, "insufficient_credits".to_owned()));
+        app.close_dispute(&dispute, true).await;
+        app.deliver().await;
+
+        assert_eq!(balance(&client).await, PACK_CREDITS);
+        assert_eq!(client.get(&path).await.status, 200);
+        app.settled(&client).await;
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dispute_that_is_lost_takes_the_credits_for_good_in_any_order_of_events() {
+    on_both(async |app| {
+        let (client, intent) = paid(&app).await;
+        let dispute = app.dispute(&intent).await;
+        app.close_dispute(&dispute, false).await;
+
+        let mut events = app.events_about(&[&dispute]).await;
+        events.reverse();
+        for (id, _) in &events {
+            app.send_event(id, 3).await;
+        }
+        app.deliver().await;
+
+        assert!(events.len() >= 2, "{events:?}");
+        assert_eq!(balance(&client).await, 0);
+        let expected = [("dispute", -PACK_CREDITS), ("pack", PACK_CREDITS)];
+        assert_eq!(bookings(&client).await, expected.map(|(kind, sum)| (kind.to_owned(), sum)));
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refund_that_is_heard_of_before_its_payment_grants_and_takes() {
+    on_both(async |app| {
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+        let begun = app.begin_checkout(&client).await;
+        let intent = app.pay_page(&begun.session, "4242424242424242").await;
+        let refund = app.refund(&intent, PACK_CENTS).await;
+
+        for (id, _) in app.events_about(&[&refund]).await {
+            app.send_event(&id, 1).await;
+        }
+        app.deliver().await;
+
+        assert_eq!(balance(&client).await, 0);
+        assert_eq!(status(&client).await, "refunded");
+        assert_eq!(bookings(&client).await.len(), 2);
+        app
+    })
+    .await;
+}
