@@ -7,6 +7,7 @@ use domain::payment::{Mismatch, ReversalKind, ReversalState};
 use store::reversals::{self, Reversal, Reversed};
 
 use super::fulfil::{self, Fulfilment};
+use super::invoices;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::metrics;
@@ -146,13 +147,26 @@ async fn take(
 }
 
 /// Whether the payment should be on the books. It may have gone back before anybody told of it: it is booked first then,
-/// since the processor says that it was paid.
+/// since the processor says that it was paid, for a pack or for an invoice.
 async fn is_booked(app: &App, intent: &str) -> Result<bool, ApiError> {
     if store::payments::is_booked(&app.store, intent).await? {
         return Ok(true);
     }
-    Ok(match fulfil::fulfil_intent(app, intent).await? {
+    if is_ours(&fulfil::fulfil_intent(app, intent).await?) {
+        return Ok(true);
+    }
+    for paid in app.processor()?.list_invoice_payments(intent).await?.data {
+        let Some(invoice) = paid.invoice else { continue };
+        if is_ours(&invoices::fulfil_invoice(app, invoice.id()).await?) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+const fn is_ours(fulfilment: &Fulfilment) -> bool {
+    match fulfilment {
         Fulfilment::Granted(_) | Fulfilment::Unmatched => true,
         Fulfilment::Open | Fulfilment::Ended { .. } | Fulfilment::NotOurs => false,
-    })
+    }
 }

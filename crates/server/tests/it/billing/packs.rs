@@ -177,10 +177,11 @@ async fn an_authentication_that_fails_and_a_card_that_is_declined_cost_nothing()
         let failed = client.post("/v1/billing/confirm-charge", &json!({"pi_id": intent})).await;
         assert_eq!(failed.failure(), (402, "payment_failed".to_owned()), "{}", failed.text());
 
-        let (_, other) = app.with_card("4000000000000341").await;
+        let (_, other) = app.with_card("4242424242424242").await;
+        app.decline_next("insufficient_funds").await;
         let declined = other.post("/v1/billing/charge", &pack()).await;
         assert_eq!(declined.failure(), (402, "payment_failed".to_owned()));
-        assert_eq!(declined.json()["decline_code"], "generic_decline", "{}", declined.text());
+        assert_eq!(declined.json()["decline_code"], "insufficient_funds", "{}", declined.text());
         app.deliver().await;
         for client in [&client, &other] {
             assert_eq!(balance(client).await, PACK_CREDITS);

@@ -84,6 +84,11 @@ impl TestApp {
         self.control("webhook", json!({"api_version": version})).await;
     }
 
+    /// Lets the bank decline the next charge.
+    pub(crate) async fn decline_next(&self, code: &str) {
+        self.control("declines", json!({"codes": [code]})).await;
+    }
+
     /// Lets the bank take a payment back; gives the dispute.
     pub(crate) async fn dispute(&self, intent: &str) -> String {
         self.pass_a_second();
@@ -99,6 +104,7 @@ impl TestApp {
 
     /// Gives money back, as the operator does at the processor; gives the refund.
     pub(crate) async fn refund(&self, intent: &str, cents: i64) -> String {
+        self.pass_a_second();
         let refund = self
             .at_processor("POST", "refunds", &format!("payment_intent={intent}&amount={cents}"))
             .await;
