@@ -3,7 +3,7 @@
 //! * A text is a string of the sheet (`t="inlineStr"`), whatever it begins with. There are no formulas and no links.
 //! * A number stays a number with its own digits, unless a spreadsheet would change it: a whole number of more than
 //!   15 digits (an id), one of more than 17 significant digits, and one beyond the range of a double are texts.
-//! * A truth value is the text `true` or `false`: LibreOffice takes the cells that are meant for them for formulas.
+//! * A truth value is the text `true` or `false`: some programs take the cells that are meant for them for formulas.
 //! * Characters that a workbook cannot have become U+FFFD, one for one.
 //! * A text longer than [`CELL_LENGTH_MAX`] is an error: nothing is cut off.
 //! * No time stands in it.

@@ -20,7 +20,6 @@ const FACTS: Facts<'_> = Facts {
 
 /// The folder's `rows.jsonl` as `data.csv`, `data.jsonl`, `data.xlsx` and `data.zip` beside it.
 #[test]
-#[ignore = "needs rows and a reader: scripts/export-test"]
 fn rows_of_a_file_become_files_of_every_format() {
     let folder = PathBuf::from(std::env::var_os(FOLDER).unwrap());
     let text = std::fs::read_to_string(folder.join("rows.jsonl")).unwrap();
