@@ -221,3 +221,57 @@ async fn everything_outlives_a_restart_and_a_reset_forgets_it() {
     assert_eq!(again.get(&format!("customers/{customer}")).await.status, 404);
     again.close().await;
 }
+
+/// Whoever hears nothing asks again with the same key, and pays once.
+#[tokio::test]
+async fn an_answer_that_is_lost_after_the_charge_is_given_again_under_its_key() {
+    let shop = Shop::open().await;
+    let form = "amount=500&currency=usd&confirm=true&payment_method=pm_card_visa&payment_method_types[]=card";
+    for (kind, key) in
+        [("hang_after", "Idempotency-Key: a\r\n"), ("close_after", "Idempotency-Key: b\r\n")]
+    {
+        shop.control(
+            "switches",
+            &json!({"kind": kind, "path": "payment_intents", "method": "POST"}),
+        )
+        .await;
+        let before = shop.read("charges").await["data"].as_array().unwrap().len();
+        let charged = async {
+            while shop.read("charges").await["data"].as_array().unwrap().len() == before {}
+        };
+        let lost = tokio::select! {
+            lost = shop.post_with("payment_intents", form, key) => Some(lost.status),
+            () = charged => None,
+        };
+
+        let again = shop.post_with("payment_intents", form, key).await;
+
+        assert!(matches!(lost, None | Some(0)), "{kind}: {lost:?}");
+        assert_eq!(
+            (again.status, again.header("idempotent-replayed")),
+            (200, Some("true")),
+            "{kind}"
+        );
+        let made = shop.read("charges").await["data"].as_array().unwrap().len();
+        assert_eq!(made, before + 1, "{kind}");
+    }
+    shop.close().await;
+}
+
+/// The stand-in script asks from pages of another origin, which a browser only lets it if it is told so.
+#[tokio::test]
+async fn browsers_of_other_origins_may_ask_with_the_publishable_key() {
+    let shop = Shop::open().await;
+
+    let asked = shop
+        .raw("OPTIONS /v1/payment_intents/pi_1/confirm", "Origin: http://shop.example\r\n", "")
+        .await;
+    let script = shop.raw("GET /processor/js", "", "").await;
+
+    assert_eq!((asked.status, asked.header("access-control-allow-origin")), (204, Some("*")));
+    assert!(
+        script.text.contains(&format!("const base = \"{}\"", shop.running.processor_url())),
+        "{script:?}"
+    );
+    shop.close().await;
+}
