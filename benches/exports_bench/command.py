@@ -59,7 +59,7 @@ def python_with_peers():
 def measure(options, folder):
     """Every format in turns with its peers: format to candidate to what was made in each round."""
     _, platform_url = start_platform(folder, options.rows)
-    python = python_with_peers()
+    python = None if options.ours else python_with_peers()
     gateway = Gateway(options.binary, folder / "gateway", platform_url)
     found = {form: {} for form in options.formats}
     for number in range(options.rounds):
