@@ -227,9 +227,9 @@ mod tests {
         assert_eq!(page.rows[0].get(), r#"{"id":1}"#);
 
         let beta = subscribers(Platform::Beta);
-        let text = r#"{"subscribers":[],"total":0,"hasMore":false}"#;
-        let page = read(&beta, text, 1).unwrap();
-        assert_eq!((page.rows.len(), page.more, page.total), (0, Some(false), Some(0)));
+        let empty = r#"{"subscribers":[],"total":0,"hasMore":false}"#;
+        let none = read(&beta, empty, 1).unwrap();
+        assert_eq!((none.rows.len(), none.more, none.total), (0, Some(false), Some(0)));
 
         let gamma = subscribers(Platform::Gamma);
         assert_eq!(read(&gamma, " [{\"_id\":\"a\"}] ", 1).unwrap().rows.len(), 1);

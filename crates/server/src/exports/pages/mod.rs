@@ -62,7 +62,7 @@ pub struct Wanted {
 pub struct Limits {
     /// More rows fail it.
     pub rows_max: u64,
-    /// More pages fail it.
+    /// More pages of a conversation fail it. Another list may have as many as its allowed rows fill, if that is more.
     pub pages_max: u64,
     /// From then on no page is asked for or taken.
     pub ends_at: Option<Timestamp>,
@@ -148,10 +148,7 @@ impl Reader {
             return Ok(None);
         }
         let number = self.point.pages.saturating_add(1);
-        if number > self.wanted.limits.pages_max {
-            let message = format!("the list has more than {} pages", self.wanted.limits.pages_max);
-            return Err(PageFault::last("too_many_pages", message));
-        }
+        self.check_pages(number)?;
         if self.point.chat.is_none() {
             self.point.chat = self.chat().await?;
         }
@@ -179,6 +176,18 @@ impl Reader {
     /// Rows taken so far.
     pub const fn rows(&self) -> u64 {
         self.point.rows
+    }
+
+    fn check_pages(&self, number: u64) -> Result<(), PageFault> {
+        let Limits { rows_max, pages_max, .. } = self.wanted.limits;
+        // One more than full pages: it may take an empty one to see that nothing follows.
+        let filled =
+            rows_max.div_ceil(u64::from(self.dataset.paging.size.max(1))).saturating_add(1);
+        let most = if self.dataset.needs_chat() { pages_max } else { pages_max.max(filled) };
+        if number <= most {
+            return Ok(());
+        }
+        Err(PageFault::last("too_many_pages", format!("the list has more than {most} pages")))
     }
 
     /// The conversation that the list is of, found if need be.

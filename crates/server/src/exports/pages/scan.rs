@@ -384,9 +384,9 @@ mod tests {
     #[test]
     fn nesting_takes_no_stack() {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-        let text = format!("{{\"x\":{deep},\"id\":1}}");
+        let around = format!("{{\"x\":{deep},\"id\":1}}");
 
-        assert_eq!(at(&text, &["/id"]).unwrap(), some(&["1"]));
+        assert_eq!(at(&around, &["/id"]).unwrap(), some(&["1"]));
         let rows = |text: &str, pointer: &str| {
             let pointer = Pointer::parse(pointer).unwrap();
             scan_list(text, &[Some(&pointer)]).map(|found| found.list.map(|list| list.len()))
@@ -420,7 +420,7 @@ mod tests {
 
     #[test]
     fn kinds_and_texts_of_values_are_told() {
-        let value = |text: &str| serde_json::value::RawValue::from_string(text.to_owned()).unwrap();
+        let value = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
         for (text, expected, plainly) in [
             ("null", Kind::Null, None),
             ("true", Kind::Bool(true), None),

@@ -1,5 +1,6 @@
 //! Lists that do not fit together (H8, E24): each ends the read with its own code, and for good.
 
+use domain::window::Window;
 use serde_json::{Value, json};
 
 use super::reading::{
@@ -261,16 +262,23 @@ async fn limits_of_rows_pages_and_time_hold() {
         wanted.limits.rows_max = rows_max;
         wanted
     };
-    let pages = |pages_max: u64| {
-        let mut wanted = reading.wanted(Subscribers);
-        wanted.limits.pages_max = pages_max;
-        wanted
-    };
 
     assert_eq!(reading.fault_of(&app, rows(239)).await.code, "too_many_rows");
     assert_eq!(texts(&reading.read(&app, rows(240)).await.unwrap()).len(), 240);
-    assert_eq!(reading.fault_of(&app, pages(2)).await.code, "too_many_pages");
-    assert_eq!(reading.read(&app, pages(3)).await.unwrap().len(), 3);
+
+    // No row lies in the window: only the pages are counted. A list may have as many as its allowed rows fill.
+    let pages = |rows_max: u64, pages_max: u64| {
+        let mut wanted = rows(rows_max);
+        wanted.limits.pages_max = pages_max;
+        wanted.window = Window::parse(None, Some("2001-01-01")).unwrap();
+        wanted
+    };
+    assert_eq!(reading.fault_of(&app, pages(100, 1)).await.code, "too_many_pages");
+    assert_eq!(reading.read(&app, pages(200, 1)).await.unwrap().len(), 3);
+    assert_eq!(reading.read(&app, pages(100, 3)).await.unwrap().len(), 3);
+    let mut wanted = reading.wanted_whole(ChatMessages, 0).await;
+    wanted.limits.pages_max = 0;
+    assert_eq!(reading.fault_of(&app, wanted).await.code, "too_many_pages");
 
     let mut wanted = reading.wanted_whole(ChatMessages, 0).await;
     wanted.limits.ends_at = Some(app.clock.now().plus_seconds(1_800));

@@ -3,7 +3,7 @@
 use domain::time::Timestamp;
 use domain::window::Window;
 use serde_json::{Value, json};
-use server::exports::pages::Page;
+use server::exports::pages::{Page, PageFault, Reader};
 
 use super::reading::{
     ALL, ChatMessages, Chats, Following, Reading, Subscribers, Subscriptions, Transactions, texts,
@@ -213,6 +213,18 @@ fn kept(pages: &[Page]) -> Vec<(Vec<u8>, Vec<String>)> {
     pages.iter().map(|page| (page.point.clone(), texts(page))).collect()
 }
 
+/// What a reader that takes in the kept pages gives after them.
+async fn rest(mut reader: Reader, done: &[(Vec<u8>, Vec<String>)]) -> Vec<Page> {
+    for (point, rows) in done {
+        reader.restore(point, rows.iter().map(String::as_str)).unwrap();
+    }
+    let mut pages = Vec::new();
+    while let Some(page) = reader.next().await.unwrap() {
+        pages.push(page);
+    }
+    pages
+}
+
 #[tokio::test]
 async fn another_process_goes_on_behind_any_page_and_asks_for_none_again() {
     on_both(async |app| {
@@ -224,14 +236,8 @@ async fn another_process_goes_on_behind_any_page_and_asks_for_none_again() {
                 let kept = kept(&whole);
                 for done in 0..whole.len() {
                     let before = app.seen(platform).await.len();
-                    let mut reader = reading.reader(&app, wanted.clone()).await;
-                    for (point, rows) in &kept[..done] {
-                        reader.restore(point, rows.iter().map(String::as_str)).unwrap();
-                    }
-                    let mut rest = Vec::new();
-                    while let Some(page) = reader.next().await.unwrap() {
-                        rest.push(page);
-                    }
+                    let reader = reading.reader(&app, wanted.clone()).await;
+                    let rest = rest(reader, &kept[..done]).await;
 
                     assert_eq!(self::kept(&rest), kept[done..], "{platform} {dataset} {done}");
                     let looked_up = usize::from(*dataset == ChatMessages && done == 0);
@@ -287,7 +293,7 @@ async fn points_that_do_not_follow_each_other_are_refused() {
     let kept = kept(&pages);
     let rows = |page: usize| kept[page].1.iter().map(String::as_str);
 
-    let code = |result: Result<(), server::exports::pages::PageFault>| result.unwrap_err().code;
+    let code = |result: Result<(), PageFault>| result.unwrap_err().code;
     let mut reader = reading.reader(&app, wanted).await;
 
     assert_eq!(code(reader.restore(&kept[1].0, rows(1))), "broken_resume_point");
