@@ -17,7 +17,7 @@ use crate::gateway::read::{self, OwnRead, ReadAnswer, ReadFailure};
 pub(super) const PAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// A page that fails so often in a row is left to a later attempt.
 const FAILURES_MAX: u32 = 6;
-/// The platform may ask for so many pauses before one page.
+/// The platform may answer so often that there are too many requests before one page.
 const PAUSES_MAX: u32 = 40;
 /// All pauses before one page, in seconds.
 const PAUSED_S_MAX: i64 = 900;
@@ -121,7 +121,7 @@ impl Request<'_> {
                 "it does not come in an envelope that says success",
             )),
             StatusCode::NO_CONTENT => Ok(Verdict::Page(Bytes::new())),
-            StatusCode::TOO_MANY_REQUESTS => self.paused(0, tries).map(Verdict::Again),
+            StatusCode::TOO_MANY_REQUESTS => self.paused(tries).map(Verdict::Again),
             StatusCode::UNAUTHORIZED => Err(PageFault::last(
                 "credentials_refused",
                 format!(
@@ -145,7 +145,8 @@ impl Request<'_> {
     /// How long to wait before the next try, in milliseconds, or that there is none.
     fn again(&self, failure: ReadFailure, tries: &mut Tries) -> Result<i64, PageFault> {
         match failure {
-            ReadFailure::Wait { for_ms } => self.paused(for_ms, tries),
+            // Nothing was sent; how long that may go on is bounded by the time of all pauses.
+            ReadFailure::Wait { for_ms } => Ok(for_ms.max(1)),
             ReadFailure::Failed(error) => self.failed(&error.to_string(), tries),
             ReadFailure::TooLarge => Err(PageFault::last(
                 "page_too_large",
@@ -161,13 +162,13 @@ impl Request<'_> {
         }
     }
 
-    fn paused(&self, for_ms: i64, tries: &mut Tries) -> Result<i64, PageFault> {
+    fn paused(&self, tries: &mut Tries) -> Result<i64, PageFault> {
         tries.pauses += 1;
         if tries.pauses > PAUSES_MAX {
             return Err(busy());
         }
         // What the platform asked for is known to the account by now and is waited for at the next try.
-        Ok(if for_ms > 0 { for_ms } else { self.back_off_ms(tries.pauses) })
+        Ok(self.back_off_ms(tries.pauses))
     }
 
     fn failed(&self, why: &str, tries: &mut Tries) -> Result<i64, PageFault> {
