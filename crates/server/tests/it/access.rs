@@ -263,6 +263,9 @@ impl Case {
             "get" if path.ends_with("/email/verify") => {
                 client.get(&format!("{path}?token=A")).await
             }
+            "get" if path.ends_with("/slots/preview") => {
+                client.get(&format!("{path}?platform=platform_alpha&count=1")).await
+            }
             "get" => client.get(&path).await,
             "delete" => client.delete(&path).await,
             method => client.json(&method.to_uppercase(), &path, &(self.body)(victim)).await,
@@ -596,6 +599,8 @@ async fn a_read_only_key_writes_nothing() {
                 assert_eq!(reply.failure(), (403, "missing_permission".to_owned()));
             } else if case.template.ends_with("/download") {
                 assert_eq!(reply.failure(), (409, "export_not_ready".to_owned()));
+            } else if case.template.ends_with("/slots/preview") {
+                assert_eq!(reply.failure(), (409, "no_subscription".to_owned()));
             } else if case.method == "get" {
                 assert_eq!(reply.status, 200, "{}: {}", case.name(), reply.text());
             } else {
