@@ -87,7 +87,7 @@ impl Job<'_> {
             customer: export.customer,
             account: export.account.clone(),
             dataset: export.dataset,
-            chat_id: params["chat_id"].as_str().map(str::to_owned),
+            chat_id: params.get("chat_id").and_then(|id| id.as_str()).map(str::to_owned),
             window,
             max_rows: export.max_rows.and_then(|rows| u64::try_from(rows).ok()),
             limits: Limits { rows_max: settings.rows_max, pages_max: settings.pages_max, ends_at },
@@ -107,7 +107,7 @@ impl Job<'_> {
         }
         let shared = Arc::clone(self.shared);
         let frames = frames(&segments)?;
-        let restored = blocking(move || {
+        let restoring = blocking(move || {
             let mut frames = SpoolReader::new(frames)?;
             while let Some(frame) = frames.next_frame()? {
                 if shared.is_halted.load(Ordering::SeqCst) {
@@ -117,9 +117,9 @@ impl Job<'_> {
             }
             Ok((reader, frames.into_spooled()))
         });
-        let (reader, spooled) = restored.await?;
+        let (restored, spooled) = restoring.await?;
         self.note(&spooled);
-        Ok((reader, Kept { segments, spooled }))
+        Ok((restored, Kept { segments, spooled }))
     }
 
     fn note(&self, spooled: &Spooled) {

@@ -103,9 +103,9 @@ pub(super) async fn service(
     if freed > 0 {
         tracing::info!(jobs = freed, "jobs of an earlier run are taken up again");
     }
-    let freed = store::exports::release_left(&store, node, clock.now()).await?;
-    if freed > 0 {
-        tracing::info!(exports = freed, "exports of an earlier run are taken up again");
+    let exports_freed = store::exports::release_left(&store, node, clock.now()).await?;
+    if exports_freed > 0 {
+        tracing::info!(exports = exports_freed, "exports of an earlier run are taken up again");
     }
     let (meter, writer) = metering::start(&store, meter_options(&config, node, recovery.epoch));
     let writer = spawn_writer(writer)?;

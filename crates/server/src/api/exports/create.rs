@@ -81,7 +81,7 @@ struct Wish {
 pub(super) async fn create_export(
     State(app): State<App>,
     caller: KeyCaller,
-    Path(account): Path<String>,
+    Path(named): Path<String>,
     request: Request,
 ) -> Result<Response, ApiError> {
     let (parts, incoming) = request.into_parts();
@@ -91,7 +91,7 @@ pub(super) async fn create_export(
     let key = IdempotencyKey::from_headers(&parts.headers)?;
     let limits = app.body_limits(app.config.http.limits.json_body_bytes_max);
     let body = body::read_body(incoming, &limits, &app.bodies).await?.bytes;
-    let account = usable_account(&app, &caller, &account).await?;
+    let account = usable_account(&app, &caller, &named).await?;
     let wish = check(&app, &account, extract::parse_json(&body)?)?;
     let now = app.clock.now();
     let mut new = new_export(&app, &caller, &account, wish, &parts.headers)?;
@@ -115,8 +115,8 @@ pub(super) async fn create_export(
 }
 
 /// The account, if the key may use it and it is in use.
-async fn usable_account(app: &App, caller: &KeyCaller, account: &str) -> Result<Account, ApiError> {
-    let creator: CreatorId = account.parse().map_err(|_| ApiError::AccountNotFound)?;
+async fn usable_account(app: &App, caller: &KeyCaller, named: &str) -> Result<Account, ApiError> {
+    let creator: CreatorId = named.parse().map_err(|_| ApiError::AccountNotFound)?;
     let allowed = &caller.key.allowed_accounts;
     if !allowed.is_empty() && !allowed.contains(&creator) {
         return Err(ApiError::AccountNotFound);
@@ -159,7 +159,7 @@ fn check(app: &App, account: &Account, wanted: ExportIn) -> Result<Wish, ApiErro
         dataset: dataset.name,
         format,
         max_rows: wanted.max_rows,
-        params: params(dataset, wanted.params.unwrap_or_default())?,
+        params: params(dataset, &wanted.params.unwrap_or_default())?,
         start_date: wanted.start_date,
         end_date: wanted.end_date,
     })
@@ -185,7 +185,7 @@ fn check_scopes(dataset: &Dataset, account: &Account) -> Result<(), ApiError> {
 /// The parameters as they are kept: nothing but what the dataset takes.
 fn params(
     dataset: &Dataset,
-    given: serde_json::Map<String, serde_json::Value>,
+    given: &serde_json::Map<String, serde_json::Value>,
 ) -> Result<String, ApiError> {
     let problem = |name: &str, kind, message: &str| {
         let mut problem = FieldProblem::new("body", "params", kind, message);

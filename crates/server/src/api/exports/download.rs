@@ -99,11 +99,11 @@ async fn linked(app: &App, id: ExportId, parts: &Parts) -> Result<Export, ApiErr
     if !link.is_good(app, parts.method.as_str(), &params.signature) {
         return Err(refused());
     }
-    let export = exports::find_of_any(&app.store, id).await?;
+    let found = exports::find_of_any(&app.store, id).await?;
     let is_same = |export: &Export| {
         export.state == ExportState::Completed && export.lease_token == params.token
     };
-    export.filter(is_same).ok_or_else(refused)
+    found.filter(is_same).ok_or_else(refused)
 }
 
 /// To the storage itself, if it can be asked; streamed otherwise.
@@ -136,9 +136,8 @@ async fn streamed(
 ) -> Result<Response, ApiError> {
     let length = u64::try_from(output.bytes).unwrap_or(0);
     let tag = format!("\"{}\"", output.sha256);
-    let wanted = match wanted(headers, &tag, length)? {
-        Some(wanted) => wanted,
-        None => return Ok(behind_end(output.bytes)),
+    let Some(wanted) = wanted(headers, &tag, length)? else {
+        return Ok(behind_end(output.bytes));
     };
     let range = match &wanted {
         Wanted::Whole => 0..length,
@@ -147,11 +146,11 @@ async fn streamed(
     let name = place::name(output.key.clone())?;
     let missing = || ApiError::Internal(format!("the file of {} is missing", export.id));
     let download = app.storage.read(&name, range.clone()).await?.ok_or_else(missing)?;
-    let parts = futures_util::stream::try_unfold(download, async |mut download| {
-        Ok::<_, clients::storage::StorageError>(download.next().await?.map(|part| (part, download)))
+    let parts = futures_util::stream::try_unfold(download, async |mut rest| {
+        Ok::<_, clients::storage::StorageError>(rest.next().await?.map(|part| (part, rest)))
     });
     let mut response = Response::new(Body::from_stream(parts));
-    if let Wanted::Part(range) = &wanted {
+    if let Wanted::Part(_) = &wanted {
         *response.status_mut() = StatusCode::PARTIAL_CONTENT;
         let last = range.end.saturating_sub(1);
         put(
@@ -196,12 +195,12 @@ fn wanted(headers: &HeaderMap, tag: &str, length: u64) -> Result<Option<Wanted>,
         return Ok(Some(Wanted::Whole));
     };
     let bounds = match (first.parse::<u64>(), last.parse::<u64>()) {
-        (Ok(first), Ok(last)) if first <= last => Some((first, last.saturating_add(1).min(length))),
-        (Ok(first), Err(_)) if last.is_empty() => Some((first, length)),
-        (Err(_), Ok(suffix)) if first.is_empty() => Some((length.saturating_sub(suffix), length)),
+        (Ok(from), Ok(to)) if from <= to => from..to.saturating_add(1).min(length),
+        (Ok(from), Err(_)) if last.is_empty() => from..length,
+        (Err(_), Ok(suffix)) if first.is_empty() => length.saturating_sub(suffix)..length,
         _ => return Ok(Some(Wanted::Whole)),
     };
-    Ok(bounds.filter(|(first, end)| first < end).map(|(first, end)| Wanted::Part(first..end)))
+    Ok((!bounds.is_empty()).then_some(Wanted::Part(bounds)))
 }
 
 #[cfg(test)]
