@@ -189,7 +189,7 @@ fn names<'a>(shifts: impl Iterator<Item = &'a Shift>) -> Vec<String> {
 fn describe(change: &Change) -> String {
     let items = change.items.iter().map(|item| match (item.platform, &item.plan_id) {
         (Some(platform), _) => format!("{platform} {} to {}", item.count_before, item.count_after),
-        (None, plan) => format!("plan {}", plan.as_deref().unwrap_or("none")),
+        (None, plan) => plan.as_deref().unwrap_or("none").to_owned(),
     });
     format!("{}: {}", change.kind, items.collect::<Vec<_>>().join(", "))
 }
