@@ -66,7 +66,7 @@ text_enum! {
 text_enum! {
     /// Why money that the processor shows was not booked.
     Mismatch, "one of unknown_order, other_customer, other_amount, other_currency, other_mode, other_payment, \
-               unknown_payment" {
+               unknown_payment, missing_payment" {
         /// It names an order that does not exist.
         UnknownOrder = "unknown_order",
         /// It was paid by another customer than the order's.
@@ -81,6 +81,8 @@ text_enum! {
         OtherPayment = "other_payment",
         /// A refund or dispute of a payment that was never booked.
         UnknownPayment = "unknown_payment",
+        /// It is booked, and the processor does not have it.
+        MissingPayment = "missing_payment",
     }
 }
 

@@ -33,6 +33,7 @@ pub(crate) fn router(admin: Admin) -> Router {
         .route("/ready", get(get_readiness))
         .route("/metrics", get(get_metrics))
         .route("/commands", post(run_command))
+        .route("/reconcile", post(reconcile))
         .with_state(admin)
 }
 
@@ -110,6 +111,37 @@ async fn run_command(
         Ok(Ok(done)) => axum::Json(done).into_response(),
         Ok(Err(error)) => refused(&error),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+/// How far a reconciliation looks back.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reconciliation {
+    hours: i64,
+}
+
+/// Compares the payment processor's last hours with the books.
+async fn reconcile(
+    State(admin): State<Admin>,
+    headers: HeaderMap,
+    sent: Result<axum::Json<Reconciliation>, JsonRejection>,
+) -> Response {
+    let refused =
+        |status: StatusCode, error: String| (status, axum::Json(Refused { error })).into_response();
+    if !is_staff(&admin.app, &headers) {
+        let error = "the admin token is missing or wrong".to_owned();
+        return refused(StatusCode::UNAUTHORIZED, error);
+    }
+    let hours = match sent {
+        Ok(axum::Json(wanted)) => wanted.hours,
+        Err(malformed) => return refused(malformed.status(), malformed.body_text()),
+    };
+    let app = admin.app.clone();
+    let work = async move { crate::billing::reconcile::run(&app, hours).await };
+    match admin.app.tasks.on_control(work).await {
+        Ok(Ok(report)) => axum::Json(report).into_response(),
+        Ok(Err(error)) | Err(error) => refused(error.row().status, error.to_string()),
     }
 }
 

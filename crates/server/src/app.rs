@@ -24,6 +24,7 @@ use store::metering::Meter;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::auth::cookie::Transport;
+use crate::billing::low_balances::LowBalances;
 
 use crate::auth::csrf::Own;
 use crate::billing::plans;
@@ -80,6 +81,8 @@ pub(crate) struct Shared {
     pub(crate) key_file: Option<PathBuf>,
     /// The platforms that are offered.
     pub(crate) targets: HashMap<Platform, Target>,
+    /// Whose balance has just become low.
+    pub(crate) low_balances: Arc<LowBalances>,
     /// The payment processor, if one is configured.
     processor: Option<Processor>,
     /// Keys and accounts used lately.
@@ -155,6 +158,7 @@ pub(crate) struct Parts {
     pub(crate) key_file: Option<PathBuf>,
     pub(crate) targets: HashMap<Platform, Target>,
     pub(crate) processor: Option<Processor>,
+    pub(crate) low_balances: Arc<LowBalances>,
     pub(crate) mailer: Mailer,
     pub(crate) spool: Spool,
     pub(crate) storage: Storage,
@@ -228,6 +232,7 @@ impl Shared {
             key_file: parts.key_file,
             targets: parts.targets,
             processor: parts.processor,
+            low_balances: parts.low_balances,
             spool: parts.spool,
             tasks: parts.tasks,
             admin_token: parts.admin_token,

@@ -15,6 +15,7 @@ use store::metering::BatchReport;
 use store::processor_events::EventOutcome;
 
 use crate::app::App;
+use crate::billing::reconcile::Report;
 use crate::listener::limits::ConnectionCounts;
 
 const CALLS: &str = "calls_total";
@@ -42,6 +43,9 @@ const JOBS: &str = "job_attempts_total";
 const JOBS_WAITING: &str = "jobs_waiting";
 const JOBS_GIVEN_UP: &str = "jobs_given_up";
 const MAILS: &str = "mails_total";
+const TOP_UPS: &str = "top_ups_total";
+const RECONCILIATIONS: &str = "reconciliations_total";
+const RECONCILED: &str = "reconciled_payments_total";
 const PAYMENTS: &str = "payments_granted_total";
 const REVERSALS: &str = "payments_reversed_total";
 const UNMATCHED: &str = "payments_unmatched_total";
@@ -111,6 +115,9 @@ fn describe() {
         "jobs that were given up; anything but 0 is for somebody to look at"
     );
     describe_counter!(MAILS, "mails handed over, or tried to be, by outcome");
+    describe_counter!(RECONCILIATIONS, "comparisons with the payment processor, by outcome");
+    describe_counter!(RECONCILED, "payments that were granted though no event had told of them");
+    describe_counter!(TOP_UPS, "automatic charges that ended or wait, by outcome");
     describe_counter!(PAYMENTS, "payments whose credits were granted");
     describe_counter!(REVERSALS, "changes of refunds and disputes, by kind");
     describe_counter!(
@@ -267,6 +274,18 @@ pub(crate) fn mail_ended(handed_over: bool) {
 /// Credits were granted for a payment.
 pub(crate) fn payment_granted() {
     counter!(PAYMENTS).increment(1);
+}
+
+/// An automatic charge came to an end, or to where it must wait.
+pub(crate) fn top_up_ended(outcome: &'static str) {
+    counter!(TOP_UPS, "outcome" => outcome).increment(1);
+}
+
+/// The books were reconciled with the processor.
+pub(crate) fn reconciled(report: &Report) {
+    let outcome = if report.failed == 0 { "whole" } else { "in_part" };
+    counter!(RECONCILIATIONS, "outcome" => outcome).increment(1);
+    counter!(RECONCILED).increment(report.granted);
 }
 
 /// A refund or a dispute changed.

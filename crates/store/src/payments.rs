@@ -8,7 +8,7 @@
 use domain::credits::Credits;
 use domain::id::{CustomerId, EntryId, OrderId};
 use domain::payment::{Mismatch, PaymentSource};
-use domain::time::Timestamp;
+use domain::time::{Day, Timestamp};
 
 use crate::ledger::{self, Grant, Granting};
 use crate::orders::{self, Order};
@@ -137,6 +137,44 @@ pub async fn receipt(store: &Store, order: OrderId) -> Result<Option<Receipt>, S
         Ok(Receipt { customer, credits: row.credits(1)?, balance: row.credits(2)? })
     })
     .transpose()
+}
+
+/// A payment on the books.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Booked {
+    /// The payment intent or the invoice.
+    pub payment: String,
+    /// Which of the two.
+    pub source: PaymentSource,
+    /// How much was booked, in the smallest unit of the currency.
+    pub cents: i64,
+    /// The currency, in small letters.
+    pub currency: String,
+}
+
+/// Whether credits were granted for this invoice, or for this payment intent of a pack.
+pub async fn is_granted(store: &Store, payment: &str) -> Result<bool, StoreError> {
+    const SQL: &str = "select 1 from payments where payment_id = $1";
+    Ok(store.read().await?.row(SQL, &[payment.into()]).await?.is_some())
+}
+
+/// Every payment that was booked on this UTC day.
+pub async fn list_booked(store: &Store, day: Day) -> Result<Vec<Booked>, StoreError> {
+    const SQL: &str = "
+        select payment_id, source, amount_cents, currency from payments
+        where at >= $1 and at < $2 order by at, payment_id";
+    let values = [day.start().into(), day.plus_days(1).start().into()];
+    let rows = store.read().await?.rows(SQL, &values).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Booked {
+                payment: row.text(0)?,
+                source: row.parse(1, "payments")?,
+                cents: row.int(2)?,
+                currency: row.text(3)?,
+            })
+        })
+        .collect()
 }
 
 /// Notes money that matches nothing; true when it was not known yet.

@@ -134,7 +134,7 @@ pub enum Failed {
 
 const COLUMNS: &str = "
     t.order_id, t.customer_id, o.processor_customer_id, o.payment_method_id, t.cents, o.currency, o.pack_id, t.state,
-    t.intent_id, t.failure, t.claimed_at, t.leased_until";
+    coalesce(t.intent_id, o.payment_id), t.failure, t.claimed_at, t.leased_until";
 
 /// Claims a charge for a customer whose balance is low, if nothing stands against it.
 pub async fn claim(store: &Store, claim: &Claim<'_>) -> Result<Claiming, StoreError> {

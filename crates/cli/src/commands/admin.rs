@@ -7,7 +7,9 @@ use anyhow::{Context as _, anyhow};
 use domain::customer::Email;
 use domain::id::{CustomerId, KeyId};
 use domain::staff::Permission;
+use server::config::Config;
 use server::staff::{self, Done, StaffPermission, Whom};
+use server::start::Report;
 
 use crate::ConfigFile;
 
@@ -81,28 +83,38 @@ enum Work {
     RotateMasterKey,
     /// Lets jobs (mails to send) that were given up be tried again.
     RetryJobs,
+    /// Compares what the payment processor has of the last hours with the books, and grants what was paid and is missing:
+    /// after a restore, or after a time without events.
+    Reconcile {
+        /// How far to look back: 1 to 720.
+        #[arg(long, default_value_t = 72, value_parser = clap::value_parser!(i64).range(1..=720))]
+        hours: i64,
+    },
 }
 
-impl From<Work> for staff::Command {
-    fn from(work: Work) -> Self {
-        match work {
-            Work::CreateCustomer { email, name, credits, permissions } => {
-                Self::CreateCustomer { email, name, credits, permissions }
+impl Work {
+    /// The staff command that it is; a reconciliation is none, since it asks the processor.
+    fn into_command(self) -> Result<staff::Command, i64> {
+        use staff::Command;
+        Ok(match self {
+            Self::Reconcile { hours } => return Err(hours),
+            Self::CreateCustomer { email, name, credits, permissions } => {
+                Command::CreateCustomer { email, name, credits, permissions }
             }
-            Work::GrantPermission { customer, permission } => {
-                Self::GrantPermission { customer, permission }
+            Self::GrantPermission { customer, permission } => {
+                Command::GrantPermission { customer, permission }
             }
-            Work::RevokePermission { customer, permission } => {
-                Self::RevokePermission { customer, permission }
+            Self::RevokePermission { customer, permission } => {
+                Command::RevokePermission { customer, permission }
             }
-            Work::ListPermissions => Self::ListPermissions,
-            Work::GrantCredits { customer, credits, reference } => {
-                Self::GrantCredits { customer, credits, reference }
+            Self::ListPermissions => Command::ListPermissions,
+            Self::GrantCredits { customer, credits, reference } => {
+                Command::GrantCredits { customer, credits, reference }
             }
-            Work::DisableKey { key } => Self::DisableKey { key },
-            Work::RotateMasterKey => Self::RotateMasterKey,
-            Work::RetryJobs => Self::RetryJobs,
-        }
+            Self::DisableKey { key } => Command::DisableKey { key },
+            Self::RotateMasterKey => Command::RotateMasterKey,
+            Self::RetryJobs => Command::RetryJobs,
+        })
     }
 }
 
@@ -112,13 +124,17 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
         Some(folder) => super::verify::sandbox_config(folder)?,
         None => options.file.load()?,
     };
-    let command = staff::Command::from(options.work);
+    let command = match options.work.into_command() {
+        Ok(command) => command,
+        Err(hours) => return reconcile(config, hours, options.json).await,
+    };
     let done = match server::start::run_staff_command(&config, command.clone()).await {
         Ok(done) => done,
         Err(failure) if failure.is_held_by_a_server() => {
             let database = server::start::embedded_path(&config);
             let path = database.ok_or_else(|| anyhow!("the database is held by a server"))?;
-            ask_server(&server::start::admin_file(&path), &command).await?
+            let json = serde_json::to_vec(&command)?;
+            ask_server(&server::start::admin_file(&path), "/commands", &json).await?
         }
         Err(failure) => return Err(failure.into()),
     };
@@ -168,14 +184,41 @@ fn print(done: &Done) {
     }
 }
 
-/// Sends the command to the admin listener of the server that holds the database.
-async fn ask_server(file: &Path, command: &staff::Command) -> anyhow::Result<Done> {
+/// Compares the payment processor with the books, in the server that holds the database if there is one.
+async fn reconcile(config: Config, hours: i64, is_json: bool) -> anyhow::Result<ExitCode> {
+    let database = server::start::embedded_path(&config);
+    let report: Report = match server::start::reconcile(config, hours).await {
+        Ok(report) => report,
+        Err(failure) if failure.is_held_by_a_server() => {
+            let path = database.ok_or_else(|| anyhow!("the database is held by a server"))?;
+            let json = serde_json::to_vec(&serde_json::json!({ "hours": hours }))?;
+            ask_server(&server::start::admin_file(&path), "/reconcile", &json).await?
+        }
+        Err(failure) => return Err(failure.into()),
+    };
+    if is_json {
+        println!("{}", serde_json::to_string(&report)?);
+    } else {
+        let Report { hours, looked_at, granted, events, unmatched, failed } = report;
+        println!("looked at {looked_at} object(s) of the last {hours} hours");
+        println!("{granted} payment(s) granted that were not on the books");
+        println!("{events} event(s) acted on that had not come");
+        println!("{unmatched} payment(s) match nothing of ours; {failed} failure(s), see the log");
+    }
+    Ok(if report.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Sends work to the admin listener of the server that holds the database.
+async fn ask_server<T: serde::de::DeserializeOwned>(
+    file: &Path,
+    path: &str,
+    json: &[u8],
+) -> anyhow::Result<T> {
     let text = std::fs::read_to_string(file).with_context(|| {
         format!("a server holds the database, but {} cannot be read", file.display())
     })?;
     let (address, token) = text.trim().split_once('\n').context("the admin file is malformed")?;
-    let answer =
-        super::request::post(address, "/commands", token, &serde_json::to_vec(command)?).await?;
+    let answer = super::request::post(address, path, token, json).await?;
     if answer.status == 200 {
         return Ok(serde_json::from_slice(&answer.body)?);
     }

@@ -7,6 +7,7 @@ use domain::method::Method;
 use domain::payment::{OrderChannel, OrderState};
 use domain::slot::SlotChangeKind;
 use domain::subscription::SubscriptionStatus;
+use domain::top_up::TopUpState;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 /// The four platforms.
@@ -93,6 +94,16 @@ pub(crate) fn export_state() -> Object {
     use domain::export::ExportState;
     let seen = ExportState::ALL.iter().filter(|state| **state != ExportState::Deleted);
     one_of("`expired`: the file was kept for its time.", seen.map(|state| state.as_str()))
+}
+
+/// The words for where an automatic charge stands while it is open.
+pub(crate) fn top_up_state() -> Object {
+    let open = TopUpState::ALL.iter().filter(|state| state.is_open());
+    one_of(
+        "`claimed`: it is under way. `requires_action`: the bank wants the customer, and no other charge is made \
+         meanwhile.",
+        open.map(|state| state.as_str()),
+    )
 }
 
 fn one_of(description: &str, values: impl Iterator<Item = &'static str>) -> Object {

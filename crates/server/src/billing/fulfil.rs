@@ -11,7 +11,7 @@ use store::orders::{self, Order};
 use store::payments::{self, Fulfilled, Paid, PaidFor, Receipt};
 use store::unmatched::Unmatched;
 
-use super::{cards, subscriptions};
+use super::{cards, subscriptions, top_ups};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::metrics;
@@ -206,7 +206,10 @@ async fn end(app: &App, named: &str, intent: &PaymentIntent) -> Result<Fulfilmen
     let closes = match order.channel {
         OrderChannel::Charge => true,
         OrderChannel::Checkout => is_canceled,
-        OrderChannel::TopUp => false,
+        OrderChannel::TopUp => {
+            top_ups::take_unpaid(app, order.id, intent).await?;
+            false
+        }
     };
     if closes {
         let ending = (OrderState::Failed, Some(reason));

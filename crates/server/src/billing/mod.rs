@@ -13,13 +13,17 @@ pub(crate) mod decide;
 pub(crate) mod fulfil;
 pub(crate) mod invoices;
 pub(crate) mod lost;
+pub(crate) mod low_balances;
 mod opening;
 pub(crate) mod payer;
 pub(crate) mod plans;
 pub(crate) mod previews;
+pub(crate) mod reconcile;
 pub(crate) mod reversals;
 pub(crate) mod subscribe;
 pub(crate) mod subscriptions;
+pub(crate) mod top_up_worker;
+pub(crate) mod top_ups;
 pub(crate) mod webhook;
 
 use std::fmt::Display;

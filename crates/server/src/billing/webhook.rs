@@ -32,11 +32,17 @@ pub(crate) async fn receive(
 ) -> Result<(), ApiError> {
     app.processor()?;
     let event = believed(app, signature, body)?;
+    accept(app, event).await.map(drop)
+}
+
+/// Writes an event down that is known to be the processor's, and acts on it at once where that is quick. False when that
+/// was done before, or it is not about this deployment.
+pub(super) async fn accept(app: &App, event: objects::Event) -> Result<bool, ApiError> {
     if event.livemode != app.config.processor.livemode {
         let object = event.object_id().unwrap_or(&event.id);
         let details = format!("{} {} has livemode {}", event.kind, event.id, event.livemode);
         fulfil::note_unmatched(app, object, Mismatch::OtherMode, &details).await?;
-        return Ok(());
+        return Ok(false);
     }
     let event = Event {
         object: event.object_id().map(str::to_owned),
@@ -49,7 +55,7 @@ pub(crate) async fn receive(
     let job = jobs::process_event::job(app, &event.id);
     let run_at = job.created_at.plus_seconds(JOB_AFTER_S);
     match processor_events::receive(&app.store, &event, &job, run_at).await? {
-        Receipt::Ended => return Ok(()),
+        Receipt::Ended => return Ok(false),
         Receipt::Open => {}
     }
     let worker = app.clone();
@@ -60,7 +66,7 @@ pub(crate) async fn receive(
     });
     // Who is not done in time goes on without anybody waiting.
     drop(tokio::time::timeout(ANSWER_WITHIN, work).await);
-    Ok(())
+    Ok(true)
 }
 
 /// Acts on an event that is written down, and notes what became of it. Safe to run again.

@@ -9,6 +9,7 @@ use domain::customer::Email;
 use domain::id::{CustomerId, JobId};
 use domain::mail::LinkPurpose;
 use domain::token::Token;
+use domain::top_up::TopUpState;
 use store::mail_links::NewLink;
 
 use crate::app::App;
@@ -50,6 +51,16 @@ pub(crate) enum Letter {
         /// The address as it is.
         current: Email,
     },
+    /// Tells a customer that the bank wants it for an automatic charge.
+    TopUpWaits {
+        /// The customer.
+        customer: CustomerId,
+    },
+    /// Tells a customer that automatic top-up was turned off, because its card was declined again and again.
+    TopUpStopped {
+        /// The customer.
+        customer: CustomerId,
+    },
     /// Tells a customer that the password was set anew.
     PasswordReset {
         /// The customer's address.
@@ -83,6 +94,8 @@ pub(crate) async fn write(
 ) -> Result<Option<Mail>, JobError> {
     let address;
     let (to, words) = match letter {
+        Letter::TopUpWaits { customer } => return top_up_waits(app, *customer, job).await,
+        Letter::TopUpStopped { customer } => return top_up_stopped(app, *customer, job).await,
         Letter::ConfirmEmail { email } => {
             let Some(owner) = owner(app, email).await? else { return Ok(None) };
             let link = link(app, owner, LinkPurpose::ConfirmEmail, email).await?;
@@ -124,8 +137,32 @@ async fn address_of(app: &App, customer: CustomerId) -> Result<Option<Email>, Jo
     Ok(found.filter(|found| found.disabled_at.is_none()).map(|found| found.email))
 }
 
+/// Nothing when the charge no longer waits.
+async fn top_up_waits(
+    app: &App,
+    customer: CustomerId,
+    job: JobId,
+) -> Result<Option<Mail>, JobError> {
+    let open = store::top_ups::find_open(&app.store, customer).await?;
+    if open.is_none_or(|open| open.state != TopUpState::RequiresAction) {
+        return Ok(None);
+    }
+    let Some(email) = address_of(app, customer).await? else { return Ok(None) };
+    finish(app, &email, &text::top_up_waits(billing_page(app)), job).map(Some)
+}
+
+async fn top_up_stopped(
+    app: &App,
+    customer: CustomerId,
+    job: JobId,
+) -> Result<Option<Mail>, JobError> {
+    let Some(email) = address_of(app, customer).await? else { return Ok(None) };
+    finish(app, &email, &text::top_up_stopped(billing_page(app)), job).map(Some)
+}
+
+/// Where a customer looks after payments.
 fn billing_page(app: &App) -> String {
-    format!("{}/console/billing", app.config.http.public_base_url)
+    app.config.processor.return_url(&app.config.http.public_base_url)
 }
 
 async fn owner(app: &App, email: &Email) -> Result<Option<CustomerId>, JobError> {

@@ -156,6 +156,36 @@ pub(super) fn amount(cents: i64, currency: &str) -> String {
     format!("{}.{:02} {currency}", cents / 100, cents % 100)
 }
 
+pub(super) fn top_up_waits(link: String) -> Words {
+    Words {
+        subject: "Your bank wants you to confirm a payment",
+        paragraphs: vec![
+            "Your balance became low, and automatic top-up charged your card. Your bank wants you to confirm the \
+             payment before it is made."
+                .to_owned(),
+            "Until you do, nothing is charged, and automatic top-up rests. When your credits are used up, calls \
+             are refused."
+                .to_owned(),
+        ],
+        action: Some(Action { label: "Confirm the payment", link }),
+        otherwise: "If you no longer want automatic top-up, turn it off there: the payment is given up then.",
+    }
+}
+
+pub(super) fn top_up_stopped(link: String) -> Words {
+    Words {
+        subject: "Automatic top-up was turned off",
+        paragraphs: vec![
+            "Your balance is low, and your card was declined several times in a row. Automatic top-up was turned \
+             off, so that your bank is not asked again and again."
+                .to_owned(),
+            "Nothing was charged by these attempts. When your credits are used up, calls are refused.".to_owned(),
+        ],
+        action: Some(Action { label: "Look after your card", link }),
+        otherwise: "Save another card, or ask your bank, and turn automatic top-up on again.",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::open::Opened;
 use crate::app::App;
-use crate::billing::{changes, lost};
+use crate::billing::{changes, lost, reconcile, top_up_worker};
 use crate::exports::{cleanup, worker};
 use crate::jobs::runner;
 use crate::metrics;
@@ -39,6 +39,8 @@ pub(super) fn start(app: &App, opened: &Opened, stop: &CancellationToken) {
     worker::start(app, node, stop);
     every(app, stop, EVERY_TEN_SECONDS, |app| async move { cleanup::round(&app).await });
     every(app, stop, EVERY_HOUR, |app| async move { remove_orphans(&app).await });
+    top_up_worker::start(app, stop);
+    reconcile::start(app, stop);
     every(app, stop, EVERY_MINUTE, |app| async move { keep_house(&app).await });
     every(app, stop, EVERY_MINUTE, |app| async move { check_books(&app).await });
     every(app, stop, EVERY_MINUTE, |app| async move { lost::settle_old(&app).await });

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clients::platform::{Upstream, UpstreamSettings};
 use domain::id::NodeId;
-use domain::time::Timestamp;
+use domain::time::{Day, Timestamp};
 use store::{Store, StoreError};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admin::{self, Admin};
 use crate::app::App;
+pub use crate::billing::reconcile::{HOURS, HOURS_MAX, Report};
 use crate::clock::{Clock, Random};
 use crate::config::{Config, Problem};
 use crate::exports::pages;
@@ -122,6 +123,41 @@ pub async fn run_staff_command(
     let done = staff::run(&desk, command).await;
     store.close().await;
     Ok(done?)
+}
+
+/// Compares the payment processor's last hours with the books without serving anybody; what was paid is granted.
+pub async fn reconcile(mut config: Config, hours: i64) -> Result<Report, ReconcileError> {
+    // Never in the name of a node that may be running: what that one holds is its own.
+    config.metering.node.clear();
+    let opened = Box::pin(open::service(config, Clock::system(), Random::System)).await?;
+    let app = App::new(Arc::clone(&opened.shared), Upstream::new(&UpstreamSettings::default()));
+    let reconciled = crate::billing::reconcile::run(&app, hours).await;
+    app.tasks.control_ended().await;
+    let store = app.store.clone();
+    drop((app, opened.shared));
+    if opened.writer.await.is_err() {
+        tracing::error!("the metering writer ended by a panic");
+    }
+    store.close().await;
+    reconciled.map_err(|error| ReconcileError::Refused(error.to_string()))
+}
+
+/// Why the processor was not reconciled with.
+#[derive(Debug, thiserror::Error)]
+pub enum ReconcileError {
+    /// The service's parts could not be opened.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// No processor is configured, or the database does not answer.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl ReconcileError {
+    /// Whether a running server holds the embedded database: then that server must be asked.
+    pub const fn is_held_by_a_server(&self) -> bool {
+        matches!(self, Self::Start(StartError::Store(StoreError::InUse { .. })))
+    }
 }
 
 /// Why a staff command was not carried out.
@@ -305,6 +341,23 @@ impl Running {
     /// Removes what has been in the storage for a day and belongs to nothing; gives how many: for tests.
     pub async fn remove_orphans(&self) -> Option<u64> {
         crate::exports::cleanup::remove_orphans(&self.app).await.ok()
+    }
+
+    /// Looks after automatic top-up once, for everybody, and gives how many charges were begun or taken up: for tests.
+    pub async fn look_after_top_ups(&self) -> usize {
+        crate::billing::top_up_worker::look_once(&self.app).await
+    }
+
+    /// Compares the payment processor's last hours with the books, and grants what was paid.
+    pub async fn reconcile(&self, hours: i64) -> Result<Report, ReconcileError> {
+        let reconciled = crate::billing::reconcile::run(&self.app, hours).await;
+        reconciled.map_err(|error| ReconcileError::Refused(error.to_string()))
+    }
+
+    /// Compares a day's payments on the books with the processor's; gives how many differ.
+    pub async fn compare_day(&self, day: Day) -> Result<u64, ReconcileError> {
+        let compared = crate::billing::reconcile::compare(&self.app, day).await;
+        compared.map_err(|error| ReconcileError::Refused(error.to_string()))
     }
 
     /// Waits until the embedded database's disk could not keep what it was asked to keep. Then nothing can be stopped

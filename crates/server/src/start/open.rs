@@ -21,6 +21,7 @@ use tokio::sync::oneshot;
 
 use super::{StartError, admin_file};
 use crate::app::{App, Parts, Shared};
+use crate::billing::low_balances::LowBalances;
 use crate::clock::{Clock, Random};
 use crate::config::mail::base_folder;
 use crate::config::{Config, Problem};
@@ -107,7 +108,14 @@ pub(super) async fn service(
     if exports_freed > 0 {
         tracing::info!(exports = exports_freed, "exports of an earlier run are taken up again");
     }
-    let (meter, writer) = metering::start(&store, meter_options(&config, node, recovery.epoch));
+    let low_balances = Arc::new(LowBalances::new());
+    let mut options = meter_options(&config, node, recovery.epoch);
+    let looking = Arc::clone(&low_balances);
+    options.on_batch = Arc::new(move |report| {
+        metrics::batch_committed(report);
+        looking.look(&report.balances);
+    });
+    let (meter, writer) = metering::start(&store, options);
     let writer = spawn_writer(writer)?;
     let verified = store::routes::list_verified(&store).await?;
     let verified: HashSet<_> =
@@ -129,6 +137,7 @@ pub(super) async fn service(
         vault,
         targets,
         processor,
+        low_balances,
         verified,
         config,
     };
@@ -196,7 +205,6 @@ fn meter_options(config: &Config, node: NodeId, epoch: i64) -> MeterOptions {
     options.queue_max = config.metering.queue_max;
     options.queue_age_max = Duration::from_millis(config.metering.queue_age_max_ms);
     options.patience = Duration::from_millis(config.metering.read_patience_ms);
-    options.on_batch = Arc::new(metrics::batch_committed);
     options
 }
 

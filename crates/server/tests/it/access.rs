@@ -142,6 +142,10 @@ fn payment(_: &Victim) -> Value {
     json!({"pi_id": "pi_of_somebody"})
 }
 
+fn top_up_off(_: &Victim) -> Value {
+    json!({"enable": false})
+}
+
 const fn case(
     (method, template): (&'static str, &'static str),
     takes: Takes,
@@ -199,6 +203,8 @@ fn cases() -> Vec<Case> {
         case(("post", "/v1/billing/sync-card"), Either, checkout, OwnView),
         case(("post", "/v1/billing/charge"), Either, pack, OwnView),
         case(("post", "/v1/billing/confirm-charge"), Either, payment, OwnView),
+        case(("get", "/v1/billing/autotopup"), Either, nothing, OwnView),
+        case(("post", "/v1/billing/autotopup"), Either, top_up_off, OwnView),
         case(("post", "/v1/billing/webhook"), Anybody, nothing, OwnView),
         case(("get", "/v1/billing/subscriptions/plans"), Either, nothing, OwnView),
         case(("post", "/v1/billing/subscribe"), Either, plan, OwnView),

@@ -1,10 +1,12 @@
 //! The saved card: shown, taken over after a checkout, removed.
 
 use axum::extract::{Extension, State};
+use domain::id::CustomerId;
 use store::cards::{self, Card};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::autotopup::{self, AutoTopUp};
 use super::plans::{self, PackOut};
 use crate::app::App;
 use crate::auth::{Caller, Manager};
@@ -23,6 +25,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
 struct CardView {
     /// Null: none is saved.
     card: Option<CardOut>,
+    autotopup: AutoTopUp,
     packs: Vec<PackOut>,
     /// What the processor's script in a browser is given, where authentication is needed.
     publishable_key: Option<String>,
@@ -64,19 +67,24 @@ async fn get_card(
 ) -> Result<axum::Json<CardView>, ApiError> {
     caller.refuse_limited()?;
     let card = cards::find(&app.store, caller.customer).await?;
-    Ok(view(&app, card))
+    view(&app, caller.customer, card).await
 }
 
-fn view(app: &App, card: Option<Card>) -> axum::Json<CardView> {
+async fn view(
+    app: &App,
+    customer: CustomerId,
+    card: Option<Card>,
+) -> Result<axum::Json<CardView>, ApiError> {
     let section = &app.config.processor;
     let shown = |text: &String| (!text.is_empty()).then(|| text.clone());
-    axum::Json(CardView {
+    Ok(axum::Json(CardView {
         card: card.map(CardOut::from),
+        autotopup: autotopup::shown(app, customer).await?,
         packs: plans::packs(app),
         publishable_key: shown(&section.publishable_key),
         js_url: shown(&section.js_url),
         processor_configured: section.is_configured(),
-    })
+    }))
 }
 
 /// The removal of a card.
@@ -108,7 +116,7 @@ async fn delete_card(
         login::confirm(&app, caller.customer, password, client.ip).await?;
     }
     billing::cards::remove(&app, caller.customer).await?;
-    Ok(view(&app, None))
+    view(&app, caller.customer, None).await
 }
 
 fn missing_password() -> FieldProblem {
@@ -141,5 +149,5 @@ async fn sync_card(
 ) -> Result<axum::Json<CardView>, ApiError> {
     let session = sync.session_id.as_deref();
     let card = billing::cards::sync(&app, caller.customer, session).await?;
-    Ok(view(&app, card))
+    view(&app, caller.customer, card).await
 }

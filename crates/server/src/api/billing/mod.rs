@@ -3,6 +3,7 @@
 //! A handler unpacks, calls one flow of `billing` and answers. What costs money or decides about it takes full scope
 //! and no limited key: whoever may spend a budget may not fill the purse.
 
+mod autotopup;
 mod card;
 mod charge;
 mod checkout;
@@ -25,6 +26,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .merge(checkout::router())
         .merge(orders::router())
         .merge(card::router())
+        .merge(autotopup::router())
         .merge(charge::router())
         .merge(subscription::router())
         .merge(slots::router())

@@ -10,6 +10,8 @@ mod cards;
 mod events;
 mod once;
 mod packs;
+mod reconcile;
 mod reversals;
 mod slots;
 mod subscriptions;
+mod top_ups;

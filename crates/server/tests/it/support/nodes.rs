@@ -95,6 +95,12 @@ impl Nodes {
         self.clients(&self.stage.customer.key)
     }
 
+    /// The service at each node: the stage's own first.
+    pub(crate) fn running(&self) -> Vec<&Running> {
+        let others = self.others.iter().map(|node| &node.running);
+        std::iter::once(self.stage.app.running()).chain(others).collect()
+    }
+
     /// The store of the `index`-th node beside the stage's own.
     pub(crate) fn store_beside(&self, index: usize) -> &store::Store {
         self.others[index].running.store()

@@ -1,0 +1,260 @@
+//! Automatic top-up: what a customer asks of it, and how it stands.
+
+use axum::extract::State;
+use domain::credits::Credits;
+use domain::id::{CustomerId, OrderId};
+use domain::key::KeyScope;
+use domain::time::Timestamp;
+use domain::top_up::TopUpState;
+use serde_json::value::RawValue;
+use store::top_up_settings::{Settings, Wish};
+use store::top_ups::TopUp;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::auth::{Caller, Manager};
+use crate::billing::{self, top_ups};
+use crate::error::{ApiError, FieldProblem};
+use crate::extract::Json;
+
+const CREDITS_MAX: i64 = 1_000_000_000;
+const CENTS_MAX: i64 = 99_999_999;
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(get_autotopup, set_autotopup))
+}
+
+/// Automatic top-up.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(super) struct AutoTopUp {
+    enabled: bool,
+    /// A charge is made when less than this is available. Null: it was never turned on.
+    threshold_credits: Option<i64>,
+    /// The pack that is bought.
+    pack_id: Option<String>,
+    /// The most that the charges of one UTC day may take.
+    daily_cap_usd: Option<f64>,
+    /// What charges of this UTC day have taken, open ones too.
+    spent_today_usd: f64,
+    /// Why the service turned it off: `declined`, `card_removed`, `refund` or `dispute`; null when it did not.
+    stopped_reason: Option<String>,
+    /// Before this time no charge is made, because the last one was declined.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    next_attempt_at: Option<Timestamp>,
+    /// The charge that is open.
+    pending: Option<PendingTopUp>,
+    /// Whether anything can be paid at this deployment.
+    processor_configured: bool,
+}
+
+/// A charge that is open.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct PendingTopUp {
+    #[schema(value_type = String)]
+    order_id: OrderId,
+    /// `claimed` (under way), or `requires_action`: the bank wants the customer, and no other charge is made until
+    /// `POST /v1/billing/confirm-charge`.
+    #[schema(schema_with = crate::api::words::top_up_state)]
+    state: TopUpState,
+    /// What to confirm after authenticating.
+    pi_id: Option<String>,
+    /// For the processor's script in the customer's browser, with `requires_action`; for callers of full scope, and
+    /// not in the view of the card.
+    client_secret: Option<String>,
+}
+
+/// What is asked of automatic top-up.
+#[derive(serde::Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AutoTopUpIn {
+    enable: bool,
+    /// Below this balance a charge is made. What is absent stays as it was.
+    #[schema(minimum = 1, maximum = 1_000_000_000)]
+    threshold_credits: Option<i64>,
+    /// The pack to buy.
+    pack_id: Option<String>,
+    /// The most that the charges of one UTC day may take, with at most two decimals; at least the price of the pack.
+    #[schema(value_type = Option<f64>, minimum = 0.5, maximum = 999_999.99)]
+    daily_cap_usd: Option<Box<RawValue>>,
+}
+
+/// Shows automatic top-up, with what a browser needs for a charge that waits for the customer.
+#[utoipa::path(
+    get, path = "/v1/billing/autotopup", tag = "billing", responses((status = 200, body = AutoTopUp))
+)]
+async fn get_autotopup(
+    State(app): State<App>,
+    caller: Caller,
+) -> Result<axum::Json<AutoTopUp>, ApiError> {
+    caller.refuse_limited()?;
+    let mut shown = shown(&app, caller.customer).await?;
+    if let Some(pending) = &mut shown.pending
+        && pending.state == TopUpState::RequiresAction
+        && caller.scope() == KeyScope::Full
+    {
+        pending.client_secret = secret(&app, pending.pi_id.as_deref()).await;
+    }
+    Ok(axum::Json(shown))
+}
+
+/// Turns automatic top-up on or off, or changes it.
+#[utoipa::path(
+    post, path = "/v1/billing/autotopup", tag = "billing", request_body = AutoTopUpIn,
+    responses(
+        (status = 200, body = AutoTopUp),
+        (status = 404, description = "there is no such pack"),
+        (status = 409, description = "there is no saved card to charge (`no_saved_card`)"),
+        (status = 503, description = "nothing can be paid here (`payments_not_configured`)"),
+    )
+)]
+async fn set_autotopup(
+    State(app): State<App>,
+    Manager(caller): Manager,
+    Json(wanted): Json<AutoTopUpIn>,
+) -> Result<axum::Json<AutoTopUp>, ApiError> {
+    let known = top_ups::view(&app, caller.customer).await?.settings;
+    if wanted.enable {
+        let pack_id = wanted.pack_id.clone().or_else(|| known.as_ref().map(|k| k.pack_id.clone()));
+        let pack_id = pack_id.ok_or_else(|| missing("pack_id"))?;
+        let wish = wish(&app, caller.customer, (&wanted, known.as_ref(), &pack_id))?;
+        top_ups::turn_on(&app, &wish).await?;
+    } else {
+        let has_more = wanted.threshold_credits.is_some()
+            || wanted.pack_id.is_some()
+            || wanted.daily_cap_usd.is_some();
+        if has_more {
+            let message = "the other fields have a meaning only with `enable: true`";
+            return Err(FieldProblem::new("body", "enable", "value_error", message).into());
+        }
+        top_ups::turn_off(&app, caller.customer).await?;
+    }
+    shown(&app, caller.customer).await.map(axum::Json)
+}
+
+/// Automatic top-up as the view of the card shows it.
+pub(super) async fn shown(app: &App, customer: CustomerId) -> Result<AutoTopUp, ApiError> {
+    let view = top_ups::view(app, customer).await?;
+    let settings = view.settings.as_ref();
+    let waits = |known: &Settings| {
+        let is_later = known.enabled && known.next_attempt_at > app.clock.now();
+        is_later.then_some(known.next_attempt_at)
+    };
+    Ok(AutoTopUp {
+        enabled: settings.is_some_and(|settings| settings.enabled),
+        threshold_credits: settings.map(|settings| settings.threshold.whole()),
+        pack_id: settings.map(|settings| settings.pack_id.clone()),
+        daily_cap_usd: settings.map(|settings| usd(settings.daily_cap_cents)),
+        spent_today_usd: usd(view.spent_today_cents),
+        stopped_reason: settings.and_then(|settings| settings.stopped_reason.clone()),
+        next_attempt_at: settings.and_then(waits),
+        pending: view.open.map(PendingTopUp::from),
+        processor_configured: app.config.processor.is_configured(),
+    })
+}
+
+impl From<TopUp> for PendingTopUp {
+    fn from(open: TopUp) -> Self {
+        Self { order_id: open.order, state: open.state, pi_id: open.intent, client_secret: None }
+    }
+}
+
+/// The secret of the payment, as the processor has it; it is kept nowhere else.
+async fn secret(app: &App, intent: Option<&str>) -> Option<String> {
+    let read = app.processor().ok()?.retrieve_intent(intent?).await;
+    read.ok()?.client_secret.map(|secret| secret.expose().to_owned())
+}
+
+fn wish<'a>(
+    app: &App,
+    customer: CustomerId,
+    (wanted, known, pack_id): (&AutoTopUpIn, Option<&Settings>, &'a str),
+) -> Result<Wish<'a>, ApiError> {
+    let threshold = wanted.threshold_credits.or_else(|| known.map(|known| known.threshold.whole()));
+    let threshold = threshold.ok_or_else(|| missing("threshold_credits"))?;
+    if !(1..=CREDITS_MAX).contains(&threshold) {
+        let message = "must be 1 to 1,000,000,000";
+        return Err(FieldProblem::new("body", "threshold_credits", "range", message).into());
+    }
+    let cap = wanted.daily_cap_usd.as_ref().map(|text| cents(text.get())).transpose()?;
+    let cap = cap.or_else(|| known.map(|known| known.daily_cap_cents));
+    let daily_cap_cents = cap.ok_or_else(|| missing("daily_cap_usd"))?;
+    let pack = billing::pack(app, pack_id)?;
+    if daily_cap_cents < pack.price_cents {
+        let message =
+            format!("must be at least the price of the pack, {:.2}", usd(pack.price_cents));
+        return Err(FieldProblem::new("body", "daily_cap_usd", "range", message).into());
+    }
+    let threshold = Credits::from_whole(threshold);
+    Ok(Wish { customer, threshold, pack_id, daily_cap_cents, at: app.clock.now() })
+}
+
+/// An amount in whole cents, exactly as it was written: a number with at most two decimals, never through a float.
+fn cents(text: &str) -> Result<i64, ApiError> {
+    let problem = || {
+        let message = "must be a number from 0.5 to 999999.99 with at most two decimals";
+        ApiError::from(FieldProblem::new("body", "daily_cap_usd", "range", message))
+    };
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    let is_plain = |digits: &str, longest: usize| {
+        (1..=longest).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    if !is_plain(whole, 6) || !is_plain(part, 2) {
+        return Err(problem());
+    }
+    let cents: i64 = format!("{whole}{part:0<2}").parse().map_err(|_| problem())?;
+    if (50..=CENTS_MAX).contains(&cents) { Ok(cents) } else { Err(problem()) }
+}
+
+/// For people; amounts have eight digits at most.
+fn usd(cents: i64) -> f64 {
+    f64::from(i32::try_from(cents).unwrap_or(i32::MAX)) / 100.0
+}
+
+fn missing(field: &str) -> ApiError {
+    FieldProblem::new("body", field, "missing", "is needed to turn it on").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_amount_is_taken_exactly_or_not_at_all() {
+        for (text, expected) in [
+            ("50", 5_000),
+            ("50.5", 5_050),
+            ("50.05", 5_005),
+            ("0.5", 50),
+            ("0.29", 0),
+            ("999999.99", 99_999_999),
+            ("10.10", 1_010),
+            // What a float would make 1,999.
+            ("20.00", 2_000),
+            ("19.99", 1_999),
+        ] {
+            assert_eq!(cents(text).unwrap_or(0), expected, "{text}");
+        }
+        for text in [
+            "0.001",
+            "NaN",
+            "1e308",
+            "\"10\"",
+            "-1",
+            "1e2",
+            "1000000",
+            "1.",
+            ".5",
+            "50.555",
+            "",
+            "null",
+            "true",
+            "0",
+            "9223372036854775808",
+            "+5",
+            "5 ",
+        ] {
+            assert!(cents(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! The reconciler: what the processor has of the last days, compared with the books, so that a payment is granted though
+//! no event of it ever came, and after the database was restored from an older copy.
+//!
+//! It grants nothing itself. What is not on the books goes the way that an event would have sent it. Once a day the other
+//! direction is looked at too: every payment on the books of the day before must be at the processor as it was booked.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use clients::processor::objects::{Event, Identified};
+use clients::processor::objects::{IntentStatus, Invoice, List, PaymentIntent};
+use clients::processor::{EventListing, Listing, Processor, ProcessorError};
+use domain::id::OrderId;
+use domain::payment::{Mismatch, OrderState, PaymentSource};
+use domain::time::Day;
+use store::payments::{self, Booked};
+use tokio_util::sync::CancellationToken;
+
+use super::fulfil::{self, Fulfilment};
+use super::{invoices, reversals, subscriptions, webhook};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::metrics;
+
+/// What the regular reconciliation looks back at, in hours.
+pub const HOURS: i64 = 72;
+/// What can be looked back at: the processor keeps events for 30 days.
+pub const HOURS_MAX: i64 = 30 * 24;
+/// Pages of one list that are read: 100 objects each.
+const PAGES_MAX: usize = 1_000;
+
+/// What a reconciliation found and did.
+#[derive(Debug, Default, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Report {
+    /// How far it looked back.
+    pub hours: i64,
+    /// Objects of the processor that it looked at.
+    pub looked_at: u64,
+    /// Payments that were not on the books and were granted.
+    pub granted: u64,
+    /// Events that had not reached us and were acted on.
+    pub events: u64,
+    /// Payments that match nothing of ours; each is told of once as an error, and listed as unmatched.
+    pub unmatched: u64,
+    /// Objects or lists that could not be read or acted on; the next reconciliation tries again.
+    pub failed: u64,
+}
+
+/// Reconciles again and again, the first time at once, and compares each day once it is over.
+pub(crate) fn start(app: &App, stop: &CancellationToken) {
+    let section = &app.config.processor;
+    if !section.is_configured() || section.reconcile_every_s == 0 {
+        return;
+    }
+    let (worker, stopped) = (app.clone(), stop.clone());
+    let every = Duration::from_secs(section.reconcile_every_s);
+    app.tasks.spawn_control(async move {
+        let mut timer = tokio::time::interval(every);
+        timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut compared = None;
+        loop {
+            tokio::select! {
+                () = stopped.cancelled() => return,
+                _ = timer.tick() => {}
+            }
+            let yesterday = worker.clock.now().day().plus_days(-1);
+            tokio::select! {
+                () = stopped.cancelled() => return,
+                () = round(&worker, (compared != Some(yesterday)).then_some(yesterday)) => {}
+            }
+            compared = Some(yesterday);
+        }
+    });
+}
+
+/// Reconciles the last `hours`.
+pub(crate) async fn run(app: &App, hours: i64) -> Result<Report, ApiError> {
+    let processor = app.processor()?.clone();
+    let hours = hours.clamp(1, HOURS_MAX);
+    let from = app.clock.now().plus_seconds(-hours.saturating_mul(3_600)).unix_seconds();
+    let mut look = Look { app, processor, from, report: Report { hours, ..Report::default() } };
+    let parts = [
+        look.intents().await.map_err(|error| ("payment intents", error)),
+        look.checkouts().await.map_err(|error| ("checkouts", error)),
+        look.invoices().await.map_err(|error| ("invoices", error)),
+        look.reversals().await.map_err(|error| ("refunds and disputes", error)),
+        look.events().await.map_err(|error| ("events", error)),
+    ];
+    for (what, error) in parts.into_iter().filter_map(Result::err) {
+        look.report.failed += 1;
+        tracing::warn!(%error, what, "a list of the processor's could not be reconciled");
+    }
+    metrics::reconciled(&look.report);
+    Ok(look.report)
+}
+
+/// Compares what was booked on a day with what the processor has of it; gives how many payments differ. Each is told of.
+pub(crate) async fn compare(app: &App, day: Day) -> Result<u64, ApiError> {
+    let processor = app.processor()?;
+    let mut differing = 0;
+    for booked in payments::list_booked(&app.store, day).await? {
+        let difference = match booked.source {
+            PaymentSource::Intent => of_intent(&booked, processor).await,
+            PaymentSource::Invoice => of_invoice(&booked, processor).await,
+        };
+        if let Some((reason, details)) = difference? {
+            differing += 1;
+            fulfil::note_unmatched(app, &booked.payment, reason, &details).await?;
+        }
+    }
+    Ok(differing)
+}
+
+async fn round(app: &App, day: Option<Day>) {
+    match run(app, HOURS).await {
+        Ok(report) if report.granted > 0 => {
+            tracing::warn!(?report, "payments were found that no event had told of");
+        }
+        Ok(report) => tracing::debug!(?report, "reconciled"),
+        Err(error) => tracing::warn!(%error, "the processor could not be reconciled with"),
+    }
+    let Some(day) = day else { return };
+    match compare(app, day).await {
+        Ok(0) => {
+            tracing::info!(%day, "the day's payments are at the processor as they were booked")
+        }
+        Ok(differing) => tracing::error!(%day, differing, "payments differ from the processor's"),
+        Err(error) => tracing::warn!(%error, %day, "the day's payments could not be compared"),
+    }
+}
+
+/// One reconciliation.
+struct Look<'a> {
+    app: &'a App,
+    processor: Processor,
+    /// Seconds since 1970.
+    from: i64,
+    report: Report,
+}
+
+impl Look<'_> {
+    /// Intents of orders that are not closed, and money for orders that are.
+    async fn intents(&mut self) -> Result<(), ApiError> {
+        let (processor, from) = (self.processor.clone(), self.from);
+        let intents = all(move |after| {
+            let processor = processor.clone();
+            async move { processor.list_intents(&listing(from, after.as_deref())).await }
+        })
+        .await?;
+        for intent in intents {
+            self.report.looked_at += 1;
+            if self.is_news(&intent).await? {
+                let taken = fulfil::take_intent(self.app, &intent).await;
+                self.count(&intent.id, taken);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an intent says something that its order does not know yet.
+    async fn is_news(&self, intent: &PaymentIntent) -> Result<bool, ApiError> {
+        let Some(named) = intent.metadata.get("order_id") else { return Ok(false) };
+        let is_paid = intent.status == IntentStatus::Succeeded;
+        let Ok(id) = named.parse::<OrderId>() else { return Ok(is_paid) };
+        let order = store::orders::find_any(&self.app.store, id).await?;
+        Ok(order.map_or(is_paid, |order| match order.state {
+            OrderState::Pending => true,
+            OrderState::Failed | OrderState::Expired => is_paid,
+            OrderState::Paid | OrderState::Refunded => {
+                is_paid && order.payment.as_deref() != Some(&intent.id)
+            }
+        }))
+    }
+
+    /// Pages that were paid or are over, and subscriptions that began on one.
+    async fn checkouts(&mut self) -> Result<(), ApiError> {
+        let (processor, from) = (self.processor.clone(), self.from);
+        let sessions = all(move |after| {
+            let processor = processor.clone();
+            async move { processor.list_checkouts(&listing(from, after.as_deref())).await }
+        })
+        .await?;
+        let mut subscribers = BTreeSet::new();
+        for session in sessions {
+            self.report.looked_at += 1;
+            if session.mode == "subscription" {
+                subscribers.extend(session.customer_id().map(str::to_owned));
+                continue;
+            }
+            let named = session.client_reference_id.as_deref();
+            let Some(id) = named.and_then(|named| named.parse().ok()) else { continue };
+            let order = store::orders::find_any(&self.app.store, id).await?;
+            if order.is_some_and(|order| order.state == OrderState::Pending) {
+                let taken = fulfil::fulfil_session(self.app, &session.id).await;
+                self.count(&session.id, taken);
+            }
+        }
+        for subscriber in subscribers {
+            if let Err(error) = subscriptions::sync(self.app, &subscriber).await {
+                self.failed(&subscriber, &error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Paid invoices whose credits are not granted.
+    async fn invoices(&mut self) -> Result<(), ApiError> {
+        let (processor, from) = (self.processor.clone(), self.from);
+        let listed: Vec<Invoice> = all(move |after| {
+            let processor = processor.clone();
+            async move { processor.list_invoices(&listing(from, after.as_deref())).await }
+        })
+        .await?;
+        for invoice in listed {
+            self.report.looked_at += 1;
+            if invoice.is_paid() && !payments::is_granted(&self.app.store, &invoice.id).await? {
+                let taken = invoices::fulfil_invoice(self.app, &invoice.id).await;
+                self.count(&invoice.id, taken);
+            }
+        }
+        Ok(())
+    }
+
+    async fn reversals(&mut self) -> Result<(), ApiError> {
+        let (processor, from) = (self.processor.clone(), self.from);
+        let refunds = all(move |after| {
+            let processor = processor.clone();
+            async move { processor.list_refunds(&listing(from, after.as_deref())).await }
+        })
+        .await?;
+        for refund in refunds {
+            self.report.looked_at += 1;
+            if let Err(error) = reversals::take_refund(self.app, &refund).await {
+                self.failed(&refund.id, &error);
+            }
+        }
+        let (processor, from) = (self.processor.clone(), self.from);
+        let disputes = all(move |after| {
+            let processor = processor.clone();
+            async move { processor.list_disputes(&listing(from, after.as_deref())).await }
+        })
+        .await?;
+        for dispute in disputes {
+            self.report.looked_at += 1;
+            if let Err(error) = reversals::take_dispute(self.app, &dispute).await {
+                self.failed(&dispute.id, &error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Events that our endpoint has not taken, oldest first.
+    async fn events(&mut self) -> Result<(), ApiError> {
+        let (processor, from) = (self.processor.clone(), self.from);
+        let mut events: Vec<Event> = all(move |after| {
+            let processor = processor.clone();
+            async move {
+                let listing = EventListing {
+                    delivered: Some(false),
+                    created_from: Some(from),
+                    after: after.as_deref(),
+                    ..EventListing::default()
+                };
+                processor.list_events(&listing).await
+            }
+        })
+        .await?;
+        events.reverse();
+        for event in events {
+            self.report.looked_at += 1;
+            let id = event.id.clone();
+            match webhook::accept(self.app, event).await {
+                Ok(true) => self.report.events += 1,
+                Ok(false) => {}
+                Err(error) => self.failed(&id, &error),
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, object: &str, taken: Result<Fulfilment, ApiError>) {
+        match taken {
+            Ok(Fulfilment::Granted(_)) => self.report.granted += 1,
+            Ok(Fulfilment::Unmatched) => self.report.unmatched += 1,
+            Ok(Fulfilment::Open | Fulfilment::Ended { .. } | Fulfilment::NotOurs) => {}
+            Err(error) => self.failed(object, &error),
+        }
+    }
+
+    fn failed(&mut self, object: &str, error: &ApiError) {
+        self.report.failed += 1;
+        tracing::warn!(%error, payment.object = object, "an object could not be reconciled");
+    }
+}
+
+const fn listing(from: i64, after: Option<&str>) -> Listing<'_> {
+    Listing {
+        customer: None,
+        subscription: None,
+        payment_intent: None,
+        status: None,
+        created_from: Some(from),
+        after,
+        limit: None,
+    }
+}
+
+/// Every page of a list.
+async fn all<T, F, R>(mut page: F) -> Result<Vec<T>, ProcessorError>
+where
+    T: Identified,
+    F: FnMut(Option<String>) -> R,
+    R: Future<Output = Result<List<T>, ProcessorError>>,
+{
+    let mut found = Vec::new();
+    let mut after = None;
+    for _ in 0..PAGES_MAX {
+        let read = page(after.take()).await?;
+        after = read.next().map(str::to_owned);
+        found.extend(read.data);
+        if after.is_none() {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+type Difference = Option<(Mismatch, String)>;
+
+async fn of_intent(booked: &Booked, processor: &Processor) -> Result<Difference, ProcessorError> {
+    let intent = match processor.retrieve_intent(&booked.payment).await {
+        Err(ProcessorError::Missing) => return Ok(missing(booked)),
+        read => read?,
+    };
+    let is_paid = intent.status == IntentStatus::Succeeded;
+    Ok(differing(booked, is_paid.then_some(intent.amount_received), &intent.currency))
+}
+
+async fn of_invoice(booked: &Booked, processor: &Processor) -> Result<Difference, ProcessorError> {
+    let invoice = match processor.retrieve_invoice(&booked.payment).await {
+        Err(ProcessorError::Missing) => return Ok(missing(booked)),
+        read => read?,
+    };
+    Ok(differing(booked, invoice.is_paid().then_some(invoice.amount_paid), &invoice.currency))
+}
+
+fn missing(booked: &Booked) -> Difference {
+    let details =
+        format!("{} cents are booked, and the processor has no such payment", booked.cents);
+    Some((Mismatch::MissingPayment, details))
+}
+
+fn differing(booked: &Booked, paid: Option<i64>, currency: &str) -> Difference {
+    if paid == Some(booked.cents) && currency == booked.currency {
+        return None;
+    }
+    let found = paid.map_or_else(|| "nothing".to_owned(), |cents| format!("{cents} {currency}"));
+    let details =
+        format!("{} {} are booked, the processor has {found}", booked.cents, booked.currency);
+    Some((Mismatch::OtherAmount, details))
+}

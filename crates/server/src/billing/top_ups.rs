@@ -1,0 +1,328 @@
+//! Automatic top-up: a saved card is charged without the customer when the balance becomes low.
+//!
+//! Whether a charge may be made is decided in the store, in one transaction. What is here sends it, always with the key
+//! of its order, and brings it to its end: paid, declined, or waiting for the customer. A charge whose outcome is not
+//! known stays claimed; any node goes on with it after its lease, first by the same request, later by looking it up.
+
+use clients::processor::objects::{IntentStatus, PaymentIntent};
+use clients::processor::{Decline, NewIntent, Presence, ProcessorError, Refusal};
+use domain::credits::Credits;
+use domain::id::{CustomerId, OrderId};
+use domain::top_up::{LEASE_S, SAME_KEY_S, TopUpState};
+use store::top_up_settings::{self, Settings, Wish};
+use store::top_ups::{self, Claim, Claiming, Failed, Failure, Offer, TopUp};
+
+use super::fulfil;
+use super::lost::{self, Found};
+use crate::app::App;
+use crate::config::billing::CURRENCY;
+use crate::error::ApiError;
+use crate::error::payments::PaymentProblem;
+use crate::jobs::send_mail;
+use crate::letters::Letter;
+use crate::metrics;
+
+/// Charges that one look at everybody begins or takes over.
+const CHARGES_MAX: i64 = 1_000;
+
+/// What a customer is shown of automatic top-up.
+pub(crate) struct View {
+    /// What was asked for, if it ever was.
+    pub(crate) settings: Option<Settings>,
+    /// The cents of today's charges, open ones too.
+    pub(crate) spent_today_cents: i64,
+    /// The charge that is open.
+    pub(crate) open: Option<TopUp>,
+}
+
+/// Whom to charge, and what to go on with: asked at the start, and again and again.
+#[derive(Debug, Default)]
+pub(super) struct Due {
+    /// Customers whose balance is low.
+    pub(super) customers: Vec<CustomerId>,
+    /// Charges that somebody left on the way.
+    pub(super) left: Vec<TopUp>,
+}
+
+/// Automatic top-up of this customer.
+pub(crate) async fn view(app: &App, customer: CustomerId) -> Result<View, ApiError> {
+    let today = app.clock.now().day();
+    Ok(View {
+        settings: top_up_settings::find(&app.store, customer).await?,
+        spent_today_cents: top_ups::spent_on(&app.store, customer, today).await?,
+        open: top_ups::find_open(&app.store, customer).await?,
+    })
+}
+
+/// Turns it on, or changes it. A charge that waits for the customer is given up; one that is under way stands.
+pub(crate) async fn turn_on(app: &App, wish: &Wish<'_>) -> Result<(), ApiError> {
+    app.processor()?;
+    give_up_waiting(app, wish.customer).await?;
+    if !top_up_settings::turn_on(&app.store, wish).await? {
+        return Err(PaymentProblem::NoSavedCard.into());
+    }
+    app.low_balances.watch(wish.customer, wish.threshold);
+    if app.low_balances.begin(wish.customer) {
+        let (worker, customer) = (app.clone(), wish.customer);
+        // The balance may be low already. Nobody waits for the charge.
+        drop(app.tasks.on_control(async move { attempt_begun(&worker, customer).await }));
+    }
+    Ok(())
+}
+
+/// Turns it off. A charge that waits for the customer is given up; one that is under way stands.
+pub(crate) async fn turn_off(app: &App, customer: CustomerId) -> Result<(), ApiError> {
+    top_up_settings::turn_off(&app.store, customer, app.clock.now()).await?;
+    app.low_balances.forget(customer);
+    give_up_waiting(app, customer).await
+}
+
+/// Looks at everybody.
+pub(super) async fn look(app: &App) -> Result<Due, ApiError> {
+    let now = app.clock.now();
+    app.low_balances.watch_all(top_up_settings::list_thresholds(&app.store).await?);
+    Ok(Due {
+        customers: top_up_settings::list_due(&app.store, now, CHARGES_MAX).await?,
+        left: top_ups::list_left(&app.store, now, CHARGES_MAX).await?,
+    })
+}
+
+/// Charges a customer whose balance is low, if nothing stands against it. True when a charge was made.
+pub(super) async fn attempt(app: &App, customer: CustomerId) -> bool {
+    app.low_balances.begin(customer) && attempt_begun(app, customer).await
+}
+
+async fn attempt_begun(app: &App, customer: CustomerId) -> bool {
+    let charged = claim_and_charge(app, customer).await;
+    app.low_balances.end(customer);
+    charged.unwrap_or_else(|error| {
+        tracing::warn!(%error, customer.id = %customer, "an automatic top-up is tried again later");
+        false
+    })
+}
+
+/// Goes on with a charge that somebody left.
+pub(super) async fn resume(app: &App, left: &TopUp) {
+    let until = app.clock.now().plus_seconds(LEASE_S);
+    let resumed = async {
+        if top_ups::take_over(&app.store, left, until).await? {
+            look_up(app, left).await?;
+        }
+        Ok::<(), ApiError>(())
+    };
+    if let Err(error) = resumed.await {
+        tracing::warn!(%error, order.id = %left.order, "a top-up's outcome is still not known");
+    }
+}
+
+/// Takes note of a payment intent of a top-up that is not paid, as it was read from the processor.
+pub(super) async fn take_unpaid(
+    app: &App,
+    order: OrderId,
+    intent: &PaymentIntent,
+) -> Result<(), ApiError> {
+    match top_ups::find(&app.store, order).await? {
+        Some(top_up) if top_up.state.is_open() => unpaid(app, &top_up, intent).await,
+        Some(_) | None => Ok(()),
+    }
+}
+
+async fn claim_and_charge(app: &App, customer: CustomerId) -> Result<bool, ApiError> {
+    let now = app.clock.now();
+    let offers: Vec<Offer<'_>> = app.config.packs.iter().map(offer).collect();
+    let claim = Claim {
+        customer,
+        order: OrderId::new(now, app.random.bytes()),
+        offers: &offers,
+        currency: CURRENCY,
+        livemode: app.config.processor.livemode,
+        at: now,
+        leased_until: now.plus_seconds(LEASE_S),
+    };
+    match top_ups::claim(&app.store, &claim).await? {
+        Claiming::Claimed(top_up) => {
+            carry_on(app, &top_up).await?;
+            Ok(true)
+        }
+        Claiming::Hindered(hindrance) => {
+            tracing::debug!(customer.id = %customer, ?hindrance, "no automatic top-up");
+            Ok(false)
+        }
+    }
+}
+
+fn offer(pack: &crate::config::billing::Pack) -> Offer<'_> {
+    Offer {
+        pack_id: &pack.id,
+        credits: Credits::from_whole(pack.credits),
+        price_cents: pack.price_cents,
+    }
+}
+
+/// Brings a claimed charge to its end, or as far as it goes.
+async fn carry_on(app: &App, top_up: &TopUp) -> Result<(), ApiError> {
+    if let Some(intent) = &top_up.intent {
+        let intent = app.processor()?.retrieve_intent(intent).await?;
+        return conclude(app, top_up, &intent).await;
+    }
+    match send(app, top_up).await {
+        Ok(intent) => conclude(app, top_up, &intent).await,
+        Err(ProcessorError::Declined(decline)) => declined(app, top_up, &decline).await,
+        Err(ProcessorError::Refused(refusal)) => refused(app, top_up, &refusal).await,
+        Err(ProcessorError::Missing) => fail(app, top_up, ("refused", true)).await,
+        Err(
+            error @ (ProcessorError::LockTimeout
+            | ProcessorError::Unreachable(_)
+            | ProcessorError::Unknown(_)),
+        ) => {
+            metrics::top_up_ended("unknown");
+            tracing::warn!(%error, order.id = %top_up.order, "a top-up waits to be sent again");
+            Ok(())
+        }
+    }
+}
+
+/// Sends the charge. Everything in it comes from rows that do not change, so that it is the same request each time.
+async fn send(app: &App, top_up: &TopUp) -> Result<PaymentIntent, ProcessorError> {
+    let unsendable = |_| ProcessorError::Missing;
+    let (order, customer) = (top_up.order.to_string(), top_up.customer.to_string());
+    let new = NewIntent {
+        amount_cents: top_up.cents,
+        currency: &top_up.currency,
+        customer: &top_up.processor_customer,
+        payment_method: &top_up.payment_method,
+        presence: Presence::OffSession,
+        description: None,
+        metadata: &[("order_id", &order), ("customer_id", &customer), ("topup_id", &order)],
+    };
+    let processor = app.processor().map_err(unsendable)?;
+    processor.create_intent(&new, &super::key("topup", top_up.order).map_err(unsendable)?).await
+}
+
+/// What the processor knows of a charge that was left. It is looked up first: the processor may have stored a failure
+/// as the answer of the request, and after a day it has forgotten the key.
+async fn look_up(app: &App, top_up: &TopUp) -> Result<(), ApiError> {
+    let order = store::orders::find(&app.store, top_up.customer, top_up.order).await?;
+    let Some(order) = order else { return Ok(()) };
+    match lost::find_intent(app, &order).await? {
+        Found::Intent(intent) => conclude(app, top_up, &intent).await,
+        Found::Nothing if app.clock.now() >= top_up.claimed_at.plus_seconds(SAME_KEY_S) => {
+            fail(app, top_up, ("never_made", false)).await
+        }
+        // It may still be on its way: the same request with the same key is made once.
+        Found::Nothing => carry_on(app, top_up).await,
+    }
+}
+
+async fn conclude(app: &App, top_up: &TopUp, intent: &PaymentIntent) -> Result<(), ApiError> {
+    if intent.status != IntentStatus::Succeeded {
+        return unpaid(app, top_up, intent).await;
+    }
+    fulfil::take_intent(app, intent).await?;
+    metrics::top_up_ended("succeeded");
+    // The balance may become low again before everybody is looked at.
+    if let Some(settings) = top_up_settings::find(&app.store, top_up.customer).await?
+        && settings.enabled
+    {
+        app.low_balances.watch(top_up.customer, settings.threshold);
+    }
+    Ok(())
+}
+
+async fn unpaid(app: &App, top_up: &TopUp, intent: &PaymentIntent) -> Result<(), ApiError> {
+    let fault = intent.last_payment_error.as_ref();
+    let decline = Decline {
+        code: fault.and_then(|fault| fault.code.clone()),
+        decline_code: fault.and_then(|fault| fault.decline_code.clone()),
+        ..Decline::default()
+    };
+    match intent.status {
+        IntentStatus::RequiresAction => wait(app, top_up, &intent.id).await,
+        IntentStatus::RequiresPaymentMethod if decline.wants_authentication() => {
+            wait(app, top_up, &intent.id).await
+        }
+        IntentStatus::RequiresPaymentMethod => fail(app, top_up, (decline.reason(), true)).await,
+        IntentStatus::Canceled => fail(app, top_up, ("canceled", false)).await,
+        IntentStatus::Processing
+        | IntentStatus::RequiresConfirmation
+        | IntentStatus::RequiresCapture
+        | IntentStatus::Succeeded
+        | IntentStatus::Other => {
+            Ok(top_ups::note_intent(&app.store, top_up.order, &intent.id).await?)
+        }
+    }
+}
+
+async fn declined(app: &App, top_up: &TopUp, decline: &Decline) -> Result<(), ApiError> {
+    if let Some(intent) = &decline.payment_intent {
+        if decline.wants_authentication() {
+            return wait(app, top_up, &intent.id).await;
+        }
+        top_ups::note_intent(&app.store, top_up.order, &intent.id).await?;
+    }
+    fail(app, top_up, (decline.reason(), true)).await
+}
+
+async fn refused(app: &App, top_up: &TopUp, refusal: &Refusal) -> Result<(), ApiError> {
+    tracing::warn!(%refusal, order.id = %top_up.order, "the processor refuses a top-up");
+    if refusal.is_key_reused() {
+        // It is left, and found by what it is about.
+        return Ok(());
+    }
+    if refusal.param.as_deref() == Some("payment_method") {
+        fail(app, top_up, ("card_gone", true)).await?;
+        let now = app.clock.now();
+        store::cards::remove_detached(&app.store, &top_up.payment_method, now).await?;
+        return Ok(());
+    }
+    fail(app, top_up, (refusal.code.as_deref().unwrap_or("refused"), true)).await
+}
+
+/// The bank wants the customer: the charge waits, and a letter tells of it.
+async fn wait(app: &App, top_up: &TopUp, intent: &str) -> Result<(), ApiError> {
+    let letter = send_mail::job(app, &Letter::TopUpWaits { customer: top_up.customer });
+    if top_ups::wait_for_customer(&app.store, top_up.order, intent, &letter).await? {
+        app.job_signal.notify_one();
+        metrics::top_up_ended("requires_action");
+        tracing::info!(order.id = %top_up.order, "a top-up waits for its customer");
+    }
+    Ok(())
+}
+
+async fn fail(
+    app: &App,
+    top_up: &TopUp,
+    (reason, is_decline): (&str, bool),
+) -> Result<(), ApiError> {
+    let letter = send_mail::job(app, &Letter::TopUpStopped { customer: top_up.customer });
+    let at = app.clock.now();
+    let failure = Failure { reason, is_decline, letter: Some(&letter), at };
+    match top_ups::fail(&app.store, top_up.order, &failure).await? {
+        Failed::Ended => return Ok(()),
+        Failed::Later => metrics::top_up_ended("failed"),
+        Failed::TurnedOff => {
+            app.job_signal.notify_one();
+            app.low_balances.forget(top_up.customer);
+            metrics::top_up_ended("turned_off");
+        }
+    }
+    tracing::info!(order.id = %top_up.order, reason, "a top-up failed");
+    Ok(())
+}
+
+/// Cancels a charge that waits for the customer, so that it cannot be paid later. One that was paid meanwhile is granted.
+async fn give_up_waiting(app: &App, customer: CustomerId) -> Result<(), ApiError> {
+    let Some(open) = top_ups::find_open(&app.store, customer).await? else { return Ok(()) };
+    let (TopUpState::RequiresAction, Some(intent)) = (open.state, &open.intent) else {
+        return Ok(());
+    };
+    let processor = app.processor()?;
+    match processor.cancel_intent(intent, &super::key("cancel", open.order)?).await {
+        Ok(intent) => unpaid(app, &open, &intent).await,
+        Err(ProcessorError::Refused(_) | ProcessorError::Missing) => {
+            let intent = processor.retrieve_intent(intent).await?;
+            conclude(app, &open, &intent).await
+        }
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,115 @@
+//! The reconciler: what no event told of is granted all the same, once, and the books are compared with the processor.
+#![expect(clippy::large_futures, reason = "a test has the stack to itself")]
+
+use domain::credits::Credits;
+use domain::id::{EntryId, OrderId};
+use domain::payment::OrderChannel;
+use serde_json::json;
+use store::orders::NewOrder;
+use store::payments::{Paid, PaidFor};
+
+use crate::support::app::{TestApp, on_both};
+use crate::support::client::Client;
+use crate::support::subscriber::{GOOD_CARD, OFFER, PLAN};
+
+async fn balance(client: &Client) -> i64 {
+    client.get("/v1/billing").await.json()["balance"].as_i64().unwrap()
+}
+
+#[tokio::test]
+async fn a_payment_without_any_event_is_granted_once_and_compares_well() {
+    on_both(|app| async move {
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+        let page = client.post("/v1/billing/checkout", &json!({"pack_id": "pack_10"})).await;
+        app.pay(&page, GOOD_CARD).await;
+        assert_eq!(balance(&client).await, 0);
+
+        let first = app.running().reconcile(72).await.unwrap();
+        let second = app.running().reconcile(72).await.unwrap();
+
+        assert_eq!((first.granted, first.unmatched, first.failed), (1, 0, 0), "{first:?}");
+        assert_eq!((second.granted, second.unmatched, second.failed), (0, 0, 0), "{second:?}");
+        assert_eq!(balance(&client).await, 5_000);
+        app.deliver().await;
+        assert_eq!(balance(&client).await, 5_000);
+        let today = app.clock.now().day();
+        assert_eq!(app.running().compare_day(today).await.unwrap(), 0);
+        app
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_subscription_without_any_event_is_found_with_its_credits() {
+    let app = TestApp::on_sqlite(OFFER).await;
+    let customer = app.customer(0).await;
+    let client = app.with_key(&customer.key);
+    let page = client.post("/v1/billing/subscribe", &json!({"plan_id": PLAN})).await;
+    app.pay(&page, GOOD_CARD).await;
+
+    let report = app.running().reconcile(72).await.unwrap();
+
+    assert_eq!((report.unmatched, report.failed), (0, 0), "{report:?}");
+    assert_eq!(balance(&client).await, 1_000);
+    let subscription = client.get("/v1/billing/subscription").await.json();
+    assert_eq!(subscription["status"], "active", "{subscription}");
+    app.end().await;
+}
+
+#[tokio::test]
+async fn money_on_the_books_that_the_processor_does_not_have_is_an_alarm() {
+    let app = TestApp::on_sqlite("").await;
+    let customer = app.customer(0).await;
+    let (now, store) = (app.clock.now(), app.store());
+    let id = customer.id.parse().unwrap();
+    store::processor_customers::link(store, id, "cus_1", now).await.unwrap();
+    let order = NewOrder {
+        id: OrderId::new(now, [7; 10]),
+        customer: id,
+        channel: OrderChannel::Checkout,
+        pack_id: "pack_10",
+        credits: Credits::from_whole(5_000),
+        amount_cents: 1_000,
+        currency: "usd",
+        livemode: false,
+        processor_customer: "cus_1",
+        payment_method: None,
+        idempotency_hash: None,
+        at: now,
+    };
+    store::orders::open(store, &order).await.unwrap();
+    let paid = Paid {
+        entry: EntryId::new(now, [7; 10]),
+        what: PaidFor::Order(order.id),
+        payment: "pi_never",
+        intent: Some("pi_never"),
+        processor_customer: Some("cus_1"),
+        amount_cents: 1_000,
+        currency: "usd",
+        livemode: false,
+        at: now,
+    };
+    store::payments::fulfil(store, &paid).await.unwrap();
+
+    let differing = app.running().compare_day(now.day()).await.unwrap();
+
+    assert_eq!(differing, 1);
+    let noted = store::unmatched::list(store, 10).await.unwrap();
+    assert_eq!(noted[0].reason.as_str(), "missing_payment", "{noted:?}");
+    app.end().await;
+}
+
+#[tokio::test]
+async fn staff_reconcile_through_the_admin_listener_with_the_token_alone() {
+    use secrecy::ExposeSecret as _;
+    let app = TestApp::on_sqlite("").await;
+    let token = app.running().admin_token().expose_secret().to_owned();
+
+    let open = app.admin().post("/reconcile", &json!({"hours": 72})).await;
+    let staff = app.admin().bearer(&token).post("/reconcile", &json!({"hours": 72})).await;
+
+    assert_eq!(open.status, 401);
+    assert_eq!((staff.status, &staff.json()["failed"]), (200, &json!(0)), "{}", staff.text());
+    app.end().await;
+}
