@@ -126,7 +126,7 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
     };
     let command = match options.work.into_command() {
         Ok(command) => command,
-        Err(hours) => return reconcile(config, hours, options.json).await,
+        Err(hours) => return Box::pin(reconcile(config, hours, options.json)).await,
     };
     let done = match server::start::run_staff_command(&config, command.clone()).await {
         Ok(done) => done,
@@ -199,8 +199,8 @@ async fn reconcile(config: Config, hours: i64, is_json: bool) -> anyhow::Result<
     if is_json {
         println!("{}", serde_json::to_string(&report)?);
     } else {
-        let Report { hours, looked_at, granted, events, unmatched, failed } = report;
-        println!("looked at {looked_at} object(s) of the last {hours} hours");
+        let Report { hours: covered, looked_at, granted, events, unmatched, failed } = report;
+        println!("looked at {looked_at} object(s) of the last {covered} hours");
         println!("{granted} payment(s) granted that were not on the books");
         println!("{events} event(s) acted on that had not come");
         println!("{unmatched} payment(s) match nothing of ours; {failed} failure(s), see the log");

@@ -122,7 +122,7 @@ async fn round(app: &App, day: Option<Day>) {
     let Some(day) = day else { return };
     match compare(app, day).await {
         Ok(0) => {
-            tracing::info!(%day, "the day's payments are at the processor as they were booked")
+            tracing::info!(%day, "the day's payments are at the processor as they were booked");
         }
         Ok(differing) => tracing::error!(%day, differing, "payments differ from the processor's"),
         Err(error) => tracing::warn!(%error, %day, "the day's payments could not be compared"),
@@ -234,6 +234,10 @@ impl Look<'_> {
                 self.failed(&refund.id, &error);
             }
         }
+        self.disputes().await
+    }
+
+    async fn disputes(&mut self) -> Result<(), ApiError> {
         let (processor, from) = (self.processor.clone(), self.from);
         let disputes = all(move |after| {
             let processor = processor.clone();
@@ -329,7 +333,7 @@ type Difference = Option<(Mismatch, String)>;
 
 async fn of_intent(booked: &Booked, processor: &Processor) -> Result<Difference, ProcessorError> {
     let intent = match processor.retrieve_intent(&booked.payment).await {
-        Err(ProcessorError::Missing) => return Ok(missing(booked)),
+        Err(ProcessorError::Missing) => return Ok(Some(missing(booked))),
         read => read?,
     };
     let is_paid = intent.status == IntentStatus::Succeeded;
@@ -338,16 +342,16 @@ async fn of_intent(booked: &Booked, processor: &Processor) -> Result<Difference,
 
 async fn of_invoice(booked: &Booked, processor: &Processor) -> Result<Difference, ProcessorError> {
     let invoice = match processor.retrieve_invoice(&booked.payment).await {
-        Err(ProcessorError::Missing) => return Ok(missing(booked)),
+        Err(ProcessorError::Missing) => return Ok(Some(missing(booked))),
         read => read?,
     };
     Ok(differing(booked, invoice.is_paid().then_some(invoice.amount_paid), &invoice.currency))
 }
 
-fn missing(booked: &Booked) -> Difference {
+fn missing(booked: &Booked) -> (Mismatch, String) {
     let details =
         format!("{} cents are booked, and the processor has no such payment", booked.cents);
-    Some((Mismatch::MissingPayment, details))
+    (Mismatch::MissingPayment, details)
 }
 
 fn differing(booked: &Booked, paid: Option<i64>, currency: &str) -> Difference {

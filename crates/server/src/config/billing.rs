@@ -337,8 +337,8 @@ mod tests {
     fn processor(line: &str) -> Vec<String> {
         let key = line.split('=').next().unwrap();
         let kept = GOOD.lines().filter(|good| !good.starts_with(key));
-        let text: String = kept.chain([line]).map(|line| format!("{line}\n")).collect();
-        problems(&format!("[processor]\n{text}"))
+        let lines: Vec<&str> = ["[processor]"].into_iter().chain(kept).chain([line]).collect();
+        problems(&lines.join("\n"))
     }
 
     #[test]

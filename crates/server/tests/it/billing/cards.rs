@@ -24,8 +24,8 @@ async fn a_removed_card_is_detached_with_all_others_and_stays_away() {
         assert_eq!(synced["card"], Value::Null, "{synced}");
         // Neither the old checkout nor its event brings it back.
         let old = json!({"session_id": begun.session});
-        let synced = client.post("/v1/billing/sync-card", &old).await.json();
-        assert_eq!(synced["card"], Value::Null, "{synced}");
+        let again = client.post("/v1/billing/sync-card", &old).await.json();
+        assert_eq!(again["card"], Value::Null, "{again}");
         for (id, _) in app.events_about(&[&begun.session]).await {
             app.send_event(&id, 1).await;
         }

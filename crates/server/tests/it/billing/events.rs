@@ -34,8 +34,8 @@ async fn nothing_but_what_the_processor_signed_just_now_is_believed() {
         (app.signature(&body, 301), body.clone()),
     ];
 
-    for (signature, body) in wrong {
-        let reply = app.post_event(&signature, &body).await;
+    for (signature, sent) in wrong {
+        let reply = app.post_event(&signature, &sent).await;
         assert_eq!(reply.failure(), (400, "unsigned_event".to_owned()), "{signature}");
     }
     let unsigned = app.anonymous().post("/v1/billing/webhook", &json!({})).await;
@@ -59,11 +59,11 @@ async fn what_is_signed_and_no_event_is_refused_and_an_unknown_one_is_taken() {
         let reply = app.post_event(&app.signature(body, 0), body).await;
         assert_eq!(reply.failure(), (400, "unsigned_event".to_owned()));
     }
-    let reply = app.post_event(&app.signature(&long, 0), &long).await;
-    assert_eq!(reply.failure(), (413, "body_too_large".to_owned()));
+    let too_long = app.post_event(&app.signature(&long, 0), &long).await;
+    assert_eq!(too_long.failure(), (413, "body_too_large".to_owned()));
     let unknown = event("evt_3", "radar.early_fraud_warning.created", &json!({"id": "issfr_1"}));
-    let reply = app.post_event(&app.signature(&unknown, 0), &unknown).await;
-    assert_eq!(reply.status, 200, "{}", reply.text());
+    let taken = app.post_event(&app.signature(&unknown, 0), &unknown).await;
+    assert_eq!(taken.status, 200, "{}", taken.text());
     app.end().await;
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::processor::{PACK, PACK_CENTS, PACK_CREDITS, balance, bookings};
-use crate::support::{TestApp, at_once, on_both};
+use crate::support::{Reply, TestApp, at_once, on_both};
 
 const NO_CHARGE: &str = "payment_intents";
 
@@ -183,9 +183,9 @@ async fn an_authentication_that_fails_and_a_card_that_is_declined_cost_nothing()
         assert_eq!(declined.failure(), (402, "payment_failed".to_owned()));
         assert_eq!(declined.json()["decline_code"], "insufficient_funds", "{}", declined.text());
         app.deliver().await;
-        for client in [&client, &other] {
-            assert_eq!(balance(client).await, PACK_CREDITS);
-            let orders = client.get("/v1/billing/orders").await.json();
+        for buyer in [&client, &other] {
+            assert_eq!(balance(buyer).await, PACK_CREDITS);
+            let orders = buyer.get("/v1/billing/orders").await.json();
             assert_eq!(orders["orders"][0]["status"], "failed", "{orders}");
         }
         app
@@ -265,7 +265,7 @@ async fn twenty_clicks_at_once_are_one_charge() {
         let replies = at_once(clicks).await;
 
         let paid = replies.iter().filter(|reply| reply.status == 200).count();
-        assert!(paid >= 1, "{:?}", replies.iter().map(|reply| reply.text()).collect::<Vec<_>>());
+        assert!(paid >= 1, "{:?}", replies.iter().map(Reply::text).collect::<Vec<_>>());
         // Clicks that began after another one was paid are charges of their own; each is granted once.
         let orders = client.get("/v1/billing/orders").await.json();
         let orders = orders["orders"].as_array().unwrap().len();

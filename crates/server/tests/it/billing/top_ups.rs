@@ -281,10 +281,10 @@ async fn a_charge_without_an_answer_is_gone_on_with_after_a_restart_and_granted_
         assert_eq!(balance(&client).await, PACK, "charged, and nobody knows");
 
         let app = app.restart().await;
-        let client = app.with_key(&customer.key);
-        assert_eq!(view(&client).await["pending"]["state"], "claimed");
+        let again = app.with_key(&customer.key);
+        assert_eq!(view(&again).await["pending"]["state"], "claimed");
         app.advance_seconds(61);
-        let shown = settled(&app, &client).await;
+        let shown = settled(&app, &again).await;
 
         assert_eq!(balance(&client).await, 2 * PACK);
         assert_eq!(shown["spent_today_usd"], 10.0);
@@ -327,13 +327,10 @@ async fn what_cannot_be_asked_for_is_refused_with_the_name_of_the_field() {
     let with = |field: &str, value: &str| {
         let fields =
             [("threshold_credits", "10"), ("pack_id", "\"pack_10\""), ("daily_cap_usd", "10")];
-        let all: String = fields
-            .iter()
-            .map(|(name, usual)| {
-                format!(", \"{name}\": {}", if *name == field { value } else { usual })
-            })
-            .collect();
-        format!("{{\"enable\": true{all}}}").into_bytes()
+        let all = fields.map(|(name, usual)| {
+            format!("\"{name}\": {}", if name == field { value } else { usual })
+        });
+        format!("{{\"enable\": true, {}}}", all.join(", ")).into_bytes()
     };
     let json = client.with("content-type", "application/json");
     for (field, value) in [

@@ -102,9 +102,9 @@ async fn a_link_opens_its_file_for_five_minutes_and_nothing_else() {
         assert_eq!(file.status, 200, "{}", file.text());
         assert_eq!(export["sha256"], hex::encode(Sha256::digest(&file.body)));
 
-        let refused = async |client: &Client, method: &str, path: &str| {
-            let reply = client.send(method, path, None).await;
-            assert_eq!(reply.status, 403, "{method} {path}: {}", reply.text());
+        let refused = async |caller: &Client, method: &str, tried: &str| {
+            let reply = caller.send(method, tried, None).await;
+            assert_eq!(reply.status, 403, "{method} {tried}: {}", reply.text());
         };
         let (base, query) = path.split_once('?').unwrap();
         let replaced = |from: &str, to: &str| path.replacen(from, to, 1);
@@ -172,16 +172,16 @@ async fn what_belongs_to_nothing_is_removed_after_a_day_and_published_files_stay
         let folder = app.exports_folder().join("exports");
         let zombie = folder.join(id_of(&export)).join("9");
         let stranger = folder.join("exp_01890000000070008000000000000000").join("1");
-        for folder in [&zombie, &stranger] {
-            std::fs::create_dir_all(folder).unwrap();
-            std::fs::write(folder.join("data.csv"), b"half").unwrap();
+        for lost in [&zombie, &stranger] {
+            std::fs::create_dir_all(lost).unwrap();
+            std::fs::write(lost.join("data.csv"), b"half").unwrap();
         }
         assert_eq!(app.running().remove_orphans().await, Some(0), "they may still be written to");
 
         // The files are as old as the machine's clock says: far older than the service's, or far newer.
         let day_ago = std::time::SystemTime::UNIX_EPOCH;
-        for folder in [&zombie, &stranger] {
-            let file = std::fs::File::options().write(true).open(folder.join("data.csv")).unwrap();
+        for lost in [&zombie, &stranger] {
+            let file = std::fs::File::options().write(true).open(lost.join("data.csv")).unwrap();
             file.set_modified(day_ago).unwrap();
         }
 

@@ -3,8 +3,7 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    clippy::large_futures,
-    reason = "a test that meets what it does not expect must fail, and has the stack to itself"
+    reason = "a test that meets what it does not expect must fail"
 )]
 
 mod datasets;

@@ -48,7 +48,7 @@ async fn pages_that_come_again_end_the_read() {
             let is_cursor = platform == "platform_delta" && dataset == Transactions;
             // The second page of a circle tells the cursor that leads into it again.
             let expected = ["repeated_page", "repeated_cursor"];
-            assert!(expected[..1 + usize::from(is_cursor)].contains(&code), "{path}: {code}");
+            assert!(expected[..=usize::from(is_cursor)].contains(&code), "{path}: {code}");
         }
         let fault = json!({"kind": "duplicate_rows", "path": path});
         assert_eq!(met(&app, &reading, dataset, fault).await, "repeated_row", "{path}");
@@ -57,6 +57,7 @@ async fn pages_that_come_again_end_the_read() {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a table of faults")]
 async fn a_list_without_an_end_its_rows_or_its_length_is_refused() {
     let app = TestApp::on_sqlite("").await;
     let missing = |field: &str| json!({"kind": "missing_field", "field": field});
@@ -280,9 +281,9 @@ async fn limits_of_rows_pages_and_time_hold() {
     wanted.limits.pages_max = 0;
     assert_eq!(reading.fault_of(&app, wanted).await.code, "too_many_pages");
 
-    let mut wanted = reading.wanted_whole(ChatMessages, 0).await;
-    wanted.limits.ends_at = Some(app.clock.now().plus_seconds(1_800));
-    let mut reader = reading.reader(&app, wanted).await;
+    let mut in_time = reading.wanted_whole(ChatMessages, 0).await;
+    in_time.limits.ends_at = Some(app.clock.now().plus_seconds(1_800));
+    let mut reader = reading.reader(&app, in_time).await;
     let before = app.seen("platform_alpha").await.len();
     app.advance_seconds(1_800);
     let late = reader.next().await.unwrap_err();

@@ -16,9 +16,8 @@ fn time_of(platform: &str, dataset: domain::dataset::DatasetName, row: &Value) -
     let pointer = match (platform, dataset) {
         ("platform_alpha", Subscribers) => "/subscribedOnData/subscribeAt",
         ("platform_alpha", Chats) => "/lastMessage/createdAt",
-        ("platform_alpha", _) => "/createdAt",
         ("platform_beta", Chats) => "/lastMessageAt",
-        ("platform_beta", _) => "/createdAt",
+        ("platform_alpha" | "platform_beta", _) => "/createdAt",
         ("platform_gamma", Chats) => "/updated_at",
         ("platform_gamma", Following) => "/followed_at",
         ("platform_gamma", _) => "/created_at",

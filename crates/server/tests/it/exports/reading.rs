@@ -122,7 +122,7 @@ impl Reading {
             let page = reply.json();
             let found = page.pointer(rows).unwrap().as_array().unwrap();
             all.extend(found.iter().cloned());
-            cursor = page["nextCursor"].as_str().unwrap_or_default().to_owned();
+            page["nextCursor"].as_str().unwrap_or_default().clone_into(&mut cursor);
             let has_cursor = page.get("nextCursor").is_some();
             if found.len() < SIZE || (has_cursor && cursor.is_empty()) {
                 return all;

@@ -259,8 +259,13 @@ impl TestApp {
 
     /// Waits until no call is held: settlements follow their answers.
     pub(crate) async fn settled(&self, client: &Client) {
+        self.settled_beside(client, 0).await;
+    }
+
+    /// The same, where exports hold so many credits.
+    pub(crate) async fn settled_beside(&self, client: &Client, held_by_exports: i64) {
         for _ in 0..10_000 {
-            if client.get("/v1/billing").await.json()["held"] == 0 {
+            if client.get("/v1/billing").await.json()["held"] == held_by_exports {
                 return;
             }
         }
