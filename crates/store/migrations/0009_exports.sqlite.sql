@@ -1,4 +1,3 @@
-
 -- What an export cost is decided once.
 create trigger export_jobs_charged_once before update on export_jobs
 when old.credit_state <> 'held' and new.credit_state <> old.credit_state

@@ -82,6 +82,17 @@ async fn the_page_of_a_mail_confirms_the_address_when_its_button_is_pressed() {
     .await;
 }
 
+/// Browsers on pages of others, and one that does not say where it is.
+fn foreign(nobody: &Client) -> Vec<Client> {
+    vec![
+        nobody.clone(),
+        nobody.with("sec-fetch-site", "cross-site"),
+        nobody.with("sec-fetch-site", "same-site"),
+        nobody.with("origin", "null"),
+        nobody.with("origin", "https://evil.example"),
+    ]
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_form_counts_only_when_it_comes_from_a_page_of_ours() {
     on_both(async |app| {
@@ -89,17 +100,10 @@ async fn a_form_counts_only_when_it_comes_from_a_page_of_ours() {
         let token = app.mailed_token(ADA).await;
         let fields = [("token", token.as_str())];
         let nobody = app.anonymous();
-        let foreign = [
-            nobody.clone(),
-            nobody.with("sec-fetch-site", "cross-site"),
-            nobody.with("sec-fetch-site", "same-site"),
-            nobody.with("origin", "null"),
-            nobody.with("origin", "https://evil.example"),
-        ];
 
-        for client in &foreign {
+        for client in foreign(&nobody) {
             for path in ["/console/confirm", "/console/reset", "/console/reset/ask"] {
-                let reply = post(client, path, &fields).await;
+                let reply = post(&client, path, &fields).await;
                 assert_eq!(reply.failure(), (403, "cross_site_request".to_owned()), "{path}");
             }
         }

@@ -343,10 +343,10 @@ async fn cancelled_before_its_first_page_it_is_free_and_afterwards_it_is_charged
         assert_eq!(figures(&store, &caller).await, (30, 0, 0));
 
         let late = created(&store, &caller).await;
-        let lease = claimed(&store, NOON).await.unwrap();
+        let begun = claimed(&store, NOON).await.unwrap();
         assert!(matches!(cancel(late).await, Cancelling::Stopping(_)));
-        assert!(exports::end_cancelled(&store, &lease, NOON, SOME).await.unwrap());
-        assert!(!exports::end_cancelled(&store, &lease, NOON, SOME).await.unwrap());
+        assert!(exports::end_cancelled(&store, &begun, NOON, SOME).await.unwrap());
+        assert!(!exports::end_cancelled(&store, &begun, NOON, SOME).await.unwrap());
         assert_eq!(figures(&store, &caller).await, (20, 0, COST));
         assert_eq!(state(&store, &caller, late).await, ExportState::Cancelled);
         assert_sound(&store).await;
@@ -488,9 +488,9 @@ async fn calls_and_exports_that_race_never_spend_the_same_credits() {
         if store.database() == store::DatabaseKind::Sqlite {
             assert_eq!(reserved_in_vain.count(), 0, "what was reserved is there");
         }
-        let calls = held.iter().filter(|outcome| is_held(outcome)).count();
+        let calls_held = held.iter().filter(|outcome| is_held(outcome)).count();
         let (available, in_hold, _) = figures(&store, &caller).await;
-        assert_eq!(in_hold, i64::try_from(made * 10 + calls).unwrap());
+        assert_eq!(in_hold, i64::try_from(made * 10 + calls_held).unwrap());
         assert_eq!(available + in_hold, 100);
         assert_sound(&store).await;
     }

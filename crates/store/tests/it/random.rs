@@ -137,7 +137,8 @@ impl World {
             Step::Pay { which, payment, cents } => self.pay(which, payment, cents).await,
             Step::Reverse { which, id, cents, state } => {
                 let (intent, id) = (format!("pi_{which}_0"), format!("{which}_{id}"));
-                let kind = ReversalKind::ALL[cents as usize % 2];
+                let is_even = cents % 2 == 0;
+                let kind = if is_even { ReversalKind::Refund } else { ReversalKind::Dispute };
                 let reversal = payments::reversal(kind, (&id, &intent), cents, state);
                 reversals::apply(&self.store, &reversal).await.unwrap();
             }

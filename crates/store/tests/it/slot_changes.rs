@@ -212,7 +212,7 @@ async fn an_open_change_is_taken_over_by_one_when_its_lease_is_over() {
         let twice = slot_changes::take_over(&store, &open, later, later).await.unwrap();
 
         assert_eq!((early, left_early.len()), (None, 0));
-        assert_eq!(left, [open.clone()]);
+        assert_eq!(left, std::slice::from_ref(&open));
         let taken = taken.unwrap();
         assert_eq!((taken.attempts, taken.leased_until), (2, later));
         assert_eq!(twice, None);

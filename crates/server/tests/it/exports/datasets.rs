@@ -20,7 +20,7 @@ async fn the_datasets_of_a_platform_are_listed_with_what_they_take() {
         let name = |dataset: &Value| dataset["dataset"].as_str().unwrap().to_owned();
         let names: Vec<String> = found.iter().map(name).collect();
         let mut expected: Vec<String> = datasets.iter().map(ToString::to_string).collect();
-        expected.sort_by_key(|wanted| names.iter().position(|listed| listed == wanted));
+        expected.sort_by_key(|wanted| names.iter().position(|have| have == wanted));
         assert_eq!(names, expected, "{platform}");
         assert_eq!(listed["media_archive"], json!({platform: media}));
         for dataset in found {
