@@ -85,6 +85,14 @@ async function comesBack(page) {
   return new URL(page.url()).searchParams.get("session_id");
 }
 
+// What the service's own page says to somebody who comes back.
+async function isTold(page, says, name) {
+  await page.getByText(says).first().waitFor();
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
+  check(!wide, `the page that says ${says} is wider than the window`);
+  if (name) await shoot(page, name);
+}
+
 // Buys a pack on the hosted page; gives the page on the way back.
 async function buyPack(page, number, look) {
   const before = await balance();
@@ -96,10 +104,23 @@ async function buyPack(page, number, look) {
     await page.locator("#complete").click();
   }
   check((await comesBack(page)) === session.session_id, "the way back does not name the session");
+  await isTold(page, "Your payment was received");
   await done("POST", "billing/sync-card", { session_id: session.session_id });
   await balanceBecomes(before + PACK_CREDITS, "the pack's credits");
   const orders = (await done("GET", "billing/orders")).orders;
   check(orders.find((order) => order.order_id === session.order_id).status === "paid", "the order is not paid");
+}
+
+// Leaves the hosted page: nothing is charged.
+async function leaves(page) {
+  const before = await balance();
+  const session = await done("POST", "billing/checkout", PACK);
+  await page.goto(session.url);
+  await page.getByText("Go back without paying").click();
+  check((await comesBack(page)) === null, "the way back from a checkout that was left names a session");
+  await isTold(page, "Nothing was charged", "0-left");
+  check((await balance()) === before, "a checkout that was left brought credits");
+  say("a checkout that is left");
 }
 
 async function packOnThePage(page) {
@@ -111,6 +132,7 @@ async function packOnThePage(page) {
     check((await page.locator('[role="alert"]').textContent()).includes("insufficient funds"), "the page does not say why");
     await shoot(page, "2-checkout-declined");
   });
+  await shoot(page, "2-paid");
   check((await done("GET", "billing/card")).card.last4 === "4242", "the card is not saved");
   say("a pack on the hosted page, after a declined card");
 }
@@ -202,7 +224,7 @@ async function topUp(page) {
   const topUps = orders.filter((order) => !["checkout", "charge"].includes(order.channel));
   check(topUps.length === 1, `${topUps.length} top-ups: ${JSON.stringify(orders)}`);
   check((await balance()) === bought - 6 + PACK_CREDITS, `the balance is ${await balance()}`);
-  await done("POST", "billing/autotopup", { ...set, enable: false });
+  await done("POST", "billing/autotopup", { enable: false });
   say("automatic top-up, once");
 }
 
@@ -217,6 +239,9 @@ async function subscribe(browser) {
   check(!wide, "the page is wider than a phone");
   await payWith(phone, "4242424242424242");
   await comesBack(phone);
+  await isTold(phone, "Your payment was received", "5-subscribed-phone-dark");
+  await phone.goto(`${facts.base_url}/console/billing`);
+  await isTold(phone, "counts in a moment", "5-back-phone-dark");
   await phone.close();
   await balanceBecomes(before + MONTHLY_CREDITS, "the first month's credits");
   const subscription = await done("GET", "billing/subscription");
@@ -284,6 +309,7 @@ async function portal(page) {
   });
   await page.locator("#return").click();
   await comesBack(page);
+  await isTold(page, "counts in a moment", "7-back-from-portal");
   await control("processor/clock", { advance_months: 1 });
   await until("the last day of the subscription", async () => {
     const value = await done("GET", "billing/subscription");
@@ -307,6 +333,7 @@ async function portal(page) {
     page.on("pageerror", (error) => problems.push(String(error)));
     page.on("requestfailed", (request) => said.push(`${request.url()}: ${request.failure()?.errorText}`));
     page.on("console", (line) => line.type() === "error" && said.push(line.text()));
+    await leaves(page);
     await packOnThePage(page);
     await oneClick();
     await authentication(page);

@@ -128,7 +128,7 @@ impl ProcessorSection {
 
     /// Where a customer goes from a checkout without paying.
     pub fn cancel_url(&self, public_base_url: &str) -> String {
-        own_page(&self.cancel_url, public_base_url, "/console/billing", "")
+        own_page(&self.cancel_url, public_base_url, "/console/billing?cancelled=true", "")
     }
 
     /// Where a customer comes back to from the portal or the bank.

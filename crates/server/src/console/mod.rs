@@ -1,6 +1,7 @@
 //! The pages for people, below `/console`: written on the server, without a script, with the functions that the
 //! API uses. A GET changes nothing; a form counts only when it comes from a page of ours.
 
+mod billing;
 mod confirm;
 mod page;
 mod reset;
@@ -16,6 +17,7 @@ use crate::app::App;
 pub(crate) fn router() -> Router<App> {
     Router::new()
         .route("/console/style.css", get(style))
+        .merge(billing::router())
         .merge(confirm::router())
         .merge(reset::router())
 }

@@ -205,6 +205,24 @@ async fn who_asks_too_often_is_told_to_wait() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_comes_back_from_the_processor_is_told_what_happened() {
+    let app = TestApp::on_sqlite("").await;
+    let evil = "%22%3E%3Cscript%3Ealert(1)%3C/script%3E";
+    let page = async |rest: &str| app.anonymous().get(&format!("/console/billing{rest}")).await;
+
+    assert_page(&page("?session_id=cs_test_1").await, 200, "Your payment was received");
+    assert_page(&page("?cancelled=true").await, 200, "<h1>Nothing was charged</h1>");
+    assert_page(&page("").await, 200, "counts in a moment");
+
+    for field in ["session_id", "cancelled"] {
+        let page = page(&format!("?{field}={evil}")).await;
+        assert_page(&page, 200, "</html>");
+        assert!(!page.text().contains("alert"), "{}", page.text());
+    }
+    app.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_style_of_the_pages_is_served() {
     let app = TestApp::on_sqlite("").await;
 

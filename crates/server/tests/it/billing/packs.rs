@@ -107,6 +107,8 @@ async fn only_a_pack_of_the_table_at_its_price_is_sold_and_the_pages_are_the_ope
     let success = pages[0]["params"]["success_url"].as_str().unwrap();
     let own = &app.config().http.public_base_url;
     assert_eq!(success, format!("{own}/console/billing?session_id={{CHECKOUT_SESSION_ID}}"));
+    let cancel = pages[0]["params"]["cancel_url"].as_str().unwrap();
+    assert_eq!(cancel, format!("{own}/console/billing?cancelled=true"));
     assert_eq!(app.asked("POST", NO_CHARGE).await.len(), 0);
     app.end().await;
 }

@@ -78,6 +78,7 @@ fn subscription(books: &Books, subscription: &Value) -> String {
     let currency = text(subscription, "currency");
     let rows: Vec<String> = list(subscription, "items.data")
         .iter()
+        .filter(|item| whole(item, "quantity") > 0)
         .map(|item| {
             let name =
                 books.get(text(item, "price.product")).map_or("", |product| text(product, "name"));
@@ -130,9 +131,11 @@ fn plans(books: &Books, subscription: &Value) -> String {
 }
 
 fn form(action: &str, id: &str, says: &str, name: &str) -> String {
+    // What ends something looks different from what keeps it.
+    let class = if action == "cancel" { " class=\"bad\"" } else { "" };
     format!(
         "<form method=\"post\"><input type=\"hidden\" name=\"id\" value=\"{}\">\
-         <button id=\"{name}\" class=\"bad\" name=\"do\" value=\"{action}\">{}</button></form>",
+         <button id=\"{name}\"{class} name=\"do\" value=\"{action}\">{}</button></form>",
         escaped(id),
         escaped(says)
     )
