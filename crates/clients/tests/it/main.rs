@@ -13,6 +13,7 @@ mod http2;
 mod mail;
 mod oauth;
 mod pools;
+mod processor;
 mod requests;
 mod storage;
 mod support;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use clients::processor::objects::{Event, Identified};
 use clients::processor::objects::{IntentStatus, Invoice, List, PaymentIntent};
 use clients::processor::{EventListing, Listing, Processor, ProcessorError};
-use domain::id::OrderId;
+use domain::id::{CustomerId, OrderId};
 use domain::payment::{Mismatch, OrderState, PaymentSource};
 use domain::time::Day;
 use store::payments::{self, Booked};
@@ -28,6 +28,8 @@ pub const HOURS: i64 = 72;
 pub const HOURS_MAX: i64 = 30 * 24;
 /// Pages of one list that are read: 100 objects each.
 const PAGES_MAX: usize = 1_000;
+/// Customers that are read from the store at a time.
+const CUSTOMERS: i64 = 100;
 
 /// What a reconciliation found and did.
 #[derive(Debug, Default, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -83,6 +85,7 @@ pub(crate) async fn run(app: &App, hours: i64) -> Result<Report, ApiError> {
         look.intents().await.map_err(|error| ("payment intents", error)),
         look.checkouts().await.map_err(|error| ("checkouts", error)),
         look.invoices().await.map_err(|error| ("invoices", error)),
+        look.subscriptions().await.map_err(|error| ("subscriptions", error)),
         look.reversals().await.map_err(|error| ("refunds and disputes", error)),
         look.events().await.map_err(|error| ("events", error)),
     ];
@@ -219,6 +222,32 @@ impl Look<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Subscriptions that are alive on the books: each is read again, however old it is, since its change or its end
+    /// may be what no event told of.
+    async fn subscriptions(&mut self) -> Result<(), ApiError> {
+        let mut after = None;
+        loop {
+            let store = &self.app.store;
+            let customers = store::subscriptions::list_live(store, after, CUSTOMERS).await?;
+            let Some(last) = customers.last().copied() else { return Ok(()) };
+            after = Some(last);
+            for customer in customers {
+                self.report.looked_at += 1;
+                if let Err(error) = self.follow(customer).await {
+                    self.failed(&customer.to_string(), &error);
+                }
+            }
+        }
+    }
+
+    async fn follow(&self, customer: CustomerId) -> Result<(), ApiError> {
+        let payer = store::processor_customers::find(&self.app.store, customer).await?;
+        match payer {
+            Some(payer) => subscriptions::sync_customer(self.app, customer, &payer).await,
+            None => Ok(()),
+        }
     }
 
     async fn reversals(&mut self) -> Result<(), ApiError> {

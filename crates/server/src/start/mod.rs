@@ -343,6 +343,11 @@ impl Running {
         crate::exports::cleanup::remove_orphans(&self.app).await.ok()
     }
 
+    /// Looks after orders that have been pending for more than a day, once: for tests.
+    pub async fn settle_old_orders(&self) {
+        crate::billing::lost::settle_old(&self.app).await;
+    }
+
     /// Looks after automatic top-up once, for everybody, and gives how many charges were begun or taken up: for tests.
     pub async fn look_after_top_ups(&self) -> usize {
         crate::billing::top_up_worker::look_once(&self.app).await

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::member::PASSWORD;
 use crate::support::processor::{PACK, PACK_CREDITS, balance};
+use crate::support::subscriber::{GOOD_CARD, selling};
 use crate::support::{TestApp, on_both};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -100,6 +101,35 @@ async fn a_card_that_the_processor_detached_is_gone_here_too() {
         app.deliver().await;
 
         assert_eq!(client.get("/v1/billing/card").await.json()["card"], Value::Null);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_card_of_a_subscription_stays_until_the_subscription_is_over() {
+    selling(async |app| {
+        let (_, client) = app.subscriber(GOOD_CARD).await;
+        let subscription = app.subscription().await;
+        let payer = subscription["customer"].as_str().unwrap();
+        let cards = format!("customers/{payer}/payment_methods?type=card");
+        let before = app.at_processor("GET", &cards, "").await;
+        assert_eq!(before["data"][0]["card"]["last4"], "4242", "{before}");
+        let synced = client.post("/v1/billing/sync-card", &json!({})).await.json();
+        assert_eq!(synced["card"]["last4"], "4242", "{synced}");
+
+        let refused = client.delete("/v1/billing/card").await;
+
+        assert_eq!(refused.failure(), (409, "card_in_use".to_owned()));
+        assert_eq!(app.at_processor("GET", &cards, "").await["data"], before["data"]);
+        let card = client.get("/v1/billing/card").await.json();
+        assert_eq!(card["card"]["last4"], "4242", "{card}");
+        // Once nothing will be asked for any more, it goes.
+        let id = subscription["id"].as_str().unwrap();
+        app.at_processor("DELETE", &format!("subscriptions/{id}"), "").await;
+        let removed = client.delete("/v1/billing/card").await;
+        assert_eq!(removed.json()["card"], Value::Null, "{}", removed.text());
+        assert_eq!(app.at_processor("GET", &cards, "").await["data"], json!([]));
         app
     })
     .await;

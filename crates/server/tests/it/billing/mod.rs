@@ -8,6 +8,7 @@
 
 mod cards;
 mod events;
+mod lost;
 mod once;
 mod packs;
 mod reconcile;

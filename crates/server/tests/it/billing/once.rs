@@ -1,8 +1,9 @@
 //! However a payment becomes known, and in whatever order, it is granted once.
+#![expect(clippy::large_futures, reason = "a test has the stack to itself")]
 
 use serde_json::json;
 
-use crate::support::processor::{PACK_CREDITS, balance};
+use crate::support::processor::{PACK_CREDITS, balance, bookings};
 use crate::support::{Client, TestApp, at_once, on_both};
 
 /// A way in which a payment becomes known.
@@ -14,9 +15,11 @@ enum Way {
     Confirm,
     /// The customer comes back from the page.
     Sync,
+    /// The processor's last days are compared with the books.
+    Reconciler,
 }
 
-const WAYS: [Way; 3] = [Way::Events, Way::Confirm, Way::Sync];
+const WAYS: [Way; 4] = [Way::Events, Way::Confirm, Way::Sync, Way::Reconciler];
 
 /// A payment that nobody has told of yet.
 #[derive(Clone)]
@@ -54,6 +57,10 @@ async fn tell(app: &TestApp, payment: &Payment, way: Way) {
             let reply = payment.client.post("/v1/billing/sync-card", &body).await;
             assert_eq!(reply.status, 200, "{}", reply.text());
         }
+        Way::Reconciler => {
+            let report = app.running().reconcile(72).await.unwrap();
+            assert_eq!((report.unmatched, report.failed), (0, 0), "{report:?}");
+        }
     }
 }
 
@@ -76,13 +83,15 @@ fn orders() -> Vec<Vec<Way>> {
 async fn in_every_order_of_ways_a_payment_is_granted_once() {
     on_both(async |app| {
         let orders = orders();
-        assert_eq!(orders.len(), 6);
+        assert_eq!(orders.len(), 24);
         for order in orders {
             let payment = paid(&app).await;
             for way in &order {
                 tell(&app, &payment, *way).await;
                 assert_eq!(balance(&payment.client).await, PACK_CREDITS, "{order:?} at {way:?}");
             }
+            let granted = bookings(&payment.client).await;
+            assert_eq!(granted, [("pack".to_owned(), PACK_CREDITS)], "{order:?}");
         }
         app.deliver().await;
         app

@@ -1,4 +1,5 @@
 //! The reconciler: what no event told of is granted all the same, once, and the books are compared with the processor.
+#![expect(clippy::large_futures, reason = "a test has the stack to itself")]
 
 use domain::credits::Credits;
 use domain::id::{EntryId, OrderId};
@@ -9,10 +10,14 @@ use store::payments::{Paid, PaidFor};
 
 use crate::support::app::{TestApp, on_both};
 use crate::support::client::Client;
-use crate::support::subscriber::{GOOD_CARD, OFFER, PLAN};
+use crate::support::processor::{PACK, PACK_CREDITS, balance, bookings};
+use crate::support::subscriber::{GOOD_CARD, OFFER, PLAN, selling};
 
-async fn balance(client: &Client) -> i64 {
-    client.get("/v1/billing").await.json()["balance"].as_i64().unwrap()
+/// The subscription's status, and how many accounts there may be on alpha.
+async fn state(client: &Client) -> (String, i64) {
+    let shown = client.get("/v1/billing/subscription").await.json();
+    let limit = shown["entitlements"]["platform_alpha"].as_i64().unwrap();
+    (shown["status"].as_str().unwrap().to_owned(), limit)
 }
 
 #[tokio::test]
@@ -54,6 +59,69 @@ async fn a_subscription_without_any_event_is_found_with_its_credits() {
     let subscription = client.get("/v1/billing/subscription").await.json();
     assert_eq!(subscription["status"], "active", "{subscription}");
     app.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_round_makes_up_for_every_event_that_was_lost() {
+    selling(async |app| {
+        // Given a processor that tells nothing, and does not remember having anything to tell
+        app.control("webhook", json!({"enabled_events": []})).await;
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+        let page = client.post("/v1/billing/subscribe", &json!({"plan_id": PLAN})).await;
+        app.pay(&page, GOOD_CARD).await;
+        let packs = client.post("/v1/billing/checkout", &json!({"pack_id": PACK})).await;
+        app.pay(&packs, GOOD_CARD).await;
+        assert_eq!((state(&client).await, balance(&client).await), (("none".to_owned(), 1), 0));
+
+        // When what was bought is looked for, once and again
+        let first = app.running().reconcile(72).await.unwrap();
+        let bought = (state(&client).await, bookings(&client).await);
+        let second = app.running().reconcile(72).await.unwrap();
+
+        // Then all of it is there once
+        assert_eq!((first.granted, first.events), (2, 0), "{first:?}");
+        assert_eq!((first.unmatched, first.failed), (0, 0), "{first:?}");
+        assert_eq!((second.granted, second.failed), (0, 0), "{second:?}");
+        let (subscription, mut booked) = bought;
+        booked.sort();
+        assert_eq!(subscription, ("active".to_owned(), 3));
+        assert_eq!(booked, [("pack".to_owned(), PACK_CREDITS), ("plan".to_owned(), 1_000)]);
+        assert_eq!(balance(&client).await, PACK_CREDITS + 1_000);
+
+        // And when a month was paid and the subscription ended without a word
+        app.months_pass(1).await;
+        let id = app.subscription().await["id"].as_str().unwrap().to_owned();
+        app.at_processor("DELETE", &format!("subscriptions/{id}"), "").await;
+        let third = app.running().reconcile(72).await.unwrap();
+
+        // Then the month's credits came once, and the places are gone
+        assert_eq!((third.granted, third.unmatched, third.failed), (1, 0, 0), "{third:?}");
+        assert_eq!(balance(&client).await, PACK_CREDITS + 2_000);
+        assert_eq!(state(&client).await, ("canceled".to_owned(), 1));
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_subscription_that_began_long_ago_is_read_again_too() {
+    selling(async |app| {
+        let (_, client) = app.subscriber(GOOD_CARD).await;
+        assert_eq!(state(&client).await, ("active".to_owned(), 3));
+        app.control("webhook", json!({"enabled_events": []})).await;
+        app.advance_seconds(10 * 86_400);
+        let id = app.subscription().await["id"].as_str().unwrap().to_owned();
+        app.at_processor("DELETE", &format!("subscriptions/{id}"), "").await;
+
+        // Nothing of it was made in the hours that are looked at.
+        let report = app.running().reconcile(1).await.unwrap();
+
+        assert_eq!((report.granted, report.failed), (0, 0), "{report:?}");
+        assert_eq!(state(&client).await, ("canceled".to_owned(), 1));
+        app
+    })
+    .await;
 }
 
 #[tokio::test]
