@@ -15,7 +15,7 @@ enum Way {
     Confirm,
     /// The customer comes back from the page.
     Sync,
-    /// The processor's last days are compared with the books.
+    /// The processor's last hour is compared with the books.
     Reconciler,
 }
 
@@ -58,7 +58,7 @@ async fn tell(app: &TestApp, payment: &Payment, way: Way) {
             assert_eq!(reply.status, 200, "{}", reply.text());
         }
         Way::Reconciler => {
-            let report = app.running().reconcile(72).await.unwrap();
+            let report = app.running().reconcile(1).await.unwrap();
             assert_eq!((report.unmatched, report.failed), (0, 0), "{report:?}");
         }
     }
@@ -92,6 +92,8 @@ async fn in_every_order_of_ways_a_payment_is_granted_once() {
             }
             let granted = bookings(&payment.client).await;
             assert_eq!(granted, [("pack".to_owned(), PACK_CREDITS)], "{order:?}");
+            // What is reconciled next is the next payment alone.
+            app.advance_seconds(2 * 3_600);
         }
         app.deliver().await;
         app
