@@ -105,6 +105,7 @@ fn written(config: &Config, name: &str) -> String {
             secrets.map(|secret| secret.expose_secret().to_owned() + ",").collect()
         }
         "admin.token" => config.admin.token.expose_secret().to_owned(),
+        "storage.secret_access_key" => config.storage.secret_access_key.expose_secret().to_owned(),
         "secrets.master_keys" => config
             .secrets
             .master_keys

@@ -79,7 +79,10 @@ async fn days_without_calls_are_zero_and_none_is_missing() {
 
         assert_eq!(fourteen["days"].as_array().unwrap().len(), 14);
         let day = |day: &str, calls: i64, credits: i64, ok: i64, errors: i64| {
-            json!({"day": day, "calls": calls, "credits": credits, "ok": ok, "errors": errors})
+            json!({
+                "day": day, "calls": calls, "credits": credits, "ok": ok, "errors": errors,
+                "exports": 0
+            })
         };
         let expected = [
             day("2026-11-21", 2, 2, 2, 0),

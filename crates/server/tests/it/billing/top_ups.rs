@@ -286,13 +286,13 @@ async fn a_charge_without_an_answer_is_gone_on_with_after_a_restart_and_granted_
         app.advance_seconds(61);
         let shown = settled(&app, &again).await;
 
-        assert_eq!(balance(&client).await, 2 * PACK);
+        assert_eq!(balance(&again).await, 2 * PACK);
         assert_eq!(shown["spent_today_usd"], 10.0);
         let mut keys = asked(&app).await;
         keys.dedup();
         assert_eq!(keys.len(), 1, "one charge under one key: {keys:?}");
         app.deliver().await;
-        assert_eq!(balance(&client).await, 2 * PACK);
+        assert_eq!(balance(&again).await, 2 * PACK);
         app.end().await;
     }
 }
