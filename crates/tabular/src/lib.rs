@@ -1,7 +1,7 @@
 //! How rows become a data file, in constant memory.
 //!
 //! A row is the text of one JSON object, as a platform gave it. Pages of rows are kept in a [`spool`] of checked frames
-//! while they arrive, and the columns of all rows are collected on the way; [`render`] then makes the file of any
+//! while they arrive, and the columns of all rows are collected on the way; [`render()`] then makes the file of any
 //! format in one pass over the spool. No pass keeps more than one page. The same rows give the same bytes, always.
 
 pub mod archive;
