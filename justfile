@@ -38,6 +38,10 @@ smoke:
 kill-test *arguments:
     scripts/kill-test {{ arguments }}
 
+# The service killed between charges and their grants, and its books compared with the processor's
+charge-kill-test *arguments:
+    scripts/charge-kill-test {{ arguments }}
+
 # Three nodes and their PostgreSQL that fail under load
 cluster-test *arguments:
     scripts/cluster-test {{ arguments }}

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 import tomllib
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -27,7 +28,6 @@ RESERVE_BYTES = 262_144
 # What the simulated platforms expect by default.
 SIGNING = {"scheme": "hmac-sha256-v1", "key": "sandbox-signing-key", "client_id": "sandbox-client", "client_version": "1.0.0"}
 OAUTH = {"client_id": "creator-gateway", "client_secret": "sandbox-secret"}
-
 
 
 class Failure(Exception):
@@ -62,6 +62,19 @@ def fetch(url, key=None, body=None):
         request.add_header("Content-Type", "application/json")
     with urllib.request.urlopen(request, timeout=CALL_TIMEOUT_S) as answer:
         return json.load(answer)
+
+
+def call(service, key, method, path, body=None):
+    """Status and body of a request to a service, whatever the status is."""
+    request = urllib.request.Request(f"{service.base_url}{path}", method=method, headers={"X-API-Key": key})
+    if method == "POST":
+        request.data = json.dumps(body or {}).encode()
+        request.add_header("Content-Type", "application/json")
+    try:
+        with urllib.request.urlopen(request, timeout=CALL_TIMEOUT_S) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.read()
 
 
 class Child:
@@ -100,7 +113,8 @@ class Platforms(Child):
         )
         line = self.process.stdout.readline()
         check(line, "the simulated platforms did not start")
-        self.url = json.loads(line)["simulators_url"]
+        facts = json.loads(line)
+        self.url, self.processor = facts["simulators_url"], facts["processor"]
         self.accounts = {}
         for account in fetch(f"{self.url}/control/accounts")["accounts"]:
             self.accounts.setdefault(account["platform"], account)
@@ -206,8 +220,8 @@ class Service:
         )
         return "clean" if done.returncode == 0 else "FAULT"
 
-    def create_customer(self):
-        arguments = ("admin", "create-customer", "--email", "test@example.com", "--credits", str(CREDITS), "--json")
+    def create_customer(self, email="test@example.com", credits=CREDITS):
+        arguments = ("admin", "create-customer", "--email", email, "--credits", str(credits), "--json")
         done = self.command(*arguments)
         check(done.returncode == 0, f"no customer: {done.stdout}{done.stderr}")
         # What was done is named by one tag at most.

@@ -5,61 +5,24 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
-use clients::storage::{
-    BucketSettings, ObjectName, Place, Put, Storage, StorageError, StorageSettings,
-};
+use clients::storage::Put;
 
-const MEBIBYTE: usize = 1024 * 1024;
+use bucket_storage::{Bucket, MEBIBYTE, SECONDS, bucket_at, content, name};
+
+#[path = "it/bucket_storage.rs"]
+mod bucket_storage;
+
 /// Where the store is.
 const ENDPOINT: &str = "CREATOR_GATEWAY_TEST_S3";
-const BUCKET: &str = "exports";
-const SECONDS: Duration = Duration::from_secs(30);
-
-struct Bucket {
-    storage: Storage,
-    /// Keeps the folder for work.
-    _folder: tempfile::TempDir,
-}
-
-/// A storage in the bucket of a store at this address.
-fn bucket_at(endpoint: &str, secret: &str, timeout: Duration) -> Bucket {
-    let folder = tempfile::tempdir().unwrap();
-    let place = Place::Bucket(BucketSettings {
-        bucket: BUCKET.to_owned(),
-        endpoint: endpoint.to_owned(),
-        region: "us-east-1".to_owned(),
-        path_style: true,
-        allow_http: false,
-        credentials: Some(("test".to_owned(), secret.to_owned().into())),
-        authorities: None,
-        connect_timeout: Duration::from_secs(5),
-        request_timeout: timeout,
-    });
-    let work_folder: PathBuf = folder.path().join("work");
-    let storage = Storage::open(&StorageSettings { place, work_folder }).unwrap();
-    Bucket { storage, _folder: folder }
-}
-
-fn name(text: &str) -> ObjectName {
-    ObjectName::new(text).unwrap()
-}
-
 impl Bucket {
     /// Of the store that a script has started.
     fn started() -> Self {
         // scripts/storage-test says where it is.
         let endpoint = std::env::var(ENDPOINT).unwrap();
         bucket_at(&endpoint, "test-secret", Duration::from_mins(1))
-    }
-
-    async fn put(&self, at: &str, content: &[u8]) -> Result<Put, StorageError> {
-        let work = self.storage.work_file("work").unwrap();
-        work.file().write_all(content).unwrap();
-        self.storage.put_file(&name(at), work).await
     }
 
     async fn range(&self, at: &str, range: std::ops::Range<u64>) -> Option<Vec<u8>> {
@@ -80,10 +43,6 @@ impl Bucket {
     async fn bytes(&self, at: &str) -> Option<u64> {
         self.storage.find(&name(at)).await.unwrap().map(|stored| stored.bytes)
     }
-}
-
-fn content(length: usize) -> Vec<u8> {
-    (0..length).map(|at| u8::try_from(at * 7 % 251).unwrap()).collect()
 }
 
 /// An answer on a connection of its own: its status, its headers and its body.

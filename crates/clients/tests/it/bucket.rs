@@ -3,57 +3,12 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use clients::storage::{
-    BucketSettings, ObjectName, Place, Put, Storage, StorageError, StorageSettings,
-};
+use clients::storage::Put;
 
-const MEBIBYTE: usize = 1024 * 1024;
-const BUCKET: &str = "exports";
-
-struct Bucket {
-    storage: Storage,
-    /// Keeps the folder for work.
-    _folder: tempfile::TempDir,
-}
-
-/// A storage in the bucket of a store at this address.
-fn bucket_at(endpoint: &str, secret: &str, timeout: Duration) -> Bucket {
-    let folder = tempfile::tempdir().unwrap();
-    let place = Place::Bucket(BucketSettings {
-        bucket: BUCKET.to_owned(),
-        endpoint: endpoint.to_owned(),
-        region: "us-east-1".to_owned(),
-        path_style: true,
-        allow_http: false,
-        credentials: Some(("test".to_owned(), secret.to_owned().into())),
-        authorities: None,
-        connect_timeout: Duration::from_secs(5),
-        request_timeout: timeout,
-    });
-    let work_folder: PathBuf = folder.path().join("work");
-    let storage = Storage::open(&StorageSettings { place, work_folder }).unwrap();
-    Bucket { storage, _folder: folder }
-}
-
-fn name(text: &str) -> ObjectName {
-    ObjectName::new(text).unwrap()
-}
-
-impl Bucket {
-    async fn put(&self, at: &str, content: &[u8]) -> Result<Put, StorageError> {
-        let work = self.storage.work_file("work").unwrap();
-        work.file().write_all(content).unwrap();
-        self.storage.put_file(&name(at), work).await
-    }
-}
-
-fn content(length: usize) -> Vec<u8> {
-    (0..length).map(|at| u8::try_from(at * 7 % 251).unwrap()).collect()
-}
+use crate::bucket_storage::{MEBIBYTE, SECONDS, bucket_at, content, name};
 
 /// What a played store was asked: method, path and query, and whether the name had to be free.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,7 +79,6 @@ fn answer(stream: &TcpStream, log: &Mutex<Vec<Asked>>, plays: Plays) -> Option<(
     write!(out, "HTTP/1.1 {status} x\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len()).ok()
 }
 
-const SECONDS: Duration = Duration::from_secs(30);
 const BEGUN: &str = "<InitiateMultipartUploadResult><Bucket>b</Bucket><Key>k</Key><UploadId>u1</UploadId></InitiateMultipartUploadResult>";
 const MADE: &str =
     "<CompleteMultipartUploadResult><ETag>\"x\"</ETag></CompleteMultipartUploadResult>";

@@ -8,6 +8,7 @@
 
 mod answers;
 mod bucket;
+mod bucket_storage;
 mod faults;
 mod http2;
 mod mail;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use clients::storage::{ObjectName, Segment, SegmentReader, StorageError, WorkFile};
+use clients::storage::{ObjectName, Put, Segment, SegmentReader, StorageError, WorkFile};
 use domain::dataset::DatasetName;
 use domain::window::Window;
 use store::exports::{self, Export, Failure, Lease, Output};
@@ -186,8 +186,13 @@ impl Job<'_> {
     async fn publish(&self, work: WorkFile, rendered: Rendered) -> Step<bool> {
         let Lease { export, token, .. } = self.lease;
         let name: ObjectName = place::output(export, token, self.export.format)?;
-        // A name that is taken was stored by this claim in a try that was not heard to succeed.
-        self.app.storage.put_file(&name, work).await?;
+        if self.app.storage.put_file(&name, work).await? == Put::Exists {
+            // Stored by this claim in a try that was not heard to succeed; anything else is never published.
+            let found = self.app.storage.find(&name).await?;
+            if found.is_none_or(|found| found.bytes != rendered.bytes) {
+                return Err(passing("storage", "the name of the file is taken by something else"));
+            }
+        }
         points::reach(Point::Stored).await;
         let output = Output {
             key: name.as_str().to_owned(),

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::{id_of, made, record, ten};
+use super::{created, id_of, made, record, ten};
 use crate::support::{Client, TestApp, on_both};
 
 /// What lies in the storage, as names.
@@ -187,6 +187,38 @@ async fn what_belongs_to_nothing_is_removed_after_a_day_and_published_files_stay
 
         assert_eq!(app.running().remove_orphans().await, Some(2));
         assert_eq!(stored(&app), published);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_export_did_not_store_is_neither_written_over_nor_published() {
+    on_both(async |app| {
+        // Given something that stands under the name that the export's first claim would store its file under
+        let (_, client, account) = app.ready("platform_alpha", 20).await;
+        let id = created(&client, &account, &ten("csv")).await;
+        let folder = app.exports_folder().join("exports").join(&id);
+        std::fs::create_dir_all(folder.join("1")).unwrap();
+        std::fs::write(folder.join("1/data.csv"), b"not ours").unwrap();
+        let path = format!("/v1/exports/{id}/download");
+
+        // When the export is worked on
+        app.run_exports().await;
+
+        // Then it is put off, and what stands there stays
+        assert_eq!(client.get(&path).await.failure(), (409, "export_not_ready".to_owned()));
+        assert_eq!(std::fs::read(folder.join("1/data.csv")).unwrap(), b"not ours");
+
+        // And the next claim publishes its own file under its own name
+        app.advance_seconds(60);
+        app.run_exports().await;
+        let export = record(&client, &id).await;
+        let file = client.get(&path).await;
+        assert_eq!(export["status"], "completed", "{export}");
+        assert_eq!(export["sha256"], hex::encode(Sha256::digest(&file.body)));
+        app.running().clean_up_exports().await;
+        assert_eq!(stored(&app), [format!("exports/{id}/2/data.csv")]);
         app
     })
     .await;
