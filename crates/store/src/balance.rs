@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use domain::id::CustomerId;
 
 use crate::StoreError;
+use crate::parts::Part;
 use crate::sql::{Kind, Row, Value};
 use crate::tx::{Table, Tx};
 
@@ -24,6 +25,7 @@ pub(crate) struct Balance {
 }
 
 /// The balances that a transaction has locked, ordered by customer.
+#[derive(Default)]
 pub(crate) struct Balances {
     rows: BTreeMap<CustomerId, (Balance, Balance)>,
 }
@@ -72,7 +74,32 @@ impl Balance {
     }
 }
 
+/// A customer, and its balance before and after what a transaction did.
+pub(crate) type Change<'b> = (CustomerId, &'b Balance, &'b Balance);
+
 impl Balances {
+    /// Adds balances that were read and locked by `locking`.
+    pub(crate) fn read(&mut self, rows: &[Row]) -> Result<(), StoreError> {
+        for row in rows {
+            let balance = read(row, 1)?;
+            self.rows.insert(row.parse(0, "customer_credits")?, (balance, balance));
+        }
+        Ok(())
+    }
+
+    /// Those that this transaction has changed.
+    pub(crate) fn changed(&self) -> impl Iterator<Item = Change<'_>> {
+        let changed = self.rows.iter().filter(|(_, (before, after))| before != after);
+        changed.map(|(customer, (before, after))| (*customer, before, after))
+    }
+
+    /// Tells what customers will have available: their rows are locked, so what they hold now is what was computed.
+    pub(crate) fn note(&self, tx: &mut Tx) {
+        for (customer, _, after) in self.changed() {
+            tx.note_balance(customer, after.available);
+        }
+    }
+
     /// Adds balances that are locked as well.
     pub(crate) fn add(&mut self, known: impl Iterator<Item = (CustomerId, Balance)>) {
         self.rows.extend(known.map(|(customer, balance)| (customer, (balance, balance))));
@@ -94,30 +121,47 @@ pub(crate) async fn lock(
     tx: &mut Tx,
     customers: impl Iterator<Item = CustomerId>,
 ) -> Result<Balances, StoreError> {
-    const SQL: &str = "
-        with v (customer_id) as ({rows})
-        select c.customer_id, c.granted, c.removed, c.spent, c.held, c.available, c.debt
-        from customer_credits c where c.customer_id in (select customer_id from v)
-        order by c.customer_id{lock}";
     let mut wanted: Vec<CustomerId> = customers.collect();
     wanted.sort_unstable();
     wanted.dedup();
-    let mut rows = BTreeMap::new();
+    let mut balances = Balances::default();
     for chunk in wanted.chunks(ROWS_MAX) {
-        let mut table = Table::new(&[Kind::Text]);
-        for customer in chunk {
-            table.push([(*customer).into()]);
-        }
-        for row in &tx.rows_over(SQL, table).await? {
-            let balance = read(row, 1)?;
-            rows.insert(row.parse(0, "customer_credits")?, (balance, balance));
-        }
+        let [rows] = tx.together([locking(chunk.iter().copied())]).await?;
+        balances.read(&rows)?;
     }
-    Ok(Balances { rows })
+    Ok(balances)
 }
 
-/// Writes what changed, as differences in one statement: the checks of the table see the sums.
+/// What locks these balances once what was asked for before it is done; its rows are for `Balances::read`.
+pub(crate) fn locking(customers: impl Iterator<Item = CustomerId>) -> Part<'static> {
+    const SQL: &str = "
+        with v (customer_id) as ({rows})
+        select c.customer_id, c.granted, c.removed, c.spent, c.held, c.available, c.debt
+        from customer_credits c
+        where {after} and c.customer_id in (select customer_id from v)
+        order by c.customer_id{lock}";
+    const GIVES: &[Kind] =
+        &[Kind::Text, Kind::Int, Kind::Int, Kind::Int, Kind::Int, Kind::Int, Kind::Int];
+    let mut table = Table::new(&[Kind::Text]);
+    for customer in customers {
+        table.push([customer.into()]);
+    }
+    Part::over(SQL, table, GIVES)
+}
+
+/// Writes what changed.
 pub(crate) async fn save(tx: &mut Tx, balances: &Balances) -> Result<(), StoreError> {
+    let changed: Vec<_> = balances.changed().collect();
+    for chunk in changed.chunks(ROWS_MAX) {
+        tx.together([saving(chunk.iter().copied())]).await?;
+    }
+    balances.note(tx);
+    Ok(())
+}
+
+/// What writes these changes, as differences in one statement: the checks of the table see the sums. The mirror
+/// learns of them by `Balances::note`.
+pub(crate) fn saving<'b>(changed: impl Iterator<Item = Change<'b>>) -> Part<'static> {
     const SQL: &str = "
         update customer_credits set
             granted = customer_credits.granted + {granted},
@@ -135,28 +179,18 @@ pub(crate) async fn save(tx: &mut Tx, balances: &Balances) -> Result<(), StoreEr
         ("available", Kind::Int),
         ("debt", Kind::Int),
     ];
-    let changed: Vec<_> =
-        balances.rows.iter().filter(|(_, (before, after))| before != after).collect();
-    for chunk in changed.chunks(ROWS_MAX) {
-        let mut values: Vec<Value<'_>> = Vec::with_capacity(chunk.len() * COLUMNS.len());
-        for (customer, (before, after)) in chunk {
-            values.extend([
-                Value::from(**customer),
-                (after.granted - before.granted).into(),
-                (after.removed - before.removed).into(),
-                (after.spent - before.spent).into(),
-                (after.held - before.held).into(),
-                (after.available - before.available).into(),
-                (after.debt - before.debt).into(),
-            ]);
-        }
-        tx.update_over(SQL, COLUMNS, &values).await?;
-        // The rows are locked: what they hold now is what was computed.
-        for (customer, (_, after)) in chunk {
-            tx.note_balance(**customer, after.available);
-        }
-    }
-    Ok(())
+    let values = changed.flat_map(|(customer, before, after)| {
+        [
+            Value::from(customer),
+            (after.granted - before.granted).into(),
+            (after.removed - before.removed).into(),
+            (after.spent - before.spent).into(),
+            (after.held - before.held).into(),
+            (after.available - before.available).into(),
+            (after.debt - before.debt).into(),
+        ]
+    });
+    Part::update(SQL, COLUMNS, values.collect())
 }
 
 /// Reads a balance from the column `first` on.

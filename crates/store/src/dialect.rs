@@ -23,6 +23,16 @@ pub(crate) const fn for_update_skip_locked(database: DatabaseKind) -> &'static s
 
 /// The query that turns the parameters of a statement over many rows into rows.
 pub(crate) fn rows_source(database: DatabaseKind, columns: &[Kind], rows: usize) -> String {
+    rows_source_from(database, columns, rows, 1)
+}
+
+/// The same where the first of the parameters is this one. On SQLite they go by their order alone.
+pub(crate) fn rows_source_from(
+    database: DatabaseKind,
+    columns: &[Kind],
+    rows: usize,
+    parameter: usize,
+) -> String {
     match database {
         DatabaseKind::Sqlite => {
             // Plain placeholders: finding a named one takes SQLite time in proportion to their number.
@@ -40,7 +50,7 @@ pub(crate) fn rows_source(database: DatabaseKind, columns: &[Kind], rows: usize)
                     Kind::Int => "bigint[]",
                 };
                 // Writing to a string cannot fail.
-                let _ = write!(source, "{separator}${}::{array}", index + 1);
+                let _ = write!(source, "{separator}${}::{array}", index + parameter);
             }
             source.push(')');
             source
@@ -56,9 +66,13 @@ pub(crate) fn update_over(
     columns: &[(&str, Kind)],
     rows: usize,
 ) -> String {
-    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
     let kinds: Vec<Kind> = columns.iter().map(|(_, kind)| *kind).collect();
-    let source = rows_source(database, &kinds, rows);
+    update_from(&rows_source(database, &kinds, rows), sql, columns)
+}
+
+/// The same update over the rows of this query.
+pub(crate) fn update_from(source: &str, sql: &str, columns: &[(&str, Kind)]) -> String {
+    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
     let table = sql.split_whitespace().nth(1).unwrap_or_default();
     let first = names.first().copied().unwrap_or_default();
     let mut text = sql

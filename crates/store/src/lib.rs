@@ -33,6 +33,7 @@ mod mirror;
 pub mod nodes;
 pub mod notices;
 pub mod orders;
+mod parts;
 pub mod password_resets;
 mod payment_rules;
 pub mod payments;

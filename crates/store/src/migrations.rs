@@ -33,7 +33,7 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
             ),
         ),
     };
-    Migrator::with_migrations(vec![
+    let mut steps = vec![
         step(1, "customers", include_str!("../migrations/0001_customers.sql")),
         step(2, "calls", include_str!("../migrations/0002_calls.sql")),
         step(3, "guards", guards),
@@ -46,7 +46,13 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
         step(10, "billing", billing(database)),
         step(11, "subscriptions", include_str!("../migrations/0011_subscriptions.sql")),
         step(12, "top-ups", include_str!("../migrations/0012_topups.sql")),
-    ])
+    ];
+    if database == DatabaseKind::Postgres {
+        // SQLite's guard costs nothing where it is.
+        let guard = include_str!("../migrations/0013_calls_guard.postgres.sql");
+        steps.push(step(13, "calls guard", guard));
+    }
+    Migrator::with_migrations(steps)
 }
 
 const fn billing(database: DatabaseKind) -> &'static str {

@@ -17,6 +17,17 @@ const STATEMENTS_MAX: usize = 256;
 /// One for the batch, one to look after a commit whose end is unknown.
 const METERING_CONNECTIONS: u32 = 2;
 
+/// The metering's statements are few and take arrays: planning them anew for each batch costs as much as running them,
+/// and finds the same plan. That plan is kept while tables grow from nothing, so it may only look rows up by their
+/// index: a plan that reads a whole table is right for an empty one, and wrong from then on.
+const METERING_SETTINGS: &[(&str, &str)] = &[
+    ("plan_cache_mode", "force_generic_plan"),
+    ("enable_seqscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+    ("jit", "off"),
+];
+
 pub(crate) struct Postgres {
     pool: PgPool,
     metering: PgPool,
@@ -42,10 +53,8 @@ impl Postgres {
         if !options.allow_unsafe {
             check(&pool).await?;
         }
-        // The metering's statements are few and take arrays: planning them anew for each batch costs as much as
-        // running them, and finds the same plan.
-        let planned_once = connect.options([("plan_cache_mode", "force_generic_plan")]);
-        let metering = pool_options(METERING_CONNECTIONS).connect_lazy_with(planned_once);
+        let metering = pool_options(METERING_CONNECTIONS)
+            .connect_lazy_with(connect.options(METERING_SETTINGS.iter().copied()));
         Ok(Self { pool, metering, access: options.access })
     }
 

@@ -1,6 +1,7 @@
 //! Values that go into statements and rows that come back, the same for both databases.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use domain::account::CreatorId;
 use domain::credits::Credits;
@@ -148,6 +149,8 @@ impl From<Day> for Value<'_> {
 pub(crate) enum Row {
     Sqlite(SqliteRow),
     Postgres(PgRow),
+    /// Of PostgreSQL, from a statement of several parts: where the columns of its part are.
+    Joined(PgRow, Arc<[usize]>),
     /// Of SQLite, from the metering's connection.
     Direct(Vec<rusqlite::types::Value>),
 }
@@ -158,6 +161,11 @@ macro_rules! column {
         match $row {
             Row::Sqlite(row) => row.try_get($place).map_err(StoreError::from),
             Row::Postgres(row) => row.try_get($place).map_err(StoreError::from),
+            Row::Joined(row, places) => {
+                // A place that a part does not have is one that no row has.
+                let place = places.get($place).copied().unwrap_or(usize::MAX);
+                row.try_get(place).map_err(StoreError::from)
+            }
             Row::Direct(values) => direct_column(values, $place),
         }
     };
@@ -174,6 +182,11 @@ fn direct_column<T: FromSql>(
 }
 
 impl Row {
+    /// A row of one text.
+    pub(crate) fn of_text(text: String) -> Self {
+        Self::Direct(vec![rusqlite::types::Value::Text(text)])
+    }
+
     pub(crate) fn text(&self, place: usize) -> Result<String, StoreError> {
         column!(self, place)
     }

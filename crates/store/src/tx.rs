@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use domain::id::CustomerId;
-use sqlx::{AssertSqlSafe, Postgres, SqlSafeStr, Sqlite, Transaction};
+use sqlx::{AssertSqlSafe, Postgres, Row as _, SqlSafeStr, Sqlite, Transaction};
 use tokio::sync::OwnedMutexGuard;
 
 use crate::StoreError;
@@ -12,6 +12,7 @@ use crate::dialect;
 use crate::direct::Direct;
 use crate::disk::Disk;
 use crate::mirror::{Changes, Mirror};
+use crate::parts::{self, Over, Part, Whole};
 use crate::sql::{Kind, Row, Value};
 use crate::store::DatabaseKind;
 
@@ -181,11 +182,11 @@ impl Tx {
             return Ok(Vec::new());
         }
         let database = self.database();
-        let text_for =
-            |rows| {
-                sql.replacen("{rows}", &dialect::rows_source(database, table.kinds, rows), 1)
-                    .replacen("{lock}", dialect::for_update(database), 1)
-            };
+        let text_for = |rows| {
+            sql.replacen("{rows}", &dialect::rows_source(database, table.kinds, rows), 1)
+                .replacen("{after}", &parts::after(None), 1)
+                .replacen("{lock}", dialect::for_update(database), 1)
+        };
         let values = &table.values;
         match &mut self.connection {
             Connection::Sqlite { transaction, .. } => {
@@ -229,6 +230,30 @@ impl Tx {
             }
         };
         changed.iter().map(|row: &Row| row.text(0)).collect()
+    }
+
+    /// Runs statements that need nothing of each other's results; gives the rows of each, in their order.
+    pub(crate) async fn together<const N: usize>(
+        &mut self,
+        parts: [Part<'_>; N],
+    ) -> Result<[Vec<Row>; N], StoreError> {
+        let mut given = [const { Vec::new() }; N];
+        if let Connection::Postgres(transaction) = &mut self.connection {
+            fetch_together(transaction, &parts, &mut given).await?;
+            return Ok(given);
+        }
+        for (part, rows) in parts.into_iter().zip(&mut given) {
+            *rows = match part.over {
+                Over::Rows(kinds) => {
+                    self.rows_over(part.sql, Table::from_parts(kinds, part.values)).await?
+                }
+                Over::Update(columns) => {
+                    let changed = self.update_over(part.sql, columns, &part.values).await?;
+                    changed.into_iter().map(Row::of_text).collect()
+                }
+            };
+        }
+        Ok(given)
     }
 
     /// Notes what a customer will have available once this transaction is committed.
@@ -295,6 +320,17 @@ impl<'a> Table<'a> {
     pub(crate) const fn is_empty(&self) -> bool {
         self.rows == 0
     }
+
+    /// The kinds of the columns, and the values row after row.
+    pub(crate) fn into_parts(self) -> (&'static [Kind], Vec<Value<'a>>) {
+        (self.kinds, self.values)
+    }
+
+    /// The table of these parts.
+    pub(crate) fn from_parts(kinds: &'static [Kind], values: Vec<Value<'a>>) -> Self {
+        let rows = values.len().checked_div(kinds.len()).unwrap_or(0);
+        Self { kinds, values, rows }
+    }
 }
 
 async fn fetch_sqlite(
@@ -314,7 +350,17 @@ async fn fetch_postgres(
     kinds: &[Kind],
     values: &[Value<'_>],
 ) -> Result<Vec<Row>, StoreError> {
-    let mut query = sqlx::query::<Postgres>(AssertSqlSafe(text));
+    let query = bind_columns(sqlx::query::<Postgres>(AssertSqlSafe(text)), kinds, values);
+    Ok(query.fetch_all(&mut **transaction).await?.into_iter().map(Row::Postgres).collect())
+}
+
+type PostgresQuery<'q> = sqlx::query::Query<'q, Postgres, <Postgres as sqlx::Database>::Arguments>;
+
+fn bind_columns<'q>(
+    mut query: PostgresQuery<'q>,
+    kinds: &[Kind],
+    values: &'q [Value<'_>],
+) -> PostgresQuery<'q> {
     for (place, kind) in kinds.iter().enumerate() {
         let column = values.iter().skip(place).step_by(kinds.len());
         query = match kind {
@@ -322,5 +368,31 @@ async fn fetch_postgres(
             Kind::Int => query.bind(column.map(Value::as_int).collect::<Vec<_>>()),
         };
     }
-    Ok(query.fetch_all(&mut **transaction).await?.into_iter().map(Row::Postgres).collect())
+    query
+}
+
+/// Several parts in one statement; those without rows have nothing to do.
+async fn fetch_together(
+    transaction: &mut Transaction<'static, Postgres>,
+    parts: &[Part<'_>],
+    rows: &mut [Vec<Row>],
+) -> Result<(), StoreError> {
+    let (mut present, mut given): (Vec<&Part<'_>>, Vec<&mut Vec<Row>>) =
+        parts.iter().zip(rows).filter(|(part, _)| !part.values.is_empty()).unzip();
+    if present.is_empty() {
+        return Ok(());
+    }
+    let Whole { text, places } = parts::whole(&present);
+    let mut query = sqlx::query::<Postgres>(AssertSqlSafe(text));
+    for part in present.drain(..) {
+        query = bind_columns(query, &part.kinds(), &part.values);
+    }
+    for row in query.fetch_all(&mut **transaction).await? {
+        let number: i64 = row.try_get(0)?;
+        let number = usize::try_from(number).unwrap_or(usize::MAX);
+        if let (Some(given), Some(places)) = (given.get_mut(number), places.get(number)) {
+            given.push(Row::Joined(row, Arc::clone(places)));
+        }
+    }
+    Ok(())
 }

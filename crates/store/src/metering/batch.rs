@@ -4,6 +4,7 @@
 //! two transactions wait for each other.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use domain::account::CreatorId;
 use domain::credits::Credits;
@@ -13,11 +14,12 @@ use domain::time::Timestamp;
 
 use super::budget::Budgets;
 use super::end::{self, End, Ended};
-use super::known::{Known, Secret};
+use super::known::Known;
 use super::queue::Batch;
 use super::{Hold, HoldOutcome, IdempotencyClaim, MeterOptions};
 use crate::balance::{self, Balances};
 use crate::idempotency::{self, Existing};
+use crate::parts::Part;
 use crate::sql::{Kind, Value, hex};
 use crate::tx::{Table, Tx};
 use crate::{StoreError, store::DatabaseKind};
@@ -65,13 +67,10 @@ pub(crate) async fn write(
         .map(|request| End::of(&request.resolution))
         .partition(|end| new.contains(&end.call_id));
     let (own, others) = known.tell_apart(later);
-    let mut ended = end::close_own(tx, &own).await?;
-    ended.extend(end::close(tx, &others).await?);
+    let mut ended = end::close(tx, &others).await?;
     let renewals = latest(&batch.renewals);
     renew(tx, renewals.iter().filter(|(call_id, _)| !new.contains(call_id))).await?;
-    let holders = batch.holds.iter().map(|request| request.hold.customer);
-    let customers = holders.chain(ended.iter().map(|call| call.customer));
-    let mut balances = lock(tx, customers, known).await?;
+    let mut balances = read(tx, batch, (&own, &mut ended), known).await?;
     let mut budgets = Budgets::beside(&ended);
     let holds = decide(tx, batch, (&mut balances, &mut budgets), known).await?;
     let witness = witness(batch, &holds, &ended);
@@ -79,9 +78,15 @@ pub(crate) async fn write(
     let ends: HashMap<CallId, End<'_>> =
         at_once.into_iter().rev().map(|end| (end.call_id, end)).collect();
     let fates = Fates { holds: &holds, ends: &ends, renewals: &renewals };
-    ended.extend(insert(tx, batch, &fates, options).await?);
-    end::book(tx, &mut balances, &ended).await?;
-    balance::save(tx, &balances).await?;
+    let node = options.node.to_string();
+    let calls = inserting(batch, &fates, (&node, options.epoch));
+    ended.extend(ended_at_once(batch, &fates));
+    end::settle(&mut balances, &ended)?;
+    let days = end::counting_days(&ended);
+    let routes = end::counting_routes(&ended);
+    tx.together([calls, days, routes, balance::saving(balances.changed())]).await?;
+    balances.note(tx);
+    end::end_idempotency(tx, &ended).await?;
     known.balances.extend(balances.current());
     Ok(Written {
         holds,
@@ -92,6 +97,34 @@ pub(crate) async fn write(
             .collect(),
         witness,
     })
+}
+
+/// Ends the calls whose holds are at hand, adding them to those that have ended; then locks the balances of all
+/// customers concerned, and reads what the holds are decided by. What is known is not read again.
+async fn read<'a>(
+    tx: &mut Tx,
+    batch: &Batch,
+    (own, ended): (&'a [(End<'a>, Arc<Hold>)], &mut Vec<Ended<'a>>),
+    known: &mut Known,
+) -> Result<Balances, StoreError> {
+    let holders = batch.holds.iter().map(|request| request.hold.customer);
+    let own_holders = own.iter().map(|(_, hold)| hold.customer);
+    let customers = holders.chain(own_holders).chain(ended.iter().map(|call| call.customer));
+    let (remembered, unknown): (HashSet<CustomerId>, HashSet<CustomerId>) =
+        customers.partition(|customer| known.balances.contains_key(customer));
+    let wanted = known.unknown_secrets(batch);
+    let closing = end::closing_own(own);
+    let locking = balance::locking(unknown.into_iter());
+    let parts = [closing, locking, secrets_of(&wanted), versions_of(batch, known)];
+    let [closed, locked, secrets, versions] = tx.together(parts).await?;
+    ended.extend(end::closed_own(own, &closed)?);
+    let mut balances = Balances::default();
+    balances.read(&locked)?;
+    let remembered = remembered.into_iter();
+    balances.add(remembered.filter_map(|id| known.balances.get(&id).map(|balance| (id, *balance))));
+    known.learn_secrets(&wanted, &secrets)?;
+    known.learn_versions(&versions)?;
+    Ok(balances)
 }
 
 /// Whether a batch that ended with an unknown commit is in the database. The lock waits for the end of a
@@ -132,22 +165,20 @@ async fn decide(
     tx: &mut Tx,
     batch: &Batch,
     (balances, budgets): (&mut Balances, &mut Budgets<'_>),
-    known: &mut Known,
+    known: &Known,
 ) -> Result<Vec<HoldOutcome>, StoreError> {
-    read_secrets(tx, batch, known).await?;
-    read_versions(tx, batch, known).await?;
     let mut outcomes = Vec::with_capacity(batch.holds.len());
     for request in &batch.holds {
         let hold = &request.hold;
         let secret = known.secrets.get(&hold.key_hash).filter(|secret| secret.opens(hold));
-        let version = known.versions.get(&(hold.customer, hold.account.clone()));
+        let version = known.version(hold.customer, &hold.account);
         // Nothing was reserved for a hold that only asks whether it is a repetition.
         let may_take = request.reserved || tx.database() == DatabaseKind::Postgres;
         let outcome = if secret.is_none() {
             HoldOutcome::KeyRefused
         } else if secret.is_some_and(|secret| secret.version != hold.key_version) {
             HoldOutcome::KeyChanged
-        } else if version != Some(&hold.account_version) {
+        } else if version != Some(hold.account_version) {
             repeated(tx, hold).await?.unwrap_or(HoldOutcome::AccountChanged)
         } else if let Some(budget) = secret.and_then(|secret| secret.monthly_budget)
             && let Some(exhausted) = budgets.refuse(tx, hold, budget).await?
@@ -222,8 +253,8 @@ async fn claim_key(tx: &mut Tx, hold: &Hold, claim: &IdempotencyClaim) -> Result
     Ok(tx.execute(SQL, &values).await? == 1)
 }
 
-/// Reads the secrets that the holds came with, unless they are known.
-async fn read_secrets(tx: &mut Tx, batch: &Batch, known: &mut Known) -> Result<(), StoreError> {
+/// What reads these secrets, by their hashes.
+fn secrets_of(wanted: &HashMap<String, KeyHash>) -> Part<'_> {
     const SQL: &str = "
         with v (hash) as ({rows})
         select s.hash, s.key_id, k.customer_id, s.valid_until, k.expires_at, k.revoked_at,
@@ -232,68 +263,39 @@ async fn read_secrets(tx: &mut Tx, batch: &Batch, known: &mut Known) -> Result<(
         join keys k on k.id = s.key_id
         join customers c on c.id = k.customer_id
         where s.hash in (select hash from v)";
-    let mut wanted: HashMap<String, KeyHash> = HashMap::new();
-    for request in &batch.holds {
-        let hash = request.hold.key_hash;
-        if !known.secrets.contains_key(&hash) {
-            wanted.insert(hex(hash.as_bytes()), hash);
-        }
-    }
+    const GIVES: &[Kind] = &[
+        Kind::Text,
+        Kind::Text,
+        Kind::Text,
+        Kind::Int,
+        Kind::Int,
+        Kind::Int,
+        Kind::Int,
+        Kind::Int,
+        Kind::Int,
+    ];
     let mut table = Table::new(&[Kind::Text]);
     for hash in wanted.keys() {
         table.push([hash.as_str().into()]);
     }
-    for row in &tx.rows_over(SQL, table).await? {
-        let secret = Secret {
-            key: row.parse(1, "keys")?,
-            customer: row.parse(2, "keys")?,
-            ends_at: [row.optional_time(3)?, row.optional_time(4)?],
-            is_refused: row.optional_time(5)?.is_some() || row.optional_time(6)?.is_some(),
-            version: row.int(7)?,
-            monthly_budget: row.optional_int(8)?,
-        };
-        if let Some(hash) = wanted.get(&row.text(0)?) {
-            known.secrets.insert(*hash, secret);
-        }
-    }
-    Ok(())
+    Part::over(SQL, table, GIVES)
 }
 
-/// Reads the versions of the accounts that the holds are for, unless they are known.
-async fn read_versions(tx: &mut Tx, batch: &Batch, known: &mut Known) -> Result<(), StoreError> {
+/// What reads the versions of the accounts that the holds are for, unless they are known.
+fn versions_of<'a>(batch: &'a Batch, known: &Known) -> Part<'a> {
     const SQL: &str = "
         with v (customer_id, creator_id) as ({rows})
         select a.customer_id, a.creator_id, a.version
         from v join accounts a on a.customer_id = v.customer_id and a.creator_id = v.creator_id";
-    let wanted: HashSet<(CustomerId, CreatorId)> = batch
-        .holds
-        .iter()
-        .map(|request| (request.hold.customer, request.hold.account.clone()))
-        .filter(|account| !known.versions.contains_key(account))
-        .collect();
+    let mut wanted: HashSet<(CustomerId, &CreatorId)> = HashSet::new();
     let mut table = Table::new(&[Kind::Text, Kind::Text]);
-    for (customer, creator_id) in &wanted {
-        table.push([(*customer).into(), creator_id.into()]);
+    for request in &batch.holds {
+        let (customer, account) = (request.hold.customer, &request.hold.account);
+        if known.version(customer, account).is_none() && wanted.insert((customer, account)) {
+            table.push([customer.into(), account.into()]);
+        }
     }
-    for row in &tx.rows_over(SQL, table).await? {
-        let account = (row.parse(0, "accounts")?, row.parse(1, "accounts")?);
-        known.versions.insert(account, row.int(2)?);
-    }
-    Ok(())
-}
-
-/// Locks the balances of these customers, reading those that are not known.
-async fn lock(
-    tx: &mut Tx,
-    customers: impl Iterator<Item = CustomerId>,
-    known: &Known,
-) -> Result<Balances, StoreError> {
-    let (remembered, unknown): (HashSet<CustomerId>, HashSet<CustomerId>) =
-        customers.partition(|customer| known.balances.contains_key(customer));
-    let mut balances = balance::lock(tx, unknown.into_iter()).await?;
-    let remembered = remembered.into_iter();
-    balances.add(remembered.filter_map(|id| known.balances.get(&id).map(|balance| (id, *balance))));
-    Ok(balances)
+    Part::over(SQL, table, &[Kind::Text, Kind::Text, Kind::Int])
 }
 
 /// What is known of the holds of a batch when their calls are inserted.
@@ -306,26 +308,28 @@ struct Fates<'b, 'a> {
     renewals: &'b HashMap<CallId, Timestamp>,
 }
 
-/// Inserts the calls that were granted; gives those that have ended already.
-async fn insert<'a>(
-    tx: &mut Tx,
+impl Fates<'_, '_> {
+    /// The holds that were granted.
+    fn held<'h>(&self, batch: &'h Batch) -> impl Iterator<Item = &'h Hold> {
+        let granted =
+            |(_, outcome): &(_, &HoldOutcome)| matches!(outcome, HoldOutcome::Held { .. });
+        batch.holds.iter().zip(self.holds).filter(granted).map(|(request, _)| &request.hold)
+    }
+}
+
+/// What inserts the calls that were granted, those that have ended already as they ended.
+fn inserting<'a>(
     batch: &'a Batch,
-    fates: &Fates<'_, 'a>,
-    options: &MeterOptions,
-) -> Result<Vec<Ended<'a>>, StoreError> {
+    fates: &Fates<'_, '_>,
+    (node, epoch): (&'a str, i64),
+) -> Part<'a> {
     const SQL: &str = "
         insert into calls (id, customer_id, key_id, creator_id, platform, method, path, route, cost,
                 credits, state, outcome, status, request_id, node_id, epoch, held_at, expires_at,
                 resolved_at, duration_ms, upstream_ms, idempotency_hash)
         {rows}";
-    let node = options.node.to_string();
     let mut table = Table::new(CALL_COLUMNS);
-    let mut ended = Vec::new();
-    for (request, outcome) in batch.holds.iter().zip(fates.holds) {
-        let hold = &request.hold;
-        if !matches!(outcome, HoldOutcome::Held { .. }) {
-            continue;
-        }
+    for hold in fates.held(batch) {
         let end = fates.ends.get(&hold.call_id);
         let renewed = fates.renewals.get(&hold.call_id).copied();
         let hash = hold.idempotency.map(|claim| hex(&claim.key_hash));
@@ -344,8 +348,8 @@ async fn insert<'a>(
             end.map(|end| end.outcome.as_str()).into(),
             end.and_then(End::status_number).into(),
             hold.request_id.as_str().into(),
-            node.as_str().into(),
-            options.epoch.into(),
+            node.into(),
+            epoch.into(),
             hold.held_at.into(),
             renewed.map_or(hold.expires_at, |renewed| renewed.max(hold.expires_at)).into(),
             end.map(|end| end.resolved_at).into(),
@@ -353,10 +357,15 @@ async fn insert<'a>(
             end.and_then(|end| end.upstream_ms).into(),
             hash.map_or_else(|| None::<&str>.into(), Value::from),
         ]);
-        ended.extend(end.map(|end| Ended::of(hold, *end)));
     }
-    tx.rows_over(SQL, table).await?;
-    Ok(ended)
+    Part::over(SQL, table, &[])
+}
+
+/// Those of the granted calls that have ended already.
+fn ended_at_once<'a>(batch: &'a Batch, fates: &Fates<'_, 'a>) -> impl Iterator<Item = Ended<'a>> {
+    fates
+        .held(batch)
+        .filter_map(|hold| fates.ends.get(&hold.call_id).map(|end| Ended::of(hold, *end)))
 }
 
 const CALL_COLUMNS: &[Kind] = &[
@@ -400,7 +409,7 @@ async fn renew(
 ) -> Result<(), StoreError> {
     const SQL: &str = "
         update calls set expires_at = {expires_at} {from}
-        where calls.id = {id} and calls.state = 'held' and calls.expires_at < {expires_at} {returning}";
+        where calls.id = {id} and calls.state || '' = 'held' and calls.expires_at < {expires_at} {returning}";
     const COLUMNS: &[(&str, Kind)] = &[("id", Kind::Text), ("expires_at", Kind::Int)];
     let values: Vec<Value<'_>> = renewals
         .flat_map(|(call_id, expires_at)| [(*call_id).into(), (*expires_at).into()])

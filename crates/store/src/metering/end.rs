@@ -1,8 +1,8 @@
 //! The one place where calls end, whoever ends them: the batch, the recovery at start, the sweeper.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use domain::charge::{self, Outcome};
@@ -14,6 +14,7 @@ use super::{Hold, Resolution};
 use crate::StoreError;
 use crate::balance::Balances;
 use crate::idempotency::StoredAnswer;
+use crate::parts::Part;
 use crate::sql::{Kind, Row, Value, hex};
 use crate::tx::{Table, Tx};
 
@@ -112,7 +113,7 @@ const COLUMNS: &[(&str, Kind)] = &[
     ("upstream_ms", Kind::Int),
 ];
 
-fn row_of<'a>(end: &End<'a>) -> [Value<'a>; 8] {
+fn row_of(end: &End<'_>) -> [Value<'static>; 8] {
     [
         end.call_id.into(),
         end.outcome.state().as_str().into(),
@@ -125,31 +126,40 @@ fn row_of<'a>(end: &End<'a>) -> [Value<'a>; 8] {
     ]
 }
 
-/// Ends calls whose holds are at hand, and need not be read; gives those that were still held.
-pub(crate) async fn close_own<'a>(
-    tx: &mut Tx,
-    ends: &'a [(End<'a>, Arc<Hold>)],
-) -> Result<Vec<Ended<'a>>, StoreError> {
+/// What ends calls whose holds are at hand, and need not be read; `closed_own` reads what it gives.
+///
+/// The joined empty text, here and below, keeps PostgreSQL from looking for each call among all that are open, by the
+/// index of those, which it takes for shorter than that of the ids.
+pub(crate) fn closing_own(ends: &[(End<'_>, Arc<Hold>)]) -> Part<'static> {
     const SQL: &str = "
         update calls set
             state = {state}, credits = calls.cost * {charged}, outcome = {outcome},
             status = {status}, resolved_at = {resolved_at}, duration_ms = {duration_ms},
             upstream_ms = {upstream_ms}
-        {from} where calls.id = {id} and calls.state = 'held' {returning}";
-    let mut by_id = BTreeMap::new();
+        {from} where calls.id = {id} and calls.state || '' = 'held' {returning}";
+    let mut seen = HashSet::with_capacity(ends.len());
     let mut values = Vec::with_capacity(ends.len() * COLUMNS.len());
-    for (end, hold) in ends {
+    for (end, _) in ends {
         // Asked for twice, the first end counts.
-        if let Entry::Vacant(place) = by_id.entry(end.call_id) {
-            place.insert((end, hold));
+        if seen.insert(end.call_id) {
             values.extend(row_of(end));
         }
     }
-    let changed = tx.update_over(SQL, COLUMNS, &values).await?;
-    changed
-        .iter()
-        .map(|text| {
-            let id: CallId = text.parse().map_err(|_| StoreError::corrupt("calls", text))?;
+    Part::update(SQL, COLUMNS, values)
+}
+
+/// Those of the calls that were still held.
+pub(crate) fn closed_own<'a>(
+    ends: &'a [(End<'a>, Arc<Hold>)],
+    rows: &[Row],
+) -> Result<Vec<Ended<'a>>, StoreError> {
+    let mut by_id = HashMap::with_capacity(ends.len());
+    for (end, hold) in ends {
+        by_id.entry(end.call_id).or_insert((end, hold));
+    }
+    rows.iter()
+        .map(|row| {
+            let id: CallId = row.parse(0, "calls")?;
             let (end, hold) = by_id.get(&id).ok_or_else(|| StoreError::corrupt("calls", id))?;
             Ok(Ended::of(hold, **end))
         })
@@ -164,7 +174,7 @@ pub(crate) async fn close<'a>(tx: &mut Tx, ends: &[End<'a>]) -> Result<Vec<Ended
         update calls set
             state = v.state, credits = calls.cost * v.charged, outcome = v.outcome, status = v.status,
             resolved_at = v.resolved_at, duration_ms = v.duration_ms, upstream_ms = v.upstream_ms
-        from v where calls.id = v.id and calls.state = 'held'
+        from v where calls.id = v.id and calls.state || '' = 'held'
         returning calls.id, customer_id, key_id, creator_id, platform, method, route, cost, held_at,
             idempotency_hash";
     const KINDS: &[Kind] = &[
@@ -203,6 +213,13 @@ pub(crate) async fn book(
     balances: &mut Balances,
     calls: &[Ended<'_>],
 ) -> Result<(), StoreError> {
+    settle(balances, calls)?;
+    tx.together([counting_days(calls), counting_routes(calls)]).await?;
+    end_idempotency(tx, calls).await
+}
+
+/// Charges or gives back what ended calls have held.
+pub(crate) fn settle(balances: &mut Balances, calls: &[Ended<'_>]) -> Result<(), StoreError> {
     for call in calls {
         let balance = balances
             .get_mut(call.customer)
@@ -211,13 +228,6 @@ pub(crate) async fn book(
             balance.settle(call.cost);
         } else {
             balance.refund(call.cost);
-        }
-    }
-    count_days(tx, calls).await?;
-    count_routes(tx, calls).await?;
-    for call in calls {
-        if let Some(hash) = &call.idempotency_hash {
-            end_idempotency(tx, call, hash).await?;
         }
     }
     Ok(())
@@ -243,7 +253,8 @@ impl Counts {
     }
 }
 
-async fn count_days(tx: &mut Tx, calls: &[Ended<'_>]) -> Result<(), StoreError> {
+/// What counts ended calls by key and day.
+pub(crate) fn counting_days(calls: &[Ended<'_>]) -> Part<'static> {
     const SQL: &str = "
         insert into usage_daily (customer_id, key_id, day, calls, credits, ok, errors)
         {rows}
@@ -275,11 +286,11 @@ async fn count_days(tx: &mut Tx, calls: &[Ended<'_>]) -> Result<(), StoreError> 
             counts.errors.into(),
         ]);
     }
-    tx.rows_over(SQL, table).await?;
-    Ok(())
+    Part::over(SQL, table, &[])
 }
 
-async fn count_routes(tx: &mut Tx, calls: &[Ended<'_>]) -> Result<(), StoreError> {
+/// What counts ended calls by endpoint and day.
+pub(crate) fn counting_routes<'a>(calls: &'a [Ended<'_>]) -> Part<'a> {
     const SQL: &str = "
         insert into usage_routes (customer_id, key_id, day, creator_id, platform, method, route, calls,
                                   errors, last_status, last_at)
@@ -331,12 +342,21 @@ async fn count_routes(tx: &mut Tx, calls: &[Ended<'_>]) -> Result<(), StoreError
             last_at.into(),
         ]);
     }
-    tx.rows_over(SQL, table).await?;
+    Part::over(SQL, table, &[])
+}
+
+/// What later requests with the keys of these calls get.
+pub(crate) async fn end_idempotency(tx: &mut Tx, calls: &[Ended<'_>]) -> Result<(), StoreError> {
+    for call in calls {
+        if let Some(hash) = &call.idempotency_hash {
+            end_key(tx, call, hash).await?;
+        }
+    }
     Ok(())
 }
 
 /// What a later request with the same key gets. A call that never left frees its key.
-async fn end_idempotency(tx: &mut Tx, call: &Ended<'_>, hash: &str) -> Result<(), StoreError> {
+async fn end_key(tx: &mut Tx, call: &Ended<'_>, hash: &str) -> Result<(), StoreError> {
     const FREE: &str = "
         delete from idempotency where customer_id = $1 and key_hash = $2 and call_id = $3";
     const END: &str = "

@@ -1,7 +1,7 @@
 //! What the writer remembers between its transactions, on SQLite: there nobody else can change the database
 //! unnoticed, so what was read once holds until somebody else commits.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use domain::account::CreatorId;
@@ -11,7 +11,10 @@ use domain::time::Timestamp;
 
 use super::Hold;
 use super::end::End;
+use super::queue::Batch;
+use crate::StoreError;
 use crate::balance::Balance;
+use crate::sql::{Row, hex};
 use crate::tx::Tx;
 
 /// Above so many entries all is forgotten, and read again as it is needed.
@@ -24,7 +27,9 @@ pub(crate) struct Known {
     other_commits: Option<u64>,
     pub(crate) balances: HashMap<CustomerId, Balance>,
     pub(crate) secrets: HashMap<KeyHash, Secret>,
-    pub(crate) versions: HashMap<(CustomerId, CreatorId), i64>,
+    versions: HashMap<CustomerId, HashMap<CreatorId, i64>>,
+    /// How many versions these are.
+    version_count: usize,
     /// The holds of this node's open calls, so that their ends need not read them. What they say never changes,
     /// on neither database, so they are never out of date.
     pub(crate) open: HashMap<CallId, Arc<Hold>>,
@@ -48,7 +53,7 @@ pub(crate) struct Secret {
 impl Known {
     /// Forgets what may be out of date in this transaction.
     pub(crate) fn refresh(&mut self, tx: &Tx) {
-        let entries = self.balances.len() + self.secrets.len() + self.versions.len();
+        let entries = self.balances.len() + self.secrets.len() + self.version_count;
         let other_commits = tx.other_commits();
         if other_commits.is_none() || other_commits != self.other_commits || entries > ENTRIES_MAX {
             self.forget();
@@ -60,6 +65,51 @@ impl Known {
     pub(crate) fn forget(&mut self) {
         let open = std::mem::take(&mut self.open);
         *self = Self { open, ..Self::default() };
+    }
+
+    /// The version of a customer's account.
+    pub(crate) fn version(&self, customer: CustomerId, account: &CreatorId) -> Option<i64> {
+        self.versions.get(&customer)?.get(account).copied()
+    }
+
+    /// The secrets that the holds of a batch came with and that are not known, by how their hashes are stored.
+    pub(crate) fn unknown_secrets(&self, batch: &Batch) -> HashMap<String, KeyHash> {
+        let hashes = batch.holds.iter().map(|request| request.hold.key_hash);
+        let unknown = hashes.filter(|hash| !self.secrets.contains_key(hash));
+        let unknown: HashSet<KeyHash> = unknown.collect();
+        unknown.into_iter().map(|hash| (hex(hash.as_bytes()), hash)).collect()
+    }
+
+    /// Remembers what was read of these secrets.
+    pub(crate) fn learn_secrets(
+        &mut self,
+        wanted: &HashMap<String, KeyHash>,
+        rows: &[Row],
+    ) -> Result<(), StoreError> {
+        for row in rows {
+            let secret = Secret {
+                key: row.parse(1, "keys")?,
+                customer: row.parse(2, "keys")?,
+                ends_at: [row.optional_time(3)?, row.optional_time(4)?],
+                is_refused: row.optional_time(5)?.is_some() || row.optional_time(6)?.is_some(),
+                version: row.int(7)?,
+                monthly_budget: row.optional_int(8)?,
+            };
+            if let Some(hash) = wanted.get(&row.text(0)?) {
+                self.secrets.insert(*hash, secret);
+            }
+        }
+        Ok(())
+    }
+
+    /// Remembers what was read of the versions of accounts.
+    pub(crate) fn learn_versions(&mut self, rows: &[Row]) -> Result<(), StoreError> {
+        for row in rows {
+            let versions = self.versions.entry(row.parse(0, "accounts")?).or_default();
+            let is_new = versions.insert(row.parse(1, "accounts")?, row.int(2)?).is_none();
+            self.version_count += usize::from(is_new);
+        }
+        Ok(())
     }
 
     /// Ends of calls whose holds are at hand, and the others.

@@ -1,0 +1,268 @@
+//! What a call pays for being metered: its hold and its end, with many calls at once, as on a busy node. On SQLite as
+//! a read (the end is there when somebody first waits for the hold), on PostgreSQL hold and end apart.
+//! `cargo bench -p store`; with PostgreSQL too under `scripts/postgres run --`.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a benchmark that meets what it does not expect must fail, and it owns its tasks"
+)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use criterion::{Criterion, Throughput};
+use domain::account::CreatorId;
+use domain::charge::Outcome;
+use domain::credits::Credits;
+use domain::customer::TrialState;
+use domain::id::{CallId, CustomerId, DataKeyId, EntryId, KeyId, NodeId, RequestId};
+use domain::key::{KeyHash, KeyScope};
+use domain::method::Method;
+use domain::platform::Platform;
+use domain::slot::Allowances;
+use domain::time::Timestamp;
+use store::accounts::{Connection, Credentials, NewAccount};
+use store::audit::AuditEntry;
+use store::customers::{NewCustomer, PasswordHash};
+use store::keys::{NewKey, NewSecret};
+use store::ledger::Grant;
+use store::metering::{self, Hold, HoldOutcome, Meter, MeterOptions, Resolution};
+use store::{Store, testing};
+use tokio::runtime::Runtime;
+
+const NOON: Timestamp = Timestamp::from_unix_micros(1_795_262_400_000_000);
+const KEYS: u64 = 50;
+const AT_ONCE: [u64; 2] = [32, 256];
+
+/// A number that no other has.
+fn next() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Bytes that are different each time, without any order.
+fn unique() -> [u8; 10] {
+    let mut bytes = [0; 10];
+    let number = next().wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+    bytes.iter_mut().zip(number).for_each(|(byte, part)| *byte = part);
+    bytes
+}
+
+/// A customer with credits, an account and some keys.
+#[derive(Clone)]
+struct Caller {
+    customer: CustomerId,
+    keys: Arc<[(KeyId, KeyHash)]>,
+    account: CreatorId,
+    account_version: i64,
+}
+
+fn new_key() -> NewKey {
+    let mut hash = [0; 32];
+    hash.iter_mut().zip(unique()).for_each(|(byte, part)| *byte = part);
+    NewKey {
+        id: KeyId::new(NOON, unique()),
+        name: "first".to_owned(),
+        secret: NewSecret {
+            hash: KeyHash::from_bytes(&hash).unwrap(),
+            shown_prefix: "cgw_live_0000".to_owned(),
+            shown_suffix: "0000".to_owned(),
+        },
+        scope: KeyScope::Full,
+        accounts: Vec::new(),
+        monthly_budget: None,
+        expires_at: None,
+    }
+}
+
+fn entry(customer: CustomerId) -> AuditEntry {
+    AuditEntry {
+        id: EntryId::new(NOON, unique()),
+        customer,
+        at: NOON,
+        actor: "session".to_owned(),
+        action: "account.connected".to_owned(),
+        details: String::new(),
+    }
+}
+
+impl Caller {
+    async fn register(store: &Store) -> Self {
+        let first_key = new_key();
+        let mut keys = vec![(first_key.id, first_key.secret.hash)];
+        let new = NewCustomer {
+            id: CustomerId::new(NOON, unique()),
+            email: format!("c{}@example.com", next()).parse().unwrap(),
+            name: "Ada".to_owned(),
+            password_hash: PasswordHash("$argon2id$".to_owned()),
+            email_verified_at: None,
+            trial: TrialState::Pending,
+            created_at: NOON,
+            first_key,
+        };
+        let customer = new.id;
+        store::customers::create(store, &new).await.unwrap();
+        for _ in 1..KEYS {
+            let key = new_key();
+            store::keys::create(store, customer, &key, 100, &entry(customer)).await.unwrap();
+            keys.push((key.id, key.secret.hash));
+        }
+        let (account, account_version) = Self::connect(store, customer).await;
+        Self::grant(store, customer).await;
+        Self { customer, keys: keys.into(), account, account_version }
+    }
+
+    async fn connect(store: &Store, customer: CustomerId) -> (CreatorId, i64) {
+        let creator_id: CreatorId = "ada".parse().unwrap();
+        let account = NewAccount {
+            customer,
+            creator_id: creator_id.clone(),
+            platform: Platform::Alpha,
+            platform_account_id: "4711".to_owned(),
+            credentials: Credentials {
+                sealed: vec![1, 2, 3],
+                data_key: DataKeyId::new(NOON, [1; 10]),
+                scopes: None,
+                token_expires_at: None,
+            },
+            at: NOON,
+            allowances: Arc::new(Allowances::of_each(1_000)),
+            entry: entry(customer),
+        };
+        let connected = store::accounts::connect(store, &account).await.unwrap();
+        let Connection::Connected { version, .. } = connected else { panic!("{connected:?}") };
+        (creator_id, version)
+    }
+
+    async fn grant(store: &Store, customer: CustomerId) {
+        let entry = EntryId::new(NOON, unique());
+        let source_id = entry.to_string();
+        let grant = Grant {
+            entry,
+            customer,
+            amount: Credits::from_whole(1_000_000_000_000),
+            kind: "gift",
+            source: "adj",
+            source_id: &source_id,
+            reference: None,
+            at: NOON,
+        };
+        store::ledger::grant(store, &grant).await.unwrap();
+    }
+
+    fn hold(&self, number: u64) -> Hold {
+        // Calls begin one after the other, and their ids say when.
+        let held_at = NOON.plus_micros(i64::try_from(next()).unwrap() * 40);
+        let place = usize::try_from(number % KEYS).unwrap();
+        let (key, key_hash) = *self.keys.get(place).unwrap();
+        Hold {
+            call_id: CallId::new(held_at, unique()),
+            customer: self.customer,
+            key,
+            key_hash,
+            key_version: 0,
+            account: self.account.clone(),
+            account_version: self.account_version,
+            platform: Platform::Alpha,
+            method: Method::Get,
+            route: Arc::from("users/me"),
+            path: "users/me".to_owned(),
+            cost: Credits::from_whole(1),
+            held_at,
+            expires_at: held_at.plus_seconds(170),
+            request_id: RequestId::new(held_at, unique()).to_string(),
+            idempotency: None,
+        }
+    }
+}
+
+fn end_of(hold: &Hold) -> Resolution {
+    Resolution {
+        call_id: hold.call_id,
+        outcome: Outcome::Answered,
+        status: Some(200),
+        resolved_at: hold.held_at.plus_seconds(1),
+        duration_ms: 7,
+        upstream_ms: Some(5),
+        answer: None,
+    }
+}
+
+/// One call: the hold, the way to the platform and back, the end, the answer's release.
+async fn call(meter: &Meter, hold: Hold) {
+    let end = end_of(&hold);
+    let outcome = if meter.is_authority() {
+        let mut reservation = meter.reserve_patiently(hold).await.unwrap();
+        tokio::task::yield_now().await;
+        drop(meter.resolve(end));
+        reservation.durable().await
+    } else {
+        let mut reservation = meter.reserve(hold).await.unwrap();
+        let outcome = reservation.durable().await;
+        tokio::task::yield_now().await;
+        drop(meter.resolve(end));
+        outcome
+    };
+    assert!(matches!(outcome, HoldOutcome::Held { .. }), "{outcome:?}");
+}
+
+/// So many calls, by so many callers who each wait for their answer.
+async fn calls(meter: &Meter, caller: &Caller, count: u64, at_once: u64) -> Duration {
+    let left = Arc::new(AtomicU64::new(count));
+    let begun = Instant::now();
+    let mut callers = Vec::new();
+    for first in 0..at_once {
+        let (meter, caller, left) = (meter.clone(), caller.clone(), Arc::clone(&left));
+        callers.push(tokio::spawn(async move {
+            let mut number = first;
+            let one_less = |some: u64| some.checked_sub(1);
+            while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok() {
+                call(&meter, caller.hold(number)).await;
+                number += 1;
+            }
+        }));
+    }
+    for task in callers {
+        task.await.unwrap();
+    }
+    begun.elapsed()
+}
+
+/// A meter as the server makes it for one core, its writer on a thread of its own.
+fn start(runtime: &Runtime, store: &Store) -> (Meter, std::thread::JoinHandle<()>) {
+    let mut options = MeterOptions::new(NodeId::new(NOON, [9; 10]), 1);
+    options.queue_age_max = Duration::from_mins(1);
+    let (meter, writer) = metering::start(store, options);
+    let thread = std::thread::Builder::new().name("metering".to_owned());
+    let body = move || {
+        let own = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        own.block_on(writer.run());
+    };
+    let thread = thread.spawn(body).unwrap();
+    let (meter, courier) = meter.on_one_runtime();
+    runtime.spawn(courier.run());
+    (meter, thread)
+}
+
+fn main() {
+    let mut criterion = Criterion::default().configure_from_args().sample_size(20);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for store in runtime.block_on(testing::stores()) {
+        let caller = runtime.block_on(Caller::register(&store));
+        let (meter, writer) = start(&runtime, &store);
+        let mut group = criterion.benchmark_group(format!("metering {:?}", store.database()));
+        group.throughput(Throughput::Elements(1)).measurement_time(Duration::from_secs(8));
+        for at_once in AT_ONCE {
+            group.bench_function(format!("{at_once} at once"), |bencher| {
+                bencher
+                    .iter_custom(|count| runtime.block_on(calls(&meter, &caller, count, at_once)));
+            });
+        }
+        group.finish();
+        drop(meter);
+        writer.join().unwrap();
+        runtime.block_on(async { drop(store) });
+    }
+}
