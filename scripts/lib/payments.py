@@ -15,6 +15,8 @@ ASKING_CARD = "4000002760003184"
 # Why an invoice is made that pays for a whole month.
 PERIODS = ("subscription_create", "subscription_cycle")
 MEET_TIMEOUT_S = 30
+# Many events are sent one after the other.
+CONTROL_TIMEOUT_S = 300
 
 
 class Processor:
@@ -33,7 +35,7 @@ class Processor:
     # What its own pages and its API do.
 
     def control(self, path, body=None):
-        return fetch(f"{self.controls}/{path}", body=body)
+        return fetch(f"{self.controls}/{path}", body=body, timeout_s=CONTROL_TIMEOUT_S)
 
     def api(self, method, path):
         """An answer of the API, as its owner gets it."""

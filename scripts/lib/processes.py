@@ -54,13 +54,13 @@ def toml(value):
     return json.dumps(value)
 
 
-def fetch(url, key=None, body=None):
+def fetch(url, key=None, body=None, timeout_s=CALL_TIMEOUT_S):
     """The JSON answer of a GET, or of a POST when there is a body."""
     request = urllib.request.Request(url, headers={"X-API-Key": key} if key else {})
     if body is not None:
         request.data = json.dumps(body).encode()
         request.add_header("Content-Type", "application/json")
-    with urllib.request.urlopen(request, timeout=CALL_TIMEOUT_S) as answer:
+    with urllib.request.urlopen(request, timeout=timeout_s) as answer:
         return json.load(answer)
 
 
