@@ -7,7 +7,6 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use bytes::Bytes;
 use clients::storage::Put;
 
 use bucket_storage::{Bucket, MEBIBYTE, SECONDS, bucket_at, content, name};
@@ -174,10 +173,10 @@ async fn a_segment_is_begun_once_and_read_on_another_machine() {
     let other_machine = Bucket::started();
     let at = name("e/1/2/spool");
     let segment = bucket.storage.begin_segment(&at).await.unwrap().unwrap();
-    let frames: Vec<Bytes> = (0..12).map(|page| content(1_000 + page).into()).collect();
+    let frames: Vec<Vec<u8>> = (0..12).map(|page| content(1_000 + page)).collect();
 
     for (page, frame) in (0..).zip(&frames) {
-        segment.append(page, frame.clone()).await.unwrap();
+        segment.append(page, frame).unwrap().unwrap().send().await.unwrap();
     }
 
     let taken = other_machine.storage.segment(&at).await.unwrap().unwrap();

@@ -6,7 +6,8 @@ use std::io::Cursor;
 
 use criterion::{BatchSize, Criterion, Throughput};
 use tabular::{
-    Columns, Facts, Flattener, Format, Rendering, SpoolReader, SpoolWriter, Spooled, TabularError,
+    Columns, Draft, Facts, Flattener, Format, Rendering, SpoolReader, SpoolWriter, Spooled,
+    TabularError,
 };
 
 const PAGES: u64 = 20;
@@ -41,10 +42,19 @@ fn spool(pages: &[Vec<String>]) -> Result<(Vec<u8>, Spooled), TabularError> {
     Ok(writer.finish())
 }
 
-fn rendered(format: Format, bytes: &[u8], spooled: &Spooled) -> Result<u64, TabularError> {
+fn rendered(
+    format: Format,
+    bytes: &[u8],
+    known: (&Spooled, &Columns),
+) -> Result<u64, TabularError> {
     let frames = SpoolReader::new([bytes])?;
     let file = Cursor::new(Vec::new());
-    Ok(tabular::render(&Rendering::new(format, FACTS), spooled, frames, file)?.bytes)
+    Ok(tabular::render(&Rendering::new(format, FACTS), known, frames, file)?.bytes)
+}
+
+fn drafted(format: Format, pages: &[String]) -> Result<(), TabularError> {
+    let mut draft = Draft::new(format, Cursor::new(Vec::new()), u64::MAX);
+    pages.iter().try_for_each(|page| draft.page(page))
 }
 
 fn main() -> Result<(), TabularError> {
@@ -52,6 +62,10 @@ fn main() -> Result<(), TabularError> {
     let page = |page| (0..PAGE_ROWS).map(|number| row(page * PAGE_ROWS + number)).collect();
     let pages: Vec<Vec<String>> = (0..PAGES).map(page).collect();
     let (bytes, spooled) = spool(&pages)?;
+    let mut collecting = Flattener::collecting(Columns::new());
+    pages.iter().flatten().try_for_each(|row| collecting.read(row))?;
+    let known = (&spooled, collecting.columns());
+    let texts: Vec<String> = pages.iter().map(|rows| rows.join("\n") + "\n").collect();
 
     let mut group = criterion.benchmark_group("rows");
     group.throughput(Throughput::Elements(PAGES * PAGE_ROWS));
@@ -64,9 +78,12 @@ fn main() -> Result<(), TabularError> {
     });
     group.bench_function("spool", |bencher| bencher.iter(|| spool(black_box(&pages)).is_ok()));
     for format in Format::ALL {
-        rendered(format, &bytes, &spooled)?;
+        rendered(format, &bytes, known)?;
         group.bench_function(format.as_str(), |bencher| {
-            bencher.iter(|| rendered(format, black_box(&bytes), &spooled).is_ok());
+            bencher.iter(|| rendered(format, black_box(&bytes), known).is_ok());
+        });
+        group.bench_function(format!("{} draft", format.as_str()), |bencher| {
+            bencher.iter(|| drafted(format, black_box(&texts)).is_ok());
         });
     }
     group.finish();

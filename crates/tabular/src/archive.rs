@@ -77,7 +77,7 @@ pub(crate) fn begin_data<W: Write + Seek>(out: W) -> Result<Digesting<Archive<W>
 pub(crate) fn finish_data<W: Write + Seek>(
     data: Digesting<Archive<W>>,
     facts: &Facts<'_>,
-    spooled: &Spooled,
+    (spooled, columns): (&Spooled, &Columns),
 ) -> Result<W, TabularError> {
     let (mut archive, bytes, sha256) = data.finish();
     let manifest = Manifest {
@@ -90,7 +90,7 @@ pub(crate) fn finish_data<W: Write + Seek>(
         pages: spooled.pages,
         bytes,
         sha256: &sha256,
-        columns: described(&spooled.columns),
+        columns: described(columns),
         tool_version: facts.tool_version,
     };
     begin(&mut archive, MANIFEST_NAME, 0)?;

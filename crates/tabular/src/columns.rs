@@ -63,7 +63,7 @@ pub enum Cell<'a> {
 
 /// The set of kinds that a column's cells have, as bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Kinds(u8);
+struct Kinds(u8);
 
 /// Takes rows apart, one after the other, and keeps what it learns of their shape.
 #[derive(Debug)]
@@ -132,13 +132,8 @@ impl Columns {
         self.positions.get(name).copied()
     }
 
-    /// The sets of kinds, in the order of the names.
-    pub(crate) fn kind_sets(&self) -> &[Kinds] {
-        &self.kinds
-    }
-
     /// Adds a column behind the others and says where it stands.
-    pub(crate) fn push(&mut self, name: &str) -> Result<usize, TabularError> {
+    fn push(&mut self, name: &str) -> Result<usize, TabularError> {
         if self.names.len() >= COLUMNS_MAX {
             return Err(TabularError::TooManyColumns);
         }
@@ -147,13 +142,6 @@ impl Columns {
         self.names.push(name.to_owned());
         self.kinds.push(Kinds::default());
         Ok(position)
-    }
-
-    /// Adds kinds to what a column holds.
-    pub(crate) fn note(&mut self, position: usize, kinds: Kinds) {
-        if let Some(known) = self.kinds.get_mut(position) {
-            known.0 |= kinds.0;
-        }
     }
 }
 
@@ -176,16 +164,6 @@ impl Kinds {
     const NUMBER: u8 = 2;
     const BOOLEAN: u8 = 4;
     const JSON: u8 = 8;
-
-    /// The set as a byte.
-    pub(crate) const fn bits(self) -> u8 {
-        self.0
-    }
-
-    /// The set that a byte stands for; bits that mean nothing are left out.
-    pub(crate) const fn from_bits(bits: u8) -> Self {
-        Self(bits & (Self::TEXT | Self::NUMBER | Self::BOOLEAN | Self::JSON))
-    }
 
     const fn kind(self) -> ColumnKind {
         match self.0 {
@@ -521,6 +499,15 @@ mod tests {
             panic!("no text")
         };
         assert!(text.starts_with("x\u{fffd}"));
+    }
+
+    #[test]
+    fn a_row_of_other_columns_is_refused() {
+        let columns = collected(&[r#"{"a": 1}"#]).unwrap();
+
+        let refused = arranged(&columns, r#"{"a": 1, "b": 2}"#);
+
+        assert!(matches!(refused, Err(TabularError::UnknownColumn(name)) if name == "b"));
     }
 
     #[test]

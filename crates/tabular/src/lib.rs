@@ -1,22 +1,25 @@
 //! How rows become a data file, in constant memory.
 //!
 //! A row is the text of one JSON object, as a platform gave it. Pages of rows are kept in a [`spool`] of checked frames
-//! while they arrive, and the columns of all rows are collected on the way; [`render()`] then makes the file of any
-//! format in one pass over the spool. No pass keeps more than one page. The same rows give the same bytes, always.
+//! while they arrive. A [`Draft`] takes each page as well: it collects the columns of all rows and, where it can, writes
+//! the file on the way. Where it cannot, [`render()`] makes the file in one pass over the spool. Nothing keeps more than
+//! one page. The same rows give the same bytes, always.
 
 pub mod archive;
 mod capped;
 pub mod columns;
 pub mod csv;
+pub mod draft;
 pub mod jsonl;
 pub mod render;
 pub mod safety;
-mod scan;
+pub mod scan;
 pub mod spool;
 pub mod xlsx;
 
 pub use columns::{Cell, ColumnKind, Columns, Flattener};
 pub use csv::CsvWriter;
+pub use draft::{Draft, Drafted};
 pub use render::{Facts, Format, Rendered, Rendering, render};
 pub use spool::{SpoolReader, SpoolWriter, Spooled};
 

@@ -2,9 +2,10 @@
 
 use std::io::{BufWriter, ErrorKind, Read, Seek, Write};
 
-use crate::capped::{self, Capped};
+use crate::archive::{self, Archive};
+use crate::capped::{self, Capped, Digesting};
 use crate::xlsx::XlsxWriter;
-use crate::{CsvWriter, OUTPUT_BYTES_MAX, SpoolReader, Spooled, TabularError, archive};
+use crate::{Columns, CsvWriter, Flattener, OUTPUT_BYTES_MAX, SpoolReader, Spooled, TabularError};
 
 /// How much of a file is kept before it is written.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -103,66 +104,30 @@ impl<'a> Rendering<'a> {
     }
 }
 
-/// Makes the file from the spool's frames, `spooled` being what was put into them. It is written from where `out`
-/// stands, which must be its beginning, and read again for its digest. After an error what is in `out` is of no use.
+/// Makes the file from the spool's frames, `spooled` being what was put into them and `columns` those of all rows. It is
+/// written from where `out` stands, which must be its beginning. After an error what is in `out` is of no use.
 pub fn render<R: Read, W: Read + Write + Seek>(
     rendering: &Rendering<'_>,
-    spooled: &Spooled,
+    (spooled, columns): (&Spooled, &Columns),
     mut frames: SpoolReader<R>,
     out: W,
 ) -> Result<Rendered, TabularError> {
-    let capped = Capped::new(out, rendering.bytes_max);
-    let mut file = written(rendering, spooled, &mut frames, capped)
-        .map_err(|error| too_large(error, rendering.bytes_max))?
-        .into_inner();
-    file.flush()?;
-    let (bytes, sha256) = capped::digest_of(&mut file)?;
-    Ok(Rendered { rows: spooled.rows, bytes, sha256 })
-}
-
-fn written<R: Read, W: Write + Seek>(
-    rendering: &Rendering<'_>,
-    spooled: &Spooled,
-    frames: &mut SpoolReader<R>,
-    out: Capped<W>,
-) -> Result<Capped<W>, TabularError> {
-    match rendering.format {
-        Format::Jsonl => {
-            let mut out = out;
-            each_frame(rendering, spooled, frames, |text| Ok(out.write_all(text.as_bytes())?))?;
-            Ok(out)
+    let limit = |error| too_large(error, rendering.bytes_max);
+    let (format, bytes_max) = (rendering.format, rendering.bytes_max);
+    let mut file = Writing::begin(format, (out, bytes_max), (spooled, columns)).map_err(limit)?;
+    let mut flattener = Flattener::arranging(columns.clone());
+    each_frame(rendering, spooled, &mut frames, |text| {
+        if format == Format::Jsonl {
+            return file.lines(text);
         }
-        Format::Csv => {
-            let buffer = BufWriter::with_capacity(BUFFER_BYTES, out);
-            let mut writer = CsvWriter::new(buffer, spooled.columns.clone())?;
-            each_row(rendering, spooled, frames, |row| writer.row(row))?;
-            Ok(writer.finish()?.into_inner().map_err(std::io::Error::from)?)
-        }
-        Format::Xlsx => {
-            let mut writer = XlsxWriter::new(out, spooled)?;
-            each_row(rendering, spooled, frames, |row| writer.row(row))?;
-            writer.finish()
-        }
-        Format::Zip => {
-            let data = Capped::new(archive::begin_data(out)?, rendering.bytes_max);
-            let buffer = BufWriter::with_capacity(BUFFER_BYTES, data);
-            let mut writer = CsvWriter::new(buffer, spooled.columns.clone())?;
-            each_row(rendering, spooled, frames, |row| writer.row(row))?;
-            let written = writer.finish()?.into_inner().map_err(std::io::Error::from)?;
-            archive::finish_data(written.into_inner(), &rendering.facts, spooled)
-        }
-    }
-}
-
-fn each_row<R: Read>(
-    rendering: &Rendering<'_>,
-    spooled: &Spooled,
-    frames: &mut SpoolReader<R>,
-    mut write: impl FnMut(&str) -> Result<(), TabularError>,
-) -> Result<(), TabularError> {
-    each_frame(rendering, spooled, frames, |text| {
-        text.split_terminator('\n').try_for_each(&mut write)
+        text.split_terminator('\n').try_for_each(|row| {
+            flattener.read(row)?;
+            file.row(&flattener, row)
+        })
     })
+    .map_err(limit)?;
+    let (bytes, sha256) = file.finish(&rendering.facts, (spooled, columns)).map_err(limit)?;
+    Ok(Rendered { rows: spooled.rows, bytes, sha256 })
 }
 
 /// Hands the text of each frame over, and makes sure that it were all.
@@ -192,7 +157,94 @@ fn each_frame<R: Read>(
     Ok(())
 }
 
-fn too_large(error: TabularError, bytes_max: u64) -> TabularError {
+/// What is written to an archive's data.
+type ArchivedData<W> = Capped<Digesting<Archive<Capped<W>>>>;
+
+/// A file of any format that is being written.
+pub(crate) enum Writing<W: Read + Write + Seek> {
+    /// JSON lines, which are written as they are.
+    Lines(Digesting<Capped<W>>),
+    /// CSV.
+    Csv(CsvWriter<BufWriter<Digesting<Capped<W>>>>),
+    /// CSV in an archive.
+    Zip(CsvWriter<BufWriter<ArchivedData<W>>>),
+    /// A workbook.
+    Xlsx(XlsxWriter<Capped<W>>),
+}
+
+impl<W: Read + Write + Seek> Writing<W> {
+    /// Begins a file of at most so many bytes. Of `spooled` only the size of a workbook is read.
+    pub(crate) fn begin(
+        format: Format,
+        (out, bytes_max): (W, u64),
+        (spooled, columns): (&Spooled, &Columns),
+    ) -> Result<Self, TabularError> {
+        let out = Capped::new(out, bytes_max);
+        Ok(match format {
+            Format::Jsonl => Self::Lines(Digesting::new(out)),
+            Format::Csv => {
+                let buffer = BufWriter::with_capacity(BUFFER_BYTES, Digesting::new(out));
+                Self::Csv(CsvWriter::new(buffer, columns)?)
+            }
+            Format::Xlsx => Self::Xlsx(XlsxWriter::new(out, spooled, columns)?),
+            Format::Zip => {
+                let data = Capped::new(archive::begin_data(out)?, bytes_max);
+                let buffer = BufWriter::with_capacity(BUFFER_BYTES, data);
+                Self::Zip(CsvWriter::new(buffer, columns)?)
+            }
+        })
+    }
+
+    /// Writes rows with a line break behind each, where they stay as they are; other formats take each by itself.
+    pub(crate) fn lines(&mut self, text: &str) -> Result<(), TabularError> {
+        match self {
+            Self::Lines(out) => Ok(out.write_all(text.as_bytes())?),
+            Self::Csv(_) | Self::Zip(_) | Self::Xlsx(_) => Ok(()),
+        }
+    }
+
+    /// Writes a row, which is the one that was read last. JSON lines take them together.
+    pub(crate) fn row(&mut self, flattener: &Flattener, row: &str) -> Result<(), TabularError> {
+        match self {
+            Self::Lines(_) => Ok(()),
+            Self::Csv(writer) => writer.row(flattener.cells(row)),
+            Self::Zip(writer) => writer.row(flattener.cells(row)),
+            Self::Xlsx(writer) => writer.row(flattener, row),
+        }
+    }
+
+    /// Ends the file; gives its length and its digest. What was written from beginning to end was digested on its way,
+    /// what was written here and there is read again.
+    pub(crate) fn finish(
+        self,
+        facts: &Facts<'_>,
+        (spooled, columns): (&Spooled, &Columns),
+    ) -> Result<(u64, String), TabularError> {
+        let archive = match self {
+            Self::Lines(out) => return Ok(digested(out)?),
+            Self::Csv(writer) => {
+                let out = writer.finish()?.into_inner().map_err(std::io::Error::from)?;
+                return Ok(digested(out)?);
+            }
+            Self::Zip(writer) => {
+                let written = writer.finish()?.into_inner().map_err(std::io::Error::from)?;
+                archive::finish_data(written.into_inner(), facts, (spooled, columns))?
+            }
+            Self::Xlsx(writer) => writer.finish()?,
+        };
+        let mut file = archive.into_inner();
+        file.flush()?;
+        Ok(capped::digest_of(&mut file)?)
+    }
+}
+
+fn digested<W: Write>(mut out: Digesting<Capped<W>>) -> std::io::Result<(u64, String)> {
+    out.flush()?;
+    let (_, bytes, sha256) = out.finish();
+    Ok((bytes, sha256))
+}
+
+pub(crate) fn too_large(error: TabularError, bytes_max: u64) -> TabularError {
     match error {
         TabularError::Io(error) if error.kind() == ErrorKind::FileTooLarge => {
             TabularError::TooLarge { bytes_max }
@@ -223,18 +275,22 @@ mod tests {
         tool_version: "1.2.3",
     };
 
-    /// A spool with these pages, in as many segments as there are pages.
-    fn spool(pages: &[Vec<String>]) -> (Vec<Vec<u8>>, Spooled) {
+    /// A spool with these pages, in as many segments as there are pages, and the columns of all rows.
+    fn spool(pages: &[Vec<String>]) -> (Vec<Vec<u8>>, (Spooled, Columns)) {
         let mut segments = Vec::new();
         let mut spooled = Spooled::default();
+        let mut flattener = Flattener::collecting(Columns::new());
         for page in pages {
             let mut writer = SpoolWriter::new(Vec::new(), spooled);
             writer.append(b"next", page.iter().map(String::as_str)).unwrap();
             let (segment, all) = writer.finish();
             segments.push(segment);
             spooled = all;
+            for row in page {
+                flattener.read(row).unwrap();
+            }
         }
-        (segments, spooled)
+        (segments, (spooled, flattener.into_columns()))
     }
 
     fn try_file(format: Format, rows: &[&str]) -> Result<(Vec<u8>, Rendered), TabularError> {
@@ -246,11 +302,11 @@ mod tests {
     fn rendered(
         rendering: &Rendering<'_>,
         segments: &[Vec<u8>],
-        spooled: &Spooled,
+        (spooled, columns): &(Spooled, Columns),
     ) -> Result<(Vec<u8>, Rendered), TabularError> {
         let frames = SpoolReader::new(segments.iter().map(Vec::as_slice)).unwrap();
         let mut file = Cursor::new(Vec::new());
-        let rendered = render(rendering, spooled, frames, &mut file)?;
+        let rendered = render(rendering, (spooled, columns), frames, &mut file)?;
         assert_eq!(rendered.bytes, file.get_ref().len() as u64);
         assert_eq!(rendered.sha256, hex::encode(Sha256::digest(file.get_ref())));
         Ok((file.into_inner(), rendered))

@@ -32,12 +32,19 @@ pub fn text_cell(text: &str) -> Cow<'_, str> {
 /// The text with control characters replaced, except tab, line feed and carriage return.
 pub fn without_controls(text: &str) -> Cow<'_, str> {
     // All of them are single bytes, which no part of another character equals.
-    if text.bytes().any(|byte| is_unwanted(char::from(byte)) && byte.is_ascii()) {
+    if any_byte(text, |byte| is_unwanted(char::from(byte))) {
         let replaced = |character| if is_unwanted(character) { '\u{fffd}' } else { character };
         Cow::Owned(text.chars().map(replaced).collect())
     } else {
         Cow::Borrowed(text)
     }
+}
+
+/// Whether a byte of the text is one of these. Sixteen are looked at together, which processors have instructions for.
+pub(crate) fn any_byte(text: &str, is_meant: impl Fn(u8) -> bool) -> bool {
+    let any = |bytes: &[u8]| bytes.iter().fold(false, |found, byte| found | is_meant(*byte));
+    let (blocks, rest) = text.as_bytes().as_chunks::<16>();
+    blocks.iter().any(|block| any(block)) || any(rest)
 }
 
 const fn is_unwanted(character: char) -> bool {

@@ -7,66 +7,104 @@ use std::borrow::Cow;
 use crate::TabularError;
 
 /// Reads one JSON text from its beginning to its end.
-#[derive(Debug)]
-pub(crate) struct Scanner<'a> {
+#[derive(Debug, Clone)]
+pub struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 /// A part of the text, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Span {
-    pub(crate) start: u32,
-    pub(crate) end: u32,
+pub struct Span {
+    /// Where it begins.
+    pub start: u32,
+    /// Where it has ended.
+    pub end: u32,
 }
 
 /// A string between its quotes, and whether anything in it is written with a backslash.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct StringSpan {
-    pub(crate) span: Span,
-    pub(crate) escaped: bool,
+pub struct StringSpan {
+    /// Without the quotes.
+    pub span: Span,
+    /// Whether its text differs from how it is written.
+    pub escaped: bool,
+}
+
+/// What closes each value that is open, the innermost last: a bit for each, of which the last 64 are at hand.
+#[derive(Debug, Default)]
+struct Open {
+    depth: usize,
+    last: u64,
+    before: Vec<u64>,
+}
+
+impl Open {
+    fn push(&mut self, close: u8) {
+        if self.depth > 0 && self.depth.is_multiple_of(64) {
+            self.before.push(self.last);
+        }
+        self.last = self.last << 1 | u64::from(close == b'}');
+        self.depth += 1;
+    }
+
+    fn pop(&mut self) {
+        self.depth = self.depth.saturating_sub(1);
+        self.last >>= 1;
+        if self.depth.is_multiple_of(64) {
+            self.last = self.before.pop().unwrap_or_default();
+        }
+    }
+
+    const fn last(&self) -> Option<u8> {
+        match (self.depth, self.last & 1) {
+            (0, _) => None,
+            (_, 0) => Some(b']'),
+            _ => Some(b'}'),
+        }
+    }
 }
 
 impl Span {
     /// The part of the text that it was found in.
-    pub(crate) fn of(self, text: &str) -> &str {
+    pub fn of(self, text: &str) -> &str {
         text.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 }
 
 impl StringSpan {
     /// The string's text. Half a surrogate pair, which JSON allows and text cannot hold, becomes U+FFFD.
-    pub(crate) fn text(self, json: &str) -> Cow<'_, str> {
+    pub fn text(self, json: &str) -> Cow<'_, str> {
         let written = self.span.of(json);
         if self.escaped { Cow::Owned(unescaped(written)) } else { Cow::Borrowed(written) }
     }
 }
 
 impl<'a> Scanner<'a> {
-    /// Stands before the first token. A row has at most [`crate::ROW_BYTES_MAX`], so places fit 32 bits.
-    pub(crate) fn new(text: &'a str) -> Self {
+    /// Stands before the first token. No text that is read has 4 GiB, so places fit 32 bits.
+    pub fn new(text: &'a str) -> Self {
         let mut scanner = Self { bytes: text.as_bytes(), at: 0 };
         scanner.skip_space();
         scanner
     }
 
     /// The byte that the next token begins with.
-    pub(crate) fn peek(&self) -> Option<u8> {
+    pub fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
 
     /// Where the next token begins.
-    pub(crate) fn place(&self) -> u32 {
+    pub fn place(&self) -> u32 {
         u32::try_from(self.at).unwrap_or(u32::MAX)
     }
 
     /// The error of a text that is not JSON here.
-    pub(crate) const fn error(&self) -> TabularError {
+    pub const fn error(&self) -> TabularError {
         TabularError::NotJson { at: self.at }
     }
 
     /// Takes the next token if it is this one, and the space behind it.
-    pub(crate) fn take(&mut self, token: u8) -> bool {
+    pub fn take(&mut self, token: u8) -> bool {
         if self.peek() != Some(token) {
             return false;
         }
@@ -76,17 +114,17 @@ impl<'a> Scanner<'a> {
     }
 
     /// Takes the next token, which must be this one.
-    pub(crate) fn expect(&mut self, token: u8) -> Result<(), TabularError> {
+    pub fn expect(&mut self, token: u8) -> Result<(), TabularError> {
         if self.take(token) { Ok(()) } else { Err(self.error()) }
     }
 
     /// The text must end here.
-    pub(crate) fn finish(&self) -> Result<(), TabularError> {
+    pub fn finish(&self) -> Result<(), TabularError> {
         if self.at == self.bytes.len() { Ok(()) } else { Err(self.error()) }
     }
 
     /// Takes a string.
-    pub(crate) fn string(&mut self) -> Result<StringSpan, TabularError> {
+    pub fn string(&mut self) -> Result<StringSpan, TabularError> {
         if self.peek() != Some(b'"') {
             return Err(self.error());
         }
@@ -111,7 +149,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Takes a number.
-    pub(crate) fn number(&mut self) -> Result<Span, TabularError> {
+    pub fn number(&mut self) -> Result<Span, TabularError> {
         let start = self.place();
         if self.peek() == Some(b'-') {
             self.at += 1;
@@ -138,7 +176,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Takes `true`, `false` or `null`.
-    pub(crate) fn word(&mut self, word: &[u8]) -> Result<(), TabularError> {
+    pub fn word(&mut self, word: &[u8]) -> Result<(), TabularError> {
         if !self.bytes.get(self.at..).is_some_and(|rest| rest.starts_with(word)) {
             return Err(self.error());
         }
@@ -147,27 +185,31 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
+    /// Takes the next value, whatever it is.
+    pub fn value(&mut self) -> Result<Span, TabularError> {
+        if matches!(self.peek(), Some(b'{' | b'[')) { self.nested() } else { self.plain() }
+    }
+
     /// Takes an array or an object with all that is in it.
-    pub(crate) fn nested(&mut self) -> Result<Span, TabularError> {
+    pub fn nested(&mut self) -> Result<Span, TabularError> {
         let start = self.place();
-        // What closes each value that is open, the innermost last.
-        let mut open: Vec<u8> = Vec::new();
+        let mut open = Open::default();
         loop {
             self.open_values(&mut open)?;
             let end = self.close_values(&mut open)?;
-            if open.is_empty() {
+            if open.depth == 0 {
                 return Ok(Span { start, end });
             }
         }
     }
 
     /// Takes the beginnings of values until one is whole: a plain one, or an empty array or object.
-    fn open_values(&mut self, open: &mut Vec<u8>) -> Result<(), TabularError> {
+    fn open_values(&mut self, open: &mut Open) -> Result<(), TabularError> {
         loop {
             let close = match self.peek() {
                 Some(b'{') => b'}',
                 Some(b'[') => b']',
-                _ => return self.plain(),
+                _ => return self.plain().map(|_| ()),
             };
             open.push(close);
             self.at += 1;
@@ -182,15 +224,15 @@ impl<'a> Scanner<'a> {
     }
 
     /// Takes the ends of values up to the next member of one that stays open. Returns where the last one ended.
-    fn close_values(&mut self, open: &mut Vec<u8>) -> Result<u32, TabularError> {
+    fn close_values(&mut self, open: &mut Open) -> Result<u32, TabularError> {
         loop {
-            let Some(&close) = open.last() else { return Err(self.error()) };
+            let Some(close) = open.last() else { return Err(self.error()) };
             if self.peek() == Some(close) {
                 open.pop();
                 self.at += 1;
                 let end = self.place();
                 self.skip_space();
-                if open.is_empty() {
+                if open.depth == 0 {
                     return Ok(end);
                 }
                 continue;
@@ -208,14 +250,20 @@ impl<'a> Scanner<'a> {
         self.expect(b':')
     }
 
-    fn plain(&mut self) -> Result<(), TabularError> {
-        match self.peek() {
-            Some(b'"') => self.string().map(|_| ()),
-            Some(b't') => self.word(b"true"),
-            Some(b'f') => self.word(b"false"),
-            Some(b'n') => self.word(b"null"),
-            _ => self.number().map(|_| ()),
-        }
+    fn plain(&mut self) -> Result<Span, TabularError> {
+        let word = match self.peek() {
+            Some(b'"') => {
+                let Span { start, end } = self.string()?.span;
+                return Ok(Span { start: start - 1, end: end + 1 });
+            }
+            Some(b't') => "true",
+            Some(b'f') => "false",
+            Some(b'n') => "null",
+            _ => return self.number(),
+        };
+        let start = self.place();
+        self.word(word.as_bytes())?;
+        Ok(Span { start, end: start + if word == "false" { 5 } else { 4 } })
     }
 
     fn escape(&mut self) -> Result<(), TabularError> {
@@ -337,7 +385,7 @@ mod tests {
         let mut scanner = Scanner::new(text);
         let value = match scanner.peek() {
             Some(b'{' | b'[') => scanner.nested().map(|_| ()),
-            _ => scanner.plain(),
+            _ => scanner.plain().map(|_| ()),
         };
         value.and_then(|()| scanner.finish()).is_ok()
     }
@@ -351,6 +399,36 @@ mod tests {
 
         assert_eq!(span.of(text), text.trim().trim_end_matches([',', ' ']));
         assert_eq!(scanner.peek(), Some(b','));
+    }
+
+    #[test]
+    fn any_value_is_taken_as_it_is_written() {
+        for value in ["{ \"a\": [] }", "[ ]", "\"a\\n\"", "-1.5e3", "true", "false", "null"] {
+            let text = format!(" {value} ,");
+            let mut scanner = Scanner::new(&text);
+
+            assert_eq!(scanner.value().unwrap().of(&text), value);
+            assert_eq!(scanner.peek(), Some(b','));
+        }
+    }
+
+    #[test]
+    fn brackets_close_what_they_opened_however_deep() {
+        for depth in [1, 2, 63, 64, 65, 66, 127, 128, 129, 130, 1_000] {
+            let opened: String =
+                (0..depth).map(|at| if at % 3 == 0 { "{\"a\":" } else { "[" }).collect();
+            let closed: String =
+                (0..depth).rev().map(|at| if at % 3 == 0 { "}" } else { "]" }).collect();
+            assert!(accepts(&format!("{opened}1{closed}")), "{depth}");
+
+            let mut wrong = closed.into_bytes();
+            for at in 0..depth {
+                wrong[at] ^= b'}' ^ b']';
+                let text = String::from_utf8(wrong.clone()).unwrap();
+                assert!(!accepts(&format!("{opened}1{text}")), "{depth} {at}");
+                wrong[at] ^= b'}' ^ b']';
+            }
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::io::{Seek, Write};
 use zip::ZipWriter;
 
 use crate::archive::{self, Archive};
-use crate::columns::{Cell, Flattener};
+use crate::columns::{Cell, Columns, Flattener};
 use crate::{Spooled, TabularError, safety};
 
 /// The longest text of a cell, in UTF-16 units.
@@ -35,7 +35,6 @@ const ESCAPE_FACTOR_MAX: u64 = 8;
 /// Writes rows as rows of a sheet.
 pub(crate) struct XlsxWriter<W: Write + Seek> {
     archive: Archive<W>,
-    flattener: Flattener,
     /// `A`, `B` … for each column.
     letters: Vec<String>,
     rows: u64,
@@ -44,35 +43,32 @@ pub(crate) struct XlsxWriter<W: Write + Seek> {
 
 impl<W: Write + Seek> XlsxWriter<W> {
     /// Begins a workbook with the row of names.
-    pub(crate) fn new(out: W, spooled: &Spooled) -> Result<Self, TabularError> {
+    pub(crate) fn new(out: W, spooled: &Spooled, columns: &Columns) -> Result<Self, TabularError> {
         let mut archive = ZipWriter::new(out);
         for (name, text) in parts() {
             archive::begin(&mut archive, name, 0)?;
             archive.write_all(text.as_bytes())?;
         }
-        archive::begin(&mut archive, SHEET_NAME, sheet_bytes_max(spooled))?;
-        let columns = spooled.columns.clone();
+        archive::begin(&mut archive, SHEET_NAME, sheet_bytes_max(spooled, columns))?;
         let mut writer = Self {
             archive,
             letters: (0..columns.names().len()).map(letters).collect(),
-            flattener: Flattener::arranging(columns),
             rows: 0,
             sheet: Vec::with_capacity(2 * BUFFER_BYTES),
         };
         writer.sheet.extend_from_slice(HEAD.as_bytes());
         write!(writer.sheet, "<worksheet xmlns=\"{MAIN}\"><sheetData>")?;
-        writer.names()?;
+        writer.names(columns)?;
         Ok(writer)
     }
 
-    /// Writes one row: the text of a JSON object, at most [`crate::ROW_BYTES_MAX`] long.
-    pub(crate) fn row(&mut self, row: &str) -> Result<(), TabularError> {
-        self.flattener.read(row)?;
+    /// Writes one row, which is the one that was read last.
+    pub(crate) fn row(&mut self, flattener: &Flattener, row: &str) -> Result<(), TabularError> {
         self.rows += 1;
         // The first row of the sheet is the names'.
         let number = (self.rows + 1).to_string();
         let mut line = Line::begin(&mut self.sheet, &number);
-        let cells = self.letters.iter().zip(self.flattener.cells(row));
+        let cells = self.letters.iter().zip(flattener.cells(row));
         for (index, (letters, cell)) in cells.enumerate() {
             let text: Cow<'_, str> = match cell {
                 Cell::Empty => continue,
@@ -87,7 +83,7 @@ impl<W: Write + Seek> XlsxWriter<W> {
             };
             line.text(letters, &text).map_err(|TooLong { length }| TabularError::CellTooLong {
                 row: self.rows,
-                column: self.flattener.columns().names().get(index).cloned().unwrap_or_default(),
+                column: flattener.columns().names().get(index).cloned().unwrap_or_default(),
                 length,
             })?;
         }
@@ -102,8 +98,7 @@ impl<W: Write + Seek> XlsxWriter<W> {
         archive::finish(self.archive)
     }
 
-    fn names(&mut self) -> Result<(), TabularError> {
-        let columns = self.flattener.columns();
+    fn names(&mut self, columns: &Columns) -> Result<(), TabularError> {
         if columns.names().is_empty() {
             return Ok(());
         }
@@ -227,8 +222,8 @@ fn is_kept(number: &str) -> bool {
 }
 
 /// More than the sheet will have.
-fn sheet_bytes_max(spooled: &Spooled) -> u64 {
-    let cells = (spooled.rows + 1) * spooled.columns.names().len() as u64;
+fn sheet_bytes_max(spooled: &Spooled, columns: &Columns) -> u64 {
+    let cells = (spooled.rows + 1) * columns.names().len() as u64;
     spooled.text_bytes * ESCAPE_FACTOR_MAX + cells * CELL_MARKUP_BYTES_MAX
 }
 

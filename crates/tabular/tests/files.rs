@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 
-use tabular::{Facts, Format, Rendering, SpoolReader, SpoolWriter, Spooled};
+use tabular::{Columns, Facts, Flattener, Format, Rendering, SpoolReader, SpoolWriter, Spooled};
 
 const FOLDER: &str = "CREATOR_GATEWAY_TEST_FILES";
 const PAGE_ROWS: usize = 500;
@@ -30,11 +30,21 @@ fn rows_of_a_file_become_files_of_every_format() {
         writer.append(b"", page.iter().copied()).unwrap();
     }
     let (bytes, spooled) = writer.finish();
+    let mut flattener = Flattener::collecting(Columns::new());
+    for row in &rows {
+        flattener.read(row).unwrap();
+    }
 
     for format in Format::ALL {
         let frames = SpoolReader::new([bytes.as_slice()]).unwrap();
         let path = folder.join(format!("data.{}", format.as_str()));
         let out = File::options().read(true).write(true).create_new(true).open(path).unwrap();
-        tabular::render(&Rendering::new(format, FACTS), &spooled, frames, out).unwrap();
+        tabular::render(
+            &Rendering::new(format, FACTS),
+            (&spooled, flattener.columns()),
+            frames,
+            out,
+        )
+        .unwrap();
     }
 }

@@ -97,7 +97,9 @@ impl AnswerBody {
             return Ok(ReadUpTo::Whole(first));
         }
         let Some(second) = self.next().await? else { return Ok(ReadUpTo::Whole(first)) };
-        let mut read = BytesMut::with_capacity(first.len() + second.len());
+        // The length that was announced, and is not above the limit: it need not grow on the way.
+        let announced = self.length.and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
+        let mut read = BytesMut::with_capacity(announced.max(first.len() + second.len()));
         read.extend_from_slice(&first);
         read.extend_from_slice(&second);
         while read.len() <= bytes_max {

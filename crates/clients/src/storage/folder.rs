@@ -233,7 +233,7 @@ impl FileParts {
         }
         let (file, wanted) = (Arc::clone(&self.file), self.left.min(PART_BYTES));
         let read = tokio::task::spawn_blocking(move || {
-            let mut part = Vec::new();
+            let mut part = Vec::with_capacity(usize::try_from(wanted).unwrap_or_default());
             (&*file).take(wanted).read_to_end(&mut part).map(|_| part)
         });
         let read = read.await.map_err(std::io::Error::other).flatten();

@@ -17,12 +17,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use domain::time::Timestamp;
+use tokio::task::JoinHandle;
 use zeroize::Zeroizing;
 
 use bucket::Bucket;
 use folder::Folder;
 pub use name::{InvalidObjectName, ObjectName};
-pub use segment::{Segment, SegmentReader};
+pub use segment::{Segment, SegmentReader, UnsentFrame};
 pub use work::WorkFile;
 
 /// The most objects that one [`Storage::list`] gives.
@@ -166,6 +167,15 @@ impl Storage {
     /// how many.
     pub fn remove_left_work(&self, before: Timestamp) -> Result<usize, StorageError> {
         work::remove_left(&self.work_folder, before)
+    }
+
+    /// Lets the disk begin to take a file that is still written to, where [`Storage::put_file`] will wait for the disk.
+    /// Nothing depends on it; what it gives ends with it.
+    pub fn flush_early(&self, file: &WorkFile) -> Option<JoinHandle<()>> {
+        match &self.way {
+            Way::Folder(_) => Some(file.flush()),
+            Way::Bucket(_) => None,
+        }
     }
 
     /// Stores a file under a name that must be free, durably and at once: until it is whole, nothing is there.

@@ -29,6 +29,22 @@ pub struct SegmentReader {
     end: u64,
 }
 
+/// A frame that is not in its bucket yet.
+#[derive(Debug)]
+#[must_use = "a frame is kept when it was sent"]
+pub struct UnsentFrame {
+    bucket: Bucket,
+    name: ObjectName,
+    frame: Bytes,
+}
+
+impl UnsentFrame {
+    /// Sends it.
+    pub async fn send(self) -> Result<(), StorageError> {
+        self.bucket.put_frame(&self.name, self.frame).await
+    }
+}
+
 impl Segment {
     pub(super) const fn in_file(file: File) -> Self {
         Self { place: Place::File(file) }
@@ -38,19 +54,20 @@ impl Segment {
         Self { place: Place::Bucket { bucket, name, copy } }
     }
 
-    /// Appends the frame of a page, to one's own segment only. When this returns, the frame outlives this process, and
-    /// on a bucket this machine; a frame that is torn by a power cut is known by its checksum.
-    pub async fn append(&self, page: u64, frame: Bytes) -> Result<(), StorageError> {
-        let file = match &self.place {
-            Place::File(file) => file,
+    /// Appends the frame of a page, to one's own segment only; blocks. When it has left, where it is to leave, it
+    /// outlives this process, and on a bucket this machine; a frame that is torn by a power cut is known by its
+    /// checksum.
+    pub fn append(&self, page: u64, frame: &[u8]) -> Result<Option<UnsentFrame>, StorageError> {
+        let (mut file, unsent) = match &self.place {
+            Place::File(file) => (file, None),
             Place::Bucket { bucket, name, copy } => {
-                bucket.put_frame(&frame_name(name, page)?, frame.clone()).await?;
-                copy.file()
+                let (bucket, name) = (bucket.clone(), frame_name(name, page)?);
+                let frame = Bytes::copy_from_slice(frame);
+                (copy.file(), Some(UnsentFrame { bucket, name, frame }))
             }
         };
-        let mut file = file.try_clone().map_err(StorageError::file)?;
-        let written = tokio::task::spawn_blocking(move || file.write_all(&frame)).await;
-        written.map_err(std::io::Error::other).flatten().map_err(StorageError::file)
+        file.write_all(frame).map_err(StorageError::file)?;
+        Ok(unsent)
     }
 
     /// The segment's bytes on this machine, as they are now, from their beginning. Readers and `append` do not disturb

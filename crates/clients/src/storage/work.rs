@@ -1,12 +1,13 @@
 //! Files for work: made for one purpose, gone when it is done with.
 
 use std::fs::{File, OpenOptions};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Seek as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use domain::time::Timestamp;
+use tokio::task::JoinHandle;
 
 use super::StorageError;
 use super::name::is_part;
@@ -46,6 +47,21 @@ impl WorkFile {
     /// The open file, for reading and writing.
     pub const fn file(&self) -> &File {
         &self.file
+    }
+
+    /// Makes it empty again, to be written from its beginning.
+    pub fn empty(&self) -> std::io::Result<()> {
+        self.file.set_len(0)?;
+        (&self.file).rewind()
+    }
+
+    /// Lets the disk take what was written so far. It opens the file anew, so that an error of the disk is also told to
+    /// whoever flushes it at the end.
+    pub(super) fn flush(&self) -> JoinHandle<()> {
+        let path = self.path.clone();
+        tokio::task::spawn_blocking(move || {
+            drop(File::open(path).and_then(|file| file.sync_data()));
+        })
     }
 
     /// Where it lies.

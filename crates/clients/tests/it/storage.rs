@@ -5,7 +5,6 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use clients::storage::{ObjectName, Place, Put, Storage, StorageError, StorageSettings};
 use domain::time::Timestamp;
 use tokio::task::JoinSet;
@@ -215,9 +214,9 @@ async fn a_segment_is_begun_once_and_read_by_whoever_takes_over() {
     let at = name("exports/a/1/spool");
     let segment = storage.begin_segment(&at).await.unwrap().unwrap();
 
-    segment.append(0, Bytes::from_static(b"first")).await.unwrap();
+    assert!(segment.append(0, b"first").unwrap().is_none());
     let mut early = segment.reader().unwrap();
-    segment.append(1, Bytes::from_static(b"second")).await.unwrap();
+    assert!(segment.append(1, b"second").unwrap().is_none());
 
     let mut before = String::new();
     early.read_to_string(&mut before).unwrap();

@@ -1,14 +1,15 @@
 //! One export, from what earlier attempts kept to the published file.
 //!
 //! Pages are read one at a time and kept in a segment of the spool that only this claim writes. Nothing but the spool
-//! knows them: there is no write to the database for a page. When the last one is kept, the file is made from the spool
-//! in one pass, stored under a name of this claim, and published by one guarded update.
+//! knows them: there is no write to the database for a page. A page is asked for when all before it are kept, so a claim
+//! that ends costs one page at most; while it is on its way, the file takes the rows of the page before. When the last one
+//! is kept, the file is ended, or made from the spool in one pass where it could not be written on the way; it is stored
+//! under a name of this claim, and published by one guarded update.
 
-use std::io::{BufReader, Sink};
+use std::io::BufReader;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bytes::Bytes;
 use clients::storage::{ObjectName, Put, Segment, SegmentReader, StorageError, WorkFile};
 use domain::dataset::DatasetName;
 use domain::window::Window;
@@ -17,7 +18,8 @@ use tabular::{
     Facts, Format, Rendered, Rendering, SpoolReader, SpoolWriter, Spooled, TabularError,
 };
 
-use super::pages::{Limits, Page, PageFault, Reader, Wanted};
+use super::desk::{Desk, Drafting};
+use super::pages::{Limits, PageFault, Reader, Wanted};
 use super::place;
 use super::points::{self, Point};
 use super::worker::{Ending, Shared};
@@ -25,14 +27,14 @@ use crate::app::App;
 use crate::error::ApiError;
 
 /// Why a job does not go on.
-enum Halt {
+pub(super) enum Halt {
     /// The same would happen again.
     Final(Failure),
     /// It may pass.
     Passing(Failure),
 }
 
-type Step<T> = Result<T, Halt>;
+pub(super) type Step<T> = Result<T, Halt>;
 
 /// One claim of one export.
 struct Job<'a> {
@@ -47,6 +49,7 @@ struct Kept {
     /// In the order of the claims that wrote them.
     segments: Vec<Segment>,
     spooled: Spooled,
+    drafting: Drafting,
 }
 
 /// Works on an export to its end.
@@ -102,10 +105,11 @@ impl Job<'_> {
             let name = place::segment(self.lease.export, token)?;
             segments.extend(self.app.storage.segment(&name).await?);
         }
+        let mut drafting = self.drafting()?;
         if segments.is_empty() {
-            return Ok((reader, Kept { segments, spooled: Spooled::default() }));
+            return Ok((reader, Kept { segments, spooled: Spooled::default(), drafting }));
         }
-        let shared = Arc::clone(self.shared);
+        let (shared, storage) = (Arc::clone(self.shared), Arc::clone(&self.app.storage));
         let frames = frames(&segments)?;
         let restoring = blocking(move || {
             let mut frames = SpoolReader::new(frames)?;
@@ -114,12 +118,20 @@ impl Job<'_> {
                     return Err(TabularError::Stopped.into());
                 }
                 reader.restore(frame.resume_point(), frame.rows())?;
+                drafting.page(frame.text(), &storage)?;
             }
-            Ok((reader, frames.into_spooled()))
+            Ok((reader, drafting, frames.into_spooled()))
         });
-        let (restored, spooled) = restoring.await?;
+        let (restored, begun, spooled) = restoring.await?;
         self.note(&spooled);
-        Ok((restored, Kept { segments, spooled }))
+        Ok((restored, Kept { segments, spooled, drafting: begun }))
+    }
+
+    /// The file, before its first row.
+    fn drafting(&self) -> Step<Drafting> {
+        let label = format!("{}..{}", self.lease.export, self.lease.token);
+        let work = self.app.storage.work_file(&label)?;
+        Drafting::begin(work, format_of(&self.export), self.app.config.exports.bytes_max)
     }
 
     fn note(&self, spooled: &Spooled) {
@@ -133,37 +145,42 @@ impl Job<'_> {
     }
 
     /// Reads the pages that are not kept yet, and keeps each.
-    async fn read(&self, mut reader: Reader, kept: Kept) -> Step<Kept> {
-        let Kept { mut segments, spooled } = kept;
+    async fn read(&self, reader: Reader, kept: Kept) -> Step<Kept> {
+        let Kept { mut segments, spooled, mut drafting } = kept;
         let name = place::segment(self.lease.export, self.lease.token)?;
         let begun = self.app.storage.begin_segment(&name).await?;
         let segment = begun.ok_or_else(|| passing("storage", "a segment's name is taken"))?;
         points::reach(Point::SegmentBegun).await;
         let bytes_max = self.app.config.exports.bytes_max;
-        let mut writer = SpoolWriter::new(std::io::sink(), spooled).with_text_bytes_max(bytes_max);
-        while let Some(page) = reader.next().await? {
-            points::reach(Point::PageFetched).await;
-            let is_last = page.is_last();
-            let frame: Bytes;
-            (writer, frame) = blocking(move || framed(writer, &page)).await?;
-            let number = writer.pages().saturating_sub(1);
-            segment.append(number, frame).await?;
-            self.shared.set(count(writer.pages()), count(writer.rows()));
+        let writer = SpoolWriter::new(std::io::sink(), spooled).with_text_bytes_max(bytes_max);
+        let mut desk = Desk { reader, writer, segment };
+        let mut text = String::new();
+        let mut fetched = desk.reader.fetch().await?;
+        while let Some(page) = fetched {
+            let unsent;
+            (desk, unsent) = blocking(move || desk.keep(page)).await?;
+            if let Some(frame) = unsent {
+                frame.send().await?;
+            }
+            self.shared.set(count(desk.writer.pages()), count(desk.writer.rows()));
             self.shared.new_page();
             points::reach(Point::PageKept).await;
-            if is_last {
-                break;
-            }
+            desk.writer.swap_text(&mut text);
+            // The page is kept: the next one may be on its way while the file takes this one's rows.
+            let next = async { Ok(Box::pin(desk.reader.fetch()).await?) };
+            let storage = Arc::clone(&self.app.storage);
+            let taking = blocking(move || {
+                drafting.page(&text, &storage)?;
+                Ok((drafting, text))
+            });
+            (fetched, (drafting, text)) = tokio::try_join!(next, taking)?;
         }
-        segments.push(segment);
-        Ok(Kept { segments, spooled: writer.finish().1 })
+        segments.push(desk.segment);
+        Ok(Kept { segments, spooled: desk.writer.finish().1, drafting })
     }
 
-    /// Makes the file, in a file for work.
+    /// Ends the file, in a file for work.
     async fn render(&self, kept: Kept) -> Step<(WorkFile, Rendered)> {
-        let label = format!("{}..{}", self.lease.export, self.lease.token);
-        let work = self.app.storage.work_file(&label)?;
-        let frames = frames(&kept.segments)?;
         let (export, shared) = (self.export.clone(), Arc::clone(self.shared));
         let bytes_max = self.app.config.exports.bytes_max;
         blocking(move || {
@@ -172,12 +189,9 @@ impl Job<'_> {
                 shared.is_halted.load(Ordering::SeqCst)
             };
             let id = export.id.to_string();
-            let format = Format::parse(export.format.as_str()).unwrap_or(Format::Csv);
-            let facts = facts(&export, &id);
+            let (format, facts) = (format_of(&export), facts(&export, &id));
             let rendering = Rendering { format, facts, bytes_max, is_stopped: &is_stopped };
-            let rendered =
-                tabular::render(&rendering, &kept.spooled, SpoolReader::new(frames)?, work.file())?;
-            Ok((work, rendered))
+            kept.drafting.finish(&rendering, &kept.spooled, &kept.segments)
         })
         .await
     }
@@ -217,13 +231,12 @@ fn count(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn framed(mut writer: SpoolWriter<Sink>, page: &Page) -> Step<(SpoolWriter<Sink>, Bytes)> {
-    let rows = page.rows.iter().map(|row| row.get());
-    let frame = writer.append(&page.point, rows).map(Bytes::copy_from_slice)?;
-    Ok((writer, frame))
+fn format_of(export: &Export) -> Format {
+    Format::parse(export.format.as_str()).unwrap_or(Format::Csv)
 }
 
-fn frames(segments: &[Segment]) -> Result<Vec<BufReader<SegmentReader>>, StorageError> {
+/// The frames of these segments.
+pub(super) fn frames(segments: &[Segment]) -> Result<Vec<BufReader<SegmentReader>>, StorageError> {
     segments.iter().map(|segment| segment.reader().map(BufReader::new)).collect()
 }
 

@@ -2,29 +2,25 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 4 | `CGS1` |
+//! | 4 | `CGS2` |
 //! | 8 | the page's number |
 //! | 4 | the number of rows |
-//! | 4 4 4 4 | lengths: of the resume point, the columns, the rows' text, the rows compressed (LZ4 block) |
+//! | 4 4 4 | lengths: of the resume point, the rows' text, the rows compressed (LZ4 block) |
 //! | 8 | XXH64 of the above |
-//! | … | the resume point, the columns, the compressed rows |
+//! | … | the resume point, the compressed rows |
 //! | 8 | XXH64 of that, seeded with the header's |
 //!
-//! The rows' text is a line for each row. The columns are what the page changed: for each such column its position
-//! (2 bytes), its kinds (1), the length of its name (2) and the name, which stands only where the column is new.
+//! The rows' text is a line for each row.
 
 use std::io::{ErrorKind, Read};
 
 use twox_hash::XxHash64;
 
 use super::{PAGE_BYTES_MAX, RESUME_POINT_BYTES_MAX};
-use crate::columns::{Columns, Kinds};
-use crate::{COLUMN_NAME_BYTES_MAX, COLUMNS_MAX};
 
-const MARK: [u8; 4] = *b"CGS1";
-pub(super) const HEADER_BYTES: usize = 40;
+const MARK: [u8; 4] = *b"CGS2";
+pub(super) const HEADER_BYTES: usize = 36;
 const CHECKSUM_BYTES: usize = 8;
-const COLUMNS_BYTES_MAX: usize = COLUMNS_MAX * (COLUMN_NAME_BYTES_MAX + 5);
 
 /// One page as it was put into the spool.
 #[derive(Debug, Default)]
@@ -32,7 +28,6 @@ pub struct Frame {
     page: u64,
     rows: u32,
     resume_point: Vec<u8>,
-    columns: Vec<u8>,
     text: String,
     /// Kept for the next frame's bytes.
     body: Vec<u8>,
@@ -44,7 +39,6 @@ pub(super) struct Header {
     pub(super) page: u64,
     pub(super) rows: u32,
     pub(super) resume_bytes: u32,
-    pub(super) columns_bytes: u32,
     pub(super) text_bytes: u32,
     pub(super) compressed_bytes: u32,
 }
@@ -95,14 +89,11 @@ impl Frame {
         if sum != u64::from_le_bytes(*checksum) {
             return None;
         }
-        let (resume_point, rest) = body.split_at_checked(header.resume_bytes as usize)?;
-        let (columns, compressed) = rest.split_at_checked(header.columns_bytes as usize)?;
+        let (resume_point, compressed) = body.split_at_checked(header.resume_bytes as usize)?;
         self.page = header.page;
         self.rows = header.rows;
         self.resume_point.clear();
         self.resume_point.extend_from_slice(resume_point);
-        self.columns.clear();
-        self.columns.extend_from_slice(columns);
         let mut text = std::mem::take(&mut self.text).into_bytes();
         text.resize(header.text_bytes as usize, 0);
         let length = lz4_flex::block::decompress_into(compressed, &mut text).ok()?;
@@ -110,16 +101,11 @@ impl Frame {
         let lines = self.text.bytes().filter(|byte| *byte == b'\n').count();
         (length == self.text.len() && lines == header.rows as usize).then_some(())
     }
-
-    /// Adds what this page changed. `false`: it does not follow on the pages before it.
-    pub(super) fn add_columns(&self, columns: &mut Columns) -> bool {
-        read_columns(&self.columns, columns).is_some()
-    }
 }
 
 impl Header {
     const fn body_bytes(&self) -> usize {
-        self.resume_bytes as usize + self.columns_bytes as usize + self.compressed_bytes as usize
+        self.resume_bytes as usize + self.compressed_bytes as usize
     }
 
     /// The length of the whole frame.
@@ -129,12 +115,11 @@ impl Header {
 
     fn fields(&self) -> [u8; HEADER_BYTES - CHECKSUM_BYTES] {
         let mut bytes = [0; HEADER_BYTES - CHECKSUM_BYTES];
-        let parts: [&[u8]; 7] = [
+        let parts: [&[u8]; 6] = [
             &MARK,
             &self.page.to_le_bytes(),
             &self.rows.to_le_bytes(),
             &self.resume_bytes.to_le_bytes(),
-            &self.columns_bytes.to_le_bytes(),
             &self.text_bytes.to_le_bytes(),
             &self.compressed_bytes.to_le_bytes(),
         ];
@@ -162,21 +147,19 @@ impl Header {
         let (page, rest) = rest.split_first_chunk::<8>()?;
         let (numbers, checksum) = rest.split_last_chunk::<CHECKSUM_BYTES>()?;
         let (numbers, _) = numbers.as_chunks::<4>();
-        let &[rows, resume_bytes, columns_bytes, text_bytes, compressed_bytes] = numbers else {
+        let &[rows, resume_bytes, text_bytes, compressed_bytes] = numbers else {
             return None;
         };
         let header = Self {
             page: u64::from_le_bytes(*page),
             rows: u32::from_le_bytes(rows),
             resume_bytes: u32::from_le_bytes(resume_bytes),
-            columns_bytes: u32::from_le_bytes(columns_bytes),
             text_bytes: u32::from_le_bytes(text_bytes),
             compressed_bytes: u32::from_le_bytes(compressed_bytes),
         };
         let is_whole = header.checksum() == u64::from_le_bytes(*checksum);
         // What was not written by us must not make us reserve memory.
         let is_bounded = header.resume_bytes as usize <= RESUME_POINT_BYTES_MAX
-            && header.columns_bytes as usize <= COLUMNS_BYTES_MAX
             && header.text_bytes as usize <= PAGE_BYTES_MAX
             && header.compressed_bytes as usize
                 <= lz4_flex::block::get_maximum_output_size(PAGE_BYTES_MAX);
@@ -190,17 +173,15 @@ pub(super) struct Parts<'a> {
     pub(super) page: u64,
     pub(super) rows: u32,
     pub(super) resume_point: &'a [u8],
-    pub(super) columns: &'a [u8],
     pub(super) text: &'a [u8],
 }
 
 /// Makes a frame in `frame`, whose room is used again. The parts are within their limits.
 pub(super) fn encode(parts: &Parts<'_>, frame: &mut Vec<u8>) -> std::io::Result<()> {
-    let before = HEADER_BYTES + parts.resume_point.len() + parts.columns.len();
+    let before = HEADER_BYTES + parts.resume_point.len();
     frame.clear();
     frame.resize(HEADER_BYTES, 0);
     frame.extend_from_slice(parts.resume_point);
-    frame.extend_from_slice(parts.columns);
     frame.resize(before + lz4_flex::block::get_maximum_output_size(parts.text.len()), 0);
     let space = frame.get_mut(before..).unwrap_or_default();
     let compressed = lz4_flex::block::compress_into(parts.text, space);
@@ -211,7 +192,6 @@ pub(super) fn encode(parts: &Parts<'_>, frame: &mut Vec<u8>) -> std::io::Result<
         page: parts.page,
         rows: parts.rows,
         resume_bytes: length(parts.resume_point.len())?,
-        columns_bytes: length(parts.columns.len())?,
         text_bytes: length(parts.text.len())?,
         compressed_bytes: length(compressed)?,
     };
@@ -221,42 +201,4 @@ pub(super) fn encode(parts: &Parts<'_>, frame: &mut Vec<u8>) -> std::io::Result<
     let sum = XxHash64::oneshot(sum, frame.get(HEADER_BYTES..).unwrap_or_default());
     frame.extend_from_slice(&sum.to_le_bytes());
     Ok(())
-}
-
-/// Writes what changed from `known` kinds to those of `columns`; columns beyond `known` are new.
-pub(super) fn write_columns(known: &[Kinds], columns: &Columns, out: &mut Vec<u8>) {
-    out.clear();
-    let names = columns.names().iter().zip(columns.kind_sets());
-    for (position, (name, kinds)) in (0_u16..).zip(names) {
-        let before = known.get(usize::from(position));
-        if before == Some(kinds) {
-            continue;
-        }
-        let name = if before.is_some() { "" } else { name };
-        out.extend_from_slice(&position.to_le_bytes());
-        out.push(kinds.bits());
-        // A name has at most COLUMN_NAME_BYTES_MAX bytes. A new one may be empty as well.
-        out.extend_from_slice(&u16::try_from(name.len()).unwrap_or(u16::MAX).to_le_bytes());
-        out.extend_from_slice(name.as_bytes());
-    }
-}
-
-fn read_columns(mut bytes: &[u8], columns: &mut Columns) -> Option<()> {
-    while !bytes.is_empty() {
-        let (position, rest) = bytes.split_first_chunk::<2>()?;
-        let (&kinds, rest) = rest.split_first()?;
-        let (length, rest) = rest.split_first_chunk::<2>()?;
-        let (name, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
-        let position = usize::from(u16::from_le_bytes(*position));
-        match position.cmp(&columns.names().len()) {
-            std::cmp::Ordering::Less => {}
-            std::cmp::Ordering::Equal => {
-                columns.push(std::str::from_utf8(name).ok()?).ok()?;
-            }
-            std::cmp::Ordering::Greater => return None,
-        }
-        columns.note(position, Kinds::from_bits(kinds));
-        bytes = rest;
-    }
-    Some(())
 }

@@ -60,9 +60,7 @@ impl<R: Read> SpoolReader<R> {
             self.segments.pop_front();
         }
         let Some(segment) = self.segments.front_mut() else { return Ok(None) };
-        if !segment.read(wanted, &mut self.frame)?
-            || !self.frame.add_columns(&mut self.spooled.columns)
-        {
+        if !segment.read(wanted, &mut self.frame)? {
             // What follows on nothing is never given, also if it is asked for again.
             self.segments.clear();
             return Ok(None);

@@ -4,40 +4,27 @@ use std::io::Write;
 
 use super::frame::{self, Parts};
 use super::{PAGE_BYTES_MAX, RESUME_POINT_BYTES_MAX, Spooled};
-use crate::columns::{Flattener, Kinds};
-use crate::{OUTPUT_BYTES_MAX, ROWS_MAX, TabularError, jsonl};
+use crate::{OUTPUT_BYTES_MAX, ROWS_MAX, TabularError, check_length, jsonl};
 
 /// Appends frames to one segment. The output needs no buffer: each frame is one write.
 #[derive(Debug)]
 pub struct SpoolWriter<W> {
     out: W,
-    pages: u64,
-    rows: u64,
-    text_bytes: u64,
+    spooled: Spooled,
     text_bytes_max: u64,
-    resume_point: Vec<u8>,
-    flattener: Flattener,
-    known: Vec<Kinds>,
-    text: Vec<u8>,
-    columns: Vec<u8>,
+    text: String,
     frame: Vec<u8>,
 }
 
 impl<W: Write> SpoolWriter<W> {
     /// Goes on behind what is there: `Spooled::default()` for nothing, or what a [`super::SpoolReader`] found. `out`
     /// is a new segment, or the last one cut to where its good frames end.
-    pub fn new(out: W, spooled: Spooled) -> Self {
+    pub const fn new(out: W, spooled: Spooled) -> Self {
         Self {
             out,
-            pages: spooled.pages,
-            rows: spooled.rows,
-            text_bytes: spooled.text_bytes,
+            spooled,
             text_bytes_max: OUTPUT_BYTES_MAX,
-            resume_point: spooled.resume_point,
-            known: spooled.columns.kind_sets().to_vec(),
-            flattener: Flattener::collecting(spooled.columns),
-            text: Vec::new(),
-            columns: Vec::new(),
+            text: String::new(),
             frame: Vec::new(),
         }
     }
@@ -61,22 +48,18 @@ impl<W: Write> SpoolWriter<W> {
             return Err(std::io::Error::other("a resume point is too long").into());
         }
         let count = self.take(rows)?;
-        frame::write_columns(&self.known, self.flattener.columns(), &mut self.columns);
         let parts = Parts {
-            page: self.pages,
+            page: self.spooled.pages,
             rows: count,
             resume_point,
-            columns: &self.columns,
-            text: &self.text,
+            text: self.text.as_bytes(),
         };
         frame::encode(&parts, &mut self.frame)?;
         self.out.write_all(&self.frame)?;
         self.out.flush()?;
-        self.pages += 1;
-        self.known.clear();
-        self.known.extend_from_slice(self.flattener.columns().kind_sets());
-        self.resume_point.clear();
-        self.resume_point.extend_from_slice(resume_point);
+        self.spooled.pages += 1;
+        self.spooled.resume_point.clear();
+        self.spooled.resume_point.extend_from_slice(resume_point);
         Ok(&self.frame)
     }
 
@@ -86,44 +69,42 @@ impl<W: Write> SpoolWriter<W> {
         let mut count = 0;
         for row in rows {
             let row = jsonl::one_line(row);
-            self.flattener.read(&row)?;
+            check_length(&row)?;
             if self.text.len() + row.len() >= PAGE_BYTES_MAX {
                 return Err(TabularError::PageTooLong);
             }
-            self.text.extend_from_slice(row.as_bytes());
-            self.text.push(b'\n');
+            self.text.push_str(&row);
+            self.text.push('\n');
             count += 1;
         }
-        self.rows += u64::from(count);
-        if self.rows > ROWS_MAX {
+        self.spooled.rows += u64::from(count);
+        if self.spooled.rows > ROWS_MAX {
             return Err(TabularError::TooManyRows);
         }
-        self.text_bytes += self.text.len() as u64;
-        if self.text_bytes > self.text_bytes_max {
+        self.spooled.text_bytes += self.text.len() as u64;
+        if self.spooled.text_bytes > self.text_bytes_max {
             return Err(TabularError::TooLarge { bytes_max: self.text_bytes_max });
         }
         Ok(count)
     }
 
+    /// Gives the text of the page that was appended last away, a line for each row, and takes room for the next one's.
+    pub const fn swap_text(&mut self, text: &mut String) {
+        std::mem::swap(&mut self.text, text);
+    }
+
     /// How many pages there are, those before this writer included.
     pub const fn pages(&self) -> u64 {
-        self.pages
+        self.spooled.pages
     }
 
     /// How many rows there are, those before this writer included.
     pub const fn rows(&self) -> u64 {
-        self.rows
+        self.spooled.rows
     }
 
     /// Ends writing and says what the whole spool holds.
     pub fn finish(self) -> (W, Spooled) {
-        let spooled = Spooled {
-            pages: self.pages,
-            rows: self.rows,
-            text_bytes: self.text_bytes,
-            resume_point: self.resume_point,
-            columns: self.flattener.into_columns(),
-        };
-        (self.out, spooled)
+        (self.out, self.spooled)
     }
 }

@@ -3,10 +3,9 @@
 use catalog::Dataset;
 use catalog::dataset::{Pointer, TimeUnit};
 use domain::time::{MICROS_PER_MILLI, MICROS_PER_SECOND, Timestamp};
-use serde_json::value::RawValue;
 
 use super::fault::PageFault;
-use super::scan::{self, Kind};
+use super::scan::{self, Broken, Element, Kind, Problem};
 use super::seen;
 
 /// The longest cursor, in bytes.
@@ -17,8 +16,8 @@ const ROW_BYTES_MAX: usize = tabular::ROW_BYTES_MAX;
 /// A page as the platform gave it.
 #[derive(Debug, Default)]
 pub(super) struct Body<'a> {
-    /// Each row's own text.
-    pub(super) rows: Vec<&'a RawValue>,
+    /// Its rows, in order.
+    pub(super) rows: Vec<Row<'a>>,
     /// Whether there is more, where the platform says so.
     pub(super) more: Option<bool>,
     /// The next cursor, in a list that has any; nothing after the last page.
@@ -30,12 +29,16 @@ pub(super) struct Body<'a> {
 /// What a row is known by.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row<'a> {
+    /// Where it begins on its page.
+    pub(super) at: usize,
+    /// All of it, as it is written.
+    pub(super) text: &'a str,
     /// Its id, as it is written.
-    pub(super) id: &'a RawValue,
+    pub(super) id: &'a str,
     /// The id's fingerprint.
     pub(super) fingerprint: u64,
     /// Its time, as it is written.
-    pub(super) time: Option<&'a RawValue>,
+    pub(super) time: Option<&'a str>,
 }
 
 /// Takes the page of this number apart. No body at all is a list without rows, where the dataset says so.
@@ -50,41 +53,52 @@ pub(super) fn read<'a>(
     let paging = &dataset.paging;
     let signs =
         [Some(&dataset.rows), paging.more.as_ref(), paging.next.as_ref(), paging.total.as_ref()];
-    let found = scan::scan_list(text, &signs).map_err(|error| broken(number, &error))?;
-    let [_, more, next, total] = found.values;
-    let Some(rows) = found.list else {
+    let page = scan::scan_list(text, &signs, &signs_of_row(dataset))
+        .map_err(|error| broken(text, error, number))?;
+    if page.found.is_twice {
+        return Err(PageFault::malformed(number, "a field of it is given twice"));
+    }
+    let [_, more, next, total] = page.found.values;
+    let Some(rows) = page.list else {
         let message = format!("page {number} has no list of rows at {}", dataset.rows);
         return Err(PageFault::last("missing_rows", message));
     };
     check_rows(&rows, number)?;
     Ok(Body {
-        rows,
         more: paging.more.as_ref().map(|at| more_of(more, at, number)).transpose()?,
         next: match &paging.next {
             Some(at) => next_of(next, at, number)?,
             None => None,
         },
         total: paging.total.as_ref().map(|at| total_of(total, at, number)).transpose()?,
+        rows: rows.into_iter().map(|row| known(dataset, &row, number)).collect::<Result<_, _>>()?,
     })
 }
 
-/// What is told of broken JSON: where it is, never what it holds.
-fn broken(number: u64, error: &serde_json::Error) -> PageFault {
-    let (line, column) = (error.line(), error.column());
-    let problem = if error.is_data() {
-        format!("{} or a field is given twice (line {line}, column {column})", scan::NO_LIST)
-    } else {
-        format!("it is not JSON (line {line}, column {column})")
-    };
-    PageFault::malformed(number, &problem)
+/// Where a row has what it is known by.
+const fn signs_of_row(dataset: &Dataset) -> [Option<&Pointer>; 2] {
+    [Some(&dataset.id), Some(&dataset.time.field)]
 }
 
-fn check_rows(rows: &[&RawValue], number: u64) -> Result<(), PageFault> {
+/// What is told of broken JSON: where it is, never what it holds.
+fn broken(text: &str, Broken { problem, at }: Broken, number: u64) -> PageFault {
+    let before = text.as_bytes().get(..at).unwrap_or_default();
+    let mut lines = before.split(|byte| *byte == b'\n');
+    let column = lines.next_back().map_or(0, <[u8]>::len) + 1;
+    let line = lines.count() + 1;
+    let problem = match problem {
+        Problem::NotJson => "it is not JSON",
+        Problem::NoList => "its rows are not a list",
+    };
+    PageFault::malformed(number, &format!("{problem} (line {line}, column {column})"))
+}
+
+fn check_rows(rows: &[Element<'_>], number: u64) -> Result<(), PageFault> {
     for row in rows {
-        if scan::kind(row) != Kind::Object {
+        if scan::kind(row.text) != Kind::Object {
             return Err(PageFault::malformed(number, "a row is not an object"));
         }
-        if row.get().len() > ROW_BYTES_MAX {
+        if row.text.len() > ROW_BYTES_MAX {
             let message = format!("a row of page {number} is longer than {ROW_BYTES_MAX} bytes");
             return Err(PageFault::last("row_too_large", message));
         }
@@ -92,7 +106,7 @@ fn check_rows(rows: &[&RawValue], number: u64) -> Result<(), PageFault> {
     Ok(())
 }
 
-fn more_of(value: Option<&RawValue>, at: &Pointer, number: u64) -> Result<bool, PageFault> {
+fn more_of(value: Option<&str>, at: &Pointer, number: u64) -> Result<bool, PageFault> {
     match value.map(scan::kind) {
         Some(Kind::Bool(more)) => Ok(more),
         Some(_) => Err(PageFault::malformed(number, &format!("{at} is neither true nor false"))),
@@ -103,11 +117,7 @@ fn more_of(value: Option<&RawValue>, at: &Pointer, number: u64) -> Result<bool, 
     }
 }
 
-fn next_of(
-    value: Option<&RawValue>,
-    at: &Pointer,
-    number: u64,
-) -> Result<Option<String>, PageFault> {
+fn next_of(value: Option<&str>, at: &Pointer, number: u64) -> Result<Option<String>, PageFault> {
     let Some(value) = value else {
         let message = format!("page {number} has no field {at} for the next cursor");
         return Err(PageFault::last("missing_cursor", message));
@@ -123,22 +133,30 @@ fn next_of(
     }
 }
 
-fn total_of(value: Option<&RawValue>, at: &Pointer, number: u64) -> Result<u64, PageFault> {
+fn total_of(value: Option<&str>, at: &Pointer, number: u64) -> Result<u64, PageFault> {
     let Some(value) = value else {
         let message = format!("page {number} does not tell the length of the list at {at}");
         return Err(PageFault::last("missing_total", message));
     };
-    let total = Some(value.get()).filter(|_| scan::kind(value) == Kind::Whole);
+    let total = Some(value).filter(|value| scan::kind(value) == Kind::Whole);
     total
         .and_then(|total| total.parse().ok())
         .ok_or_else(|| PageFault::malformed(number, &format!("{at} is no number of rows")))
 }
 
-/// Finds what a row is known by.
+/// Finds what a row that stands by itself is known by.
 pub(super) fn row<'a>(dataset: &Dataset, text: &'a str, number: u64) -> Result<Row<'a>, PageFault> {
-    let signs = [Some(&dataset.id), Some(&dataset.time.field)];
-    let found = scan::scan(text, &signs)
-        .map_err(|_| PageFault::malformed(number, "a row names its id or its time twice"))?;
+    let found = scan::scan(text, &signs_of_row(dataset));
+    let found = found.map_err(|_| PageFault::malformed(number, "a row is not JSON"))?;
+    known(dataset, &Element { at: 0, text, found }, number)
+}
+
+/// What a row is known by.
+fn known<'a>(dataset: &Dataset, row: &Element<'a>, number: u64) -> Result<Row<'a>, PageFault> {
+    let Element { at: start, text, found } = *row;
+    if found.is_twice {
+        return Err(PageFault::malformed(number, "a row names its id or its time twice"));
+    }
     let [id, time, ..] = found.values;
     let at = &dataset.id;
     let id = id.filter(|id| scan::kind(id) != Kind::Null).ok_or_else(|| {
@@ -151,6 +169,8 @@ pub(super) fn row<'a>(dataset: &Dataset, text: &'a str, number: u64) -> Result<R
         return Err(PageFault::malformed(number, &problem));
     }
     Ok(Row {
+        at: start,
+        text,
         id,
         fingerprint: seen::fingerprint(written),
         time: time.filter(|time| scan::kind(time) != Kind::Null),
@@ -183,11 +203,11 @@ pub(super) fn time(
 }
 
 /// Microseconds of a decimal number, whole or with a fraction, whose unit has so many of them.
-fn decimal_micros(value: &RawValue, unit: i64) -> Option<Timestamp> {
+fn decimal_micros(value: &str, unit: i64) -> Option<Timestamp> {
     if !matches!(scan::kind(value), Kind::Whole | Kind::Number) {
         return None;
     }
-    let (whole, fraction) = value.get().split_once('.').unwrap_or((value.get(), ""));
+    let (whole, fraction) = value.split_once('.').unwrap_or((value, ""));
     let mut micros = whole.parse::<i64>().ok()?.checked_mul(unit)?;
     let sign = if whole.starts_with('-') { -1 } else { 1 };
     let mut worth = unit / 10;
@@ -224,7 +244,7 @@ mod tests {
         let alpha = subscribers(Platform::Alpha);
         let page = read(&alpha, r#"{"hasMore":true, "list":[ {"id":1} ,{"id":2}]}"#, 1).unwrap();
         assert_eq!((page.rows.len(), page.more, page.total), (2, Some(true), None));
-        assert_eq!(page.rows[0].get(), r#"{"id":1}"#);
+        assert_eq!(page.rows[0].text, r#"{"id":1}"#);
 
         let beta = subscribers(Platform::Beta);
         let empty = r#"{"subscribers":[],"total":0,"hasMore":false}"#;

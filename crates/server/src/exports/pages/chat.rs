@@ -43,8 +43,8 @@ impl Lookup<'_> {
             let bytes = request.page().await?;
             request.check_time()?;
             let page = taken::take(list, bytes, Window::default(), number).await?;
-            for row in &page.rows {
-                if let Some(chat) = self.chat_of(row.get(), fan, number)? {
+            for row in page.rows.iter() {
+                if let Some(chat) = self.chat_of(row, fan, number)? {
                     return Ok(chat);
                 }
             }
@@ -63,8 +63,9 @@ impl Lookup<'_> {
     /// The conversation of a row, if it is with this fan.
     fn chat_of(&self, row: &str, fan: &str, number: u64) -> Result<Option<String>, PageFault> {
         let signs = [Some(&self.fields.fan), Some(&self.fields.chat)];
-        let found = scan::scan(row, &signs)
-            .map_err(|_| PageFault::malformed(number, "a conversation names its fan twice"))?;
+        let found = scan::scan(row, &signs).ok().filter(|found| !found.is_twice);
+        let found = found
+            .ok_or_else(|| PageFault::malformed(number, "a conversation names its fan twice"))?;
         let [of, chat, ..] = found.values;
         if of.and_then(scan::plain).as_deref() != Some(fan) {
             return Ok(None);

@@ -9,12 +9,14 @@ mod chat;
 mod fault;
 mod fetch;
 mod point;
+mod rows;
 mod scan;
 mod seen;
 mod taken;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use catalog::Dataset;
 use catalog::dataset::{self, Place};
 use domain::account::CreatorId;
@@ -23,10 +25,10 @@ use domain::id::CustomerId;
 use domain::platform::Platform;
 use domain::time::Timestamp;
 use domain::window::Window;
-use serde_json::value::RawValue;
 
 pub use self::fault::{CODES, PageFault};
 pub use self::point::Next;
+pub use self::rows::Rows;
 
 use self::chat::Lookup;
 use self::fetch::Request;
@@ -73,8 +75,8 @@ pub struct Limits {
 pub struct Page {
     /// Which page it is, from 1 on.
     pub number: u64,
-    /// Its rows that lie in the window, each as the platform wrote it.
-    pub rows: Vec<Box<RawValue>>,
+    /// Its rows that lie in the window.
+    pub rows: Rows,
     /// What [`Reader::restore`] needs of this page beside its rows.
     pub point: Vec<u8>,
     /// What comes after it.
@@ -86,6 +88,13 @@ impl Page {
     pub fn is_last(&self) -> bool {
         self.next == Next::Last
     }
+}
+
+/// A page that came, as the platform sent it.
+#[derive(Debug)]
+pub struct Fetched {
+    number: u64,
+    body: Bytes,
 }
 
 /// Reads the pages of one list, one after the other.
@@ -142,8 +151,15 @@ impl Reader {
         Ok(())
     }
 
-    /// The next page, or nothing after the last. Dropping the future loses nothing: the same page can be asked for again.
+    /// The next page, or nothing after the last: fetched, and taken in at once.
     pub async fn next(&mut self) -> Result<Option<Page>, PageFault> {
+        let Some(fetched) = self.fetch().await? else { return Ok(None) };
+        self.take(fetched).map(Some)
+    }
+
+    /// Fetches the next page, or nothing after the last. Dropping the future loses nothing, and neither does dropping
+    /// what it gives: the same page can be asked for again.
+    pub async fn fetch(&mut self) -> Result<Option<Fetched>, PageFault> {
         if self.point.next == Next::Last {
             return Ok(None);
         }
@@ -162,10 +178,17 @@ impl Reader {
             number,
             fan: self.dataset.chat.as_ref().and(self.wanted.chat_id.as_deref()),
         };
-        let bytes = request.page().await?;
+        let body = request.page().await?;
         request.check_time()?;
-        let taken = taken::take(&self.dataset, bytes, self.wanted.window, number).await?;
-        self.accept(taken, number).map(Some)
+        Ok(Some(Fetched { number, body }))
+    }
+
+    /// Takes in and checks the page that was fetched last; computes for as long as it is large. After a fault the reader
+    /// is of no use.
+    pub fn take(&mut self, fetched: Fetched) -> Result<Page, PageFault> {
+        let Fetched { number, body } = fetched;
+        let taken = taken::taken(&self.dataset, body, self.wanted.window, number)?;
+        self.accept(taken, number)
     }
 
     /// Pages read so far.
@@ -292,7 +315,7 @@ impl Reader {
     }
 
     /// Cuts the rows at what was asked for; whether that is reached. More than may be is a fault.
-    fn is_full(&self, rows: &mut Vec<Box<RawValue>>) -> Result<bool, PageFault> {
+    fn is_full(&self, rows: &mut Rows) -> Result<bool, PageFault> {
         let room = |most: u64| usize::try_from(most.saturating_sub(self.point.rows));
         if let Some(max_rows) = self.wanted.max_rows {
             let room = room(max_rows).unwrap_or(usize::MAX);

@@ -1,123 +1,94 @@
 //! A light look into JSON: the values at a few pointers, as they are written, and nothing else.
 //!
-//! Whatever is not pointed at is skipped without being taken apart. A pointed-at name that stands twice in its object
-//! is an error, for readers differ in which of the two they believe.
+//! One walk over the text checks all of it; whatever is not pointed at is skipped without being taken apart. A pointed-at
+//! name that stands twice in its object is an error, for readers differ in which of the two they believe.
 
-use std::fmt;
+use std::borrow::Cow;
 
 use catalog::dataset::Pointer;
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
+use tabular::TabularError;
+use tabular::scan::{Scanner, StringSpan};
 
 /// At most so many pointers are looked for at once.
 const POINTERS_MAX: usize = 4;
+/// A list has room for so many elements before it grows.
+const LIST_ROOM: usize = 128;
 
 /// The values at the pointers, in their order; nothing where a name is missing or something on the way is no object.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Found<'t> {
+    pub(super) values: [Option<&'t str>; POINTERS_MAX],
+    /// Whether a pointed-at name stands twice.
+    pub(super) is_twice: bool,
+}
+
+/// An element of a list, and what was found in it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Element<'t> {
+    /// Where it begins in the text around it.
+    pub(super) at: usize,
+    /// All of it, as it is written.
+    pub(super) text: &'t str,
+    pub(super) found: Found<'t>,
+}
+
+/// A text with a list.
 #[derive(Debug, Default)]
-pub(super) struct Found<'de> {
-    pub(super) values: [Option<&'de RawValue>; POINTERS_MAX],
-    /// The elements of the list at the first pointer, where one was asked for.
-    pub(super) list: Option<Vec<&'de RawValue>>,
+pub(super) struct FoundList<'t> {
+    /// What was found beside the list.
+    pub(super) found: Found<'t>,
+    /// The list's elements; nothing where there is no list.
+    pub(super) list: Option<Vec<Element<'t>>>,
 }
 
-/// What is told of a list that is none.
-pub(super) const NO_LIST: &str = "its rows are not a list";
-
-/// Looks into a whole text for at most four pointers. Fails if the text is not JSON.
-pub(super) fn scan<'de>(
-    text: &'de str,
-    pointers: &[Option<&Pointer>],
-) -> Result<Found<'de>, serde_json::Error> {
-    look(text, pointers, First::Value)
+/// What is wrong with a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Problem {
+    /// It is not JSON.
+    NotJson,
+    /// What should be a list is none.
+    NoList,
 }
 
-/// The same, but at the first pointer is a list whose elements are wanted; empty, it is the whole text.
-pub(super) fn scan_list<'de>(
-    text: &'de str,
-    pointers: &[Option<&Pointer>],
-) -> Result<Found<'de>, serde_json::Error> {
-    let is_whole = pointers.first().is_some_and(|it| it.is_some_and(|it| it.names().is_empty()));
-    if is_whole {
-        let mut reader = serde_json::Deserializer::from_str(text);
-        let list = Elements.deserialize(&mut reader)?;
-        reader.end()?;
-        return Ok(Found { list: Some(list), ..Found::default() });
-    }
-    look(text, pointers, First::List)
+/// What is wrong with a text, and at which byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Broken {
+    pub(super) problem: Problem,
+    pub(super) at: usize,
 }
 
-fn look<'de>(
-    text: &'de str,
-    pointers: &[Option<&Pointer>],
-    first: First,
-) -> Result<Found<'de>, serde_json::Error> {
-    let mut found = Found::default();
-    let mut reader = serde_json::Deserializer::from_str(text);
-    let wanted = Mask::all(pointers.len());
-    Look { pointers, wanted, depth: 0, first, found: &mut found }.deserialize(&mut reader)?;
-    reader.end()?;
+/// Looks into a whole text for at most four pointers.
+pub(super) fn scan<'t>(text: &'t str, pointers: &[Option<&Pointer>]) -> Result<Found<'t>, Broken> {
+    let mut look = Look::new(text, Scanner::new(text), pointers);
+    let found = look.value()?;
+    look.scanner.finish()?;
     Ok(found)
 }
 
-/// What is wanted at the first pointer.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum First {
-    Value,
-    List,
+/// The same, but at the first pointer is a list, whose elements are looked into for pointers of their own; empty, that
+/// pointer is the whole text, beside which nothing else is found.
+pub(super) fn scan_list<'t>(
+    text: &'t str,
+    pointers: &[Option<&Pointer>],
+    in_elements: &[Option<&Pointer>],
+) -> Result<FoundList<'t>, Broken> {
+    let mut look = Look::new(text, Scanner::new(text), pointers);
+    look.in_elements = Some(in_elements);
+    let is_whole = pointers.first().is_some_and(|it| it.is_some_and(|it| it.names().is_empty()));
+    let found = if is_whole {
+        look.list()?;
+        Found::default()
+    } else {
+        look.value()?
+    };
+    look.scanner.finish()?;
+    Ok(FoundList { found, list: look.list })
 }
 
-/// Reads a list into its elements, as they are written.
-struct Elements;
-
-impl<'de> DeserializeSeed<'de> for Elements {
-    type Value = Vec<&'de RawValue>;
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
-        from.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Elements {
-    type Value = Vec<&'de RawValue>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a list")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-        let mut elements = Vec::with_capacity(128);
-        while let Some(element) = list.next_element::<&RawValue>()? {
-            elements.push(element);
-        }
-        Ok(elements)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<Self::Value, A::Error> {
-        Err(A::Error::custom(NO_LIST))
-    }
-
-    fn visit_bool<E: Error>(self, _: bool) -> Result<Self::Value, E> {
-        Err(E::custom(NO_LIST))
-    }
-
-    fn visit_i64<E: Error>(self, _: i64) -> Result<Self::Value, E> {
-        Err(E::custom(NO_LIST))
-    }
-
-    fn visit_u64<E: Error>(self, _: u64) -> Result<Self::Value, E> {
-        Err(E::custom(NO_LIST))
-    }
-
-    fn visit_f64<E: Error>(self, _: f64) -> Result<Self::Value, E> {
-        Err(E::custom(NO_LIST))
-    }
-
-    fn visit_str<E: Error>(self, _: &str) -> Result<Self::Value, E> {
-        Err(E::custom(NO_LIST))
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-        Err(E::custom(NO_LIST))
+impl From<TabularError> for Broken {
+    fn from(error: TabularError) -> Self {
+        let at = if let TabularError::NotJson { at } = error { at } else { 0 };
+        Self { problem: Problem::NotJson, at }
     }
 }
 
@@ -141,130 +112,122 @@ impl Mask {
     }
 }
 
-/// Reads one value in which the wanted pointers have come `depth` names far.
-struct Look<'a, 'de> {
+/// One walk over a text.
+struct Look<'a, 't> {
+    text: &'t str,
+    scanner: Scanner<'t>,
     pointers: &'a [Option<&'a Pointer>],
-    wanted: Mask,
-    depth: usize,
-    first: First,
-    found: &'a mut Found<'de>,
+    /// At the first pointer is a list whose elements are looked into for these.
+    in_elements: Option<&'a [Option<&'a Pointer>]>,
+    list: Option<Vec<Element<'t>>>,
 }
 
-impl<'de> DeserializeSeed<'de> for Look<'_, 'de> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        from.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Look<'_, 'de> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("JSON")
+impl<'a, 't> Look<'a, 't> {
+    fn new(text: &'t str, scanner: Scanner<'t>, pointers: &'a [Option<&'a Pointer>]) -> Self {
+        Self { text, scanner, pointers, in_elements: None, list: None }
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+    /// Reads the next value and looks into it, if it is an object.
+    fn value(&mut self) -> Result<Found<'t>, Broken> {
+        let mut found = Found::default();
+        if self.scanner.peek() == Some(b'{') {
+            self.object(Mask::all(self.pointers.len()), 0, &mut found)?;
+        } else {
+            self.scanner.value()?;
+        }
+        Ok(found)
+    }
+
+    /// Reads an object in which the wanted pointers have come `depth` names far; that is never more than they have.
+    fn object(&mut self, wanted: Mask, depth: usize, found: &mut Found<'t>) -> Result<(), Broken> {
+        self.scanner.expect(b'{')?;
+        if self.scanner.take(b'}') {
+            return Ok(());
+        }
         let mut met = Mask::NONE;
-        let name = || Name { pointers: self.pointers, wanted: self.wanted, depth: self.depth };
-        while let Some(matching) = map.next_key_seed(name())? {
+        loop {
+            let name = self.scanner.string()?;
+            self.scanner.expect(b':')?;
+            let matching = self.matching(name, wanted, depth);
             if matching == Mask::NONE {
-                map.next_value::<IgnoredAny>()?;
-                continue;
+                self.scanner.value()?;
+            } else {
+                found.is_twice |= met.0 & matching.0 != 0;
+                met = Mask(met.0 | matching.0);
+                self.member(matching, depth, found)?;
             }
-            if met.0 & matching.0 != 0 {
-                return Err(A::Error::custom("a name is given twice"));
-            }
-            met = Mask(met.0 | matching.0);
-            match ended(self.pointers, matching, self.depth) {
-                Some(0) if self.first == First::List => {
-                    self.found.list = Some(map.next_value_seed(Elements)?);
-                }
-                Some(index) => {
-                    let value = map.next_value::<&RawValue>()?;
-                    if let Some(place) = self.found.values.get_mut(index) {
-                        *place = Some(value);
-                    }
-                }
-                None => map.next_value_seed(Look {
-                    pointers: self.pointers,
-                    wanted: matching,
-                    depth: self.depth + 1,
-                    first: self.first,
-                    found: &mut *self.found,
-                })?,
+            if !self.scanner.take(b',') {
+                return Ok(self.scanner.expect(b'}')?);
             }
         }
+    }
+
+    /// Reads the value of a name that these pointers have.
+    fn member(
+        &mut self,
+        matching: Mask,
+        depth: usize,
+        found: &mut Found<'t>,
+    ) -> Result<(), Broken> {
+        match self.ended(matching, depth) {
+            Some(0) if self.in_elements.is_some() => self.list(),
+            Some(index) => {
+                let value = self.scanner.value()?.of(self.text);
+                if let Some(place) = found.values.get_mut(index) {
+                    *place = Some(value);
+                }
+                Ok(())
+            }
+            None if self.scanner.peek() == Some(b'{') => self.object(matching, depth + 1, found),
+            None => Ok(self.scanner.value().map(|_| ())?),
+        }
+    }
+
+    /// Reads the list into its elements.
+    fn list(&mut self) -> Result<(), Broken> {
+        let at = self.scanner.place() as usize;
+        if self.scanner.peek() != Some(b'[') {
+            self.scanner.value()?;
+            return Err(Broken { problem: Problem::NoList, at });
+        }
+        let mut list = Vec::with_capacity(LIST_ROOM);
+        let pointers = self.in_elements.unwrap_or_default();
+        let mut element = Look::new(self.text, self.scanner.clone(), pointers);
+        element.scanner.expect(b'[')?;
+        let mut is_open = !element.scanner.take(b']');
+        while is_open {
+            let from = element.scanner.place() as usize;
+            let found = element.value()?;
+            let text = self.text.get(from..element.scanner.place() as usize).unwrap_or_default();
+            list.push(Element { at: from, text: text.trim_ascii_end(), found });
+            is_open = element.scanner.take(b',');
+            if !is_open {
+                element.scanner.expect(b']')?;
+            }
+        }
+        self.scanner = element.scanner;
+        self.list = Some(list);
         Ok(())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-}
-
-/// The pointer whose last name this is.
-fn ended(pointers: &[Option<&Pointer>], matching: Mask, depth: usize) -> Option<usize> {
-    let ends = |pointer: Option<&Pointer>| pointer.is_some_and(|it| it.names().len() == depth + 1);
-    let mut matched = pointers.iter().enumerate().filter(|(index, _)| matching.has(*index));
-    matched.find(|(_, pointer)| ends(**pointer)).map(|(index, _)| index)
-}
-
-/// Reads a name: which of the wanted pointers have it next.
-struct Name<'a> {
-    pointers: &'a [Option<&'a Pointer>],
-    wanted: Mask,
-    depth: usize,
-}
-
-impl<'de> DeserializeSeed<'de> for Name<'_> {
-    type Value = Mask;
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Mask, D::Error> {
-        from.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for Name<'_> {
-    type Value = Mask;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a name")
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<Mask, E> {
+    /// The wanted pointers that have this name next.
+    fn matching(&self, name: StringSpan, wanted: Mask, depth: usize) -> Mask {
+        let name = name.text(self.text);
         let next = |pointer: Option<&Pointer>| {
-            pointer.and_then(|it| it.names().get(self.depth)).is_some_and(|it| it == name)
+            pointer.and_then(|it| it.names().get(depth)).is_some_and(|it| *it == name)
         };
-        let wanted = self.pointers.iter().enumerate();
-        let matching = wanted.filter(|(index, pointer)| self.wanted.has(*index) && next(**pointer));
-        Ok(matching.fold(Mask::NONE, |mask, (index, _)| mask.with(index)))
+        let pointers = self.pointers.iter().enumerate();
+        let matching = pointers.filter(|(index, pointer)| wanted.has(*index) && next(**pointer));
+        matching.fold(Mask::NONE, |mask, (index, _)| mask.with(index))
+    }
+
+    /// The pointer whose last name this is.
+    fn ended(&self, matching: Mask, depth: usize) -> Option<usize> {
+        let ends =
+            |pointer: Option<&Pointer>| pointer.is_some_and(|it| it.names().len() == depth + 1);
+        let mut matched =
+            self.pointers.iter().enumerate().filter(|(index, _)| matching.has(*index));
+        matched.find(|(_, pointer)| ends(**pointer)).map(|(index, _)| index)
     }
 }
 
@@ -283,8 +246,7 @@ pub(super) enum Kind {
 }
 
 /// The kind of a value.
-pub(super) fn kind(value: &RawValue) -> Kind {
-    let text = value.get();
+pub(super) fn kind(text: &str) -> Kind {
     match text.as_bytes().first() {
         Some(b'n') | None => Kind::Null,
         Some(b't') => Kind::Bool(true),
@@ -298,18 +260,17 @@ pub(super) fn kind(value: &RawValue) -> Kind {
 }
 
 /// The characters between the quotes of a text, escapes kept; of anything else all of it.
-pub(super) fn inner(value: &RawValue) -> &str {
-    let text = value.get();
+pub(super) fn inner(text: &str) -> &str {
     text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text)
 }
 
 /// A text without its escapes, or a whole number as text.
-pub(super) fn plain(value: &RawValue) -> Option<std::borrow::Cow<'_, str>> {
+pub(super) fn plain(value: &str) -> Option<Cow<'_, str>> {
     let inner = inner(value);
     match kind(value) {
         Kind::Whole => Some(inner.into()),
         Kind::Text if !inner.contains('\\') => Some(inner.into()),
-        Kind::Text => serde_json::from_str::<String>(value.get()).ok().map(Into::into),
+        Kind::Text => serde_json::from_str::<String>(value).ok().map(Into::into),
         Kind::Null | Kind::Bool(_) | Kind::Number | Kind::List | Kind::Object => None,
     }
 }
@@ -322,9 +283,12 @@ mod tests {
         let pointers: Vec<Pointer> =
             pointers.iter().map(|it| Pointer::parse(it).unwrap()).collect();
         let found = scan(text, &pointers.iter().map(Some).collect::<Vec<_>>());
-        let found = found.map_err(|error| error.to_string())?;
+        let found = found.map_err(|broken| format!("{broken:?}"))?;
+        if found.is_twice {
+            return Err("twice".to_owned());
+        }
         let values = found.values.iter().take(pointers.len());
-        Ok(values.map(|value| value.map(|value| value.get().to_owned())).collect())
+        Ok(values.map(|value| value.map(str::to_owned)).collect())
     }
 
     fn some(values: &[&str]) -> Vec<Option<String>> {
@@ -389,7 +353,7 @@ mod tests {
         assert_eq!(at(&around, &["/id"]).unwrap(), some(&["1"]));
         let rows = |text: &str, pointer: &str| {
             let pointer = Pointer::parse(pointer).unwrap();
-            scan_list(text, &[Some(&pointer)]).map(|found| found.list.map(|list| list.len()))
+            scan_list(text, &[Some(&pointer)], &[]).map(|found| found.list.map(|list| list.len()))
         };
         assert_eq!(rows(&format!("[{deep},{deep}]"), "").unwrap(), Some(2));
         assert_eq!(rows(&format!("{{\"a\":{{\"b\":[{deep},1]}}}}"), "/a/b").unwrap(), Some(2));
@@ -397,30 +361,60 @@ mod tests {
 
     #[test]
     fn a_list_is_taken_apart_and_nothing_else_is_one() {
-        let rows = |text: &str, pointer: &str| {
+        let rows = |text: &'static str, pointer: &str| {
             let pointer = Pointer::parse(pointer).unwrap();
-            let found = scan_list(text, &[Some(&pointer)]).map_err(|error| error.to_string())?;
-            Ok::<_, String>(
-                found
-                    .list
-                    .map(|list| list.iter().map(|it| it.get().to_owned()).collect::<Vec<_>>()),
-            )
+            let list = scan_list(text, &[Some(&pointer)], &[])?.list;
+            Ok::<_, Broken>(list.map(|list| list.iter().map(|it| it.text).collect::<Vec<_>>()))
         };
 
         assert_eq!(rows(" [ {\"a\": 1} ,2] ", "").unwrap().unwrap(), ["{\"a\": 1}", "2"]);
         assert_eq!(rows("{\"x\":1,\"a\":[]}", "/a").unwrap(), Some(vec![]));
         assert_eq!(rows("{\"x\":[1]}", "/a").unwrap(), None);
-        for other in ["{}", "null", "true", "1", "-1", "1.5", "\"a\""] {
-            let refused = rows(&format!("{{\"a\":{other}}}"), "/a").unwrap_err();
-            assert!(refused.starts_with(NO_LIST), "{refused}");
-            assert!(rows(other, "").unwrap_err().starts_with(NO_LIST), "{other}");
+        for other in ["{\"a\":{}}", "{\"a\":null}", "{\"a\":true}", "{\"a\":-1.5}", "{\"a\":\"a\"}"]
+        {
+            let refused = rows(other, "/a").unwrap_err();
+            assert_eq!(refused, Broken { problem: Problem::NoList, at: 5 }, "{other}");
         }
-        assert!(rows("[1,]", "").is_err() && rows("[1] 2", "").is_err());
+        for other in ["{}", "null", "true", "1", "-1", "1.5", "\"a\""] {
+            assert_eq!(rows(other, "").unwrap_err().problem, Problem::NoList, "{other}");
+        }
+        for (text, at) in [("[1,]", 3), ("[1] 2", 4), ("[1", 2), ("", 0)] {
+            assert_eq!(rows(text, "").unwrap_err(), Broken { problem: Problem::NotJson, at });
+        }
+    }
+
+    #[test]
+    fn elements_of_a_list_are_looked_into_and_each_for_itself() {
+        let text =
+            r#"{"l":[ {"id":1,"t":{"x":"a"}} , {"id":2,"id":3}, [{"id":4}], {} ],"m":true,"l2":0}"#;
+        let parse = |pointer: &str| Pointer::parse(pointer).unwrap();
+        let (list, more) = (parse("/l"), parse("/m"));
+        let (id, x) = (parse("/id"), parse("/t/x"));
+
+        let found =
+            scan_list(text, &[Some(&list), None, Some(&more)], &[Some(&id), Some(&x)]).unwrap();
+
+        assert_eq!(found.found.values, [None, None, Some("true"), None]);
+        let elements = found.list.unwrap();
+        let values: Vec<_> = elements
+            .iter()
+            .map(|it| (it.found.values[0], it.found.values[1], it.found.is_twice))
+            .collect();
+        assert_eq!(
+            values,
+            [
+                (Some("1"), Some("\"a\""), false),
+                (Some("3"), None, true),
+                (None, None, false),
+                (None, None, false),
+            ]
+        );
+        assert_eq!(elements[0].text, r#"{"id":1,"t":{"x":"a"}}"#);
+        assert!(scan_list(r#"{"l":[],"l":[]}"#, &[Some(&list)], &[]).unwrap().found.is_twice);
     }
 
     #[test]
     fn kinds_and_texts_of_values_are_told() {
-        let value = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
         for (text, expected, plainly) in [
             ("null", Kind::Null, None),
             ("true", Kind::Bool(true), None),
@@ -432,8 +426,8 @@ mod tests {
             ("[1]", Kind::List, None),
             ("{}", Kind::Object, None),
         ] {
-            assert_eq!(kind(&value(text)), expected, "{text}");
-            assert_eq!(plain(&value(text)).as_deref(), plainly, "{text}");
+            assert_eq!(kind(text), expected, "{text}");
+            assert_eq!(plain(text).as_deref(), plainly, "{text}");
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
 
-/// More ids than this are not remembered: about 36 MiB.
+/// More ids than this are not remembered: about 30 MiB.
 pub(super) const IDS_MAX: usize = 3_000_000;
 
 /// The fingerprint of a text.
@@ -66,26 +66,31 @@ impl Seen {
     }
 }
 
-/// A set is cut into so many parts, each of which grows by itself: so growing never needs the room of two sets.
+/// A set is cut into so many parts, each of which grows by itself.
 const PARTS: usize = 256;
+/// A part grows by blocks of so many places. Blocks are never moved or given back before the set is: growing leaves no
+/// holes of odd sizes behind, which an allocator could not use again.
+const BLOCK: usize = 256;
 
-/// A set of fingerprints in 8 to 12 bytes for each.
+/// A set of fingerprints in 9 to 12 bytes for each.
 #[derive(Debug)]
 struct Fingerprints {
     parts: Vec<Part>,
     count: usize,
+    /// Room for a part's keys while they change their places.
+    moved: Vec<u64>,
 }
 
 /// Open addressing with linear probing; 0 is an empty place.
 #[derive(Debug, Default, Clone)]
 struct Part {
-    places: Vec<u64>,
+    blocks: Vec<Box<[u64]>>,
     count: usize,
 }
 
 impl Default for Fingerprints {
     fn default() -> Self {
-        Self { parts: vec![Part::default(); PARTS], count: 0 }
+        Self { parts: vec![Part::default(); PARTS], count: 0, moved: Vec::new() }
     }
 }
 
@@ -93,7 +98,7 @@ impl Fingerprints {
     fn add(&mut self, fingerprint: u64) -> bool {
         let key = key(fingerprint);
         let Some(part) = self.parts.get_mut(part_of(key)) else { return false };
-        let is_new = part.add(key);
+        let is_new = part.add(key, &mut self.moved);
         self.count += usize::from(is_new);
         is_new
     }
@@ -110,45 +115,52 @@ fn part_of(key: u64) -> usize {
 }
 
 impl Part {
-    /// Where the key is, or the empty place where it belongs.
-    fn place(&self, key: u64) -> Result<usize, usize> {
-        let length = self.places.len();
-        let Some(start) = first_place(key, length) else { return Err(0) };
-        let around = (start..length).chain(0..start);
-        for place in around {
-            match self.places.get(place) {
-                Some(&known) if known == key => return Ok(place),
-                Some(0) | None => return Err(place),
-                Some(_) => {}
+    const fn length(&self) -> usize {
+        self.blocks.len() * BLOCK
+    }
+
+    fn at(&mut self, place: usize) -> Option<&mut u64> {
+        self.blocks.get_mut(place / BLOCK)?.get_mut(place % BLOCK)
+    }
+
+    /// Puts the key where it belongs; false when it is there already or there is no room.
+    fn put(&mut self, key: u64) -> bool {
+        let length = self.length();
+        let Some(start) = first_place(key, length) else { return false };
+        for place in (start..length).chain(0..start) {
+            match self.at(place) {
+                Some(free) if *free == 0 => {
+                    *free = key;
+                    return true;
+                }
+                Some(known) if *known == key => return false,
+                Some(_) | None => {}
             }
         }
-        Err(start)
+        false
     }
 
-    fn add(&mut self, key: u64) -> bool {
-        if self.place(key).is_ok() {
-            return false;
+    fn add(&mut self, key: u64, moved: &mut Vec<u64>) -> bool {
+        // At most seven of eight places are taken, one of them by a key that may turn out to be known.
+        if (self.count + 1) * 8 > self.length() * 7 {
+            self.grow(moved);
         }
-        // At most seven of eight places are taken.
-        if (self.count + 1) * 8 > self.places.len() * 7 {
-            self.grow();
+        let is_new = self.put(key);
+        self.count += usize::from(is_new);
+        is_new
+    }
+
+    /// Grows by an eighth, and at least by a block.
+    fn grow(&mut self, moved: &mut Vec<u64>) {
+        moved.clear();
+        for block in &mut self.blocks {
+            moved.extend(block.iter().filter(|key| **key != 0));
+            block.fill(0);
         }
-        self.put(key);
-        self.count += 1;
-        true
-    }
-
-    fn grow(&mut self) {
-        let length = (self.places.len() + self.places.len() / 4).max(32);
-        let old = std::mem::replace(&mut self.places, vec![0; length]);
-        old.into_iter().filter(|key| *key != 0).for_each(|key| self.put(key));
-    }
-
-    fn put(&mut self, key: u64) {
-        if let Err(free) = self.place(key)
-            && let Some(place) = self.places.get_mut(free)
-        {
-            *place = key;
+        let more = self.blocks.len() / 8 + 1;
+        self.blocks.extend((0..more).map(|_| vec![0; BLOCK].into_boxed_slice()));
+        for key in moved {
+            self.put(*key);
         }
     }
 }
@@ -171,7 +183,7 @@ mod tests {
     impl Fingerprints {
         fn has(&self, fingerprint: u64) -> bool {
             let key = key(fingerprint);
-            self.parts[part_of(key)].place(key).is_ok()
+            self.parts[part_of(key)].blocks.iter().any(|block| block.contains(&key))
         }
     }
 
@@ -185,9 +197,9 @@ mod tests {
         }
 
         assert_eq!(set.count as u64, COUNT);
-        assert!((0..COUNT).all(|number| set.has(fingerprint(&number.to_string()))));
+        assert!((0..COUNT).all(|number| !set.add(fingerprint(&number.to_string()))));
         assert!(!set.has(fingerprint("another")));
-        let bytes: usize = set.parts.iter().map(|part| part.places.capacity() * 8).sum();
+        let bytes: usize = set.parts.iter().map(|part| part.length() * 8).sum();
         assert!(bytes as u64 <= COUNT * 12, "{bytes}");
     }
 

@@ -2,17 +2,18 @@
 //!
 //! Pure work on one body, without what was seen before.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use catalog::Dataset;
 use catalog::dataset::PagingStyle;
 use domain::window::Window;
-use serde_json::value::RawValue;
 
 use super::body;
 use super::fault::PageFault;
 use super::point::Next;
+use super::rows::Rows;
 use super::scan;
 
 /// Bodies from this length on are taken in beside the runtime's own threads.
@@ -22,7 +23,7 @@ const LARGE_BYTES: usize = 131_072;
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     /// The rows that lie in the window, as they are written.
-    pub(super) rows: Vec<Box<RawValue>>,
+    pub(super) rows: Rows,
     /// All rows by their ids, in order.
     pub(super) ids: Vec<u64>,
     /// The rows outside the window by their ids.
@@ -35,7 +36,7 @@ pub(super) struct Taken {
     pub(super) total: Option<u64>,
 }
 
-/// Takes in the page of this number.
+/// Takes in the page of this number, where others wait for the thread.
 pub(super) async fn take(
     dataset: &Arc<Dataset>,
     bytes: Bytes,
@@ -43,40 +44,43 @@ pub(super) async fn take(
     number: u64,
 ) -> Result<Taken, PageFault> {
     if bytes.len() < LARGE_BYTES {
-        return taken(dataset, &bytes, window, number);
+        return taken(dataset, bytes, window, number);
     }
     let dataset = Arc::clone(dataset);
-    let work = move || taken(&dataset, &bytes, window, number);
+    let work = move || taken(&dataset, bytes, window, number);
     let lost = |_| PageFault::for_now("platform_unavailable", "a page could not be taken in");
     tokio::task::spawn_blocking(work).await.map_err(lost)?
 }
 
-fn taken(dataset: &Dataset, bytes: &[u8], window: Window, number: u64) -> Result<Taken, PageFault> {
-    let text =
-        std::str::from_utf8(bytes).map_err(|_| PageFault::malformed(number, "it is not UTF-8"))?;
-    let page = body::read(dataset, text, number)?;
+/// Takes in the page of this number.
+pub(super) fn taken(
+    dataset: &Dataset,
+    bytes: Bytes,
+    window: Window,
+    number: u64,
+) -> Result<Taken, PageFault> {
+    let text = String::from_utf8(bytes.into())
+        .map_err(|_| PageFault::malformed(number, "it is not UTF-8"))?;
+    let page = body::read(dataset, &text, number)?;
     let mut taken = Taken {
-        rows: Vec::with_capacity(page.rows.len()),
-        ids: Vec::with_capacity(page.rows.len()),
+        ids: page.rows.iter().map(|row| row.fingerprint).collect(),
+        last_id: page.rows.last().and_then(|row| scan::plain(row.id)).map(Cow::into_owned),
         more: page.more,
         cursor: page.next,
         total: page.total,
         ..Taken::default()
     };
-    let mut last = None;
-    for raw in page.rows {
-        let row = body::row(dataset, raw.get(), number)?;
-        last = Some(row.id);
-        taken.ids.push(row.fingerprint);
+    let mut kept = Vec::with_capacity(page.rows.len());
+    for row in &page.rows {
         let is_in = window.is_open()
-            || body::time(dataset, &row, number)?.is_some_and(|time| window.contains(time));
+            || body::time(dataset, row, number)?.is_some_and(|time| window.contains(time));
         if is_in {
-            taken.rows.push(raw.to_owned());
+            kept.push(row.at..row.at.saturating_add(row.text.len()));
         } else {
             taken.left_out.push(row.fingerprint);
         }
     }
-    taken.last_id = last.and_then(scan::plain).map(std::borrow::Cow::into_owned);
+    taken.rows = Rows::new(text, kept);
     Ok(taken)
 }
 

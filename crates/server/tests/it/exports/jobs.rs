@@ -158,7 +158,7 @@ async fn a_service_that_stops_gives_its_exports_back_and_another_goes_on() {
         assert!(undisturbed > 2, "{undisturbed}");
         // The second page takes its time, and the service stops meanwhile.
         app.fault(
-            &json!({"kind": "delay", "ms": 60_000, "path": "subscribers", "after": 1, "times": 1}),
+            &json!({"kind": "delay", "ms": 60_000, "path": "subscriptions/subscribers", "after": 1, "times": 1}),
         )
         .await;
         let interrupted = created(&client, &account, &wish).await;

@@ -208,7 +208,7 @@ async fn as_many_rows_as_were_asked_for_are_the_first_ones() {
 
 /// Each page as another process would find it: its point and the texts of its rows.
 fn kept(pages: &[Page]) -> Vec<(Vec<u8>, Vec<String>)> {
-    let texts = |page: &Page| page.rows.iter().map(|row| row.get().to_owned()).collect();
+    let texts = |page: &Page| page.rows.iter().map(str::to_owned).collect();
     pages.iter().map(|page| (page.point.clone(), texts(page))).collect()
 }
 

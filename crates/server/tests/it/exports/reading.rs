@@ -164,7 +164,7 @@ impl Reading {
 
 /// The rows of all pages, as texts.
 pub(crate) fn texts(pages: &[Page]) -> Vec<String> {
-    pages.iter().flat_map(|page| &page.rows).map(|row| row.get().to_owned()).collect()
+    pages.iter().flat_map(|page| page.rows.iter()).map(str::to_owned).collect()
 }
 
 /// The rows as the simulated platforms write them.

@@ -1,0 +1,252 @@
+//! A file that is written while its rows still come, page after page.
+//!
+//! JSON lines always can be. CSV, alone or in an archive, names its columns in its first line: it is begun with those of
+//! the first page that has rows, and given up when a later row has another one. The head of a workbook depends on its
+//! size, so it is never begun. What is not written on the way is rendered from the spool once all pages are there; the
+//! bytes are the same either way. A draft keeps no row.
+
+use std::io::{Read, Seek, Write};
+
+use crate::render::{Writing, too_large};
+use crate::{Columns, Facts, Flattener, Format, Rendered, Spooled, TabularError};
+
+/// A file on its way, and the columns of all rows so far.
+pub struct Draft<W: Read + Write + Seek> {
+    format: Format,
+    bytes_max: u64,
+    flattener: Flattener,
+    file: File<W>,
+    pages: u64,
+    rows: u64,
+}
+
+enum File<W: Read + Write + Seek> {
+    /// No row has come.
+    Waiting(W),
+    /// It has all rows so far and all of their columns.
+    Begun(Box<Writing<W>>),
+    /// It is rendered when all rows are there.
+    GivenUp,
+}
+
+/// What a draft has become.
+#[derive(Debug)]
+pub enum Drafted {
+    /// The whole file.
+    File(Rendered),
+    /// Only the columns of all rows; the file is to be rendered.
+    Columns(Columns),
+}
+
+impl<W: Read + Write + Seek> Draft<W> {
+    /// Nothing yet. `out` stands at its beginning and may become `bytes_max` long.
+    pub fn new(format: Format, out: W, bytes_max: u64) -> Self {
+        let file = if format == Format::Xlsx { File::GivenUp } else { File::Waiting(out) };
+        let flattener = Flattener::collecting(Columns::new());
+        Self { format, bytes_max, flattener, file, pages: 0, rows: 0 }
+    }
+
+    /// Takes the next page: its rows, each the text of a JSON object with a line break behind it. After an error the
+    /// draft is of no use.
+    pub fn page(&mut self, text: &str) -> Result<(), TabularError> {
+        self.pages += 1;
+        if let File::Waiting(_) = self.file
+            && !text.is_empty()
+        {
+            self.begin(text)?;
+        }
+        let bytes_max = self.bytes_max;
+        self.rows_of(text).map_err(|error| too_large(error, bytes_max))
+    }
+
+    /// Begins the file with the columns of its first page that has rows.
+    fn begin(&mut self, text: &str) -> Result<(), TabularError> {
+        if self.format != Format::Jsonl {
+            text.split_terminator('\n').try_for_each(|row| self.flattener.read(row))?;
+        }
+        let File::Waiting(out) = std::mem::replace(&mut self.file, File::GivenUp) else {
+            return Ok(());
+        };
+        let known = (&Spooled::default(), self.flattener.columns());
+        let begun = Writing::begin(self.format, (out, self.bytes_max), known);
+        let begun = begun.map_err(|error| too_large(error, self.bytes_max))?;
+        self.file = File::Begun(Box::new(begun));
+        Ok(())
+    }
+
+    fn rows_of(&mut self, text: &str) -> Result<(), TabularError> {
+        let width = self.flattener.columns().names().len();
+        let is_table = self.format != Format::Jsonl;
+        for row in text.split_terminator('\n') {
+            self.flattener.read(row)?;
+            self.rows += 1;
+            let is_wider = self.flattener.columns().names().len() > width;
+            match &mut self.file {
+                File::Begun(_) if is_table && is_wider => self.file = File::GivenUp,
+                File::Begun(file) if is_table => file.row(&self.flattener, row)?,
+                File::Begun(_) | File::Waiting(_) | File::GivenUp => {}
+            }
+        }
+        match &mut self.file {
+            File::Begun(file) => file.lines(text),
+            File::Waiting(_) | File::GivenUp => Ok(()),
+        }
+    }
+
+    /// Ends it when all pages of the spool were taken.
+    pub fn finish(self, facts: &Facts<'_>, spooled: &Spooled) -> Result<Drafted, TabularError> {
+        if (self.pages, self.rows) != (spooled.pages, spooled.rows) {
+            return Err(TabularError::Incomplete {
+                pages: self.pages,
+                rows: self.rows,
+                pages_wanted: spooled.pages,
+                rows_wanted: spooled.rows,
+            });
+        }
+        let (bytes_max, columns) = (self.bytes_max, self.flattener.into_columns());
+        let limit = |error| too_large(error, bytes_max);
+        let all = (spooled, &columns);
+        let file = match self.file {
+            File::GivenUp => return Ok(Drafted::Columns(columns)),
+            File::Begun(file) => *file,
+            File::Waiting(out) => {
+                Writing::begin(self.format, (out, bytes_max), all).map_err(limit)?
+            }
+        };
+        let (bytes, sha256) = file.finish(facts, all).map_err(limit)?;
+        Ok(Drafted::File(Rendered { rows: spooled.rows, bytes, sha256 }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{OUTPUT_BYTES_MAX, Rendering, SpoolReader, SpoolWriter, render};
+
+    const FACTS: Facts<'_> = Facts {
+        job: "exp_1",
+        account: "ada",
+        platform: "platform_alpha",
+        dataset: "subscribers",
+        start_date: None,
+        end_date: None,
+        tool_version: "1",
+    };
+
+    /// What a draft makes of pages, what is rendered from their spool with its columns if it makes none, and the file
+    /// that is rendered from the spool in any case.
+    fn both(format: Format, pages: &[Vec<&str>]) -> (Option<Vec<u8>>, Vec<u8>) {
+        let mut file = Cursor::new(Vec::new());
+        let mut draft = Draft::new(format, &mut file, OUTPUT_BYTES_MAX);
+        let mut writer = SpoolWriter::new(Vec::new(), Spooled::default());
+        let mut flattener = Flattener::collecting(Columns::new());
+        let mut text = String::new();
+        for page in pages {
+            writer.append(b"", page.iter().copied()).unwrap();
+            writer.swap_text(&mut text);
+            draft.page(&text).unwrap();
+            for row in page {
+                flattener.read(row).unwrap();
+            }
+        }
+        let (bytes, spooled) = writer.finish();
+        let drafted = draft.finish(&FACTS, &spooled).unwrap();
+
+        let mut whole = Cursor::new(Vec::new());
+        let frames = SpoolReader::new([bytes.as_slice()]).unwrap();
+        let rendering = Rendering::new(format, FACTS);
+        let rendered =
+            render(&rendering, (&spooled, flattener.columns()), frames, &mut whole).unwrap();
+        let drafted = match drafted {
+            Drafted::File(drafted) => {
+                assert_eq!(drafted, rendered);
+                Some(file.into_inner())
+            }
+            Drafted::Columns(columns) => {
+                assert_eq!(&columns, flattener.columns());
+                None
+            }
+        };
+        (drafted, whole.into_inner())
+    }
+
+    #[test]
+    fn a_draft_of_rows_that_are_alike_is_the_file_that_the_spool_gives() {
+        let pages = [
+            vec![],
+            vec![r#"{"a":1,"b":{"c":"=x"}}"#, r#"{"b":{"c":"y"}}"#],
+            vec![],
+            vec![r#"{"b":{},"a":null}"#],
+        ];
+        for format in [Format::Csv, Format::Jsonl, Format::Zip] {
+            let (drafted, rendered) = both(format, &pages);
+
+            assert!(drafted.is_some_and(|drafted| drafted == rendered), "{format:?}");
+        }
+    }
+
+    #[test]
+    fn a_draft_is_given_up_where_a_later_page_has_another_column() {
+        let wider = [vec![r#"{"a":1}"#], vec![r#"{"a":1}"#, r#"{"b":1}"#, r#"{"a":2}"#]];
+        // A row without columns needs a line as soon as another row has one.
+        let later = [vec!["{}"], vec![r#"{"a":1}"#]];
+        for pages in [&wider, &later] {
+            for format in [Format::Csv, Format::Zip] {
+                assert!(both(format, pages).0.is_none(), "{format:?}");
+            }
+            assert!(both(Format::Jsonl, pages).0.is_some());
+        }
+        assert!(both(Format::Xlsx, &[vec![r#"{"a":1}"#]]).0.is_none());
+    }
+
+    #[test]
+    fn a_draft_that_lacks_a_page_or_a_row_is_no_file() {
+        for (pages, rows) in [(2, 1), (1, 2)] {
+            let mut draft = Draft::new(Format::Jsonl, Cursor::new(Vec::new()), OUTPUT_BYTES_MAX);
+            draft.page("{}\n").unwrap();
+
+            let spooled = Spooled { pages, rows, ..Spooled::default() };
+
+            let refused = draft.finish(&FACTS, &spooled);
+            assert!(matches!(refused, Err(TabularError::Incomplete { pages: 1, rows: 1, .. })));
+        }
+    }
+
+    #[test]
+    fn a_draft_beyond_the_limit_is_an_error() {
+        for format in [Format::Csv, Format::Jsonl, Format::Zip] {
+            let mut draft = Draft::new(format, Cursor::new(Vec::new()), 50);
+            let row = "{\"a\":\"xxxxxxxxxxxxxxxx\"}\n";
+            let taken = (0..9_000).try_for_each(|_| draft.page(row));
+            assert!(
+                matches!(taken, Err(TabularError::TooLarge { bytes_max: 50 })),
+                "{format:?} {taken:?}"
+            );
+        }
+    }
+
+    fn row() -> impl Strategy<Value = String> {
+        proptest::collection::vec(("[ab]", "[a=,\"\\\\ ]{0,3}"), 0..3).prop_map(|members| {
+            let members = members.into_iter().map(|(name, text)| (name, text.into()));
+            serde_json::Value::Object(members.collect()).to_string()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn however_rows_come_a_draft_is_the_rendered_file_or_none(
+            pages in proptest::collection::vec(proptest::collection::vec(row(), 0..4), 0..4)
+        ) {
+            let pages: Vec<Vec<&str>> =
+                pages.iter().map(|page| page.iter().map(String::as_str).collect()).collect();
+            for format in Format::ALL {
+                let (drafted, rendered) = both(format, &pages);
+                prop_assert!(drafted.is_none_or(|drafted| drafted == rendered));
+            }
+        }
+    }
+}
