@@ -35,6 +35,7 @@ use crate::error::payments::PaymentProblem;
 use crate::exports::worker::AtWork;
 use crate::gateway::accounts::HealthBook;
 use crate::gateway::cache::Cache;
+use crate::gateway::routes::KnownRoute;
 use crate::gateway::upload::spool::Spool;
 use crate::middleware::body::{BodyLimits, Budget};
 use crate::middleware::framing::FrameRules;
@@ -131,11 +132,10 @@ pub(crate) struct Shared {
     pub(crate) hashing: Hashing,
     /// How sessions travel.
     pub(crate) transport: Transport,
-    /// The name of a route that the catalogue does not list.
-    pub(crate) unlisted: Arc<str>,
+    /// Stands for every route that the catalogue does not list.
+    pub(crate) unlisted: Arc<KnownRoute>,
     stopping: AtomicBool,
-    names: HashMap<Platform, HashMap<String, Arc<str>>>,
-    verified: parking_lot::RwLock<HashMap<Platform, HashSet<String>>>,
+    routes: HashMap<Platform, HashMap<String, Arc<KnownRoute>>>,
 }
 
 impl Deref for App {
@@ -172,7 +172,7 @@ impl Shared {
     pub(crate) fn new(parts: Parts) -> Self {
         let limits = &parts.config.http.limits;
         let rates = &parts.config.rate_limits;
-        let names = route_names(&parts.catalog);
+        let routes = known_routes(&parts.catalog, &parts.verified);
         Self {
             cache: Cache::new(),
             health: HealthBook::new(),
@@ -218,9 +218,8 @@ impl Shared {
                 parts.config.passwords.waiting_max,
             ),
             transport: Transport::of(&parts.config.http.public_base_url),
-            unlisted: Arc::from("unlisted"),
-            names,
-            verified: parking_lot::RwLock::new(by_platform(parts.verified)),
+            unlisted: Arc::new(KnownRoute::new("unlisted", true)),
+            routes,
             store: parts.store,
             meter: parts.meter,
             catalog: parts.catalog,
@@ -283,10 +282,10 @@ impl Shared {
         BodyLimits { total, ..self.body_limits(bytes_max) }
     }
 
-    /// The shared name of a route, without copying it for each call.
-    pub(crate) fn route_name(&self, platform: Platform, route: &Route) -> Arc<str> {
-        let known = self.names.get(&platform).and_then(|names| names.get(&route.name));
-        known.map_or_else(|| Arc::from(route.name.as_str()), Arc::clone)
+    /// What is known of a route, without copying it for each call.
+    pub(crate) fn known_route(&self, platform: Platform, route: &Route) -> Arc<KnownRoute> {
+        let known = self.routes.get(&platform).and_then(|routes| routes.get(&route.name));
+        known.map_or_else(|| Arc::new(KnownRoute::new(&route.name, false)), Arc::clone)
     }
 
     /// Takes room for an answer that must be buffered, if there is any.
@@ -295,39 +294,32 @@ impl Shared {
         Arc::clone(&self.envelopes).try_acquire_many_owned(bytes).ok()
     }
 
-    /// Whether a call to the route has succeeded before, or the specification says that one did.
-    pub(crate) fn is_verified(&self, platform: Platform, route: &str) -> bool {
-        self.verified.read().get(&platform).is_some_and(|routes| routes.contains(route))
-    }
-
     /// Remembers the first success of a route.
-    pub(crate) fn mark_verified(&self, platform: Platform, route: &str) {
-        if !self.verified.write().entry(platform).or_default().insert(route.to_owned()) {
+    pub(crate) fn mark_verified(&self, platform: Platform, route: &Arc<KnownRoute>) {
+        if !route.is_news() {
             return;
         }
-        let (store, now, route) = (self.store.clone(), self.clock.now(), route.to_owned());
+        let (store, now, route) = (self.store.clone(), self.clock.now(), Arc::clone(route));
         self.tasks.spawn_control(async move {
-            if let Err(error) = store::routes::mark_verified(&store, platform, &route, now).await {
+            let name = route.name();
+            if let Err(error) = store::routes::mark_verified(&store, platform, name, now).await {
                 tracing::warn!(%error, "a verified route could not be remembered");
             }
         });
     }
 }
 
-fn route_names(catalog: &Catalog) -> HashMap<Platform, HashMap<String, Arc<str>>> {
-    let names = |platform: &Platform| {
+fn known_routes(
+    catalog: &Catalog,
+    verified: &HashSet<(Platform, String)>,
+) -> HashMap<Platform, HashMap<String, Arc<KnownRoute>>> {
+    let of_platform = |platform: &Platform| {
         let routes = catalog.platform(*platform).routes().iter();
-        routes.map(|route| (route.name.clone(), Arc::from(route.name.as_str()))).collect()
+        let known =
+            |name: &String| KnownRoute::new(name, verified.contains(&(*platform, name.clone())));
+        routes.map(|route| (route.name.clone(), Arc::new(known(&route.name)))).collect()
     };
-    Platform::ALL.iter().map(|platform| (*platform, names(platform))).collect()
-}
-
-fn by_platform(verified: HashSet<(Platform, String)>) -> HashMap<Platform, HashSet<String>> {
-    let mut by_platform: HashMap<Platform, HashSet<String>> = HashMap::new();
-    for (platform, route) in verified {
-        by_platform.entry(platform).or_default().insert(route);
-    }
-    by_platform
+    Platform::ALL.iter().map(|platform| (*platform, of_platform(platform))).collect()
 }
 
 impl App {

@@ -2,7 +2,6 @@
 //! answer.
 
 use axum::Router;
-use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use domain::id::RequestId;
 use http::HeaderValue;
@@ -12,27 +11,30 @@ use crate::app::App;
 use crate::error::render::render;
 use crate::error::{ApiError, Pending};
 use crate::gateway;
-use crate::listener::Peer;
+use crate::listener::{Arrived, Peer};
 use crate::metrics;
 use crate::middleware::request_id::RequestLabel;
 use crate::middleware::{framing, real_ip, security_headers};
 
 /// Serves one request: names it, checks its head, answers it, and renders what failed.
-pub(crate) async fn serve(app: App, control: Router, mut request: Request) -> Response {
+pub(crate) async fn serve(app: App, control: Router, arrived: Arrived) -> Response {
+    let Arrived { peer, mut request } = arrived;
     let label =
         RequestLabel::of(request.headers(), || RequestId::new(app.clock.now(), app.random.bytes()));
-    let (peer, tls) = peer_of(&request);
-    let client = real_ip::client(peer, tls, request.headers(), &app.trusted_proxies);
-    request.extensions_mut().insert(client);
-    request.extensions_mut().insert(label.clone());
     let response = match framing::admit(&request, &app.frame_rules) {
         Ok(()) if gateway::is_native(request.uri().path()) => {
-            gateway::proxy_call(app.clone(), request).await
+            gateway::proxy_call(app.clone(), request, label.clone()).await
         }
-        Ok(()) => match control.oneshot(request).await {
-            Ok(response) => response,
-            Err(never) => match never {},
-        },
+        Ok(()) => {
+            let Peer { ip, tls } = peer;
+            let client = real_ip::client(ip, tls, request.headers(), &app.trusted_proxies);
+            request.extensions_mut().insert(client);
+            request.extensions_mut().insert(label.clone());
+            match control.oneshot(request).await {
+                Ok(response) => response,
+                Err(never) => match never {},
+            }
+        }
         Err(problem) => refused(problem),
     };
     let mut response = rendered(response, label.as_str());
@@ -40,11 +42,6 @@ pub(crate) async fn serve(app: App, control: Router, mut request: Request) -> Re
     security_headers::put(response.headers_mut(), app.config.http.is_public_https());
     metrics::request_answered(response.status());
     response
-}
-
-fn peer_of(request: &Request) -> (std::net::IpAddr, bool) {
-    let peer = request.extensions().get::<Peer>();
-    peer.map_or((std::net::Ipv4Addr::UNSPECIFIED.into(), false), |peer| (peer.ip, peer.tls))
 }
 
 /// After a head that could be read in two ways nothing else on the connection is trusted.

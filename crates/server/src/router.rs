@@ -15,8 +15,8 @@ use crate::{api, console, gateway, openapi, pipeline};
 /// router of the rest.
 pub(crate) fn service(app: App) -> impl Answers {
     let control = control(app.clone());
-    tower::service_fn(move |request| {
-        let answer = pipeline::serve(app.clone(), control.clone(), request);
+    tower::service_fn(move |arrived| {
+        let answer = pipeline::serve(app.clone(), control.clone(), arrived);
         async move { Ok(answer.await) }
     })
 }

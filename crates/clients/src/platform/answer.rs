@@ -1,15 +1,19 @@
 //! A platform's answer: its head as it came, its body as it comes.
 
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, Response, StatusCode};
-use http_body_util::BodyExt;
+use http_body::Frame;
 use hyper::body::{Body, Incoming};
 use tokio::time::timeout;
 
 use super::client::{HEAD_BYTES_MAX, HEADERS_MAX};
+use super::connections::Lease;
 use crate::error::{ClientError, Fault, Kind, Phase};
 
 /// The head of a platform's answer, with its body still to be read.
@@ -29,6 +33,8 @@ pub struct Answer {
 #[derive(Debug)]
 pub struct AnswerBody {
     incoming: Incoming,
+    /// The connection, until all of the body is here, where nobody else moves it on.
+    lease: Option<Lease>,
     between_bytes: Duration,
     length: Option<u64>,
 }
@@ -45,6 +51,7 @@ pub enum ReadUpTo {
 impl Answer {
     pub(super) fn new(
         response: Response<Incoming>,
+        lease: Option<Lease>,
         upstream: Duration,
         between_bytes: Duration,
     ) -> Self {
@@ -53,7 +60,7 @@ impl Answer {
         Self {
             status: head.status,
             headers: head.headers,
-            body: AnswerBody { incoming, between_bytes, length },
+            body: AnswerBody { incoming, lease, between_bytes, length },
             upstream_ms: upstream.as_secs_f64() * 1_000.0,
         }
     }
@@ -72,8 +79,13 @@ impl AnswerBody {
     /// this is not counted.
     pub async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
         loop {
-            let frame = match timeout(self.between_bytes, self.incoming.frame()).await {
-                Ok(None) => return Ok(None),
+            let wait = self.between_bytes;
+            let next = poll_fn(|context| self.poll_frame(context));
+            let frame = match timeout(wait, next).await {
+                Ok(None) => {
+                    self.end();
+                    return Ok(None);
+                }
                 Ok(Some(Ok(frame))) => frame,
                 Ok(Some(Err(error))) => {
                     return Err(ClientError::bad_response("it was cut short").because(error));
@@ -94,6 +106,7 @@ impl AnswerBody {
             return Ok(ReadUpTo::Larger(first));
         }
         if self.incoming.is_end_stream() {
+            self.end();
             return Ok(ReadUpTo::Whole(first));
         }
         let Some(second) = self.next().await? else { return Ok(ReadUpTo::Whole(first)) };
@@ -109,6 +122,23 @@ impl AnswerBody {
             }
         }
         Ok(ReadUpTo::Larger(read.freeze()))
+    }
+
+    fn poll_frame(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        if let Some(lease) = &mut self.lease {
+            lease.move_on(context);
+        }
+        Pin::new(&mut self.incoming).poll_frame(context)
+    }
+
+    /// All of the body is here.
+    fn end(&mut self) {
+        if let Some(lease) = self.lease.take() {
+            lease.end();
+        }
     }
 
     fn is_announced_above(&self, bytes_max: usize) -> bool {

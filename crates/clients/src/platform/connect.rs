@@ -8,18 +8,19 @@ use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::task::{Context, Poll};
 
 use http::Uri;
 use hyper_rustls::{DefaultServerNameResolver, HttpsConnector, MaybeHttpsStream};
-use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::client::legacy::connect::{Connection, HttpConnector};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tower_service::Service;
 
+use super::informational::Informational;
 use super::settings::Timeouts;
 use crate::error::{Kind, Phase};
 
@@ -56,12 +57,19 @@ pub(crate) struct Watch {
     heard: AtomicBool,
     /// Whether it carries several requests at a time.
     is_h2: bool,
+    /// Counts the requests, so that the stream knows when another answer begins.
+    requests: AtomicU32,
+    /// Whether more informational answers came than are borne.
+    too_many: AtomicBool,
 }
 
 /// A connection that keeps its [`Watch`] true.
 pub(crate) struct Watched {
     stream: TokioIo<MaybeHttpsStream<TokioIo<TcpStream>>>,
     watch: Arc<Watch>,
+    /// The request whose answer is read.
+    request: u32,
+    informational: Informational,
 }
 
 type Connecting =
@@ -160,6 +168,20 @@ fn connect_kind(error: &(dyn Error + 'static)) -> Kind {
 }
 
 impl Watch {
+    /// A next request is about to be sent on the connection.
+    pub(super) fn expect_answer(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether more informational answers came than are borne; then the connection has ended.
+    pub(super) fn were_too_many(&self) -> bool {
+        self.too_many.load(Ordering::Relaxed)
+    }
+
+    pub(super) const fn is_h2(&self) -> bool {
+        self.is_h2
+    }
+
     /// The connection brought an answer.
     pub(super) fn note_answer(&self) {
         self.answered.store(true, Ordering::Relaxed);
@@ -178,20 +200,35 @@ impl Watched {
             answered: AtomicBool::new(false),
             heard: AtomicBool::new(false),
             is_h2: stream.connected().is_negotiated_h2(),
+            requests: AtomicU32::new(0),
+            too_many: AtomicBool::new(false),
         };
-        Self { stream: TokioIo::new(stream), watch: Arc::new(watch) }
+        let informational = Informational::new();
+        Self { stream: TokioIo::new(stream), watch: Arc::new(watch), request: 0, informational }
+    }
+
+    pub(super) fn watch(&self) -> Arc<Watch> {
+        Arc::clone(&self.watch)
+    }
+
+    /// Looks at what arrived on HTTP/1.1 for answers that only inform.
+    fn check(&mut self, arrived: &[u8]) -> io::Result<()> {
+        let request = self.watch.requests.load(Ordering::Relaxed);
+        if self.request != request {
+            self.request = request;
+            self.informational = Informational::new();
+        }
+        if self.watch.is_h2 || !self.informational.are_too_many(arrived) {
+            return Ok(());
+        }
+        self.watch.too_many.store(true, Ordering::Relaxed);
+        Err(io::ErrorKind::InvalidData.into())
     }
 
     fn note_written(&self, written: &Poll<io::Result<usize>>) {
         if matches!(written, Poll::Ready(Ok(_))) {
             self.watch.heard.store(false, Ordering::Relaxed);
         }
-    }
-}
-
-impl Connection for Watched {
-    fn connected(&self) -> Connected {
-        self.stream.inner().connected().extra(Arc::clone(&self.watch))
     }
 }
 
@@ -203,8 +240,10 @@ impl AsyncRead for Watched {
     ) -> Poll<io::Result<()>> {
         let filled_before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
-        if buffer.filled().len() > filled_before {
+        let arrived = buffer.filled().get(filled_before..).unwrap_or_default();
+        if !arrived.is_empty() {
             self.watch.heard.store(true, Ordering::Relaxed);
+            self.check(arrived)?;
         }
         polled
     }

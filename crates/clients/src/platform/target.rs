@@ -207,10 +207,10 @@ impl Target {
         headers: &mut HeaderMap,
     ) -> Result<(), ClientError> {
         for (name, template) in &self.0.templates {
-            let Some(filled) = template.fill(call.credentials, call.call_id) else { continue };
-            let mut value = HeaderValue::from_str(&filled).map_err(ClientError::build)?;
-            value.set_sensitive(template.holds_secrets());
-            headers.insert(name, value);
+            let Some(filled) = template.fill_header(call.credentials, call.call_id) else {
+                continue;
+            };
+            headers.insert(name, filled.map_err(ClientError::build)?);
         }
         Ok(())
     }

@@ -1,5 +1,8 @@
 //! Text with places for an account's credentials, such as `Bearer {token}`.
 
+use bytes::Bytes;
+use http::HeaderValue;
+use http::header::InvalidHeaderValue;
 use zeroize::Zeroizing;
 
 use super::credentials::Credentials;
@@ -13,13 +16,6 @@ enum Piece {
     Text(String),
     Field(String),
     CallId,
-}
-
-/// How a value is written into its place.
-#[derive(Debug, Clone, Copy)]
-enum Writing {
-    AsItIs,
-    PercentEncoded,
 }
 
 impl Template {
@@ -54,13 +50,27 @@ impl Template {
         self.0.iter().any(|piece| matches!(piece, Piece::Field(_)))
     }
 
-    /// Fills the places in, or nothing when a credential is absent.
-    pub(super) fn fill(
+    /// Fills the places of a header's value in, or nothing when a credential is absent. Fails when what comes out
+    /// cannot stand in a header.
+    pub(super) fn fill_header(
         &self,
         credentials: &Credentials,
         call_id: &str,
-    ) -> Option<Zeroizing<String>> {
-        self.write(credentials, call_id, Writing::AsItIs)
+    ) -> Option<Result<HeaderValue, InvalidHeaderValue>> {
+        let mut bytes = 0;
+        for piece in &self.0 {
+            bytes += piece.value(credentials, call_id)?.len();
+        }
+        // One piece of memory that the value keeps: nothing is left behind of what it holds.
+        let mut written = Vec::with_capacity(bytes);
+        for piece in &self.0 {
+            written.extend_from_slice(piece.value(credentials, call_id)?.as_bytes());
+        }
+        let value = HeaderValue::from_maybe_shared(Bytes::from(written));
+        Some(value.map(|mut value| {
+            value.set_sensitive(self.holds_secrets());
+            value
+        }))
     }
 
     /// Fills the places of a path in: whatever is not unreserved (RFC 3986) in a value is
@@ -70,7 +80,20 @@ impl Template {
         credentials: &Credentials,
         call_id: &str,
     ) -> Option<Zeroizing<String>> {
-        self.write(credentials, call_id, Writing::PercentEncoded)
+        let mut bytes = 0;
+        for piece in &self.0 {
+            bytes += 3 * piece.value(credentials, call_id)?.len();
+        }
+        // Sized for the longest form, because a buffer that grows leaves copies of secrets behind it.
+        let mut written = Zeroizing::new(String::with_capacity(bytes));
+        for piece in &self.0 {
+            let value = piece.value(credentials, call_id)?;
+            match piece {
+                Piece::Text(_) => written.push_str(value),
+                Piece::Field(_) | Piece::CallId => push_encoded(&mut written, value),
+            }
+        }
+        Some(written)
     }
 
     /// The same with `text` in every place, to check what stands around them.
@@ -83,31 +106,16 @@ impl Template {
             })
             .collect()
     }
+}
 
-    fn write(
-        &self,
-        credentials: &Credentials,
-        call_id: &str,
-        writing: Writing,
-    ) -> Option<Zeroizing<String>> {
-        let mut values = Vec::with_capacity(self.0.len());
-        for piece in &self.0 {
-            values.push(match piece {
-                Piece::Text(fixed) => (fixed.as_str(), Writing::AsItIs),
-                Piece::Field(field) => (credentials.get(field)?, writing),
-                Piece::CallId => (call_id, writing),
-            });
+impl Piece {
+    /// What it stands for; nothing when a credential is absent.
+    fn value<'a>(&'a self, credentials: &'a Credentials, call_id: &'a str) -> Option<&'a str> {
+        match self {
+            Self::Text(fixed) => Some(fixed),
+            Self::Field(field) => credentials.get(field),
+            Self::CallId => Some(call_id),
         }
-        // Sized for the longest form, because a buffer that grows leaves copies of secrets behind it.
-        let bytes = values.iter().map(|(value, _)| 3 * value.len()).sum();
-        let mut written = Zeroizing::new(String::with_capacity(bytes));
-        for (value, how) in values {
-            match how {
-                Writing::AsItIs => written.push_str(value),
-                Writing::PercentEncoded => push_encoded(&mut written, value),
-            }
-        }
-        Some(written)
     }
 }
 
@@ -144,16 +152,25 @@ mod tests {
     fn places_are_filled_with_credentials_and_the_call() {
         let template = Template::parse("Bearer {token}; call={call_id}").unwrap();
 
-        let filled = template.fill(&credentials(), "call_1").unwrap();
+        let filled = template.fill_header(&credentials(), "call_1").unwrap().unwrap();
 
-        assert_eq!(*filled, "Bearer t0; call=call_1");
+        assert_eq!(filled, "Bearer t0; call=call_1");
+        assert!(filled.is_sensitive());
         assert!(template.holds_secrets());
         assert!(!Template::parse("fixed {call_id}").unwrap().holds_secrets());
     }
 
     #[test]
     fn nothing_is_written_when_a_credential_is_absent() {
-        assert!(Template::parse("{user_agent}").unwrap().fill(&credentials(), "").is_none());
+        assert!(Template::parse("{user_agent}").unwrap().fill_header(&credentials(), "").is_none());
+    }
+
+    #[test]
+    fn a_credential_that_cannot_stand_in_a_header_is_told() {
+        let credentials = Credentials::from_json(br#"{"token":"a\nb"}"#).unwrap();
+        let template = Template::parse("{token}").unwrap();
+
+        assert!(template.fill_header(&credentials, "").unwrap().is_err());
     }
 
     #[test]

@@ -8,7 +8,6 @@ use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, USER_AGENT};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
-use http_body_util::{BodyExt as _, Limited};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -16,9 +15,10 @@ use super::error::{ErrorBody, ProcessorError, Trouble};
 use super::form::Form;
 use super::settings::{API_VERSION, ProcessorSettings};
 use crate::error::{ClientError, Fault, Kind, Phase};
-use crate::platform::client::{self, Client, UpstreamSettings};
+use crate::platform::client::UpstreamSettings;
 use crate::platform::connect::ConnectionSettings;
-use crate::platform::{RequestBody, SettingsProblem, Timeouts, target, tls};
+use crate::platform::connections::Connections;
+use crate::platform::{ReadUpTo, RequestBody, SettingsProblem, Timeouts, target, tls};
 
 /// The longest answer, in bytes; a page of a hundred events takes a fraction of it.
 const ANSWER_BYTES_MAX: usize = 8 * 1_024 * 1_024;
@@ -37,7 +37,7 @@ struct Inner {
     scheme: Scheme,
     authority: Authority,
     authorization: HeaderValue,
-    client: Client,
+    connections: Connections,
     timeout: Duration,
     retries_max: u32,
     retry_pause: Duration,
@@ -107,7 +107,7 @@ impl Processor {
             scheme,
             authority,
             authorization,
-            client: client::client(&connection, &UpstreamSettings::default()),
+            connections: Connections::new(&connection, &UpstreamSettings::default()),
             timeout: settings.timeout,
             retries_max: settings.retries_max,
             retry_pause: settings.retry_pause,
@@ -197,17 +197,14 @@ impl Processor {
     }
 
     async fn exchange(&self, request: &Prepared<'_>) -> Result<Received, ClientError> {
-        let answer = self.0.client.request(self.request(request)?).await;
-        let answer = answer.map_err(client::classify)?;
-        let (head, body) = answer.into_parts();
-        let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
-        let body = body
-            .map_err(|error| ClientError::bad_response("it was cut short").because(error))?
-            .to_bytes();
+        let mut answer = self.0.connections.send(self.request(request)?).await?;
+        let ReadUpTo::Whole(body) = answer.body.read_up_to(ANSWER_BYTES_MAX).await? else {
+            return Err(ClientError::bad_response("it is too long"));
+        };
         Ok(Received {
-            status: head.status,
-            should_retry: should_retry(&head.headers),
-            request_id: text(&head.headers, &REQUEST_ID),
+            status: answer.status,
+            should_retry: should_retry(&answer.headers),
+            request_id: text(&answer.headers, &REQUEST_ID),
             body,
         })
     }

@@ -33,6 +33,7 @@ pub(crate) enum Point {
     Cleaning,
 }
 
+#[cfg(debug_assertions)]
 impl Point {
     /// The name in the environment.
     pub(crate) const fn name(self) -> &'static str {

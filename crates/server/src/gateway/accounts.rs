@@ -15,6 +15,7 @@ use domain::time::Timestamp;
 use crate::app::App;
 use crate::clock::Random;
 use crate::error::ApiError;
+use crate::middleware::in_flight::Load;
 use crate::sealing::DataKey;
 use crate::vault;
 
@@ -42,6 +43,8 @@ pub(crate) struct AccountEntry {
     opened: OnceLock<Arc<Credentials>>,
     /// What the gateway learnt about reaching it; shared by all versions of the entry.
     pub(crate) health: Arc<AccountHealth>,
+    /// Its calls that are going on; shared likewise.
+    pub(crate) load: Arc<Load>,
 }
 
 /// What is learnt from calls of one account, beyond a single call.
@@ -80,6 +83,7 @@ impl AccountEntry {
         let data_key = app.tasks.on_control(async move { shared.vault.find(id).await }).await??;
         Ok(Self {
             health: app.health.of(account.customer, &account.creator_id),
+            load: app.in_flight.of_account((account.customer, account.creator_id.clone())),
             customer: account.customer,
             creator: account.creator_id,
             platform: account.platform,

@@ -17,6 +17,7 @@ use http::{HeaderMap, HeaderValue};
 use super::accounts::AccountEntry;
 use super::cache::{self, KeyEntry};
 use super::limits::Passed;
+use super::routes::KnownRoute;
 use super::upload::{self, Upload};
 use crate::app::App;
 use crate::auth;
@@ -64,15 +65,11 @@ pub(super) enum Content {
 
 /// What the call will be, if its credits can be held.
 pub(super) struct Plan {
-    pub(super) route: RouteName,
+    pub(super) route: Arc<KnownRoute>,
     pub(super) shorthand: Option<catalog::Shorthand>,
     pub(super) default_query: Vec<(String, String)>,
-    pub(super) unverified: bool,
     pub(super) cost: Credits,
 }
-
-/// A route as receipts, logs and metrics name it.
-pub(super) type RouteName = Arc<str>;
 
 impl Arrival {
     /// The native path as the caller sent it; of an upload, what follows the account.
@@ -212,7 +209,6 @@ pub(super) fn plan(app: &App, whole: &Whole, account: &AccountEntry) -> Result<P
             route: Arc::clone(&app.unlisted),
             shorthand: None,
             default_query: Vec::new(),
-            unverified: false,
             cost,
         });
     };
@@ -221,10 +217,9 @@ pub(super) fn plan(app: &App, whole: &Whole, account: &AccountEntry) -> Result<P
         check_body(route, arrival, &body.bytes)?;
     }
     Ok(Plan {
-        route: app.route_name(platform, route),
+        route: app.known_route(platform, route),
         shorthand: route.shorthand().cloned(),
         default_query: route.default_query.clone(),
-        unverified: !app.is_verified(platform, &route.name),
         cost,
     })
 }

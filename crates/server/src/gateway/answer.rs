@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::error::ApiError;
 use crate::middleware::rate_limit::Decision;
+use crate::middleware::texts::Texts;
 
 /// The call's end: takes the head of the answer, once.
 pub(super) struct AnswerSender(Option<oneshot::Sender<Response>>);
@@ -53,35 +54,40 @@ impl AnswerSender {
     }
 }
 
-/// Writes the receipt into the head of an answer.
-pub(super) fn put_receipt(
-    headers: &mut HeaderMap,
-    receipt: &Receipt,
-    route: &str,
-    rate: &Decision,
-) {
-    headers.insert(name("x-credits-cost"), HeaderValue::from(receipt.cost.whole()));
-    headers.insert(name("x-credits-balance"), HeaderValue::from(receipt.balance.whole()));
-    if let Ok(value) = HeaderValue::from_str(route) {
-        headers.insert(name("x-route"), value);
-    }
-    rate.put_headers(headers);
+/// What an answer's head tells of its call.
+pub(super) struct Told<'a> {
+    pub(super) receipt: &'a Receipt,
+    pub(super) route: HeaderValue,
+    pub(super) rate: &'a Decision,
+    /// Milliseconds that the platform took.
+    pub(super) upstream_ms: f64,
+    /// Milliseconds that we took.
+    pub(super) gateway_ms: f64,
 }
 
-/// Writes how long the platform and we took, in milliseconds (Server Timing, W3C).
-pub(super) fn put_timing(headers: &mut HeaderMap, upstream_ms: f64, gateway_ms: f64) {
-    let (upstream, gateway) = (tenths(upstream_ms), tenths(gateway_ms));
-    let text = format!(
+/// Writes it: the receipt, the rate, and how long the platform and we took (Server Timing, W3C).
+pub(super) fn put_told(headers: &mut HeaderMap, told: &Told<'_>) {
+    let Told { receipt, rate, .. } = told;
+    let mut texts = Texts::with_capacity(TOLD_BYTES);
+    let cost = texts.value(format_args!("{}", receipt.cost.whole()));
+    let balance = texts.value(format_args!("{}", receipt.balance.whole()));
+    let (upstream, gateway) = (tenths(told.upstream_ms), tenths(told.gateway_ms));
+    let timing = texts.value(format_args!(
         "upstream;dur={}.{}, gateway;dur={}.{}",
         upstream / 10,
         upstream % 10,
         gateway / 10,
         gateway % 10
-    );
-    if let Ok(value) = HeaderValue::from_str(&text) {
-        headers.insert(name("server-timing"), value);
-    }
+    ));
+    headers.insert(name("x-credits-cost"), cost);
+    headers.insert(name("x-credits-balance"), balance);
+    headers.insert(name("x-route"), told.route.clone());
+    headers.insert(name("server-timing"), timing);
+    rate.put_headers(headers, &mut texts);
 }
+
+/// Bytes of the texts that a head is told, about.
+const TOLD_BYTES: usize = 128;
 
 /// Tenths of a millisecond: whole numbers are written in a fraction of the time.
 #[expect(

@@ -10,10 +10,12 @@ use domain::account::CreatorId;
 use domain::id::{CustomerId, KeyId};
 use domain::key::{KeyHash, KeyScope};
 use domain::time::Timestamp;
+use quick_cache::Equivalent;
 
 use super::accounts::AccountEntry;
 use crate::app::App;
 use crate::error::ApiError;
+use crate::middleware::in_flight::Load;
 
 const ENTRIES_MAX: usize = 100_000;
 const AGE_MAX_S: i64 = 60;
@@ -37,6 +39,8 @@ pub(crate) struct KeyEntry {
     pub(crate) version: i64,
     /// Whether what it may spend in a month is limited: then only the hold's transaction knows.
     pub(crate) has_budget: bool,
+    /// The customer's calls that are going on.
+    pub(crate) load: Arc<Load>,
 }
 
 /// Keys and accounts that were used lately.
@@ -102,6 +106,7 @@ pub(super) async fn read_key(app: &App, hash: KeyHash) -> Result<Arc<KeyEntry>, 
         ends_at,
         version: key.version,
         has_budget: key.monthly_budget.is_some(),
+        load: app.in_flight.of_customer(key.customer),
     };
     Ok(app.cache.keys.put(hash, Arc::new(entry), now))
 }
@@ -113,16 +118,26 @@ pub(super) async fn account(
     creator: &CreatorId,
 ) -> Result<Arc<AccountEntry>, ApiError> {
     let now = app.clock.now();
-    let place = (customer, creator.clone());
-    if let Some(entry) = app.cache.accounts.get(&place, now) {
+    if let Some(entry) = app.cache.accounts.get(&PlaceRef(customer, creator), now) {
         return Ok(entry);
     }
+    let place = (customer, creator.clone());
     let store = app.store.clone();
     let wanted = creator.clone();
     let lookup = async move { store::accounts::find(&store, customer, &wanted).await };
     let account = app.tasks.on_control(lookup).await??.ok_or(ApiError::AccountNotFound)?;
     let entry = AccountEntry::open(app, account).await?;
     Ok(app.cache.accounts.put(place, Arc::new(entry), now))
+}
+
+/// The place of an account, for looking it up without a copy.
+#[derive(Hash)]
+struct PlaceRef<'a>(CustomerId, &'a CreatorId);
+
+impl Equivalent<(CustomerId, CreatorId)> for PlaceRef<'_> {
+    fn equivalent(&self, place: &(CustomerId, CreatorId)) -> bool {
+        self.0 == place.0 && *self.1 == place.1
+    }
 }
 
 /// A bounded map whose entries are read again after a minute.
@@ -133,7 +148,7 @@ impl<K: Hash + Eq, V: Clone> Shelf<K, V> {
         Self(quick_cache::sync::Cache::new(ENTRIES_MAX))
     }
 
-    fn get(&self, key: &K, now: Timestamp) -> Option<V> {
+    fn get<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q, now: Timestamp) -> Option<V> {
         let (loaded_at, value) = self.0.get(key)?;
         is_fresh(loaded_at, now).then_some(value)
     }

@@ -38,18 +38,23 @@ pub(super) struct Setting<'a> {
 }
 
 /// Carries one call to the platform and charges what it used. Runs to its end whatever the caller does.
-pub(super) async fn run(app: App, entrance: Entrance, request: Request, mut answer: AnswerSender) {
+pub(super) async fn run(
+    app: App,
+    (entrance, label): (Entrance, RequestLabel),
+    request: Request,
+    mut answer: AnswerSender,
+) {
     let started = tokio::time::Instant::now();
     let (parts, body) = request.into_parts();
-    let label = parts.extensions.get::<RequestLabel>().cloned();
-    let request_id = label.as_ref().map_or("", RequestLabel::as_str);
-    let mut whole = match arrive(&app, entrance, parts, body).await {
-        Ok(whole) => whole,
+    let begun = Begun { request_id: label.as_str(), started };
+    let (mut whole, account) = match arrive(&app, entrance, parts, body).await {
+        Ok(arrived) => arrived,
         Err(refusal) => return answer.refuse(refusal),
     };
+    let mut account = Some(account);
     // A key or an account that changes between its reading and the hold is read again.
     for _ in 0..3 {
-        match attempt(&app, &whole, request_id, started, &mut answer).await {
+        match attempt(&app, &whole, account.take(), &begun, &mut answer).await {
             Ok(()) => return,
             Err(NotHeld::Refused(refusal)) => return answer.refuse(refusal),
             Err(NotHeld::Replay(stored)) => {
@@ -68,18 +73,25 @@ pub(super) async fn run(app: App, entrance: Entrance, request: Request, mut answ
     answer.refuse(ApiError::Overloaded);
 }
 
+/// What is known of a call from its first moment.
+struct Begun<'a> {
+    request_id: &'a str,
+    started: tokio::time::Instant,
+}
+
 async fn arrive(
     app: &App,
     entrance: Entrance,
     parts: http::request::Parts,
     body: Body,
-) -> Result<Whole, ApiError> {
+) -> Result<(Whole, Arc<AccountEntry>), ApiError> {
     let arrival = admit::identify(app, entrance, parts).await?;
     let account = cache::account(app, arrival.key.customer, &arrival.creator).await?;
-    match entrance {
-        Entrance::Native => admit::read_body(app, arrival, body).await,
-        Entrance::Upload => Box::pin(upload::receive(app, arrival, &account, body)).await,
-    }
+    let whole = match entrance {
+        Entrance::Native => admit::read_body(app, arrival, body).await?,
+        Entrance::Upload => Box::pin(upload::receive(app, arrival, &account, body)).await?,
+    };
+    Ok((whole, account))
 }
 
 async fn replay(
@@ -105,16 +117,20 @@ impl From<ApiError> for NotHeld {
     }
 }
 
-/// One try: admits the call, holds its credits, and carries it to its end.
+/// One try: admits the call, holds its credits, and carries it to its end. An account that was read just now need not
+/// be read again.
 async fn attempt(
     app: &App,
     whole: &Whole,
-    request_id: &str,
-    started: tokio::time::Instant,
+    account: Option<Arc<AccountEntry>>,
+    &Begun { request_id, started }: &Begun<'_>,
     answer: &mut AnswerSender,
 ) -> Result<(), NotHeld> {
     let arrival = &whole.arrival;
-    let account = cache::account(app, arrival.key.customer, &arrival.creator).await?;
+    let account = match account {
+        Some(account) => account,
+        None => cache::account(app, arrival.key.customer, &arrival.creator).await?,
+    };
     let target = app.target(account.platform)?;
     let account = refresh::with_fresh_token(app, target, account).await?;
     let plan = admit::plan(app, whole, &account)?;
@@ -122,7 +138,7 @@ async fn attempt(
     let fresh;
     let passed = match &whole.passed {
         Some(passed) => {
-            limits::check_health(app, &account)?;
+            limits::check_health(&account, app.clock.now())?;
             passed
         }
         None => {
@@ -207,8 +223,8 @@ async fn deliver(
     }
     let Beginning { status, headers, upstream_ms } = begun;
     let mut response = receive::whole_response(status, headers, bytes);
-    put_receipt(setting, response.headers_mut(), &receipt(held.cost, balance, outcome));
-    put_timing(setting, response.headers_mut(), upstream_ms);
+    let receipt = receipt(held.cost, balance, outcome);
+    put_receipt(setting, response.headers_mut(), &receipt, upstream_ms);
     answer.send(response);
     Ok(())
 }
@@ -225,8 +241,8 @@ async fn stream(
     let balance = held.durable().await?;
     let (sender, body) = receive::relayed(&content.1);
     let mut response = answer::platform_head(begun.status, begun.headers.clone(), body);
-    put_receipt(setting, response.headers_mut(), &receipt(held.cost, balance, outcome));
-    put_timing(setting, response.headers_mut(), begun.upstream_ms);
+    let receipt = receipt(held.cost, balance, outcome);
+    put_receipt(setting, response.headers_mut(), &receipt, begun.upstream_ms);
     answer.send(response);
     let is_repeatable = setting.whole.arrival.idempotency.is_some();
     let stored_bytes_max = setting.app.config.http.limits.stored_answer_bytes_max;
@@ -267,8 +283,8 @@ async fn fail(
     drop(settle::settle(setting, held, ending));
     let balance = held.durable().await?;
     let mut response = axum::response::IntoResponse::into_response(failure.error);
-    put_receipt(setting, response.headers_mut(), &receipt(held.cost, balance, failure.outcome));
-    put_timing(setting, response.headers_mut(), upstream_ms);
+    let receipt = receipt(held.cost, balance, failure.outcome);
+    put_receipt(setting, response.headers_mut(), &receipt, upstream_ms);
     answer.send(response);
     Ok(())
 }
@@ -287,7 +303,7 @@ fn judge(setting: &Setting<'_>, received: &Result<Received, Failure>) {
 fn learn(setting: &Setting<'_>, received: &Received) {
     let Setting { app, account, plan, .. } = setting;
     match received.status.as_u16() {
-        200 if plan.unverified => app.mark_verified(account.platform, &plan.route),
+        200 if plan.route.is_unverified() => app.mark_verified(account.platform, &plan.route),
         401 => reconnect::confirm_in_background(app, account),
         429 => limits::note_pause(app, account, &received.headers),
         _ => {}
@@ -314,13 +330,22 @@ fn receipt(held: Credits, balance: Credits, outcome: Outcome) -> Receipt {
     }
 }
 
-fn put_receipt(setting: &Setting<'_>, headers: &mut HeaderMap, receipt: &Receipt) {
-    answer::put_receipt(headers, receipt, &setting.plan.route, &setting.passed.rate);
-}
-
-fn put_timing(setting: &Setting<'_>, headers: &mut HeaderMap, upstream_ms: f64) {
+/// Tells the caller what the call cost, which route it took, and how long the platform and we took.
+fn put_receipt(
+    setting: &Setting<'_>,
+    headers: &mut HeaderMap,
+    receipt: &Receipt,
+    upstream_ms: f64,
+) {
     let gateway_ms = (milliseconds(setting.started) - upstream_ms).max(0.0);
-    answer::put_timing(headers, upstream_ms, gateway_ms);
+    let told = answer::Told {
+        receipt,
+        route: setting.plan.route.header(),
+        rate: &setting.passed.rate,
+        upstream_ms,
+        gateway_ms,
+    };
+    answer::put_told(headers, &told);
 }
 
 /// Milliseconds since `start`, with fractions.
@@ -332,5 +357,22 @@ impl Setting<'_> {
     /// The platform of the account.
     pub(super) fn platform(&self) -> Platform {
         self.account.platform
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size_of_future<A, B, C, D, F>(_: impl Fn(A, B, C, D) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// It is copied into its place for each call: what is rarely needed belongs into a box of its own.
+    #[test]
+    fn a_call_takes_little_room() {
+        let bytes = size_of_future(run);
+
+        assert!(bytes <= 6_000, "{bytes}");
     }
 }

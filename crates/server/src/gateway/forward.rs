@@ -47,7 +47,7 @@ pub(super) async fn forward(
         let sending = app.upstream().send(target, request);
         let sent = match &whole.content {
             Content::Native(_) => sending.await,
-            Content::Upload(_) => held.alive_during(app, sending).await,
+            Content::Upload(_) => Box::pin(held.alive_during(app, sending)).await,
         };
         match sent {
             Ok(answer) => return Ok(answer),

@@ -52,7 +52,7 @@ pub(super) async fn take(setting: &Setting<'_>) -> Result<Held, NotHeld> {
         account_version: account.version,
         platform: account.platform,
         method: arrival.method,
-        route: std::sync::Arc::clone(&plan.route),
+        route: std::sync::Arc::clone(plan.route.name()),
         path: arrival.native_path().to_owned(),
         cost: plan.cost,
         held_at,

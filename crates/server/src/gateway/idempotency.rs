@@ -21,6 +21,7 @@ use crate::idempotency::{self, Request};
 
 /// What the hold's transaction claims, if the caller asked for it.
 pub(super) fn claim(whole: &Whole, now: Timestamp) -> Option<IdempotencyClaim> {
+    let key = whole.arrival.idempotency?;
     let parts = &whole.arrival.parts;
     let own_type = parts.headers.get(http::header::CONTENT_TYPE);
     let (content_type, body_digest) = match &whole.content {
@@ -31,7 +32,7 @@ pub(super) fn claim(whole: &Whole, now: Timestamp) -> Option<IdempotencyClaim> {
         Content::Upload(upload) => (&b"multipart/form-data"[..], upload.digest()),
     };
     let request = Request { method: &parts.method, uri: &parts.uri, content_type, body_digest };
-    whole.arrival.idempotency.map(|key| request.claim(key, now))
+    Some(request.claim(key, now))
 }
 
 /// Seals an answer so that it can be given again.

@@ -2,9 +2,8 @@
 //!
 //! All of them are this process's own; what they refuse costs nothing.
 
-use domain::account::CreatorId;
 use domain::credits::Credits;
-use domain::id::CustomerId;
+use domain::time::Timestamp;
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -18,7 +17,7 @@ use super::cache::KeyEntry;
 pub(super) struct Passed {
     pub(super) rate: Decision,
     /// The call's places among those in flight; freed with it.
-    pub(super) _permit: Permit<CustomerId, (CustomerId, CreatorId)>,
+    pub(super) _permit: Permit,
 }
 
 /// Checks the key's rate, the platform's pause, the breaker, and how much is in flight.
@@ -28,13 +27,13 @@ pub(super) async fn check(
     account: &AccountEntry,
     cost: Credits,
 ) -> Result<Passed, ApiError> {
-    let rate = app.rate_limiter.check(key.key, 1, app.clock.now());
+    let now = app.clock.now();
+    let rate = app.rate_limiter.check(key.key, 1, now);
     if let Some(retry_after_ms) = rate.retry_after_ms {
         return Err(ApiError::RateLimited { retry_after_ms });
     }
-    check_health(app, account)?;
-    let place = (key.customer, account.creator.clone());
-    let refusal = match app.in_flight.take(key.customer, place) {
+    check_health(account, now)?;
+    let refusal = match app.in_flight.take(&key.load, &account.load) {
         Ok(permit) => return Ok(Passed { rate, _permit: permit }),
         Err(TooMany::Process) => ApiError::Overloaded,
         Err(TooMany::Customer) => ApiError::TooManyInFlight("customer"),
@@ -44,8 +43,7 @@ pub(super) async fn check(
 }
 
 /// Checks the platform's pause and the breaker.
-pub(super) fn check_health(app: &App, account: &AccountEntry) -> Result<(), ApiError> {
-    let now = app.clock.now();
+pub(super) fn check_health(account: &AccountEntry, now: Timestamp) -> Result<(), ApiError> {
     if let Some(retry_after_ms) = account.health.pause_ms(now) {
         return Err(ApiError::AccountPaused { retry_after_ms });
     }

@@ -19,15 +19,18 @@ pub(crate) mod read;
 mod receive;
 mod reconnect;
 mod refresh;
+pub(crate) mod routes;
 mod settle;
 pub(crate) mod upload;
 
+use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 
 use self::admit::Entrance;
 use crate::app::App;
 use crate::error::ApiError;
+use crate::middleware::request_id::RequestLabel;
 
 /// Whether a path is of the data plane's one route, `/v1/{account}/native/{path}` (specification 4.2).
 pub(crate) fn is_native(path: &str) -> bool {
@@ -38,19 +41,23 @@ pub(crate) fn is_native(path: &str) -> bool {
 }
 
 /// A native call.
-pub(crate) async fn proxy_call(app: App, request: Request) -> Response {
-    relay(app, Entrance::Native, request).await
+pub(crate) async fn proxy_call(app: App, request: Request, label: RequestLabel) -> Response {
+    relay(app, Entrance::Native, request, label).await
 }
 
 /// An upload (specification 4.3).
-pub(crate) async fn upload_media(State(app): State<App>, request: Request) -> Response {
-    relay(app, Entrance::Upload, request).await
+pub(crate) async fn upload_media(
+    State(app): State<App>,
+    Extension(label): Extension<RequestLabel>,
+    request: Request,
+) -> Response {
+    relay(app, Entrance::Upload, request, label).await
 }
 
 /// Runs the call and answers with its head; a long answer's body follows from the call's own task.
-async fn relay(app: App, entrance: Entrance, request: Request) -> Response {
+async fn relay(app: App, entrance: Entrance, request: Request, label: RequestLabel) -> Response {
     let (sender, receiver) = answer::channel();
-    let call = Box::pin(call::run(app.clone(), entrance, request, sender));
+    let call = Box::pin(call::run(app.clone(), (entrance, label), request, sender));
     match owned::Owned::new(&app.tasks, call, receiver).await {
         Some(response) => response,
         None => ApiError::Internal("a call ended without an answer".to_owned()).into_response(),

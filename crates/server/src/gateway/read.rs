@@ -85,10 +85,10 @@ pub(crate) async fn get(
     let target = app.target(account.platform).map_err(ReadFailure::Account)?;
     let account =
         refresh::with_fresh_token(app, target, account).await.map_err(ReadFailure::Account)?;
-    limits::check_health(app, &account).map_err(waiting)?;
-    let place = (customer, creator.clone());
+    limits::check_health(&account, app.clock.now()).map_err(waiting)?;
+    let load = app.in_flight.of_customer(customer);
     let busy = |_| ReadFailure::Wait { for_ms: PLACE_WAIT_MS };
-    let _permit = app.in_flight.take(customer, place).map_err(busy)?;
+    let _permit = app.in_flight.take(&load, &account.load).map_err(busy)?;
     let request = request(app, target, &account, read)?;
     let breaker = &account.health.breaker;
     match exchange(app, target, request, read.bytes_max).await {

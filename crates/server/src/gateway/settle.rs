@@ -46,7 +46,7 @@ pub(super) fn settle(setting: &Setting<'_>, held: &Held, ending: Ending) -> Reso
         customer.id = %setting.account.customer,
         account = setting.account.creator.as_str(),
         platform = setting.platform().as_str(),
-        route = &*setting.plan.route,
+        route = &**setting.plan.route.name(),
         status = ending.status,
         outcome = ending.outcome.as_str(),
         credits,

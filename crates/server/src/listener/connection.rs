@@ -26,7 +26,7 @@ use super::limits::{ConnectionLimits, Place};
 use super::shutdown::Stop;
 use super::tls::Tls;
 use super::watched::Watched;
-use super::{Answers, ListenerSettings, Peer};
+use super::{Answers, Arrived, ListenerSettings, Peer};
 
 /// The smallest buffer that hyper takes.
 const BUFFER_BYTES_MIN: usize = 8 * 1024;
@@ -128,14 +128,18 @@ where
     S: Answers,
     T: AsyncRead + AsyncWrite + Unpin + 'static,
 {
-    let service = service_fn(|mut request: Request<Incoming>| {
+    let service = service_fn(|request: Request<Incoming>| {
         let running = activity.begin_request(!request.body().is_end_stream());
-        request.extensions_mut().insert(peer);
-        let answer = http.service.clone().oneshot(request.map(Body::new));
+        let answer = http.service.clone().oneshot(Arrived { peer, request: request.map(body) });
         async move { answer.await.map(|answer| answer.map(|body| Relayed::new(body, running))) }
     });
     let connection = http.builder.serve_connection(TokioIo::new(stream), service);
     drive(connection, activity, &http.stop).await
+}
+
+/// A body that is empty needs no room of its own.
+fn body(incoming: Incoming) -> Body {
+    if incoming.is_end_stream() { Body::empty() } else { Body::new(incoming) }
 }
 
 /// Drives a connection until it ends, is told to, or must.

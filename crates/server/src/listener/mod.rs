@@ -62,7 +62,7 @@ pub(crate) struct ListenerSettings {
     pub(crate) trusted_proxies: Vec<Network>,
 }
 
-/// Who is at the other end of the connection; an extension of every request.
+/// Who is at the other end of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Peer {
     /// The address, in its IPv4 form where it has one.
@@ -71,9 +71,16 @@ pub(crate) struct Peer {
     pub(crate) tls: bool,
 }
 
-/// What answers requests: an `axum::Router` or anything like it. Each request gets a clone.
+/// A request, and who sent it.
+#[derive(Debug)]
+pub(crate) struct Arrived {
+    pub(crate) peer: Peer,
+    pub(crate) request: Request<Body>,
+}
+
+/// What answers requests. Each request gets a clone.
 pub(crate) trait Answers:
-    Service<Request<Body>, Response = Response, Error = Infallible, Future: Send>
+    Service<Arrived, Response = Response, Error = Infallible, Future: Send>
     + Clone
     + Send
     + Sync
@@ -82,7 +89,7 @@ pub(crate) trait Answers:
 }
 
 impl<S> Answers for S where
-    S: Service<Request<Body>, Response = Response, Error = Infallible, Future: Send>
+    S: Service<Arrived, Response = Response, Error = Infallible, Future: Send>
         + Clone
         + Send
         + Sync

@@ -26,7 +26,7 @@ use crate::middleware::framing::{self, FrameRules};
 use super::limits::ConnectionCounts;
 use super::shutdown::Running;
 use super::tls::TlsFiles;
-use super::{Listener, ListenerSettings, Peer};
+use super::{Answers, Arrived, Listener, ListenerSettings, Peer};
 
 /// Short enough for a test to wait for.
 const SHORT: Duration = Duration::from_millis(50);
@@ -109,6 +109,14 @@ fn router(words: Words) -> Router {
         .with_state(words)
 }
 
+/// A router whose requests say who sent them.
+fn answers(router: Router) -> impl Answers {
+    tower::ServiceExt::map_request(router, |Arrived { peer, mut request }: Arrived| {
+        request.extensions_mut().insert(peer);
+        request
+    })
+}
+
 async fn peer(request: Request<Body>) -> String {
     format!("{:?} {:?}", request.version(), request.extensions().get::<Peer>().unwrap())
 }
@@ -139,7 +147,7 @@ fn start(settings: &ListenerSettings) -> (Running, Words) {
     let words = Words::default();
     let for_cores = words.clone();
     let listener = Listener::bind(settings).unwrap();
-    let running = listener.run(move |_core| router(for_cores.clone())).unwrap();
+    let running = listener.run(move |_core| answers(router(for_cores.clone()))).unwrap();
     (running, words)
 }
 
@@ -388,7 +396,7 @@ async fn what_was_started_on_a_core_runs_on_after_the_drain_and_ends_with_the_st
                 }
             });
             drop(outliving);
-            Router::new()
+            answers(Router::new())
         })
         .unwrap();
 

@@ -1,10 +1,17 @@
 //! How many calls may be going on at once: in this process, for one customer, for one connected account.
+//!
+//! Whoever is called often is found once: its [`Load`] is kept with what else is remembered of it, so that a call
+//! counts without looking anything up.
 
+use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
-use super::keyed_count::{Counted, KeyedCount};
+use parking_lot::Mutex;
+
+/// So many remembered loads are never looked through for those that nobody has any more.
+const REMEMBERED_MIN: usize = 1_024;
 
 /// The limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,60 +36,116 @@ pub(crate) enum TooMany {
     Account,
 }
 
+/// Calls that are going on, of one customer or one account.
+#[derive(Debug, Default)]
+pub(crate) struct Load(AtomicUsize);
+
 /// Counts of calls that are going on, by customer `C` and connected account `A`.
 #[derive(Debug)]
 pub(crate) struct InFlight<C, A> {
     limits: InFlightLimits,
-    process: Arc<AtomicUsize>,
-    customers: Arc<KeyedCount<C>>,
-    accounts: Arc<KeyedCount<A>>,
+    process: Arc<Load>,
+    customers: Loads<C>,
+    accounts: Loads<A>,
 }
 
 /// One call's places; dropping it frees them.
 #[derive(Debug)]
-pub(crate) struct Permit<C: Eq + Hash, A: Eq + Hash> {
-    _process: ProcessPlace,
-    _customer: Counted<C>,
-    _account: Counted<A>,
+pub(crate) struct Permit {
+    _process: Counted,
+    _customer: Counted,
+    _account: Counted,
 }
 
+/// One that is counted until it is dropped.
 #[derive(Debug)]
-struct ProcessPlace(Arc<AtomicUsize>);
+struct Counted(Arc<Load>);
 
-impl<C: Eq + Hash + Clone, A: Eq + Hash + Clone> InFlight<C, A> {
+/// The loads that somebody has, by whom they are of.
+#[derive(Debug)]
+struct Loads<K>(Mutex<Remembered<K>>);
+
+#[derive(Debug)]
+struct Remembered<K> {
+    by_key: HashMap<K, Weak<Load>>,
+    /// At so many those that nobody has any more are forgotten.
+    full_at: usize,
+}
+
+impl<C: Hash + Eq, A: Hash + Eq> InFlight<C, A> {
     pub(crate) fn new(limits: InFlightLimits) -> Self {
-        Self {
-            limits,
-            process: Arc::new(AtomicUsize::new(0)),
-            customers: Arc::new(KeyedCount::new()),
-            accounts: Arc::new(KeyedCount::new()),
-        }
+        Self { limits, process: Arc::default(), customers: Loads::new(), accounts: Loads::new() }
+    }
+
+    /// The load of a customer: the same for all who ask while somebody has it.
+    pub(crate) fn of_customer(&self, customer: C) -> Arc<Load> {
+        self.customers.of(customer)
+    }
+
+    /// The load of a connected account.
+    pub(crate) fn of_account(&self, account: A) -> Arc<Load> {
+        self.accounts.of(account)
     }
 
     /// Takes a call in, or says which limit is reached; then nothing is counted.
-    pub(crate) fn take(&self, customer: C, account: A) -> Result<Permit<C, A>, TooMany> {
-        let before = self.process.fetch_add(1, Ordering::Relaxed);
-        // From here on dropping the place takes the call out again.
-        let process = ProcessPlace(Arc::clone(&self.process));
-        if before >= self.limits.process_max {
-            return Err(TooMany::Process);
-        }
-        let customer =
-            self.customers.enter(customer, self.limits.customer_max).ok_or(TooMany::Customer)?;
-        let account =
-            self.accounts.enter(account, self.limits.account_max).ok_or(TooMany::Account)?;
-        Ok(Permit { _process: process, _customer: customer, _account: account })
+    pub(crate) fn take(
+        &self,
+        customer: &Arc<Load>,
+        account: &Arc<Load>,
+    ) -> Result<Permit, TooMany> {
+        let InFlightLimits { process_max, customer_max, account_max } = self.limits;
+        Ok(Permit {
+            _process: Counted::enter(&self.process, process_max).ok_or(TooMany::Process)?,
+            _customer: Counted::enter(customer, customer_max).ok_or(TooMany::Customer)?,
+            _account: Counted::enter(account, account_max).ok_or(TooMany::Account)?,
+        })
     }
 
     /// Calls that are going on in this process; for metrics.
     pub(crate) fn running(&self) -> usize {
-        self.process.load(Ordering::Relaxed)
+        self.process.0.load(Ordering::Relaxed)
     }
 }
 
-impl Drop for ProcessPlace {
+impl Counted {
+    /// Counts one more, unless there are `max` already.
+    fn enter(load: &Arc<Load>, max: usize) -> Option<Self> {
+        let more = |count: usize| (count < max).then_some(count + 1);
+        let entered = load.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        entered.is_ok().then(|| Self(Arc::clone(load)))
+    }
+}
+
+impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl<K: Hash + Eq> Loads<K> {
+    fn new() -> Self {
+        Self(Mutex::new(Remembered { by_key: HashMap::new(), full_at: REMEMBERED_MIN }))
+    }
+
+    fn of(&self, key: K) -> Arc<Load> {
+        let mut remembered = self.0.lock();
+        if remembered.by_key.len() >= remembered.full_at {
+            remembered.forget_unused();
+        }
+        let place = remembered.by_key.entry(key).or_default();
+        place.upgrade().unwrap_or_else(|| {
+            let load = Arc::default();
+            *place = Arc::downgrade(&load);
+            load
+        })
+    }
+}
+
+impl<K: Hash + Eq> Remembered<K> {
+    fn forget_unused(&mut self) {
+        self.by_key.retain(|_, load| load.strong_count() > 0);
+        self.by_key.shrink_to_fit();
+        self.full_at = (self.by_key.len() * 2).max(REMEMBERED_MIN);
     }
 }
 
@@ -100,33 +163,82 @@ mod tests {
             (in_flight(1, 9, 9), TooMany::Process),
             (in_flight(9, 1, 9), TooMany::Customer),
             (in_flight(9, 9, 1), TooMany::Account),
+            (in_flight(9, 9, 0), TooMany::Account),
         ];
         for (calls, expected) in cases {
-            let _first = calls.take(1, 1).unwrap();
+            let (customer, account) = (Arc::default(), Arc::default());
+            let _first = calls.take(&customer, &account);
 
-            assert_eq!(calls.take(1, 1).unwrap_err(), expected);
+            assert_eq!(calls.take(&customer, &account).unwrap_err(), expected);
         }
     }
 
     #[test]
     fn one_customers_limit_leaves_room_for_another() {
         let calls = in_flight(9, 1, 1);
-        let _first = calls.take(1, 1).unwrap();
+        let _first = calls.take(&Arc::default(), &Arc::default()).unwrap();
 
-        assert!(calls.take(2, 2).is_ok());
+        assert!(calls.take(&Arc::default(), &Arc::default()).is_ok());
     }
 
     #[test]
     fn a_refused_or_finished_call_counts_nowhere() {
         let calls = in_flight(2, 2, 1);
-        let first = calls.take(1, 1).unwrap();
-        let refusals: Vec<_> = (0..10).map(|_| calls.take(1, 1).unwrap_err()).collect();
+        let (customer, account) = (Arc::default(), Arc::default());
+        let first = calls.take(&customer, &account).unwrap();
+        let refusals: Vec<_> =
+            (0..10).map(|_| calls.take(&customer, &account).unwrap_err()).collect();
 
         assert_eq!(refusals, [TooMany::Account; 10]);
         assert_eq!(calls.running(), 1);
         drop(first);
 
         assert_eq!(calls.running(), 0);
-        assert!(calls.take(1, 1).is_ok());
+        assert!(calls.take(&customer, &account).is_ok());
+    }
+
+    #[test]
+    fn a_load_is_the_same_for_all_as_long_as_somebody_has_it() {
+        let loads = Loads::new();
+        let first = loads.of("a");
+
+        assert!(Arc::ptr_eq(&first, &loads.of("a")));
+        assert!(!Arc::ptr_eq(&first, &loads.of("b")));
+    }
+
+    #[test]
+    fn loads_that_nobody_has_take_no_memory_for_long() {
+        let loads = Loads::new();
+        let kept = loads.of(0);
+
+        for key in 1..100_000 {
+            drop(loads.of(key));
+        }
+
+        assert!(loads.0.lock().by_key.len() <= REMEMBERED_MIN);
+        assert!(Arc::ptr_eq(&kept, &loads.of(0)));
+    }
+
+    #[test]
+    fn many_threads_at_once_stay_within_the_maximum() {
+        let load = Arc::default();
+
+        let entered: usize = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let held: Vec<_> =
+                            (0..100).filter_map(|_| Counted::enter(&load, 50)).collect();
+                        let held_count = held.len();
+                        // Held until every thread is done, so that no place is used twice.
+                        std::mem::forget(held);
+                        held_count
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+
+        assert_eq!(entered, 50);
     }
 }

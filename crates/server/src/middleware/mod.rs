@@ -11,3 +11,4 @@ pub(crate) mod rate_limit;
 pub(crate) mod real_ip;
 pub(crate) mod request_id;
 pub(crate) mod security_headers;
+pub(crate) mod texts;

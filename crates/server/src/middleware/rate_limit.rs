@@ -13,6 +13,8 @@ use domain::time::Timestamp;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use parking_lot::Mutex;
 
+use super::texts::Texts;
+
 /// Keys of different shards never wait for each other.
 const SHARDS: usize = 16;
 
@@ -95,12 +97,11 @@ impl Decision {
     }
 
     /// Writes `RateLimit-Policy` and `RateLimit` as the IETF draft has them: relative times only.
-    pub(crate) fn put_headers(&self, headers: &mut HeaderMap) {
+    pub(crate) fn put_headers(&self, headers: &mut HeaderMap, texts: &mut Texts) {
+        let (remaining, reset_s) = (self.remaining, self.reset_s);
         headers.insert(RATE_LIMIT_POLICY, self.policy.clone());
-        let state = format!("\"default\";r={};t={}", self.remaining, self.reset_s);
-        if let Ok(state) = HeaderValue::try_from(state) {
-            headers.insert(RATE_LIMIT, state);
-        }
+        let state = texts.value(format_args!("\"default\";r={remaining};t={reset_s}"));
+        headers.insert(RATE_LIMIT, state);
     }
 }
 
@@ -268,7 +269,7 @@ mod tests {
         let limiter = RateLimiter::new(Quota::per_second(200, 1_000), 10);
         let mut headers = HeaderMap::new();
 
-        limiter.check(1, 300, at_ms(0)).put_headers(&mut headers);
+        limiter.check(1, 300, at_ms(0)).put_headers(&mut headers, &mut Texts::with_capacity(0));
 
         assert_eq!(headers.get("ratelimit-policy").unwrap(), "\"default\";q=1000;w=5");
         assert_eq!(headers.get("ratelimit").unwrap(), "\"default\";r=700;t=2");

@@ -1,0 +1,106 @@
+//! Counts the informational answers (1xx) that come before a real one on HTTP/1.1, in the bytes as they arrive: hyper
+//! swallows them without an end.
+
+/// The most informational answers before the real one.
+pub(super) const INFORMATIONAL_MAX: u8 = 8;
+
+/// What a status line begins with, up to the first digit of its status: `HTTP/1.1 1`.
+const BEGINNING_BYTES: usize = 10;
+
+/// Follows the answers to one request up to the head of the real one, of which it looks at ten bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Informational {
+    count: u8,
+    place: Place,
+}
+
+/// Where in the bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// So many bytes into a status line.
+    Beginning(usize),
+    /// In the head of an informational answer; whether the line has anything in it yet.
+    Head { is_empty_line: bool },
+    /// In the real answer: nothing more is looked at.
+    Real,
+}
+
+impl Informational {
+    /// Before the first byte of an answer.
+    pub(super) const fn new() -> Self {
+        Self { count: 0, place: Place::Beginning(0) }
+    }
+
+    /// Takes in what arrived. True when there were too many.
+    pub(super) fn are_too_many(&mut self, mut arrived: &[u8]) -> bool {
+        while let Some((byte, rest)) = arrived.split_first() {
+            match self.place {
+                Place::Real => return false,
+                Place::Beginning(at) => self.begin(at, *byte),
+                Place::Head { is_empty_line } => {
+                    self.place = match byte {
+                        b'\n' if is_empty_line => Place::Beginning(0),
+                        b'\n' => Place::Head { is_empty_line: true },
+                        b'\r' => Place::Head { is_empty_line },
+                        _ => Place::Head { is_empty_line: false },
+                    };
+                }
+            }
+            arrived = rest;
+            if self.count > INFORMATIONAL_MAX {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn begin(&mut self, at: usize, byte: u8) {
+        // Empty lines before a status line are passed over, as hyper does.
+        if at == 0 && matches!(byte, b'\r' | b'\n') {
+            return;
+        }
+        self.place = if at + 1 < BEGINNING_BYTES {
+            Place::Beginning(at + 1)
+        } else if byte == b'1' {
+            self.count = self.count.saturating_add(1);
+            Place::Head { is_empty_line: false }
+        } else {
+            Place::Real
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HINT: &[u8] = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
+
+    fn verdict(bytes: &[u8], piece: usize) -> bool {
+        let mut seen = Informational::new();
+        bytes.chunks(piece).any(|piece| seen.are_too_many(piece))
+    }
+
+    #[test]
+    fn eight_are_borne_and_nine_are_too_many_however_they_arrive() {
+        for piece in [1, 2, 3, 7, 40, 10_000] {
+            let eight = [HINT.repeat(8).as_slice(), b"HTTP/1.1 200 OK\r\n\r\n"].concat();
+            assert!(!verdict(&eight, piece), "{piece}");
+            assert!(verdict(&HINT.repeat(9), piece), "{piece}");
+        }
+    }
+
+    #[test]
+    fn lines_that_end_with_a_line_feed_alone_and_empty_lines_between_change_nothing() {
+        assert!(verdict(&b"HTTP/1.1 100 Continue\n\n".repeat(9), 5));
+        assert!(verdict(&b"\r\nHTTP/1.1 100 Continue\r\n\r\n".repeat(9), 5));
+    }
+
+    #[test]
+    fn the_real_answer_is_not_looked_at() {
+        let body = HINT.repeat(20);
+        let answer = [b"HTTP/1.1 200 OK\r\n\r\n", body.as_slice()].concat();
+
+        assert!(!verdict(&answer, 11));
+    }
+}

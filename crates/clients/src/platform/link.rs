@@ -1,0 +1,73 @@
+//! One HTTP/1.1 connection, moved on by whoever uses it: a call and its connection are one task, so that nothing has to
+//! be woken or handed over between them. While it is idle nobody looks at it; what happened meanwhile is seen before
+//! its next use.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Context;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::client::conn::TrySendError;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+
+use super::body::RequestBody;
+use super::client::HEAD_BYTES_MAX;
+use super::connect::{Watch, Watched};
+
+/// What a request that found no answer leaves behind.
+pub(super) type Unanswered = TrySendError<Request<RequestBody>>;
+
+/// A connection for one request at a time.
+pub(super) struct Link {
+    sender: SendRequest<RequestBody>,
+    /// None when it has ended.
+    connection: Option<http1::Connection<TokioIo<Watched>, RequestBody>>,
+    pub(super) watch: Arc<Watch>,
+}
+
+impl Link {
+    /// On a stream that is open. Nothing is sent.
+    pub(super) async fn open(stream: TokioIo<Watched>) -> Result<Self, hyper::Error> {
+        let watch = stream.inner().watch();
+        // More than a hundred headers are hyper's own limit for an answer.
+        let mut builder = http1::Builder::new();
+        builder.max_buf_size(HEAD_BYTES_MAX);
+        let (sender, connection) = builder.handshake(stream).await?;
+        Ok(Self { sender, connection: Some(connection), watch })
+    }
+
+    /// Lets the connection read and write what it can.
+    pub(super) fn move_on(&mut self, context: &mut Context<'_>) {
+        if let Some(connection) = &mut self.connection
+            && Pin::new(connection).poll(context).is_ready()
+        {
+            self.connection = None;
+        }
+    }
+
+    /// Whether it would take a request. To be asked after it has moved on.
+    pub(super) fn is_ready(&self) -> bool {
+        self.connection.is_some() && self.sender.is_ready()
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    pub(super) async fn exchange(
+        &mut self,
+        request: Request<RequestBody>,
+    ) -> Result<Response<Incoming>, Unanswered> {
+        self.watch.expect_answer();
+        let mut answer = pin!(self.sender.try_send_request(request));
+        poll_fn(|context| {
+            if let Some(connection) = &mut self.connection
+                && Pin::new(connection).poll(context).is_ready()
+            {
+                self.connection = None;
+            }
+            answer.as_mut().poll(context)
+        })
+        .await
+    }
+}

@@ -1,0 +1,109 @@
+//! One HTTP/2 connection, which carries many requests at a time and is moved on by a task of its own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::client::conn::http2::{self, SendRequest};
+use hyper::rt::Executor;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::sync::Notify;
+
+use super::body::RequestBody;
+use super::client::HEAD_BYTES_MAX;
+use super::connect::{Watch, Watched};
+use super::informational::INFORMATIONAL_MAX;
+use super::link::Unanswered;
+
+const STREAM_WINDOW_BYTES: u32 = 262_144;
+/// Room for 64 answers whose callers do not read on; more of them on one connection hold the others up.
+const CONNECTION_WINDOW_BYTES: u32 = 64 * STREAM_WINDOW_BYTES;
+const PING_AFTER: Duration = Duration::from_secs(20);
+const PING_WAIT: Duration = Duration::from_secs(10);
+
+/// A connection for many requests. Clones share it.
+#[derive(Clone)]
+pub(super) struct SharedLink {
+    sender: SendRequest<RequestBody>,
+    pub(super) watch: Arc<Watch>,
+}
+
+/// How an exchange on such a connection ended without an answer.
+pub(super) enum SharedEnd {
+    Unanswered(Box<Unanswered>),
+    TooManyInformational,
+}
+
+impl SharedLink {
+    pub(super) async fn open(stream: TokioIo<Watched>) -> Result<Self, hyper::Error> {
+        let watch = stream.inner().watch();
+        let executor = TokioExecutor::new();
+        let mut builder = http2::Builder::new(executor.clone());
+        builder
+            .timer(TokioTimer::new())
+            .max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
+            .initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .keep_alive_interval(PING_AFTER)
+            .keep_alive_timeout(PING_WAIT);
+        let (sender, connection) = builder.handshake(stream).await?;
+        executor.execute(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "an HTTP/2 connection to a platform ended");
+            }
+        });
+        Ok(Self { sender, watch })
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.sender.is_closed()
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    pub(super) async fn exchange(
+        &mut self,
+        mut request: Request<RequestBody>,
+    ) -> Result<Response<Incoming>, SharedEnd> {
+        let informational = Informational::count(&mut request);
+        let response = tokio::select! {
+            biased;
+            response = self.sender.try_send_request(request) => {
+                response.map_err(|error| SharedEnd::Unanswered(Box::new(error)))?
+            }
+            () = informational.too_many() => return Err(SharedEnd::TooManyInformational),
+        };
+        // All of them may have come together with the answer itself.
+        if informational.were_too_many() {
+            return Err(SharedEnd::TooManyInformational);
+        }
+        Ok(response)
+    }
+}
+
+/// Counts informational answers, which hyper swallows without an end.
+struct Informational(Arc<(AtomicU8, Notify)>);
+
+impl Informational {
+    fn count(request: &mut Request<RequestBody>) -> Self {
+        let shared = Arc::new((AtomicU8::new(0), Notify::new()));
+        let counter = Arc::clone(&shared);
+        hyper::ext::on_informational(request, move |_| {
+            let (count, too_many) = &*counter;
+            if count.fetch_add(1, Ordering::Relaxed) >= INFORMATIONAL_MAX {
+                count.store(INFORMATIONAL_MAX + 1, Ordering::Relaxed);
+                too_many.notify_one();
+            }
+        });
+        Self(shared)
+    }
+
+    async fn too_many(&self) {
+        self.0.1.notified().await;
+    }
+
+    fn were_too_many(&self) -> bool {
+        self.0.0.load(Ordering::Relaxed) > INFORMATIONAL_MAX
+    }
+}
