@@ -23,9 +23,20 @@ pub(super) type Unanswered = TrySendError<Request<RequestBody>>;
 /// A connection for one request at a time.
 pub(super) struct Link {
     sender: SendRequest<RequestBody>,
-    /// None when it has ended.
-    connection: Option<http1::Connection<TokioIo<Watched>, RequestBody>>,
+    connection: Moving,
     pub(super) watch: Arc<Watch>,
+}
+
+/// What reads and writes for the sender; none when it has ended.
+struct Moving(Option<http1::Connection<TokioIo<Watched>, RequestBody>>);
+
+impl Moving {
+    fn move_on(&mut self, context: &mut Context<'_>) {
+        let connection = self.0.as_mut().map(Pin::new);
+        if connection.is_some_and(|connection| connection.poll(context).is_ready()) {
+            self.0 = None;
+        }
+    }
 }
 
 impl Link {
@@ -36,21 +47,17 @@ impl Link {
         let mut builder = http1::Builder::new();
         builder.max_buf_size(HEAD_BYTES_MAX);
         let (sender, connection) = builder.handshake(stream).await?;
-        Ok(Self { sender, connection: Some(connection), watch })
+        Ok(Self { sender, connection: Moving(Some(connection)), watch })
     }
 
     /// Lets the connection read and write what it can.
     pub(super) fn move_on(&mut self, context: &mut Context<'_>) {
-        if let Some(connection) = &mut self.connection
-            && Pin::new(connection).poll(context).is_ready()
-        {
-            self.connection = None;
-        }
+        self.connection.move_on(context);
     }
 
     /// Whether it would take a request. To be asked after it has moved on.
     pub(super) fn is_ready(&self) -> bool {
-        self.connection.is_some() && self.sender.is_ready()
+        self.connection.0.is_some() && self.sender.is_ready()
     }
 
     /// Sends a request and waits for the head of its answer.
@@ -61,11 +68,7 @@ impl Link {
         self.watch.expect_answer();
         let mut answer = pin!(self.sender.try_send_request(request));
         poll_fn(|context| {
-            if let Some(connection) = &mut self.connection
-                && Pin::new(connection).poll(context).is_ready()
-            {
-                self.connection = None;
-            }
+            self.connection.move_on(context);
             answer.as_mut().poll(context)
         })
         .await

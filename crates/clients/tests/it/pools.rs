@@ -1,6 +1,11 @@
 //! Which connections are used again, and which never are.
 
-use clients::platform::{Kind, Target};
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+use std::time::Duration;
+
+use clients::platform::{Kind, Target, Upstream, UpstreamSettings};
 use domain::method::Method;
 use domain::platform::Platform;
 
@@ -81,6 +86,43 @@ async fn a_platform_that_closes_is_connected_to_anew() {
     }
 
     assert_eq!(wire.connections(), [0, 1, 2]);
+}
+
+#[tokio::test]
+async fn a_connection_that_nobody_needs_is_closed_although_no_call_comes_by() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (say, closed) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+        while lines.next().unwrap().unwrap() != "" {}
+        stream.write_all(&ok("fine")).unwrap();
+        say.send(lines.next().is_none()).unwrap();
+    });
+    let idle = Duration::from_millis(50);
+    let upstream = Upstream::new(&UpstreamSettings { idle, ..UpstreamSettings::default() });
+
+    assert_eq!(get_text(&upstream, &target(&url)).await, "fine");
+
+    let was_closed = tokio::time::timeout(Duration::from_secs(20), closed).await;
+    assert!(was_closed.unwrap().unwrap());
+    drop(upstream);
+}
+
+#[tokio::test]
+async fn no_more_connections_are_kept_than_may_be() {
+    let wire = Wire::start(always(ok("fine")));
+    let settings = UpstreamSettings { idle_connections_max: 1, ..UpstreamSettings::default() };
+    let (upstream, target) = (Upstream::new(&settings), target(&wire.url()));
+
+    for _ in 0..2 {
+        let (one, other) = tokio::join!(get_text(&upstream, &target), get_text(&upstream, &target));
+        assert_eq!((one.as_str(), other.as_str()), ("fine", "fine"));
+    }
+
+    let connections: BTreeSet<_> = wire.connections().into_iter().collect();
+    assert_eq!(connections, BTreeSet::from([0, 1, 2]));
 }
 
 #[tokio::test]
