@@ -39,7 +39,12 @@ macro_rules! ids {
 
         impl std::fmt::Display for $name {
             fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                write!(formatter, "{}{}", $prefix, self.0.simple())
+                // In one piece: ids are written several times for each call.
+                let mut text = [0; $prefix.len() + uuid::fmt::Simple::LENGTH];
+                let (prefix, body) = text.split_at_mut($prefix.len());
+                prefix.copy_from_slice($prefix.as_bytes());
+                self.0.simple().encode_lower(body);
+                formatter.write_str(std::str::from_utf8(&text).map_err(|_| std::fmt::Error)?)
             }
         }
 

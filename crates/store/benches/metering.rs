@@ -196,13 +196,13 @@ async fn call(meter: &Meter, hold: Hold) {
     let outcome = if meter.is_authority() {
         let mut reservation = meter.reserve_patiently(hold).await.unwrap();
         tokio::task::yield_now().await;
-        drop(meter.resolve(end));
+        reservation.resolve(end);
         reservation.durable().await
     } else {
         let mut reservation = meter.reserve(hold).await.unwrap();
         let outcome = reservation.durable().await;
         tokio::task::yield_now().await;
-        drop(meter.resolve(end));
+        reservation.resolve(end);
         outcome
     };
     assert!(matches!(outcome, HoldOutcome::Held { .. }), "{outcome:?}");

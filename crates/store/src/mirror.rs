@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::id::CustomerId;
+use foldhash::fast::RandomState;
 
 /// Above so many customers, those without a call on its way are forgotten; they are read again when needed.
 const CUSTOMERS_MAX: usize = 65_536;
@@ -14,7 +15,7 @@ const CUSTOMERS_MAX: usize = 65_536;
 /// Every clone shows the same balances.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Mirror {
-    entries: Arc<Mutex<HashMap<CustomerId, Entry>>>,
+    entries: Arc<Mutex<HashMap<CustomerId, Entry, RandomState>>>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -74,7 +75,7 @@ impl Mirror {
         Publication { mirror: self.clone(), changes }
     }
 
-    fn entries(&self) -> MutexGuard<'_, HashMap<CustomerId, Entry>> {
+    fn entries(&self) -> MutexGuard<'_, HashMap<CustomerId, Entry, RandomState>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -134,6 +134,9 @@ pub struct MeteringSection {
     pub queue_age_max_ms: u64,
     /// Milliseconds that the hold of a read may wait for the read's end.
     pub read_patience_ms: u64,
+    /// The longest that the end of a call waits to be written together with others, in milliseconds; 0 to 100. Only on
+    /// SQLite, where reads are on their way before they are written.
+    pub gather_ms: u64,
     /// Seconds that a hold stands without a sign of life.
     pub hold_ttl_s: i64,
     /// This node's id; empty: a new one at each start.
@@ -295,6 +298,9 @@ impl MeteringSection {
         }
         if self.read_patience_ms > 1_000 {
             problems.push(Problem::new("metering.read_patience_ms", "must be at most 1,000"));
+        }
+        if self.gather_ms > 100 {
+            problems.push(Problem::new("metering.gather_ms", "must be at most 100"));
         }
         if !(130..=86_400).contains(&self.hold_ttl_s) {
             problems.push(Problem::new(

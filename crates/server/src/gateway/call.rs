@@ -9,7 +9,9 @@ use clients::platform::Target;
 use domain::charge::Outcome;
 use domain::credits::Credits;
 use domain::platform::Platform;
+use domain::time::Timestamp;
 use http::{HeaderMap, StatusCode};
+use tokio::time::Instant;
 
 use super::accounts::AccountEntry;
 use super::admit::{self, Entrance, Plan, Whole};
@@ -34,7 +36,9 @@ pub(super) struct Setting<'a> {
     pub(super) plan: &'a Plan,
     pub(super) passed: &'a Passed,
     pub(super) request_id: &'a str,
-    pub(super) started: tokio::time::Instant,
+    pub(super) started: Instant,
+    /// When it was admitted.
+    pub(super) now: Timestamp,
 }
 
 /// Carries one call to the platform and charges what it used. Runs to its end whatever the caller does.
@@ -44,7 +48,7 @@ pub(super) async fn run(
     request: Request,
     mut answer: AnswerSender,
 ) {
-    let started = tokio::time::Instant::now();
+    let started = Instant::now();
     let (parts, body) = request.into_parts();
     let begun = Begun { request_id: label.as_str(), started };
     let (mut whole, account) = match arrive(&app, entrance, parts, body).await {
@@ -76,7 +80,7 @@ pub(super) async fn run(
 /// What is known of a call from its first moment.
 struct Begun<'a> {
     request_id: &'a str,
-    started: tokio::time::Instant,
+    started: Instant,
 }
 
 async fn arrive(
@@ -85,8 +89,9 @@ async fn arrive(
     parts: http::request::Parts,
     body: Body,
 ) -> Result<(Whole, Arc<AccountEntry>), ApiError> {
-    let arrival = admit::identify(app, entrance, parts).await?;
-    let account = cache::account(app, arrival.key.customer, &arrival.creator).await?;
+    let now = app.clock.now();
+    let arrival = admit::identify(app, entrance, parts, now).await?;
+    let account = cache::account(app, arrival.key.customer, &arrival.creator, now).await?;
     let whole = match entrance {
         Entrance::Native => admit::read_body(app, arrival, body).await?,
         Entrance::Upload => Box::pin(upload::receive(app, arrival, &account, body)).await?,
@@ -101,7 +106,8 @@ async fn replay(
     answer: &mut AnswerSender,
 ) {
     let arrival = &whole.arrival;
-    let replayed = match cache::account(app, arrival.key.customer, &arrival.creator).await {
+    let (customer, now) = (arrival.key.customer, app.clock.now());
+    let replayed = match cache::account(app, customer, &arrival.creator, now).await {
         Ok(account) => idempotency::replay(&account, stored),
         Err(error) => Err(error),
     };
@@ -127,31 +133,33 @@ async fn attempt(
     answer: &mut AnswerSender,
 ) -> Result<(), NotHeld> {
     let arrival = &whole.arrival;
+    let now = app.clock.now();
     let account = match account {
         Some(account) => account,
-        None => cache::account(app, arrival.key.customer, &arrival.creator).await?,
+        None => cache::account(app, arrival.key.customer, &arrival.creator, now).await?,
     };
     let target = app.target(account.platform)?;
-    let account = refresh::with_fresh_token(app, target, account).await?;
+    let account = refresh::with_fresh_token(app, target, account, now).await?;
     let plan = admit::plan(app, whole, &account)?;
     let destination = prepare::destination(whole, &account, &plan)?;
     let fresh;
     let passed = match &whole.passed {
         Some(passed) => {
-            limits::check_health(&account, app.clock.now())?;
+            limits::check_health(&account, now)?;
             passed
         }
         None => {
-            fresh = limits::check(app, &arrival.key, &account, plan.cost).await?;
+            fresh = limits::check(app, &arrival.key, &account, plan.cost, now).await?;
             &fresh
         }
     };
     let account = &account;
-    let setting = Setting { app, target, whole, account, plan: &plan, passed, request_id, started };
+    let setting =
+        Setting { app, target, whole, account, plan: &plan, passed, request_id, started, now };
     let held = hold::take(&setting).await?;
     if answer.is_abandoned() {
         let ending = Ending::of(Outcome::ClientGoneBeforeDispatch, None);
-        drop(settle::settle(&setting, &held, ending));
+        settle::settle(&setting, &held, ending);
         return Ok(());
     }
     carry(&setting, held, &destination, answer).await
@@ -164,7 +172,7 @@ async fn carry(
     destination: &Destination,
     answer: &mut AnswerSender,
 ) -> Result<(), NotHeld> {
-    let sent_at = tokio::time::Instant::now();
+    let sent_at = Instant::now();
     let received = match forward::forward(setting, &held, destination).await {
         Ok(platform_answer) => {
             let received = receive::receive(setting.app, setting.target, platform_answer).await;
@@ -173,12 +181,13 @@ async fn carry(
         }
         Err(failure) => Err(failure),
     };
-    let upstream_ms = milliseconds(sent_at);
+    let at = Instant::now();
+    let upstream_ms = milliseconds(sent_at, at);
     match received {
         Ok(received) => {
             learn(setting, &received);
             let Received { status, headers, content } = received;
-            let first = Beginning { status, headers, upstream_ms };
+            let first = Beginning { status, headers, upstream_ms, at };
             match content {
                 Content::Whole(bytes) => deliver(setting, &mut held, first, bytes, answer).await,
                 Content::Stream { first: bytes, rest } => {
@@ -187,15 +196,16 @@ async fn carry(
                 }
             }
         }
-        Err(failure) => fail(setting, &mut held, failure, upstream_ms, answer).await,
+        Err(failure) => fail(setting, &mut held, failure, (upstream_ms, at), answer).await,
     }
 }
 
-/// The head of an answer, and how long it took to come.
+/// The head of an answer, how long it took to come, and when it was there.
 struct Beginning {
     status: StatusCode,
     headers: HeaderMap,
     upstream_ms: f64,
+    at: Instant,
 }
 
 /// Ends a call whose whole answer is here: the books first, then the caller.
@@ -213,15 +223,20 @@ async fn deliver(
         outcome,
         status: Some(begun.status.as_u16()),
         upstream_ms: Some(begun.upstream_ms),
+        at: begun.at,
         stored,
     };
-    let resolved = settle::settle(setting, held, ending);
-    let balance = held.durable().await?;
-    if is_repeatable {
+    let balance = if is_repeatable {
+        let resolved = settle::settle_and_tell(setting, held, ending);
+        let balance = held.durable().await?;
         // A repeat that follows this answer must find it.
         resolved.await;
-    }
-    let Beginning { status, headers, upstream_ms } = begun;
+        balance
+    } else {
+        settle::settle(setting, held, ending);
+        held.durable().await?
+    };
+    let Beginning { status, headers, upstream_ms, at: _ } = begun;
     let mut response = receive::whole_response(status, headers, bytes);
     let receipt = receipt(held.cost, balance, outcome);
     put_receipt(setting, response.headers_mut(), &receipt, upstream_ms);
@@ -259,9 +274,10 @@ async fn stream(
         outcome: ended,
         status: Some(begun.status.as_u16()),
         upstream_ms: Some(begun.upstream_ms),
+        at: Instant::now(),
         stored: stored.filter(|_| !ended.may_have_happened()),
     };
-    drop(settle::settle(setting, held, ending));
+    settle::settle(setting, held, ending);
     Ok(())
 }
 
@@ -270,7 +286,7 @@ async fn fail(
     setting: &Setting<'_>,
     held: &mut Held,
     failure: Failure,
-    upstream_ms: f64,
+    (upstream_ms, at): (f64, Instant),
     answer: &mut AnswerSender,
 ) -> Result<(), NotHeld> {
     let status = failure.error.row().status.as_u16();
@@ -278,9 +294,10 @@ async fn fail(
         outcome: failure.outcome,
         status: Some(status),
         upstream_ms: Some(upstream_ms),
+        at,
         stored: None,
     };
-    drop(settle::settle(setting, held, ending));
+    settle::settle(setting, held, ending);
     let balance = held.durable().await?;
     let mut response = axum::response::IntoResponse::into_response(failure.error);
     let receipt = receipt(held.cost, balance, failure.outcome);
@@ -337,7 +354,8 @@ fn put_receipt(
     receipt: &Receipt,
     upstream_ms: f64,
 ) {
-    let gateway_ms = (milliseconds(setting.started) - upstream_ms).max(0.0);
+    let whole_ms = milliseconds(setting.started, Instant::now());
+    let gateway_ms = (whole_ms - upstream_ms).max(0.0);
     let told = answer::Told {
         receipt,
         route: setting.plan.route.header(),
@@ -348,9 +366,9 @@ fn put_receipt(
     answer::put_told(headers, &told);
 }
 
-/// Milliseconds since `start`, with fractions.
-pub(super) fn milliseconds(start: tokio::time::Instant) -> f64 {
-    start.elapsed().as_secs_f64() * 1_000.0
+/// Milliseconds from the one moment to the other, with fractions.
+pub(super) fn milliseconds(from: Instant, to: Instant) -> f64 {
+    to.saturating_duration_since(from).as_secs_f64() * 1_000.0
 }
 
 impl Setting<'_> {

@@ -19,9 +19,9 @@ pub(super) struct Held {
     /// The key that pays.
     key: KeyId,
     pub(super) cost: Credits,
-    /// When the hold was asked for, on a clock that cannot be set.
-    pub(super) since: tokio::time::Instant,
-    reservation: Reservation,
+    /// When the hold was asked for, on a clock that cannot be set; nothing where the call need not wait for it.
+    pub(super) since: Option<tokio::time::Instant>,
+    pub(super) reservation: Reservation,
 }
 
 /// Why a call did not get its credits.
@@ -40,7 +40,7 @@ pub(super) enum NotHeld {
 pub(super) async fn take(setting: &Setting<'_>) -> Result<Held, NotHeld> {
     let Setting { app, whole, account, plan, request_id, .. } = *setting;
     let arrival = &whole.arrival;
-    let held_at = app.clock.now();
+    let held_at = setting.now;
     let call = CallId::new(held_at, app.random.bytes());
     let wanted = Hold {
         call_id: call,
@@ -76,7 +76,7 @@ pub(super) async fn take(setting: &Setting<'_>) -> Result<Held, NotHeld> {
             Refusal::Store(error) => ApiError::Store(error),
         })
     })?;
-    let since = tokio::time::Instant::now();
+    let since = (!may_leave_at_once).then(tokio::time::Instant::now);
     let mut held = Held { call, key: arrival.key.key, cost: plan.cost, since, reservation };
     if !may_leave_at_once {
         held.durable().await?;
@@ -134,6 +134,6 @@ impl Held {
 
     fn renew(&self, app: &crate::app::App) {
         let expires_at = app.clock.now().plus_seconds(app.config.metering.hold_ttl_s);
-        app.meter().renew(self.call, expires_at);
+        self.reservation.renew(expires_at);
     }
 }

@@ -5,6 +5,7 @@
 use domain::charge::Outcome;
 use store::idempotency::StoredAnswer;
 use store::metering::{Resolution, Resolved};
+use tokio::time::Instant;
 
 use super::call::{Setting, milliseconds};
 use super::hold::Held;
@@ -16,20 +17,34 @@ pub(super) struct Ending {
     /// The status that the caller sees.
     pub(super) status: Option<u16>,
     pub(super) upstream_ms: Option<f64>,
+    /// When.
+    pub(super) at: Instant,
     /// The answer to give again, for calls with an `Idempotency-Key`.
     pub(super) stored: Option<StoredAnswer>,
 }
 
 impl Ending {
     /// An end without an answer of the platform.
-    pub(super) const fn of(outcome: Outcome, status: Option<u16>) -> Self {
-        Self { outcome, status, upstream_ms: None, stored: None }
+    pub(super) fn of(outcome: Outcome, status: Option<u16>) -> Self {
+        Self { outcome, status, upstream_ms: None, at: Instant::now(), stored: None }
     }
 }
 
 /// Hands the end of the call to the writer, and tells the log and the metrics.
-pub(super) fn settle(setting: &Setting<'_>, held: &Held, ending: Ending) -> Resolved {
-    let duration_ms = milliseconds(setting.started);
+pub(super) fn settle(setting: &Setting<'_>, held: &Held, ending: Ending) {
+    let resolution = told(setting, held, ending);
+    held.reservation.resolve(resolution);
+}
+
+/// The same, for a call whose repeat must find its answer: done when the end is on the books.
+pub(super) fn settle_and_tell(setting: &Setting<'_>, held: &Held, ending: Ending) -> Resolved {
+    let resolution = told(setting, held, ending);
+    held.reservation.resolve_and_tell(resolution)
+}
+
+/// Tells the log and the metrics; gives what goes to the writer.
+fn told(setting: &Setting<'_>, held: &Held, ending: Ending) -> Resolution {
+    let duration_ms = milliseconds(setting.started, ending.at);
     let resolution = Resolution {
         call_id: held.call,
         outcome: ending.outcome,
@@ -55,7 +70,7 @@ pub(super) fn settle(setting: &Setting<'_>, held: &Held, ending: Ending) -> Reso
         "call ended"
     );
     metrics::call_ended(setting.platform(), ending.outcome, duration_ms, ending.upstream_ms);
-    setting.app.meter().resolve(resolution)
+    resolution
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a duration in milliseconds fits")]

@@ -14,6 +14,7 @@ use clients::platform::Target;
 use clients::storage::Storage;
 use domain::id::NodeId;
 use domain::platform::Platform;
+use foldhash::fast::RandomState;
 use secrecy::{ExposeSecret, SecretString};
 use store::metering::{self, MeterOptions};
 use store::{Access, OpenOptions, Store, StoreError};
@@ -179,7 +180,7 @@ fn storage(config: &Config) -> Result<Storage, StartError> {
 fn spool(
     config: &Config,
     catalog: &Catalog,
-    targets: &HashMap<Platform, Target>,
+    targets: &HashMap<Platform, Target, RandomState>,
 ) -> Result<Spool, StartError> {
     let beside = embedded_path(config).and_then(|path| path.parent().map(Path::to_path_buf));
     let folder = beside.unwrap_or_default().join(&config.uploads.folder);
@@ -205,6 +206,7 @@ fn meter_options(config: &Config, node: NodeId, epoch: i64) -> MeterOptions {
     options.queue_max = config.metering.queue_max;
     options.queue_age_max = Duration::from_millis(config.metering.queue_age_max_ms);
     options.patience = Duration::from_millis(config.metering.read_patience_ms);
+    options.gather_max = Duration::from_millis(config.metering.gather_ms);
     options
 }
 

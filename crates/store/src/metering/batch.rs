@@ -11,11 +11,13 @@ use domain::credits::Credits;
 use domain::id::{CallId, CustomerId};
 use domain::key::KeyHash;
 use domain::time::Timestamp;
+use foldhash::fast::RandomState;
 
 use super::budget::Budgets;
+use super::count::Counted;
 use super::end::{self, End, Ended};
 use super::known::Known;
-use super::queue::Batch;
+use super::queue::{Batch, HoldRequest};
 use super::{Hold, HoldOutcome, IdempotencyClaim, MeterOptions};
 use crate::balance::{self, Balances};
 use crate::idempotency::{self, Existing};
@@ -24,11 +26,13 @@ use crate::sql::{Kind, Value, hex};
 use crate::tx::{Table, Tx};
 use crate::{StoreError, store::DatabaseKind};
 
+type Customers = HashSet<CustomerId, RandomState>;
+
 /// What a transaction decided, to be told once it is committed.
 pub(crate) struct Written {
     /// One for each hold of the batch, in its order.
     pub(crate) holds: Vec<HoldOutcome>,
-    /// The calls that this transaction ended.
+    /// The calls that this transaction ended, but those whose end came with their hold.
     pub(crate) ended: HashSet<CallId>,
     /// What the customers concerned have available.
     pub(crate) balances: Vec<(CustomerId, Credits)>,
@@ -59,7 +63,7 @@ pub(crate) async fn write(
     known: &mut Known,
 ) -> Result<Written, StoreError> {
     known.refresh(tx);
-    let new: HashSet<CallId> = batch.holds.iter().map(|request| request.hold.call_id).collect();
+    let new = new_calls(batch);
     // A call whose hold is in this batch too is written once, as it ended.
     let (at_once, later): (Vec<End<'_>>, Vec<End<'_>>) = batch
         .resolutions
@@ -81,22 +85,53 @@ pub(crate) async fn write(
     let node = options.node.to_string();
     let calls = inserting(batch, &fates, (&node, options.epoch));
     ended.extend(ended_at_once(batch, &fates));
+    let told_apart = ended.iter().map(|call| call.end.call_id).collect();
+    ended.extend(ended_together(batch, &fates));
     end::settle(&mut balances, &ended)?;
-    let days = end::counting_days(&ended);
-    let routes = end::counting_routes(&ended);
-    tx.together([calls, days, routes, balance::saving(balances.changed())]).await?;
+    write_down(tx, calls, &ended, (&balances, known)).await?;
     balances.note(tx);
     end::end_idempotency(tx, &ended).await?;
     known.balances.extend(balances.current());
     Ok(Written {
         holds,
-        ended: ended.iter().map(|call| call.end.call_id).collect(),
+        ended: told_apart,
         balances: balances
             .current()
             .map(|(customer, balance)| (customer, Credits::from_whole(balance.available)))
             .collect(),
         witness,
     })
+}
+
+/// Inserts calls, saves balances and counts what has ended.
+async fn write_down(
+    tx: &mut Tx,
+    calls: Part<'_>,
+    ended: &[Ended<'_>],
+    (balances, known): (&Balances, &mut Known),
+) -> Result<(), StoreError> {
+    let counted = Counted::of(ended);
+    let [days_known, days_new, routes_known, routes_new] = counted.parts(&known.places);
+    let places_known = (days_known.rows(), routes_known.rows());
+    let is_all_known = days_new.rows() == 0 && routes_new.rows() == 0;
+    let balances = balance::saving(balances.changed());
+    let parts = [calls, days_known, days_new, routes_known, routes_new, balances];
+    let [_, days, _, routes, _, _] = tx.together(parts).await?;
+    if (days.len(), routes.len()) != places_known {
+        return Err(StoreError::corrupt("usage_daily", "a count is not where it was"));
+    }
+    if known.remembers() && !is_all_known {
+        counted.learn(tx, &mut known.places).await?;
+    }
+    Ok(())
+}
+
+/// The calls that begin in this batch, for the ends and renewals that came apart from their holds.
+fn new_calls(batch: &Batch) -> HashSet<CallId> {
+    if batch.resolutions.is_empty() && batch.renewals.is_empty() {
+        return HashSet::new();
+    }
+    batch.holds.iter().map(|request| request.hold.call_id).collect()
 }
 
 /// Ends the calls whose holds are at hand, adding them to those that have ended; then locks the balances of all
@@ -110,7 +145,7 @@ async fn read<'a>(
     let holders = batch.holds.iter().map(|request| request.hold.customer);
     let own_holders = own.iter().map(|(_, hold)| hold.customer);
     let customers = holders.chain(own_holders).chain(ended.iter().map(|call| call.customer));
-    let (remembered, unknown): (HashSet<CustomerId>, HashSet<CustomerId>) =
+    let (remembered, unknown): (Customers, Customers) =
         customers.partition(|customer| known.balances.contains_key(customer));
     let wanted = known.unknown_secrets(batch);
     let closing = end::closing_own(own);
@@ -310,10 +345,10 @@ struct Fates<'b, 'a> {
 
 impl Fates<'_, '_> {
     /// The holds that were granted.
-    fn held<'h>(&self, batch: &'h Batch) -> impl Iterator<Item = &'h Hold> {
+    fn held<'h>(&self, batch: &'h Batch) -> impl Iterator<Item = &'h HoldRequest> {
         let granted =
             |(_, outcome): &(_, &HoldOutcome)| matches!(outcome, HoldOutcome::Held { .. });
-        batch.holds.iter().zip(self.holds).filter(granted).map(|(request, _)| &request.hold)
+        batch.holds.iter().zip(self.holds).filter(granted).map(|(request, _)| request)
     }
 }
 
@@ -329,8 +364,9 @@ fn inserting<'a>(
                 resolved_at, duration_ms, upstream_ms, idempotency_hash)
         {rows}";
     let mut table = Table::new(CALL_COLUMNS);
-    for hold in fates.held(batch) {
-        let end = fates.ends.get(&hold.call_id);
+    for request in fates.held(batch) {
+        let hold = &request.hold;
+        let end = end_of(request).or_else(|| fates.ends.get(&hold.call_id).copied());
         let renewed = fates.renewals.get(&hold.call_id).copied();
         let hash = hold.idempotency.map(|claim| hex(&claim.key_hash));
         table.push([
@@ -346,7 +382,7 @@ fn inserting<'a>(
             end.map(|end| end.credits(hold.cost.whole())).into(),
             end.map_or("held", |end| end.outcome.state().as_str()).into(),
             end.map(|end| end.outcome.as_str()).into(),
-            end.and_then(End::status_number).into(),
+            end.and_then(|end| end.status_number()).into(),
             hold.request_id.as_str().into(),
             node.into(),
             epoch.into(),
@@ -361,11 +397,23 @@ fn inserting<'a>(
     Part::over(SQL, table, &[])
 }
 
-/// Those of the granted calls that have ended already.
+/// The end that came with a hold.
+fn end_of(request: &HoldRequest) -> Option<End<'_>> {
+    request.end.as_ref().map(|end| End::of(&end.resolution))
+}
+
+/// Those of the granted calls whose end came with their hold.
+fn ended_together<'a>(batch: &'a Batch, fates: &Fates<'_, '_>) -> impl Iterator<Item = Ended<'a>> {
+    fates.held(batch).filter_map(|request| Some(Ended::of(&request.hold, end_of(request)?)))
+}
+
+/// Those whose end is in the same batch, but came apart from their hold.
 fn ended_at_once<'a>(batch: &'a Batch, fates: &Fates<'_, 'a>) -> impl Iterator<Item = Ended<'a>> {
-    fates
-        .held(batch)
-        .filter_map(|hold| fates.ends.get(&hold.call_id).map(|end| Ended::of(hold, *end)))
+    let apart = fates.held(batch).filter(|request| request.end.is_none());
+    apart.filter_map(|request| {
+        let end = fates.ends.get(&request.hold.call_id)?;
+        Some(Ended::of(&request.hold, *end))
+    })
 }
 
 const CALL_COLUMNS: &[Kind] = &[

@@ -6,12 +6,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 
 use super::HoldOutcome;
+use super::queue::HoldRequest;
 
-/// One who waits for a hold, and what became of it.
-pub(crate) type Delivery = (oneshot::Sender<HoldOutcome>, HoldOutcome);
+/// A hold and what became of it. The request goes back to the runtime it came from, which has its memory at hand.
+pub(crate) type Delivery = (HoldRequest, HoldOutcome);
 
 /// What is to be handed out on one runtime.
 #[derive(Default)]
@@ -82,21 +83,25 @@ impl std::fmt::Debug for Courier {
     }
 }
 
-fn hand_out(deliveries: Vec<Delivery>) {
-    for (reply, outcome) in deliveries {
+/// Tells those who wait.
+pub(crate) fn hand_out(deliveries: impl IntoIterator<Item = Delivery>) {
+    for (request, outcome) in deliveries {
         // Whoever asked may be gone: its task ends the call in any case.
-        drop(reply.send(outcome));
+        drop(request.reply.send(outcome));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use domain::credits::Credits;
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::metering::queue::tests::request;
 
     fn delivery() -> (Delivery, oneshot::Receiver<HoldOutcome>) {
-        let (reply, outcome) = oneshot::channel();
-        ((reply, HoldOutcome::Held { balance: Credits::ZERO }), outcome)
+        let (request, outcome) = request();
+        ((request, HoldOutcome::Held { balance: Credits::ZERO }), outcome)
     }
 
     #[tokio::test]

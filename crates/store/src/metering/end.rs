@@ -5,11 +5,12 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use domain::charge::{self, Outcome};
+use domain::charge::Outcome;
 use domain::credits::Credits;
 use domain::id::{CallId, CustomerId, KeyId};
 use domain::time::Timestamp;
 
+use super::count::{Counted, Places};
 use super::{Hold, Resolution};
 use crate::StoreError;
 use crate::balance::Balances;
@@ -214,7 +215,8 @@ pub(crate) async fn book(
     calls: &[Ended<'_>],
 ) -> Result<(), StoreError> {
     settle(balances, calls)?;
-    tx.together([counting_days(calls), counting_routes(calls)]).await?;
+    let counted = Counted::of(calls);
+    tx.together(counted.parts(&Places::default())).await?;
     end_idempotency(tx, calls).await
 }
 
@@ -231,118 +233,6 @@ pub(crate) fn settle(balances: &mut Balances, calls: &[Ended<'_>]) -> Result<(),
         }
     }
     Ok(())
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    calls: i64,
-    credits: i64,
-    errors: i64,
-    last: Option<(Timestamp, Option<i64>)>,
-}
-
-impl Counts {
-    fn add(&mut self, call: &Ended<'_>) {
-        self.calls += 1;
-        self.credits = self.credits.saturating_add(call.end.credits(call.cost));
-        self.errors += i64::from(!charge::is_ok(call.end.outcome, call.end.status));
-        let newest = self.last.is_none_or(|(at, _)| at <= call.held_at);
-        if newest {
-            self.last = Some((call.held_at, call.end.status_number()));
-        }
-    }
-}
-
-/// What counts ended calls by key and day.
-pub(crate) fn counting_days(calls: &[Ended<'_>]) -> Part<'static> {
-    const SQL: &str = "
-        insert into usage_daily (customer_id, key_id, day, calls, credits, ok, errors)
-        {rows}
-        on conflict (customer_id, key_id, day) do update set
-            calls = usage_daily.calls + excluded.calls,
-            credits = usage_daily.credits + excluded.credits,
-            ok = usage_daily.ok + excluded.ok, errors = usage_daily.errors + excluded.errors";
-    let mut days: BTreeMap<_, Counts> = BTreeMap::new();
-    for call in calls {
-        days.entry((call.customer, call.key, call.held_at.day().number())).or_default().add(call);
-    }
-    let mut table = Table::new(&[
-        Kind::Text,
-        Kind::Text,
-        Kind::Int,
-        Kind::Int,
-        Kind::Int,
-        Kind::Int,
-        Kind::Int,
-    ]);
-    for ((customer, key, day), counts) in days {
-        table.push([
-            customer.into(),
-            key.into(),
-            day.into(),
-            counts.calls.into(),
-            counts.credits.into(),
-            (counts.calls - counts.errors).into(),
-            counts.errors.into(),
-        ]);
-    }
-    Part::over(SQL, table, &[])
-}
-
-/// What counts ended calls by endpoint and day.
-pub(crate) fn counting_routes<'a>(calls: &'a [Ended<'_>]) -> Part<'a> {
-    const SQL: &str = "
-        insert into usage_routes (customer_id, key_id, day, creator_id, platform, method, route, calls,
-                                  errors, last_status, last_at)
-        {rows}
-        on conflict (customer_id, key_id, day, creator_id, platform, method, route) do update set
-            calls = usage_routes.calls + excluded.calls,
-            errors = usage_routes.errors + excluded.errors,
-            last_status = case when excluded.last_at >= usage_routes.last_at
-                then excluded.last_status else usage_routes.last_status end,
-            last_at = case when excluded.last_at >= usage_routes.last_at
-                then excluded.last_at else usage_routes.last_at end";
-    let mut routes: BTreeMap<_, Counts> = BTreeMap::new();
-    for call in calls {
-        let route = (
-            (call.customer, call.key, call.held_at.day().number()),
-            &*call.creator_id,
-            &*call.platform,
-            &*call.method,
-            &*call.route,
-        );
-        routes.entry(route).or_default().add(call);
-    }
-    let mut table = Table::new(&[
-        Kind::Text,
-        Kind::Text,
-        Kind::Int,
-        Kind::Text,
-        Kind::Text,
-        Kind::Text,
-        Kind::Text,
-        Kind::Int,
-        Kind::Int,
-        Kind::Int,
-        Kind::Int,
-    ]);
-    for (((customer, key, day), creator_id, platform, method, route), counts) in routes {
-        let (last_at, last_status) = counts.last.unzip();
-        table.push([
-            customer.into(),
-            key.into(),
-            day.into(),
-            creator_id.into(),
-            platform.into(),
-            method.into(),
-            route.into(),
-            counts.calls.into(),
-            counts.errors.into(),
-            last_status.flatten().into(),
-            last_at.into(),
-        ]);
-    }
-    Part::over(SQL, table, &[])
 }
 
 /// What later requests with the keys of these calls get.

@@ -8,8 +8,10 @@ use domain::account::CreatorId;
 use domain::id::{CallId, CustomerId, KeyId};
 use domain::key::KeyHash;
 use domain::time::Timestamp;
+use foldhash::fast::RandomState;
 
 use super::Hold;
+use super::count::Places;
 use super::end::End;
 use super::queue::Batch;
 use crate::StoreError;
@@ -25,14 +27,16 @@ const ENTRIES_MAX: usize = 100_000;
 pub(crate) struct Known {
     /// The number of commits by others after which this was read.
     other_commits: Option<u64>,
-    pub(crate) balances: HashMap<CustomerId, Balance>,
-    pub(crate) secrets: HashMap<KeyHash, Secret>,
-    versions: HashMap<CustomerId, HashMap<CreatorId, i64>>,
+    pub(crate) balances: HashMap<CustomerId, Balance, RandomState>,
+    pub(crate) secrets: HashMap<KeyHash, Secret, RandomState>,
+    versions: HashMap<CustomerId, HashMap<CreatorId, i64, RandomState>, RandomState>,
+    /// Where the counts of usage are.
+    pub(crate) places: Places,
     /// How many versions these are.
     version_count: usize,
     /// The holds of this node's open calls, so that their ends need not read them. What they say never changes,
     /// on neither database, so they are never out of date.
-    pub(crate) open: HashMap<CallId, Arc<Hold>>,
+    pub(crate) open: HashMap<CallId, Arc<Hold>, RandomState>,
 }
 
 /// A secret and what must hold for it to open anything.
@@ -53,12 +57,18 @@ pub(crate) struct Secret {
 impl Known {
     /// Forgets what may be out of date in this transaction.
     pub(crate) fn refresh(&mut self, tx: &Tx) {
-        let entries = self.balances.len() + self.secrets.len() + self.version_count;
+        let entries =
+            self.balances.len() + self.secrets.len() + self.version_count + self.places.len();
         let other_commits = tx.other_commits();
         if other_commits.is_none() || other_commits != self.other_commits || entries > ENTRIES_MAX {
             self.forget();
             self.other_commits = other_commits;
         }
+    }
+
+    /// Whether what it learns holds beyond this transaction.
+    pub(crate) fn remembers(&self) -> bool {
+        self.other_commits.is_some()
     }
 
     /// Forgets everything that could have changed: a transaction failed, or nobody knows how it ended.

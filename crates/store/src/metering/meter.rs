@@ -2,8 +2,8 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::courier::{Bag, Courier};
-use super::queue::{HoldRequest, Pushed, Queue, Request, ResolveRequest};
+use super::queue::{HoldRequest, Overloaded, Parked, Queue, ResolveRequest};
 use super::writer::Writer;
 use super::{Hold, HoldOutcome, MeterOptions, MeterStats, Refusal, Resolution};
 use crate::mirror::{Mirror, Taking};
@@ -25,19 +25,40 @@ use crate::{Store, StoreError};
 pub struct Meter {
     store: Store,
     options: Arc<MeterOptions>,
-    shared: Arc<Shared>,
-    /// Where outcomes are handed out, for those who use this clone.
-    bag: Option<Arc<Bag>>,
+    desk: Arc<Desk>,
     /// Closes the queue when the last clone is gone.
     _open: Arc<Open>,
+}
+
+/// What a meter and its reservations have in common; each runtime has its own, so that only its calls count it.
+struct Desk {
+    shared: Arc<Shared>,
+    /// The bag in which outcomes are handed out.
+    bag: Option<usize>,
 }
 
 /// What the writer and the meters have in common.
 #[derive(Default)]
 pub(crate) struct Shared {
     pub(crate) queue: Queue,
+    bags: Mutex<Vec<Arc<Bag>>>,
     pub(crate) late_resolutions: AtomicU64,
     pub(crate) failed_batches: AtomicU64,
+}
+
+impl Shared {
+    /// A new bag, and its number.
+    fn add_bag(&self) -> (Arc<Bag>, usize) {
+        let bag = Arc::new(Bag::default());
+        let mut bags = self.bags.lock().unwrap_or_else(PoisonError::into_inner);
+        bags.push(Arc::clone(&bag));
+        (bag, bags.len() - 1)
+    }
+
+    /// The bag with this number.
+    pub(crate) fn bag(&self, number: usize) -> Option<Arc<Bag>> {
+        self.bags.lock().unwrap_or_else(PoisonError::into_inner).get(number).cloned()
+    }
 }
 
 struct Open(Arc<Shared>);
@@ -53,15 +74,17 @@ pub(crate) fn start(store: &Store, options: MeterOptions) -> (Meter, Writer) {
     let shared = Arc::new(Shared::default());
     let writer = Writer::new(store.clone(), Arc::clone(&options), Arc::clone(&shared));
     let open = Arc::new(Open(Arc::clone(&shared)));
-    (Meter { store: store.clone(), options, shared, bag: None, _open: open }, writer)
+    let desk = Arc::new(Desk { shared, bag: None });
+    (Meter { store: store.clone(), options, desk, _open: open }, writer)
 }
 
 impl Meter {
     /// The same meter for those who run on one runtime, and the courier to be spawned there.
     pub fn on_one_runtime(&self) -> (Self, Courier) {
-        let bag = Arc::new(Bag::default());
-        let meter = Self { bag: Some(Arc::clone(&bag)), ..self.clone() };
-        (meter, Courier::new(bag))
+        let shared = Arc::clone(&self.desk.shared);
+        let (bag, number) = shared.add_bag();
+        let desk = Arc::new(Desk { shared, bag: Some(number) });
+        (Self { desk, ..self.clone() }, Courier::new(bag))
     }
 
     /// Whether a reservation alone is enough for a read to leave: on SQLite, where no other process can
@@ -71,21 +94,23 @@ impl Meter {
     }
 
     /// Asks for a hold. Returns as soon as it is queued, on SQLite with its cost reserved. Whoever gets a
-    /// reservation ends the call with `resolve`, also when the hold's outcome makes the call pointless;
-    /// dropping the reservation gives nothing back.
+    /// reservation ends the call, also when the hold's outcome makes the call pointless; dropping the
+    /// reservation gives nothing back.
     pub async fn reserve(&self, hold: Hold) -> Result<Reservation, Refusal> {
         Box::pin(self.reserve_within(hold, Duration::ZERO)).await
     }
 
     /// As `reserve`, where nobody waits for the hold yet: unless somebody does, or the call ends, it may be
-    /// written as much later as `MeterOptions::patience` says. Only where a reservation alone is enough.
+    /// written as much later as `MeterOptions::patience` says. Only where a reservation alone is enough. The call is
+    /// ended and renewed by its reservation, which knows where the hold is.
     pub async fn reserve_patiently(&self, hold: Hold) -> Result<Reservation, Refusal> {
         self.reserve_within(hold, self.options.patience).await
     }
 
     async fn reserve_within(&self, hold: Hold, patience: Duration) -> Result<Reservation, Refusal> {
         let limits = (self.options.queue_max, self.options.queue_age_max);
-        if self.shared.queue.is_overloaded(limits.0, limits.1) || !self.store.has_room() {
+        let queue = &self.desk.shared.queue;
+        if !self.store.has_room() {
             return Err(Refusal::Overloaded);
         }
         let (customer, cost, call_id) = (hold.customer, hold.cost, hold.call_id);
@@ -100,40 +125,46 @@ impl Meter {
             Some(Taking::Unknown) => return Err(Refusal::Overloaded),
         };
         let (reply, outcome) = oneshot::channel();
-        let request = HoldRequest { hold, reserved, reply, bag: self.bag.clone() };
+        let hold = Arc::new(hold);
+        let request = HoldRequest { hold, reserved, reply, bag: self.desk.bag, end: None };
         let patience = if reserved { patience } else { Duration::ZERO };
-        if self.shared.queue.push_hold(request, patience, limits) == Pushed::Overloaded {
-            if let (true, Some(mirror)) = (reserved, self.store.mirror()) {
-                mirror.give_back(customer, cost.whole());
+        match queue.push_hold(request, patience, limits) {
+            Ok(parked) => {
+                let desk = Arc::clone(&self.desk);
+                Ok(Reservation { call_id, waiting: outcome, outcome: None, parked, desk })
             }
-            return Err(Refusal::Overloaded);
+            Err(Overloaded) => {
+                if let (true, Some(mirror)) = (reserved, self.store.mirror()) {
+                    mirror.give_back(customer, cost.whole());
+                }
+                Err(Refusal::Overloaded)
+            }
         }
-        let parked = (!patience.is_zero()).then(|| Arc::clone(&self.shared));
-        Ok(Reservation { call_id, waiting: outcome, outcome: None, parked })
     }
 
-    /// Ends a call. Never lost: the writer tries until it is written. The handle may be dropped.
+    /// Ends a call whose reservation is not at hand; one that was reserved patiently is ended by its reservation
+    /// alone. Never lost: the writer tries until it is written. The handle may be dropped.
     pub fn resolve(&self, resolution: Resolution) -> Resolved {
-        let (reply, done) = oneshot::channel();
-        let request = ResolveRequest { resolution, reply, since: Instant::now() };
-        self.shared.queue.push(Request::Resolve(Box::new(request)));
-        Resolved(done)
+        let (end, resolved) = awaited(resolution);
+        self.desk.shared.queue.push_end(None, end);
+        resolved
     }
 
-    /// Puts off the expiry of a call's hold. Does nothing to a call that has ended.
+    /// Puts off the expiry of a call's hold, under the same condition. Does nothing to a call that has ended.
     pub fn renew(&self, call_id: CallId, expires_at: Timestamp) {
-        self.shared.queue.push(Request::Renew { call_id, expires_at });
+        self.desk.shared.queue.push_renewal(call_id, expires_at);
     }
 
     /// How the metering is doing.
     pub fn stats(&self) -> MeterStats {
-        let fill = self.shared.queue.fill();
+        let shared = &self.desk.shared;
+        let fill = shared.queue.fill();
         MeterStats {
             holds_waiting: fill.holds,
             resolutions_waiting: fill.resolutions,
             oldest: fill.oldest,
-            late_resolution_total: self.shared.late_resolutions.load(Ordering::Relaxed),
-            failed_batch_total: self.shared.failed_batches.load(Ordering::Relaxed),
+            late_resolution_total: shared.late_resolutions.load(Ordering::Relaxed),
+            failed_batch_total: shared.failed_batches.load(Ordering::Relaxed),
         }
     }
 
@@ -168,13 +199,14 @@ impl std::fmt::Debug for Meter {
     }
 }
 
-/// A hold on its way to the database.
+/// A hold on its way to the database, and the way to its end.
 pub struct Reservation {
     call_id: CallId,
     waiting: oneshot::Receiver<HoldOutcome>,
     outcome: Option<HoldOutcome>,
-    /// Where the hold may still be parked.
-    parked: Option<Arc<Shared>>,
+    /// The hold, while it may still be parked.
+    parked: Option<Parked>,
+    desk: Arc<Desk>,
 }
 
 impl Reservation {
@@ -183,14 +215,34 @@ impl Reservation {
         self.call_id
     }
 
+    /// Ends the call. Never lost: the writer tries until it is written.
+    pub fn resolve(&self, resolution: Resolution) {
+        let end = Box::new(ResolveRequest { resolution, reply: None, since: Instant::now() });
+        self.desk.shared.queue.push_end(self.parked.as_ref(), end);
+    }
+
+    /// The same, for who wants to know when it is written.
+    pub fn resolve_and_tell(&self, resolution: Resolution) -> Resolved {
+        let (end, resolved) = awaited(resolution);
+        self.desk.shared.queue.push_end(self.parked.as_ref(), end);
+        resolved
+    }
+
+    /// Puts off the expiry of the hold, which is then parked no longer. Does nothing to a call that has ended.
+    pub fn renew(&self, expires_at: Timestamp) {
+        let queue = &self.desk.shared.queue;
+        self.parked.iter().for_each(|parked| queue.hurry(parked));
+        queue.push_renewal(self.call_id, expires_at);
+    }
+
     /// Waits until the hold is durable, or is known not to be. May be asked again, and may be dropped
     /// while it waits.
     pub async fn durable(&mut self) -> HoldOutcome {
         if let Some(outcome) = &self.outcome {
             return outcome.clone();
         }
-        if let Some(shared) = self.parked.take() {
-            shared.queue.hurry(self.call_id);
+        if let Some(parked) = self.parked.take() {
+            self.desk.shared.queue.hurry(&parked);
         }
         let outcome = match (&mut self.waiting).await {
             Ok(outcome) => outcome,
@@ -205,6 +257,13 @@ impl std::fmt::Debug for Reservation {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "Reservation({}, {:?})", self.call_id, self.outcome)
     }
+}
+
+/// The end of a call, and how its writing is told.
+fn awaited(resolution: Resolution) -> (Box<ResolveRequest>, Resolved) {
+    let (reply, done) = oneshot::channel();
+    let end = ResolveRequest { resolution, reply: Some(reply), since: Instant::now() };
+    (Box::new(end), Resolved(done))
 }
 
 /// The end of a call on its way to the database. True when this end is the one that counts; false when

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::batch::{self, Witness, Written};
-use super::courier::{Bag, Delivery};
+use super::courier::{self, Delivery};
 use super::known::Known;
 use super::meter::Shared;
 use super::queue::{Batch, HoldRequest};
@@ -48,7 +47,7 @@ impl Writer {
     /// Runs until every meter is dropped and all that was asked for is written.
     pub async fn run(mut self) {
         while !self.has_lost_its_disk() {
-            let next = self.shared.queue.next(self.options.batch_max);
+            let next = self.shared.queue.next(self.options.batch_max, self.options.gather_max);
             if self.store.is_healthy() {
                 match next.await {
                     Some(batch) => self.process(batch).await,
@@ -70,7 +69,7 @@ impl Writer {
         let mut report = BatchReport {
             holds: batch.holds.len(),
             held: 0,
-            resolutions: batch.resolutions.len(),
+            resolutions: batch.ends(),
             duration: Duration::ZERO,
             balances: Vec::new(),
             committed: false,
@@ -162,33 +161,37 @@ impl Writer {
 
     /// Tells everybody how it came out.
     fn tell(&mut self, batch: Batch, mut written: Written) {
-        let mut outcomes = Vec::with_capacity(batch.holds.len());
-        for (request, outcome) in batch.holds.into_iter().zip(written.holds) {
-            let call_id = request.hold.call_id;
-            if matches!(outcome, HoldOutcome::Held { .. }) && !written.ended.contains(&call_id) {
-                self.known.open.insert(call_id, Arc::new(request.hold));
+        let mut late = 0;
+        let outcomes = batch.holds.into_iter().zip(written.holds).map(|(mut request, outcome)| {
+            let is_held = matches!(outcome, HoldOutcome::Held { .. });
+            if let Some(end) = request.end.take() {
+                late += u64::from(!is_held);
+                end.tell(is_held);
+            } else if is_held && !written.ended.contains(&request.hold.call_id) {
+                self.known.open.insert(request.hold.call_id, Arc::clone(&request.hold));
             }
-            outcomes.push(((request.reply, request.bag), outcome));
-        }
-        deliver(outcomes.into_iter());
+            (request, outcome)
+        });
+        deliver(&self.shared, outcomes);
         for request in batch.resolutions {
             self.known.open.remove(&request.resolution.call_id);
-            let first = written.ended.remove(&request.resolution.call_id);
-            if !first {
-                self.shared.late_resolutions.fetch_add(1, Ordering::Relaxed);
-            }
-            let _ = request.reply.send(first);
+            let is_first = written.ended.remove(&request.resolution.call_id);
+            late += u64::from(!is_first);
+            request.tell(is_first);
         }
+        self.shared.late_resolutions.fetch_add(late, Ordering::Relaxed);
     }
 
-    /// Fails the holds and keeps the rest for the next attempt. True when something is left to be written.
+    /// Fails the holds, with the ends that came with them, and keeps the rest for the next attempt. True when
+    /// something is left to be written.
     fn give_up(&self, mut batch: Batch, error: StoreError) -> bool {
         let error = Arc::new(error);
-        let failed = std::mem::take(&mut batch.holds).into_iter().map(|request| {
+        let failed = std::mem::take(&mut batch.holds).into_iter().map(|mut request| {
             self.give_back(&request);
-            ((request.reply, request.bag), HoldOutcome::Failed(Arc::clone(&error)))
+            request.end.take().into_iter().for_each(|end| end.tell(false));
+            (request, HoldOutcome::Failed(Arc::clone(&error)))
         });
-        deliver(failed);
+        deliver(&self.shared, failed);
         let is_pressing = !batch.resolutions.is_empty();
         self.shared.queue.put_back(batch);
         is_pressing
@@ -229,23 +232,20 @@ impl Writer {
 }
 
 /// Tells everybody what became of their holds, those of one runtime at once.
-fn deliver(
-    outcomes: impl Iterator<Item = ((oneshot::Sender<HoldOutcome>, Option<Arc<Bag>>), HoldOutcome)>,
-) {
-    let mut bags: Vec<(Arc<Bag>, Vec<Delivery>)> = Vec::new();
-    for ((reply, bag), outcome) in outcomes {
-        let Some(bag) = bag else {
-            // Whoever asked may be gone: its task ends the call in any case.
-            drop(reply.send(outcome));
-            continue;
-        };
-        match bags.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &bag)) {
-            Some((_, deliveries)) => deliveries.push((reply, outcome)),
-            None => bags.push((bag, vec![(reply, outcome)])),
+fn deliver(shared: &Shared, outcomes: impl Iterator<Item = Delivery>) {
+    let mut bags: Vec<(Option<usize>, Vec<Delivery>)> = Vec::new();
+    for delivery in outcomes {
+        let bag = delivery.0.bag;
+        match bags.iter_mut().find(|(number, _)| *number == bag) {
+            Some((_, deliveries)) => deliveries.push(delivery),
+            None => bags.push((bag, vec![delivery])),
         }
     }
-    for (bag, deliveries) in bags {
-        bag.fill(deliveries);
+    for (number, deliveries) in bags {
+        match number.and_then(|number| shared.bag(number)) {
+            Some(bag) => bag.fill(deliveries),
+            None => courier::hand_out(deliveries),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use domain::charge::{CallState, Outcome};
 use domain::id::CallId;
 use store::Store;
 use store::calls::{self, RecentCalls};
-use store::metering::{BatchReport, HoldOutcome, MeterOptions, Refusal};
+use store::metering::{BatchReport, Hold, HoldOutcome, MeterOptions, Refusal};
 use store::{keys, testing};
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -322,7 +322,7 @@ async fn a_free_call_needs_no_credits() {
 #[tokio::test]
 async fn too_many_waiting_holds_are_refused_and_cost_nothing() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 5).await;
+        let caller = Caller::with(&store, 6).await;
         let options = MeterOptions { queue_max: 1, ..MeterOptions::new(node(), 1) };
         // The writer does not run yet, so that the queue cannot empty.
         let (meter, writer) = store::metering::start(&store, options);
@@ -347,8 +347,8 @@ async fn the_writer_ends_after_the_last_meter_and_all_it_was_asked_for() {
         for _ in 0..25 {
             let hold = caller.hold(1);
             let reservation = metering.meter.reserve(hold.clone()).await.unwrap();
+            reservation.resolve(resolution(hold.call_id, Outcome::Answered));
             drop(reservation);
-            drop(metering.meter.resolve(resolution(hold.call_id, Outcome::Answered)));
         }
 
         metering.stop().await;
@@ -405,13 +405,50 @@ async fn a_hold_that_nobody_waits_for_is_written_together_with_the_end_of_its_ca
             assert_eq!(reports.recv().await.unwrap().holds, 1);
         }
 
-        assert!(metering.end(hold.call_id, Outcome::Answered).await);
+        assert!(reservation.resolve_and_tell(resolution(hold.call_id, Outcome::Answered)).await);
 
         let report = reports.recv().await.unwrap();
         let holds = usize::from(metering.meter.is_authority());
         assert_eq!((report.holds, report.held, report.resolutions), (holds, holds, 1));
         assert!(is_held(&reservation.durable().await));
         assert_eq!(caller.balance(&store).await.spent, credits(2));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn of_several_ends_of_a_hold_that_was_put_off_the_first_counts() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 5).await;
+        let (metering, _reports) = patient(&store, LONGER_THAN_A_TEST);
+        let hold = caller.hold(2);
+        let reservation = metering.meter.reserve_patiently(hold.clone()).await.unwrap();
+
+        let first = reservation.resolve_and_tell(resolution(hold.call_id, Outcome::BadResponse));
+        let second = reservation.resolve_and_tell(resolution(hold.call_id, Outcome::Answered));
+
+        assert_eq!((first.await, second.await), (true, false));
+        assert_eq!(metering.meter.stats().late_resolution_total, 1);
+        let balance = caller.balance(&store).await;
+        assert_eq!((balance.spent, balance.available), (credits(0), credits(5)));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn an_end_whose_hold_was_refused_ends_nothing() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 5).await;
+        let (metering, _reports) = patient(&store, LONGER_THAN_A_TEST);
+        let hold = Hold { key_version: 7, ..caller.hold(2) };
+        let mut reservation = metering.meter.reserve_patiently(hold.clone()).await.unwrap();
+
+        let ended = reservation.resolve_and_tell(resolution(hold.call_id, Outcome::Answered));
+
+        assert!(!ended.await);
+        let outcome = reservation.durable().await;
+        assert!(matches!(outcome, HoldOutcome::KeyChanged), "{outcome:?}");
+        assert_eq!(caller.balance(&store).await.available, credits(5));
         assert_sound(&store).await;
     }
 }
@@ -426,8 +463,8 @@ async fn a_hold_that_somebody_waits_for_or_renews_is_not_put_off() {
         let mut reservation = metering.meter.reserve_patiently(waited_for).await.unwrap();
         assert!(is_held(&reservation.durable().await));
         assert_eq!(reports.recv().await.unwrap().held, 1);
-        drop(metering.meter.reserve_patiently(renewed.clone()).await.unwrap());
-        metering.meter.renew(renewed.call_id, renewed.expires_at.plus_seconds(60));
+        let also = metering.meter.reserve_patiently(renewed.clone()).await.unwrap();
+        also.renew(renewed.expires_at.plus_seconds(60));
         assert_eq!(reports.recv().await.unwrap().held, 1);
 
         assert_eq!(caller.balance(&store).await.held, credits(3));

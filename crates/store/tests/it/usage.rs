@@ -64,6 +64,32 @@ async fn days_are_counted_and_empty_days_are_zero() {
 }
 
 #[tokio::test]
+async fn counts_go_on_whoever_else_writes_in_between() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 100).await;
+        let metering = Metering::start(&store).await;
+        let routes: [Arc<str>; 2] = ["users/me".into(), "chats".into()];
+        for _ in 0..3 {
+            for (route, status) in routes.iter().zip([200, 404]) {
+                let hold = Hold { route: Arc::clone(route), ..caller.hold(2) };
+                call(&metering, hold.clone(), ended(Outcome::Answered, Some(status))).await;
+                let again = Hold { call_id: caller.hold(2).call_id, ..hold };
+                call(&metering, again, ended(Outcome::Answered, Some(status))).await;
+            }
+            create_key(&store, caller.customer, &new_key(fresh_secret())).await;
+        }
+
+        let of = UsageOf { customer: caller.customer, key: None };
+        let days = usage::daily(&store, of, today(), 1).await.unwrap();
+        let failure = usage::hot_failure(&store, of, today()).await.unwrap().unwrap();
+
+        assert_eq!((days[0].calls, days[0].ok, days[0].errors), (12, 6, 6));
+        assert_eq!((&*failure.route, failure.calls, failure.errors), ("chats", 6, 6));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
 async fn a_key_sees_its_own_usage_and_a_customer_all_of_it() {
     for store in testing::stores().await {
         let caller = Caller::with(&store, 100).await;
