@@ -19,6 +19,7 @@ use domain::customer::Email;
 use domain::id::{CustomerId, KeyId};
 use domain::platform::Platform;
 use domain::slot::Allowances;
+use foldhash::fast::RandomState;
 use store::Store;
 use store::metering::Meter;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -44,7 +45,7 @@ use crate::middleware::rate_limit::{Quota, RateLimiter};
 use crate::middleware::real_ip::Network;
 use crate::passwords::Hashing;
 use crate::start;
-use crate::tasks::Tasks;
+use crate::tasks::{Calls, Tasks};
 use crate::vault::Vault;
 
 /// Keys and networks whose rate is remembered; beyond it new ones share one.
@@ -54,10 +55,14 @@ const LIMITED_KEYS_MAX: usize = 100_000;
 #[derive(Clone)]
 pub(crate) struct App(Arc<Core>);
 
+/// By platform and name.
+type Routes = HashMap<Platform, HashMap<String, Arc<KnownRoute>, RandomState>, RandomState>;
+
 struct Core {
     shared: Arc<Shared>,
     upstream: Upstream,
     meter: Meter,
+    calls: Calls,
 }
 
 /// What all cores share.
@@ -81,7 +86,7 @@ pub(crate) struct Shared {
     /// Where the embedded default keeps its master keys.
     pub(crate) key_file: Option<PathBuf>,
     /// The platforms that are offered.
-    pub(crate) targets: HashMap<Platform, Target>,
+    pub(crate) targets: HashMap<Platform, Target, RandomState>,
     /// Whose balance has just become low.
     pub(crate) low_balances: Arc<LowBalances>,
     /// The payment processor, if one is configured.
@@ -135,7 +140,7 @@ pub(crate) struct Shared {
     /// Stands for every route that the catalogue does not list.
     pub(crate) unlisted: Arc<KnownRoute>,
     stopping: AtomicBool,
-    routes: HashMap<Platform, HashMap<String, Arc<KnownRoute>>>,
+    routes: Routes,
 }
 
 impl Deref for App {
@@ -156,7 +161,7 @@ pub(crate) struct Parts {
     pub(crate) random: Random,
     pub(crate) vault: Vault,
     pub(crate) key_file: Option<PathBuf>,
-    pub(crate) targets: HashMap<Platform, Target>,
+    pub(crate) targets: HashMap<Platform, Target, RandomState>,
     pub(crate) processor: Option<Processor>,
     pub(crate) low_balances: Arc<LowBalances>,
     pub(crate) mailer: Mailer,
@@ -309,10 +314,7 @@ impl Shared {
     }
 }
 
-fn known_routes(
-    catalog: &Catalog,
-    verified: &HashSet<(Platform, String)>,
-) -> HashMap<Platform, HashMap<String, Arc<KnownRoute>>> {
+fn known_routes(catalog: &Catalog, verified: &HashSet<(Platform, String)>) -> Routes {
     let of_platform = |platform: &Platform| {
         let routes = catalog.platform(*platform).routes().iter();
         let known =
@@ -325,8 +327,8 @@ fn known_routes(
 impl App {
     /// The service as a core with these upstream connections sees it.
     pub(crate) fn new(shared: Arc<Shared>, upstream: Upstream) -> Self {
-        let meter = shared.meter.clone();
-        Self(Arc::new(Core { shared, upstream, meter }))
+        let (meter, calls) = (shared.meter.clone(), shared.tasks.calls_of_a_core());
+        Self(Arc::new(Core { shared, upstream, meter, calls }))
     }
 
     /// The same for a core with a runtime of its own, on which this is called: what its calls wait for is
@@ -334,12 +336,18 @@ impl App {
     pub(crate) fn on_core(shared: Arc<Shared>, upstream: Upstream) -> Self {
         let (meter, courier) = shared.meter.on_one_runtime();
         crate::tasks::spawn_for_good(courier.run());
-        Self(Arc::new(Core { shared, upstream, meter }))
+        let calls = shared.tasks.calls_of_a_core();
+        Self(Arc::new(Core { shared, upstream, meter, calls }))
     }
 
     /// The books of calls, for those that run on this core.
     pub(crate) fn meter(&self) -> &Meter {
         &self.0.meter
+    }
+
+    /// The calls that are going on on this core.
+    pub(crate) fn calls(&self) -> &Calls {
+        &self.0.calls
     }
 
     /// This core's connections to the platforms.

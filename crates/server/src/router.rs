@@ -15,10 +15,7 @@ use crate::{api, console, gateway, openapi, pipeline};
 /// router of the rest.
 pub(crate) fn service(app: App) -> impl Answers {
     let control = control(app.clone());
-    tower::service_fn(move |arrived| {
-        let answer = pipeline::serve(app.clone(), control.clone(), arrived);
-        async move { Ok(answer.await) }
-    })
+    move |arrived| pipeline::serve(app.clone(), control.clone(), arrived)
 }
 
 /// Everything but native calls.

@@ -10,6 +10,7 @@ use clients::platform::{
     VerifySettings,
 };
 use domain::platform::Platform;
+use foldhash::fast::RandomState;
 use secrecy::ExposeSecret;
 use zeroize::Zeroizing;
 
@@ -19,8 +20,8 @@ use crate::config::{Config, Problem};
 /// The platforms that are offered, or everything that is wrong with their sections.
 pub(crate) fn targets(
     platforms: &PlatformsSection,
-) -> Result<HashMap<Platform, Target>, Vec<Problem>> {
-    let mut targets = HashMap::new();
+) -> Result<HashMap<Platform, Target, RandomState>, Vec<Problem>> {
+    let mut targets = HashMap::default();
     let mut problems = Vec::new();
     for platform in Platform::ALL {
         let section = platforms.of(*platform);

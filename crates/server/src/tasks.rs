@@ -4,8 +4,10 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
@@ -18,8 +20,14 @@ use crate::error::ApiError;
 pub(crate) struct Tasks {
     control: Handle,
     work: TaskTracker,
-    calls: TaskTracker,
+    /// One for each core.
+    calls: Arc<Mutex<Vec<TaskTracker>>>,
 }
+
+/// The calls of one core. They are counted apart from those of others, so that cores need not wait for each other to
+/// count.
+#[derive(Debug)]
+pub(crate) struct Calls(TaskTracker);
 
 /// Work that runs on the control runtime. Dropping it leaves the work to itself.
 pub(crate) struct OnControl<T>(JoinHandle<T>);
@@ -63,7 +71,7 @@ impl CallPlace {
 impl Tasks {
     /// Tasks whose control runtime is the current one.
     pub(crate) fn on_this_runtime() -> Self {
-        Self { control: Handle::current(), work: TaskTracker::new(), calls: TaskTracker::new() }
+        Self { control: Handle::current(), work: TaskTracker::new(), calls: Arc::default() }
     }
 
     /// Runs work of the control plane to its end, also if the one who waits goes away. What is returned holds
@@ -80,25 +88,37 @@ impl Tasks {
         self.work.spawn_on(work, &self.control);
     }
 
-    /// A place among the calls, for one that is run where it is or on the current runtime.
-    pub(crate) fn place_for_call(&self) -> CallPlace {
-        CallPlace { runtime: Handle::current(), token: self.calls.token() }
-    }
-
-    /// Starts a call on the core that accepted it.
-    pub(crate) fn spawn_call(&self, call: impl Future<Output = ()> + Send + 'static) {
-        self.calls.spawn(call);
+    /// The calls of one more core.
+    pub(crate) fn calls_of_a_core(&self) -> Calls {
+        let calls = TaskTracker::new();
+        self.calls.lock().push(calls.clone());
+        Calls(calls)
     }
 
     /// Waits until no call runs.
     pub(crate) async fn calls_ended(&self) {
-        self.calls.close();
-        self.calls.wait().await;
+        let calls = self.calls.lock().clone();
+        for of_core in calls {
+            of_core.close();
+            of_core.wait().await;
+        }
     }
 
     /// Waits until no control task runs.
     pub(crate) async fn control_ended(&self) {
         self.work.close();
         self.work.wait().await;
+    }
+}
+
+impl Calls {
+    /// A place for a call that is run where it is or on the current runtime.
+    pub(crate) fn place(&self) -> CallPlace {
+        CallPlace { runtime: Handle::current(), token: self.0.token() }
+    }
+
+    /// Starts a call on the current runtime.
+    pub(crate) fn spawn(&self, call: impl Future<Output = ()> + Send + 'static) {
+        self.0.spawn(call);
     }
 }

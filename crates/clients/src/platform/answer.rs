@@ -10,10 +10,10 @@ use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, Response, StatusCode};
 use http_body::Frame;
 use hyper::body::{Body, Incoming};
-use tokio::time::timeout;
 
 use super::client::{HEAD_BYTES_MAX, HEADERS_MAX};
 use super::connections::Lease;
+use super::within::within;
 use crate::error::{ClientError, Fault, Kind, Phase};
 
 /// The head of a platform's answer, with its body still to be read.
@@ -25,8 +25,6 @@ pub struct Answer {
     pub headers: HeaderMap,
     /// The body. Dropping it before its end closes the connection or resets the stream.
     pub body: AnswerBody,
-    /// Milliseconds from the start of sending to the head.
-    pub upstream_ms: f64,
 }
 
 /// The body of an answer, read part by part. Trailers are dropped.
@@ -52,7 +50,6 @@ impl Answer {
     pub(super) fn new(
         response: Response<Incoming>,
         lease: Option<Lease>,
-        upstream: Duration,
         between_bytes: Duration,
     ) -> Self {
         let (head, incoming) = response.into_parts();
@@ -61,7 +58,6 @@ impl Answer {
             status: head.status,
             headers: head.headers,
             body: AnswerBody { incoming, lease, between_bytes, length },
-            upstream_ms: upstream.as_secs_f64() * 1_000.0,
         }
     }
 }
@@ -81,16 +77,16 @@ impl AnswerBody {
         loop {
             let wait = self.between_bytes;
             let next = poll_fn(|context| self.poll_frame(context));
-            let frame = match timeout(wait, next).await {
-                Ok(None) => {
+            let frame = match within(wait, next).await {
+                Some(None) => {
                     self.end();
                     return Ok(None);
                 }
-                Ok(Some(Ok(frame))) => frame,
-                Ok(Some(Err(error))) => {
+                Some(Some(Ok(frame))) => frame,
+                Some(Some(Err(error))) => {
                     return Err(ClientError::bad_response("it was cut short").because(error));
                 }
-                Err(_) => return Err(silent()),
+                None => return Err(silent()),
             };
             match frame.into_data() {
                 Ok(bytes) if !bytes.is_empty() => return Ok(Some(bytes)),

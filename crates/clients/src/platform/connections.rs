@@ -12,7 +12,7 @@ use http::{HeaderValue, Request, Response, Uri};
 use hyper::body::Incoming;
 use hyper::rt::Executor;
 use hyper_util::rt::TokioExecutor;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use tower_service::Service;
 
 use super::answer::{self, Answer};
@@ -22,6 +22,7 @@ use super::connect::{ConnectionSettings, Connector, Watch};
 use super::fault::{self, TOO_MANY};
 use super::link::{Link, Unanswered};
 use super::shared::{SharedEnd, SharedLink};
+use super::within::within;
 use crate::error::{ClientError, Fault, Kind, Phase};
 
 /// Connections to any number of places, made and kept alike. Cheap to clone; clones share them.
@@ -99,7 +100,6 @@ impl Connections {
     ) -> Result<Answer, ClientError> {
         let place = self.place(request.uri())?;
         let timeouts = self.0.settings.timeouts;
-        let started = Instant::now();
         loop {
             let (mut carrier, is_old) = match place.kept().await {
                 Some(carrier) => (carrier, true),
@@ -111,12 +111,7 @@ impl Connections {
             let no_head = match head(&mut carrier, request, timeouts.first_byte, &progress).await {
                 Ok(response) => {
                     let lease = place.checked(carrier, &response)?;
-                    return Ok(Answer::new(
-                        response,
-                        lease,
-                        started.elapsed(),
-                        timeouts.between_bytes,
-                    ));
+                    return Ok(Answer::new(response, lease, timeouts.between_bytes));
                 }
                 Err(no_head) => no_head,
             };
@@ -336,10 +331,10 @@ async fn in_time<T>(
     let mut work = std::pin::pin!(work);
     loop {
         let left_before = progress.get();
-        match timeout(wait, work.as_mut()).await {
-            Ok(done) => return Ok(done),
-            Err(_) if progress.get() != left_before => {}
-            Err(_) => return Err(NoHead::Late),
+        match within(wait, work.as_mut()).await {
+            Some(done) => return Ok(done),
+            None if progress.get() != left_before => {}
+            None => return Err(NoHead::Late),
         }
     }
 }

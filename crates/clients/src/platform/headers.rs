@@ -51,26 +51,34 @@ fn is_named_by_connection(headers: &HeaderMap, name: &HeaderName) -> bool {
         .any(|option| option.trim().eq_ignore_ascii_case(name.as_str()))
 }
 
-/// The headers of a platform's answer that the caller gets.
+/// Leaves of the headers of a platform's answer what the caller gets, with room for what the caller is told besides.
 ///
 /// `x-ratelimit-…` becomes `x-platform-ratelimit-…`, so that it is not taken for a limit of this service.
-pub fn for_caller(answer: &HeaderMap) -> HeaderMap {
-    // With room for what the caller is told besides: a map that grows is written anew each time.
-    let mut kept = HeaderMap::with_capacity(answer.len() + OWN_HEADERS);
-    for (name, value) in answer {
-        if FROM_PLATFORM.contains(name) {
-            kept.append(name, value.clone());
-        } else if let Some(limit) = name.as_str().strip_prefix(RATE_LIMIT_PREFIX) {
-            append_rate_limit(&mut kept, limit, value);
-        }
+pub fn for_caller(mut answer: HeaderMap) -> HeaderMap {
+    let is_foreign = |name: &&HeaderName| !FROM_PLATFORM.contains(name);
+    let foreign: Vec<HeaderName> = answer.keys().filter(is_foreign).cloned().collect();
+    let mut limits = Vec::new();
+    for name in foreign {
+        let values: Vec<HeaderValue> = match name.as_str().strip_prefix(RATE_LIMIT_PREFIX) {
+            Some(_) => answer.get_all(&name).iter().cloned().collect(),
+            None => Vec::new(),
+        };
+        answer.remove(&name);
+        limits.extend(values.into_iter().map(|value| (name.clone(), value)));
     }
-    kept
+    // Only now that a platform's own header of that name is gone.
+    for (name, value) in limits {
+        append_rate_limit(&mut answer, &name, value);
+    }
+    answer.reserve(OWN_HEADERS);
+    answer
 }
 
-fn append_rate_limit(kept: &mut HeaderMap, limit: &str, value: &HeaderValue) {
+fn append_rate_limit(answer: &mut HeaderMap, name: &HeaderName, value: HeaderValue) {
+    let limit = name.as_str().strip_prefix(RATE_LIMIT_PREFIX).unwrap_or_default();
     let renamed = format!("x-platform-ratelimit-{limit}");
-    if let Ok(name) = HeaderName::from_bytes(renamed.as_bytes()) {
-        kept.append(name, value.clone());
+    if let Ok(renamed) = HeaderName::from_bytes(renamed.as_bytes()) {
+        answer.append(renamed, value);
     }
 }
 
@@ -140,6 +148,7 @@ mod tests {
             ("etag", "\"1\""),
             ("retry-after", "3"),
             ("x-ratelimit-remaining", "7"),
+            ("x-platform-ratelimit-remaining", "forged"),
             ("x-ratelimit-", "odd"),
             ("set-cookie", "a=b"),
             ("location", "http://169.254.169.254/"),
@@ -161,7 +170,7 @@ mod tests {
             ("x-platform-ratelimit-remaining", "7"),
             ("x-platform-ratelimit-", "odd"),
         ];
-        assert_eq!(for_caller(&answer), headers(&expected));
+        assert_eq!(for_caller(answer), headers(&expected));
     }
 
     proptest! {
@@ -185,7 +194,7 @@ mod tests {
             let mut request = HeaderMap::new();
             copy_from_caller(&sent, &mut request);
             prop_assert!(request.keys().all(|name| FROM_CALLER.contains(name)));
-            prop_assert!(for_caller(&sent).keys().all(|name| FROM_PLATFORM.contains(name)
+            prop_assert!(for_caller(sent).keys().all(|name| FROM_PLATFORM.contains(name)
                 || name.as_str().starts_with("x-platform-ratelimit-")));
         }
     }

@@ -45,7 +45,7 @@ impl Link {
         let watch = stream.inner().watch();
         // More than a hundred headers are hyper's own limit for an answer.
         let mut builder = http1::Builder::new();
-        builder.max_buf_size(HEAD_BYTES_MAX);
+        builder.max_buf_size(HEAD_BYTES_MAX).writev(false);
         let (sender, connection) = builder.handshake(stream).await?;
         Ok(Self { sender, connection: Moving(Some(connection)), watch })
     }

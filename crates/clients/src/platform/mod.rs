@@ -26,6 +26,7 @@ mod signing;
 pub(crate) mod target;
 mod template;
 pub(crate) mod tls;
+mod within;
 
 pub use crate::error::{ClientError, Fault, Kind, Phase};
 pub use answer::{Answer, AnswerBody, ReadUpTo};

@@ -101,7 +101,6 @@ async fn every_real_status_is_passed_on_and_redirects_are_not_followed() {
         let answer = get(&upstream(), &target(&wire.url())).await.unwrap();
 
         assert!(status.starts_with(answer.status.as_str()));
-        assert!(answer.upstream_ms > 0.0);
         assert_eq!(wire.seen().len(), 1);
     }
 }

@@ -11,6 +11,7 @@ use domain::account::{AccountState, CreatorId};
 use domain::credits::Credits;
 use domain::key::KeyScope;
 use domain::method::Method;
+use domain::time::Timestamp;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
 
@@ -88,6 +89,7 @@ pub(super) async fn identify(
     app: &App,
     entrance: Entrance,
     parts: Parts,
+    now: Timestamp,
 ) -> Result<Arrival, ApiError> {
     let method: Method = parts.method.as_str().parse().map_err(|_| ApiError::NativeMethod)?;
     let (named, path_at) = split_path(entrance, parts.uri.path())?;
@@ -95,7 +97,7 @@ pub(super) async fn identify(
         .map_err(|problem| ApiError::InvalidPath(problem.to_string()))?;
     check_query(entrance, parts.uri.query().unwrap_or_default())?;
     let secret = auth::presented_key(&parts.headers)?;
-    let mut key = cache::key(app, secret.hash()).await?;
+    let mut key = cache::key(app, secret.hash(), now).await?;
     auth::refuse_other_session(app, &parts, key.customer).await?;
     let mut allowed = check_key(&key, method, &named);
     if allowed.is_err() {
@@ -142,13 +144,14 @@ fn check_range(headers: &HeaderMap) -> Result<(), ApiError> {
 
 /// Splits the path into the account and what the platform is called with, which begins at the given place.
 fn split_path(entrance: Entrance, path: &str) -> Result<(String, usize), ApiError> {
-    let nothing = ApiError::NotFound("nothing is at this path");
-    let rest = path.strip_prefix("/v1/").ok_or(ApiError::NotFound("nothing is at this path"))?;
-    let separator = match entrance {
-        Entrance::Native => "/native/",
-        Entrance::Upload => "/",
+    const NOTHING: ApiError = ApiError::NotFound("nothing is at this path");
+    let rest = path.strip_prefix("/v1/").ok_or(NOTHING)?;
+    let (account, rest) = rest.split_once('/').ok_or(NOTHING)?;
+    let native = match entrance {
+        Entrance::Native => rest.strip_prefix("native/"),
+        Entrance::Upload => Some(rest),
     };
-    let (account, native) = rest.split_once(separator).ok_or(nothing)?;
+    let native = native.ok_or(NOTHING)?;
     Ok((account.to_owned(), path.len() - native.len()))
 }
 

@@ -68,26 +68,19 @@ pub(super) struct Told<'a> {
 /// Writes it: the receipt, the rate, and how long the platform and we took (Server Timing, W3C).
 pub(super) fn put_told(headers: &mut HeaderMap, told: &Told<'_>) {
     let Told { receipt, rate, .. } = told;
-    let mut texts = Texts::with_capacity(TOLD_BYTES);
-    let cost = texts.value(format_args!("{}", receipt.cost.whole()));
-    let balance = texts.value(format_args!("{}", receipt.balance.whole()));
+    let mut texts = Texts::new();
+    let cost = texts.number(receipt.cost.whole()).value();
+    let balance = texts.number(receipt.balance.whole()).value();
     let (upstream, gateway) = (tenths(told.upstream_ms), tenths(told.gateway_ms));
-    let timing = texts.value(format_args!(
-        "upstream;dur={}.{}, gateway;dur={}.{}",
-        upstream / 10,
-        upstream % 10,
-        gateway / 10,
-        gateway % 10
-    ));
+    texts.word("upstream;dur=").number(upstream / 10).word(".").number(upstream % 10);
+    texts.word(", gateway;dur=").number(gateway / 10).word(".").number(gateway % 10);
+    let timing = texts.value();
     headers.insert(name("x-credits-cost"), cost);
     headers.insert(name("x-credits-balance"), balance);
     headers.insert(name("x-route"), told.route.clone());
     headers.insert(name("server-timing"), timing);
     rate.put_headers(headers, &mut texts);
 }
-
-/// Bytes of the texts that a head is told, about.
-const TOLD_BYTES: usize = 128;
 
 /// Tenths of a millisecond: whole numbers are written in a fraction of the time.
 #[expect(

@@ -79,8 +79,11 @@ impl Cache {
 }
 
 /// Finds the key with this secret, or 401.
-pub(super) async fn key(app: &App, hash: KeyHash) -> Result<Arc<KeyEntry>, ApiError> {
-    let now = app.clock.now();
+pub(super) async fn key(
+    app: &App,
+    hash: KeyHash,
+    now: Timestamp,
+) -> Result<Arc<KeyEntry>, ApiError> {
     let remembered = app.cache.keys.get(&hash, now);
     match remembered.filter(|entry| entry.ends_at.is_none_or(|end| now < end)) {
         Some(entry) => Ok(entry),
@@ -116,8 +119,8 @@ pub(super) async fn account(
     app: &App,
     customer: CustomerId,
     creator: &CreatorId,
+    now: Timestamp,
 ) -> Result<Arc<AccountEntry>, ApiError> {
-    let now = app.clock.now();
     if let Some(entry) = app.cache.accounts.get(&PlaceRef(customer, creator), now) {
         return Ok(entry);
     }

@@ -35,7 +35,7 @@ pub(super) async fn forward(
     destination: &Destination,
 ) -> Result<Answer, Failure> {
     let Setting { app, target, whole, account, .. } = *setting;
-    if held.since.elapsed() > DISPATCH_GUARD {
+    if held.since.is_some_and(|since| since.elapsed() > DISPATCH_GUARD) {
         return Err(Failure::not_dispatched(ApiError::Overloaded));
     }
     app.retry_budget.record_call();

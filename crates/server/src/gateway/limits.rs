@@ -26,8 +26,8 @@ pub(super) async fn check(
     key: &KeyEntry,
     account: &AccountEntry,
     cost: Credits,
+    now: Timestamp,
 ) -> Result<Passed, ApiError> {
-    let now = app.clock.now();
     let rate = app.rate_limiter.check(key.key, 1, now);
     if let Some(retry_after_ms) = rate.retry_after_ms {
         return Err(ApiError::RateLimited { retry_after_ms });

@@ -26,6 +26,7 @@ pub(crate) mod upload;
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
 
 use self::admit::Entrance;
 use crate::app::App;
@@ -41,8 +42,12 @@ pub(crate) fn is_native(path: &str) -> bool {
 }
 
 /// A native call.
-pub(crate) async fn proxy_call(app: App, request: Request, label: RequestLabel) -> Response {
-    relay(app, Entrance::Native, request, label).await
+pub(crate) fn proxy_call(
+    app: App,
+    request: Request,
+    label: RequestLabel,
+) -> impl Future<Output = Response> {
+    relay(app, Entrance::Native, request, label)
 }
 
 /// An upload (specification 4.3).
@@ -55,13 +60,20 @@ pub(crate) async fn upload_media(
 }
 
 /// Runs the call and answers with its head; a long answer's body follows from the call's own task.
-async fn relay(app: App, entrance: Entrance, request: Request, label: RequestLabel) -> Response {
+fn relay(
+    app: App,
+    entrance: Entrance,
+    request: Request,
+    label: RequestLabel,
+) -> impl Future<Output = Response> {
     let (sender, receiver) = answer::channel();
-    let call = Box::pin(call::run(app.clone(), (entrance, label), request, sender));
-    match owned::Owned::new(&app.tasks, call, receiver).await {
-        Some(response) => response,
-        None => ApiError::Internal("a call ended without an answer".to_owned()).into_response(),
-    }
+    let place = app.calls().place();
+    let call = Box::pin(call::run(app, (entrance, label), request, sender));
+    owned::Owned::new((call, place), receiver).map(|answer| {
+        answer.unwrap_or_else(|| {
+            ApiError::Internal("a call ended without an answer".to_owned()).into_response()
+        })
+    })
 }
 
 #[cfg(test)]

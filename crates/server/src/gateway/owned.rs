@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use axum::response::Response;
 use tokio::sync::oneshot;
 
-use crate::tasks::{CallPlace, Tasks};
+use crate::tasks::CallPlace;
 
 /// A call, boxed: it changes hands without moving.
 type Call = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -22,9 +22,9 @@ pub(super) struct Owned {
 }
 
 impl Owned {
-    /// The call counts among those that stopping waits for, from here to its end.
-    pub(super) fn new(tasks: &Tasks, call: Call, answer: oneshot::Receiver<Response>) -> Self {
-        Self { call: Some((call, tasks.place_for_call())), answer }
+    /// The call counts among those that stopping waits for as long as it has its place.
+    pub(super) fn new(call: (Call, CallPlace), answer: oneshot::Receiver<Response>) -> Self {
+        Self { call: Some(call), answer }
     }
 
     /// Lets the call go on by itself.
@@ -71,6 +71,7 @@ mod tests {
     use tokio::sync::Notify;
 
     use super::*;
+    use crate::tasks::Tasks;
 
     /// A call that sends its head, goes on when it is told to, and says when it has ended.
     fn call(
@@ -85,6 +86,10 @@ mod tests {
         })
     }
 
+    fn owned(tasks: &Tasks, call: Call, answer: oneshot::Receiver<Response>) -> Owned {
+        Owned::new((call, tasks.calls_of_a_core().place()), answer)
+    }
+
     #[tokio::test]
     async fn a_call_that_goes_on_behind_its_head_is_run_to_its_end() {
         let tasks = Tasks::on_this_runtime();
@@ -93,7 +98,7 @@ mod tests {
         let go_on = Arc::new(Notify::new());
         let call = call(head, Arc::clone(&go_on), ended);
 
-        let answered = Owned::new(&tasks, call, answer).await;
+        let answered = owned(&tasks, call, answer).await;
         go_on.notify_one();
 
         assert!(answered.is_some());
@@ -108,9 +113,7 @@ mod tests {
         let (ended, end) = oneshot::channel();
         let go_on = Arc::new(Notify::new());
         go_on.notify_one();
-        let owned = Owned::new(&tasks, call(head, go_on, ended), answer);
-
-        drop(owned);
+        drop(owned(&tasks, call(head, go_on, ended), answer));
 
         assert_eq!(end.await, Ok(false));
         tasks.calls_ended().await;
@@ -121,7 +124,7 @@ mod tests {
         let tasks = Tasks::on_this_runtime();
         let (head, answer) = oneshot::channel();
 
-        let answered = Owned::new(&tasks, Box::pin(async move { drop(head) }), answer).await;
+        let answered = owned(&tasks, Box::pin(async move { drop(head) }), answer).await;
 
         assert!(answered.is_none());
         tasks.calls_ended().await;
@@ -136,7 +139,7 @@ mod tests {
             panic!("a fault of ours");
         });
 
-        let answered = Owned::new(&tasks, call, answer).await;
+        let answered = owned(&tasks, call, answer).await;
 
         assert!(answered.is_none());
         tasks.calls_ended().await;

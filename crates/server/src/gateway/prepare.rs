@@ -56,7 +56,7 @@ pub(super) fn request(
             Content::Upload(_) => Bytes::new(),
         },
         credentials: &credentials,
-        signing: SigningInput { now: app.clock.now(), nonce: app.random.bytes() },
+        signing: SigningInput { now: setting.now, nonce: app.random.bytes() },
     };
     let built = match &whole.content {
         Content::Native(_) => target.request(&call),

@@ -68,7 +68,7 @@ pub(crate) async fn account(
     customer: CustomerId,
     creator: &CreatorId,
 ) -> Result<Arc<AccountEntry>, ApiError> {
-    let account = cache::account(app, customer, creator).await?;
+    let account = cache::account(app, customer, creator, app.clock.now()).await?;
     match account.state {
         AccountState::Inactive => Err(ApiError::AccountInactive(creator.as_str().to_owned())),
         AccountState::Active | AccountState::ReconnectNeeded => Ok(account),
@@ -83,8 +83,9 @@ pub(crate) async fn get(
 ) -> Result<ReadAnswer, ReadFailure> {
     let account = account(app, customer, creator).await.map_err(ReadFailure::Account)?;
     let target = app.target(account.platform).map_err(ReadFailure::Account)?;
-    let account =
-        refresh::with_fresh_token(app, target, account).await.map_err(ReadFailure::Account)?;
+    let account = refresh::with_fresh_token(app, target, account, app.clock.now())
+        .await
+        .map_err(ReadFailure::Account)?;
     limits::check_health(&account, app.clock.now()).map_err(waiting)?;
     let load = app.in_flight.of_customer(customer);
     let busy = |_| ReadFailure::Wait { for_ms: PLACE_WAIT_MS };
@@ -144,7 +145,7 @@ async fn exchange(
     request: http::Request<RequestBody>,
     bytes_max: usize,
 ) -> Result<(StatusCode, HeaderMap, Body), ClientError> {
-    let Answer { status, headers, mut body, .. } = app.upstream().send(target, request).await?;
+    let Answer { status, headers, mut body } = app.upstream().send(target, request).await?;
     let body = match whole(&mut body, bytes_max).await? {
         None => Err(ReadFailure::TooLarge),
         Some(bytes) => decoded(&headers, bytes, bytes_max)?

@@ -48,13 +48,13 @@ pub(super) async fn receive(
 ) -> Result<Received, Failure> {
     let limits = &app.config.http.limits;
     let mut body = answer.body;
-    let mut kept = headers::for_caller(&answer.headers);
+    let mut kept = headers::for_caller(answer.headers);
     let read = body.read_up_to(limits.answer_buffer_bytes_max).await;
     let content = match read.map_err(|error| forward::failure(&error))? {
         ReadUpTo::Whole(bytes) => Content::Whole(bytes),
         ReadUpTo::Larger(first) => Content::Stream { first, rest: body },
     };
-    let content = if target.has_envelope() && is_json(&answer.headers) {
+    let content = if target.has_envelope() && is_json(&kept) {
         unwrap(app, &mut kept, content).await?
     } else {
         content

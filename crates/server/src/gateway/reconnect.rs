@@ -17,7 +17,7 @@ pub(super) fn confirm_in_background(app: &App, account: &Arc<AccountEntry>) {
         return;
     }
     let task = confirm(app.clone(), Arc::clone(account));
-    app.tasks.spawn_call(Box::pin(task));
+    app.calls().spawn(Box::pin(task));
 }
 
 async fn confirm(app: App, account: Arc<AccountEntry>) {

@@ -26,8 +26,9 @@ pub(super) async fn with_fresh_token(
     app: &App,
     target: &Target,
     account: Arc<AccountEntry>,
+    now: Timestamp,
 ) -> Result<Arc<AccountEntry>, ApiError> {
-    if !needs_refresh(&account, app.clock.now()) || !target.has_oauth() {
+    if !needs_refresh(&account, now) || !target.has_oauth() {
         return Ok(account);
     }
     // Boxed, so that calls whose token lasts do not carry the room of a refresh.
@@ -70,7 +71,7 @@ fn has_ended(account: &AccountEntry, now: Timestamp) -> bool {
 
 async fn reread(app: &App, account: &AccountEntry) -> Result<Arc<AccountEntry>, ApiError> {
     app.cache.forget_account(account.customer, &account.creator);
-    cache::account(app, account.customer, &account.creator).await
+    cache::account(app, account.customer, &account.creator, app.clock.now()).await
 }
 
 async fn claim(app: &App, account: &AccountEntry) -> Result<bool, ApiError> {

@@ -1,5 +1,6 @@
 //! One connection: hyper speaks HTTP/1.1 or HTTP/2 on it, and its timer decides how long it may last.
 
+use std::convert::Infallible;
 use std::future::poll_fn;
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
@@ -8,6 +9,7 @@ use std::task::{Context, Poll};
 
 use axum::body::Body;
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http::Request;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
@@ -18,7 +20,6 @@ use hyper_util::server::graceful::GracefulConnection;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
-use tower::ServiceExt;
 
 use super::activity::{Activity, Allowances, Ending, RunningRequest, Verdict};
 use super::core::Shared;
@@ -75,7 +76,7 @@ fn builder(settings: &ListenerSettings) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     // hyper's own timer for heads stays off: the connection's timer covers it, also before the first
     // byte and on HTTP/2, where hyper has none, and it costs nothing for each request.
-    builder.http1().header_read_timeout(None).max_buf_size(buffer);
+    builder.http1().header_read_timeout(None).max_buf_size(buffer).writev(false);
     if settings.headers_max > HEADERS_WITHOUT_ALLOCATION {
         builder.http1().max_headers(settings.headers_max);
     }
@@ -130,8 +131,8 @@ where
 {
     let service = service_fn(|request: Request<Incoming>| {
         let running = activity.begin_request(!request.body().is_end_stream());
-        let answer = http.service.clone().oneshot(Arrived { peer, request: request.map(body) });
-        async move { answer.await.map(|answer| answer.map(|body| Relayed::new(body, running))) }
+        let answer = http.service.answer(Arrived { peer, request: request.map(body) });
+        answer.map(|answer| Ok::<_, Infallible>(answer.map(|body| Relayed::new(body, running))))
     });
     let connection = http.builder.serve_connection(TokioIo::new(stream), service);
     drive(connection, activity, &http.stop).await

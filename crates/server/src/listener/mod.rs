@@ -17,7 +17,6 @@ pub(crate) mod watched;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -26,7 +25,6 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::Response;
 use http::Request;
-use tower::Service;
 
 use crate::middleware::real_ip::Network;
 
@@ -78,23 +76,25 @@ pub(crate) struct Arrived {
     pub(crate) request: Request<Body>,
 }
 
-/// What answers requests. Each request gets a clone.
-pub(crate) trait Answers:
-    Service<Arrived, Response = Response, Error = Infallible, Future: Send>
-    + Clone
-    + Send
-    + Sync
-    + 'static
-{
+/// What answers requests: a function that is always ready for one more.
+pub(crate) trait Answers: Clone + Send + Sync + 'static {
+    /// The work for one request. It is moved into its connection, so the smaller the better.
+    type Answer: Future<Output = Response> + Send;
+
+    /// Begins to answer a request.
+    fn answer(&self, arrived: Arrived) -> Self::Answer;
 }
 
-impl<S> Answers for S where
-    S: Service<Arrived, Response = Response, Error = Infallible, Future: Send>
-        + Clone
-        + Send
-        + Sync
-        + 'static
+impl<S, F> Answers for S
+where
+    S: Fn(Arrived) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response> + Send,
 {
+    type Answer = F;
+
+    fn answer(&self, arrived: Arrived) -> F {
+        self(arrived)
+    }
 }
 
 /// Bound sockets, not served yet: connections wait in the kernel's queue.

@@ -111,10 +111,11 @@ fn router(words: Words) -> Router {
 
 /// A router whose requests say who sent them.
 fn answers(router: Router) -> impl Answers {
-    tower::ServiceExt::map_request(router, |Arrived { peer, mut request }: Arrived| {
+    move |Arrived { peer, mut request }: Arrived| {
         request.extensions_mut().insert(peer);
-        request
-    })
+        let answer = tower::ServiceExt::oneshot(router.clone(), request);
+        async move { answer.await.unwrap_or_else(|never| match never {}) }
+    }
 }
 
 async fn peer(request: Request<Body>) -> String {

@@ -6,10 +6,10 @@
 //! passes freely, and known keys do not notice.
 
 use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hash};
 
 use domain::time::Timestamp;
+use foldhash::quality::RandomState;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use parking_lot::Mutex;
 
@@ -69,7 +69,7 @@ pub(crate) struct RateLimiter<K> {
 #[expect(clippy::struct_field_names, reason = "each of them is a moment")]
 struct Shard<K> {
     /// When each key has its whole quota back, in microseconds.
-    paid_off_at: HashMap<K, i64>,
+    paid_off_at: HashMap<K, i64, RandomState>,
     /// The same for all keys that there was no room for.
     others_paid_off_at: i64,
     forget_at: i64,
@@ -100,7 +100,8 @@ impl Decision {
     pub(crate) fn put_headers(&self, headers: &mut HeaderMap, texts: &mut Texts) {
         let (remaining, reset_s) = (self.remaining, self.reset_s);
         headers.insert(RATE_LIMIT_POLICY, self.policy.clone());
-        let state = texts.value(format_args!("\"default\";r={remaining};t={reset_s}"));
+        let state =
+            texts.word("\"default\";r=").number(remaining).word(";t=").number(reset_s).value();
         headers.insert(RATE_LIMIT, state);
     }
 }
@@ -115,7 +116,7 @@ impl<K: Eq + Hash> RateLimiter<K> {
             policy: HeaderValue::try_from(policy)
                 .unwrap_or_else(|_| HeaderValue::from_static("\"default\"")),
             keys_per_shard_max: keys_max.div_ceil(SHARDS).max(1),
-            hasher: RandomState::new(),
+            hasher: RandomState::default(),
             shards: Box::new(std::array::from_fn(|_| Mutex::new(Shard::new()))),
         }
     }
@@ -184,7 +185,7 @@ impl<K: Eq + Hash> RateLimiter<K> {
 
 impl<K: Eq + Hash> Shard<K> {
     fn new() -> Self {
-        Self { paid_off_at: HashMap::new(), others_paid_off_at: 0, forget_at: 0 }
+        Self { paid_off_at: HashMap::default(), others_paid_off_at: 0, forget_at: 0 }
     }
 
     /// The state of a key, or of all others if there is no room for a new key.
@@ -269,7 +270,7 @@ mod tests {
         let limiter = RateLimiter::new(Quota::per_second(200, 1_000), 10);
         let mut headers = HeaderMap::new();
 
-        limiter.check(1, 300, at_ms(0)).put_headers(&mut headers, &mut Texts::with_capacity(0));
+        limiter.check(1, 300, at_ms(0)).put_headers(&mut headers, &mut Texts::new());
 
         assert_eq!(headers.get("ratelimit-policy").unwrap(), "\"default\";q=1000;w=5");
         assert_eq!(headers.get("ratelimit").unwrap(), "\"default\";r=700;t=2");

@@ -1,26 +1,37 @@
-//! Values of headers that are written for one answer, in one piece of memory.
+//! Values of headers that are written for one answer, one after the other in the same memory.
 
-use std::fmt::{Arguments, Write as _};
-
-use bytes::BytesMut;
 use http::HeaderValue;
 
-/// Where the values are written, one behind the other.
+/// Room for the values that are written here; more is made where it is needed.
+const ROOM_BYTES: usize = 64;
+
+/// Where a value is written, part by part.
 #[derive(Debug)]
-pub(crate) struct Texts(BytesMut);
+pub(crate) struct Texts(String);
 
 impl Texts {
-    /// With room for values of so many bytes together; more is made where it is needed.
-    pub(crate) fn with_capacity(bytes: usize) -> Self {
-        Self(BytesMut::with_capacity(bytes))
+    /// With nothing written yet.
+    pub(crate) fn new() -> Self {
+        Self(String::with_capacity(ROOM_BYTES))
     }
 
-    /// Writes one. What cannot stand in a header becomes an empty value; no number can do that.
-    pub(crate) fn value(&mut self, text: Arguments<'_>) -> HeaderValue {
-        let is_whole = self.0.write_fmt(text).is_ok();
-        let written = self.0.split().freeze();
-        let value = HeaderValue::from_maybe_shared(written).ok().filter(|_| is_whole);
-        value.unwrap_or_else(|| HeaderValue::from_static(""))
+    /// Adds a word.
+    pub(crate) fn word(&mut self, word: &str) -> &mut Self {
+        self.0.push_str(word);
+        self
+    }
+
+    /// Adds a number.
+    pub(crate) fn number<N: itoa::Integer>(&mut self, number: N) -> &mut Self {
+        self.word(itoa::Buffer::new().format(number))
+    }
+
+    /// The value that was written; the next one begins empty. What cannot stand in a header becomes an empty value; no
+    /// number can do that.
+    pub(crate) fn value(&mut self) -> HeaderValue {
+        let value = HeaderValue::from_str(&self.0);
+        self.0.clear();
+        value.unwrap_or_else(|_| HeaderValue::from_static(""))
     }
 }
 
@@ -29,21 +40,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_stand_for_themselves_also_when_there_are_more_of_them_than_was_thought() {
-        let mut texts = Texts::with_capacity(4);
+    fn values_are_made_of_what_was_written_since_the_last_one() {
+        let mut texts = Texts::new();
 
-        let values: Vec<_> = (0..100).map(|number| texts.value(format_args!("{number}"))).collect();
+        let first = texts.word("r=").number(7_u32).word(";t=").number(-3_i64).value();
+        let second = texts.number(u64::MAX).value();
 
-        for (number, value) in values.iter().enumerate() {
-            assert_eq!(value, number.to_string().as_str());
-        }
+        assert_eq!(
+            (first.as_bytes(), second.as_bytes()),
+            (&b"r=7;t=-3"[..], &b"18446744073709551615"[..])
+        );
     }
 
     #[test]
     fn what_cannot_stand_in_a_header_is_left_out() {
-        let mut texts = Texts::with_capacity(4);
+        let mut texts = Texts::new();
 
-        assert_eq!(texts.value(format_args!("a\nb")), "");
-        assert_eq!(texts.value(format_args!("c")), "c");
+        assert_eq!(texts.word("a\nb").value(), "");
+        assert_eq!(texts.word("c").value(), "c");
     }
 }

@@ -38,7 +38,7 @@ pub(super) async fn receive(
     app.target(account.platform)?;
     let boundary = form::boundary(&arrival.parts.headers)?;
     let cost = route.cost(&app.config.credits.costs());
-    let passed = limits::check(app, &arrival.key, account, cost).await?;
+    let passed = limits::check(app, &arrival.key, account, cost, app.clock.now()).await?;
     if arrival.idempotency.is_none() {
         // A repeat is free, so only what is no repeat can be refused before it is read.
         limits::check_balance(app, &arrival.key, cost).await?;
