@@ -1,5 +1,6 @@
 -- The work of a metering gateway in nginx: who calls, with which account, whether the credits suffice; then the
--- credentials are set and nginx forwards the call. Keys and accounts are cached in memory that all workers share.
+-- credentials are set and nginx forwards the call. Keys and accounts are cached in memory that all workers share. When
+-- a call has ended, its row goes to the log, together with those that ended while the last ones were on their way.
 local redis = require "nginx.redis"
 
 local CACHE_S = 60
@@ -8,6 +9,8 @@ local KEPT_MS = 3600000
 
 local gate = {}
 local spend, spend_sha
+-- Rows of calls that have ended, and whether somebody is writing: each worker has its own.
+local rows, is_writing = {}, false
 
 function gate.init(script, sha)
   spend, spend_sha = script, sha
@@ -60,12 +63,12 @@ local function credentials_of(connection, customer, account)
   return credentials
 end
 
-local function charge(connection, customer, key, account, method, path)
+local function charge(connection, customer, method)
   local cost = method == "GET" and 1 or 2
-  local balance_key, log_key = "balance:" .. customer, "calls:" .. customer
-  local balance, failure = connection:evalsha(spend_sha, 2, balance_key, log_key, cost, key, account, method, path)
+  local balance_key = "balance:" .. customer
+  local balance, failure = connection:evalsha(spend_sha, 1, balance_key, cost)
   if not balance and failure and failure:find("NOSCRIPT", 1, true) then
-    balance, failure = connection:eval(spend, 2, balance_key, log_key, cost, key, account, method, path)
+    balance, failure = connection:eval(spend, 1, balance_key, cost)
   end
   if not balance then
     ngx.log(ngx.ERR, "redis: ", failure)
@@ -80,7 +83,7 @@ function gate.access(port)
   if not key then
     return refuse(401, "missing_key")
   end
-  local account, path = variables.account, variables.path
+  local account = variables.account
   local connection = open(port)
   if not connection then
     return refuse(503, "unavailable")
@@ -89,7 +92,7 @@ function gate.access(port)
   local credentials = customer and credentials_of(connection, customer, account)
   local balance, cost
   if credentials then
-    balance, cost = charge(connection, customer, key, account, ngx.req.get_method(), path)
+    balance, cost = charge(connection, customer, ngx.req.get_method())
   end
   connection:set_keepalive(KEPT_MS)
   if not customer then
@@ -104,6 +107,47 @@ function gate.access(port)
   local authorization, user, agent = credentials:match("^(.-)\n(.-)\n(.*)$")
   variables.authorization, variables.user, variables.agent = authorization, user, agent
   variables.cost, variables.balance = cost, balance
+  ngx.ctx.customer = customer
+end
+
+-- Writes rows until there are none, all that are there at a time in one go.
+local function write(is_ending, port)
+  while #rows > 0 do
+    local batch = rows
+    rows = {}
+    local connection = open(port)
+    if not connection then
+      break
+    end
+    connection:init_pipeline(#batch)
+    for _, row in ipairs(batch) do
+      connection:xadd(unpack(row))
+    end
+    local written, failure = connection:commit_pipeline()
+    if not written then
+      ngx.log(ngx.ERR, "redis: ", failure)
+      break
+    end
+    connection:set_keepalive(KEPT_MS)
+  end
+  is_writing = false
+end
+
+-- When the call has ended.
+function gate.log(port)
+  local customer = ngx.ctx.customer
+  if not customer then
+    return
+  end
+  local variables = ngx.var
+  rows[#rows + 1] = {
+    "calls:" .. customer, "*", "key", variables.http_x_api_key, "account", variables.account,
+    "method", variables.request_method, "path", variables.path, "cost", variables.cost,
+    "status", variables.status, "ms", variables.request_time, "upstream_ms", variables.upstream_response_time,
+  }
+  if not is_writing then
+    is_writing = ngx.timer.at(0, write, port)
+  end
 end
 
 return gate

@@ -7,16 +7,17 @@ from ..candidate import Candidate
 from ..common import wait_for
 from ..upstream import LOAD_LUA, nginx
 from .bare import KEPT
-from .redis_books import SPEND_SCRIPT, start_redis
+from .redis_books import start_redis
 
 HERE = pathlib.Path(__file__).resolve().parent
+TAKE_SCRIPT = HERE / "take.lua"
 
 
 def start_lua(folder, platform, fsync):
     """The gateway in nginx; Redis writes to the disk every second, or before it answers (`always`)."""
     name = {"everysec": "P3", "always": "P3dur"}[fsync]
     redis = start_redis(folder, f"redis-{name}", fsync)
-    script = SPEND_SCRIPT.read_text()
+    script = TAKE_SCRIPT.read_text()
     sha = hashlib.sha1(script.encode()).hexdigest()
     http = (
         f'  lua_package_path "{HERE}/?.lua;/usr/share/lua/5.1/?.lua;;";\n'
@@ -28,6 +29,7 @@ def start_lua(folder, platform, fsync):
         "    location ~ ^/v1/(?<account>[^/]+)/native/(?<path>.*)$ {\n"
         "      set $authorization ''; set $user ''; set $agent ''; set $cost ''; set $balance '';\n"
         f"      access_by_lua_block {{ require('gate').access({redis.port}) }}\n"
+        f"      log_by_lua_block {{ require('gate').log({redis.port}) }}\n"
         "      proxy_pass http://platform/$path$is_args$args;\n"
         '      proxy_http_version 1.1;\n      proxy_set_header Connection "";\n      proxy_set_header X-API-Key "";\n'
         "      proxy_set_header Authorization $authorization;\n      proxy_set_header X-User-Id $user;\n"

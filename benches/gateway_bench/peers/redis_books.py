@@ -1,10 +1,11 @@
-"""The books of the peers that charge: a Redis with append-only file, and one script that decides and writes."""
+"""The books of the peers that charge: a Redis with append-only file, and one script that decides."""
 
 import dataclasses
 import pathlib
 import re
 import secrets
 import subprocess
+import time
 
 from .. import machine
 from ..candidate import Books
@@ -12,6 +13,8 @@ from ..common import ACCOUNT, CREDITS, FEW_CREDITS, KEYS, SESSION_TOKEN, START_T
 
 SPEND_SCRIPT = pathlib.Path(__file__).with_name("spend.lua")
 RICH, POOR = "rich", "poor"
+# Rows of calls that were answered are in the log after a much shorter time.
+LOG_PAUSE_S = 0.3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,11 +30,19 @@ class Redis:
         """One command; gives its answer as text."""
         return _ask(self.port, *arguments)
 
+    def logged(self):
+        """Rows in the log, once no more come: a row may be written when its call was answered already."""
+        before = -1
+        while (rows := int(self.ask("XLEN", f"calls:{RICH}"))) != before:
+            before = rows
+            time.sleep(LOG_PAUSE_S)
+        return rows
+
     def books(self):
         """How it is asked what was charged and logged."""
         return Books(
             balance=lambda: int(self.ask("GET", f"balance:{RICH}")),
-            logged=lambda: int(self.ask("XLEN", f"calls:{RICH}")),
+            logged=self.logged,
             credited=None,
             poor_key=self.poor_key,
         )
