@@ -296,10 +296,26 @@ fn print(options: &Options, description: &Description<'_>) -> anyhow::Result<()>
     writeln!(out, "\nWhat was spent, and on what:\n")?;
     writeln!(out, "  curl -H 'X-API-Key: {}' {base}/v1/billing", description.read_only_key)?;
     writeln!(out, "  curl -H 'X-API-Key: {}' {base}/v1/platforms\n", description.read_only_key)?;
+    print_export(&mut out, description)?;
     print_payments(&mut out, description)?;
     writeln!(out, "Ctrl-C stops it.")?;
     out.flush()?;
     Ok(())
+}
+
+/// How everything of a kind becomes a file.
+fn print_export(out: &mut impl Write, description: &Description<'_>) -> std::io::Result<()> {
+    let (base, key) = (&description.base_url, description.api_key);
+    let wanted = "{\"dataset\":\"subscribers\",\"fmt\":\"csv\"}";
+    writeln!(
+        out,
+        "Export everything of a kind as a file; the list says when it is there and where:\n"
+    )?;
+    writeln!(
+        out,
+        "  curl -H 'X-API-Key: {key}' -H 'Content-Type: application/json' -d '{wanted}' {base}/v1/demo_gamma/exports"
+    )?;
+    writeln!(out, "  curl -H 'X-API-Key: {key}' {base}/v1/demo_gamma/exports\n")
 }
 
 /// How credits are bought, and how a month passes.

@@ -64,7 +64,7 @@ impl Upstream {
     ///
     /// The phases are limited by the target's timeouts. Whatever must not be passed on is an error:
     /// statuses below 200 or above 599, both or strange framing headers, a head of more than 65,536 bytes
-    /// or 100 headers, more than eight informational answers. A connection with such
+    /// or 100 headers, on HTTP/1.1 more than eight informational answers. A connection with such
     /// an answer is not used again. Dropping the future ends the request.
     pub async fn send(
         &self,

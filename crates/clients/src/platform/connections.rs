@@ -19,9 +19,9 @@ use super::answer::{self, Answer};
 use super::body::{Progress, RequestBody};
 use super::client::UpstreamSettings;
 use super::connect::{ConnectionSettings, Connector, Watch};
-use super::fault::{self, TOO_MANY};
+use super::fault;
 use super::link::{Link, Unanswered};
-use super::shared::{SharedEnd, SharedLink};
+use super::shared::SharedLink;
 use super::within::within;
 use crate::error::{ClientError, Fault, Kind, Phase};
 
@@ -70,7 +70,6 @@ pub(super) struct Lease {
 /// Why an exchange brought no head.
 enum NoHead {
     Late,
-    TooManyInformational,
     Unanswered(Box<Unanswered>),
 }
 
@@ -117,7 +116,6 @@ impl Connections {
             };
             let mut unanswered = match no_head {
                 NoHead::Late => return Err(late()),
-                NoHead::TooManyInformational => return Err(ClientError::bad_response(TOO_MANY)),
                 NoHead::Unanswered(unanswered) => unanswered,
             };
             match unanswered.take_message() {
@@ -309,18 +307,11 @@ async fn head(
     wait: Duration,
     progress: &Progress,
 ) -> Result<Response<Incoming>, NoHead> {
-    match carrier {
-        Carrier::Own(link) => in_time(link.exchange(request), wait, progress)
-            .await?
-            .map_err(|unanswered| NoHead::Unanswered(Box::new(unanswered))),
-        Carrier::Shared(link) => {
-            let exchange = Box::pin(link.exchange(request));
-            in_time(exchange, wait, progress).await?.map_err(|end| match end {
-                SharedEnd::Unanswered(unanswered) => NoHead::Unanswered(unanswered),
-                SharedEnd::TooManyInformational => NoHead::TooManyInformational,
-            })
-        }
-    }
+    let answered = match carrier {
+        Carrier::Own(link) => in_time(link.exchange(request), wait, progress).await?,
+        Carrier::Shared(link) => in_time(Box::pin(link.exchange(request)), wait, progress).await?,
+    };
+    answered.map_err(|unanswered| NoHead::Unanswered(Box::new(unanswered)))
 }
 
 async fn in_time<T>(

@@ -6,7 +6,7 @@ use super::connect::{ConnectFailure, Watch};
 use crate::error::{ClientError, Fault, Kind};
 
 /// Why an answer with too many informational ones before it is not passed on.
-pub(super) const TOO_MANY: &str = "too many informational answers";
+const TOO_MANY: &str = "too many informational answers";
 
 /// There is no connection, so nothing was sent.
 pub(super) fn connect(failure: ConnectFailure) -> ClientError {

@@ -2,7 +2,7 @@
 //! swallows them without an end.
 
 /// The most informational answers before the real one.
-pub(super) const INFORMATIONAL_MAX: u8 = 8;
+const INFORMATIONAL_MAX: u8 = 8;
 
 /// What a status line begins with, up to the first digit of its status: `HTTP/1.1 1`.
 const BEGINNING_BYTES: usize = 10;

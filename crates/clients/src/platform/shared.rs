@@ -1,7 +1,6 @@
 //! One HTTP/2 connection, which carries many requests at a time and is moved on by a task of its own.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -9,12 +8,10 @@ use hyper::body::Incoming;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper::rt::Executor;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::sync::Notify;
 
 use super::body::RequestBody;
 use super::client::HEAD_BYTES_MAX;
 use super::connect::{Watch, Watched};
-use super::informational::INFORMATIONAL_MAX;
 use super::link::Unanswered;
 
 const STREAM_WINDOW_BYTES: u32 = 262_144;
@@ -28,12 +25,6 @@ const PING_WAIT: Duration = Duration::from_secs(10);
 pub(super) struct SharedLink {
     sender: SendRequest<RequestBody>,
     pub(super) watch: Arc<Watch>,
-}
-
-/// How an exchange on such a connection ended without an answer.
-pub(super) enum SharedEnd {
-    Unanswered(Box<Unanswered>),
-    TooManyInformational,
 }
 
 impl SharedLink {
@@ -61,49 +52,12 @@ impl SharedLink {
         self.sender.is_closed()
     }
 
-    /// Sends a request and waits for the head of its answer.
+    /// Sends a request and waits for the head of its answer. What only informs is passed over; hyper does not tell of
+    /// it here, so the time for the head is what ends it.
     pub(super) async fn exchange(
         &mut self,
-        mut request: Request<RequestBody>,
-    ) -> Result<Response<Incoming>, SharedEnd> {
-        let informational = Informational::count(&mut request);
-        let response = tokio::select! {
-            biased;
-            response = self.sender.try_send_request(request) => {
-                response.map_err(|error| SharedEnd::Unanswered(Box::new(error)))?
-            }
-            () = informational.too_many() => return Err(SharedEnd::TooManyInformational),
-        };
-        // All of them may have come together with the answer itself.
-        if informational.were_too_many() {
-            return Err(SharedEnd::TooManyInformational);
-        }
-        Ok(response)
-    }
-}
-
-/// Counts informational answers, which hyper swallows without an end.
-struct Informational(Arc<(AtomicU8, Notify)>);
-
-impl Informational {
-    fn count(request: &mut Request<RequestBody>) -> Self {
-        let shared = Arc::new((AtomicU8::new(0), Notify::new()));
-        let counter = Arc::clone(&shared);
-        hyper::ext::on_informational(request, move |_| {
-            let (count, too_many) = &*counter;
-            if count.fetch_add(1, Ordering::Relaxed) >= INFORMATIONAL_MAX {
-                count.store(INFORMATIONAL_MAX + 1, Ordering::Relaxed);
-                too_many.notify_one();
-            }
-        });
-        Self(shared)
-    }
-
-    async fn too_many(&self) {
-        self.0.1.notified().await;
-    }
-
-    fn were_too_many(&self) -> bool {
-        self.0.0.load(Ordering::Relaxed) > INFORMATIONAL_MAX
+        request: Request<RequestBody>,
+    ) -> Result<Response<Incoming>, Unanswered> {
+        self.sender.try_send_request(request).await
     }
 }

@@ -29,17 +29,40 @@ struct Platform {
 
 impl Platform {
     fn start(answer: Answer) -> Self {
-        let authority = Authority::new();
-        let mut config = authority.server("127.0.0.1", |_| {});
-        config.alpn_protocols = vec![b"h2".to_vec()];
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut settings = settings(&format!("https://{}", listener.local_addr().unwrap()));
-        settings.ca_file = Some(authority.file.path().to_owned());
+        let (listener, tls, target) = listen();
         let seen: Arc<Mutex<Vec<_>>> = Arc::default();
         let notes = Arc::clone(&seen);
-        let tls = TlsAcceptor::from(Arc::new(config));
         thread::spawn(move || serve(listener, &tls, &answer, &notes));
-        Self { target: Target::new(&settings).unwrap(), seen }
+        Self { target, seen }
+    }
+}
+
+/// A port that offers HTTP/2, and the target it is for.
+fn listen() -> (TcpListener, TlsAcceptor, Target) {
+    let authority = Authority::new();
+    let mut config = authority.server("127.0.0.1", |_| {});
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut settings = settings(&format!("https://{}", listener.local_addr().unwrap()));
+    settings.ca_file = Some(authority.file.path().to_owned());
+    let target = Target::new(&settings).unwrap();
+    (listener, TlsAcceptor::from(Arc::new(config)), target)
+}
+
+/// Answers each request with so many informational answers, and then with `fine`.
+#[tokio::main(flavor = "current_thread")]
+async fn inform(listener: TcpListener, tls: &TlsAcceptor, count: usize) {
+    listener.set_nonblocking(true).unwrap();
+    let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+    let (tcp, _) = listener.accept().await.unwrap();
+    let mut connection = h2::server::handshake(tls.accept(tcp).await.unwrap()).await.unwrap();
+    while let Some(Ok((_, mut respond))) = connection.accept().await {
+        for _ in 0..count {
+            let early = Response::builder().status(103).body(()).unwrap();
+            respond.send_informational(early).unwrap();
+        }
+        let mut body = respond.send_response(Response::new(()), false).unwrap();
+        body.send_data(Bytes::from_static(b"fine"), true).unwrap();
     }
 }
 
@@ -131,6 +154,16 @@ async fn statuses_and_heads_are_checked_as_on_http_1() {
     let platform = Platform::start(Ok(long));
 
     assert_bad_response(&get(&upstream(), &platform.target).await.unwrap_err());
+}
+
+#[tokio::test]
+async fn informational_answers_are_passed_over() {
+    for count in [0, 8, 2_000] {
+        let (listener, tls, target) = listen();
+        thread::spawn(move || inform(listener, &tls, count));
+
+        assert_eq!(text(&upstream(), &target, Method::Get, "").await, "fine", "{count}");
+    }
 }
 
 #[tokio::test]

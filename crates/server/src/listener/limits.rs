@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::middleware::keyed_count::{Counted, KeyedCount};
+use crate::middleware::in_flight::{Counted, Loads};
 use crate::middleware::real_ip::{Network, is_trusted};
 
 use super::ListenerSettings;
@@ -17,7 +17,7 @@ pub(crate) struct ConnectionLimits {
     per_ip_max: usize,
     trusted_proxies: Vec<Network>,
     open: AtomicUsize,
-    by_ip: Arc<KeyedCount<IpAddr>>,
+    by_ip: Loads<IpAddr>,
     counts: Counts,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct ConnectionCounts {
 #[derive(Debug)]
 pub(super) struct Place {
     limits: Arc<ConnectionLimits>,
-    _of_ip: Option<Counted<IpAddr>>,
+    _of_ip: Option<Counted>,
 }
 
 impl ConnectionLimits {
@@ -61,7 +61,7 @@ impl ConnectionLimits {
             per_ip_max: settings.connections_per_ip_max,
             trusted_proxies: settings.trusted_proxies.clone(),
             open: AtomicUsize::new(0),
-            by_ip: Arc::new(KeyedCount::new()),
+            by_ip: Loads::new(),
             counts: Counts::default(),
         }
     }
@@ -70,7 +70,9 @@ impl ConnectionLimits {
     pub(super) fn enter(self: &Arc<Self>, ip: IpAddr) -> Option<Place> {
         let of_ip = if self.is_exempt(ip) {
             None
-        } else if let Some(counted) = self.by_ip.enter(network_of(ip), self.per_ip_max) {
+        } else if let Some(counted) =
+            Counted::enter(&self.by_ip.of(network_of(ip)), self.per_ip_max)
+        {
             Some(counted)
         } else {
             self.counts.refused_by_ip.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,5 @@
-//! How many calls may be going on at once: in this process, for one customer, for one connected account.
+//! How many calls may be going on at once: in this process, for one customer, for one connected account; and how many
+//! connections of one address.
 //!
 //! Whoever is called often is found once: its [`Load`] is kept with what else is remembered of it, so that a call
 //! counts without looking anything up.
@@ -36,7 +37,7 @@ pub(crate) enum TooMany {
     Account,
 }
 
-/// Calls that are going on, of one customer or one account.
+/// What is going on at present, of one customer, one account or one address.
 #[derive(Debug, Default)]
 pub(crate) struct Load(AtomicUsize);
 
@@ -59,11 +60,11 @@ pub(crate) struct Permit {
 
 /// One that is counted until it is dropped.
 #[derive(Debug)]
-struct Counted(Arc<Load>);
+pub(crate) struct Counted(Arc<Load>);
 
 /// The loads that somebody has, by whom they are of.
 #[derive(Debug)]
-struct Loads<K>(Mutex<Remembered<K>>);
+pub(crate) struct Loads<K>(Mutex<Remembered<K>>);
 
 #[derive(Debug)]
 struct Remembered<K> {
@@ -109,7 +110,7 @@ impl<C: Hash + Eq, A: Hash + Eq> InFlight<C, A> {
 
 impl Counted {
     /// Counts one more, unless there are `max` already.
-    fn enter(load: &Arc<Load>, max: usize) -> Option<Self> {
+    pub(crate) fn enter(load: &Arc<Load>, max: usize) -> Option<Self> {
         let more = |count: usize| (count < max).then_some(count + 1);
         let entered = load.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         entered.is_ok().then(|| Self(Arc::clone(load)))
@@ -123,11 +124,13 @@ impl Drop for Counted {
 }
 
 impl<K: Hash + Eq> Loads<K> {
-    fn new() -> Self {
+    /// Nobody has any yet.
+    pub(crate) fn new() -> Self {
         Self(Mutex::new(Remembered { by_key: HashMap::new(), full_at: REMEMBERED_MIN }))
     }
 
-    fn of(&self, key: K) -> Arc<Load> {
+    /// The load of this key: the same for all who ask while somebody has it.
+    pub(crate) fn of(&self, key: K) -> Arc<Load> {
         let mut remembered = self.0.lock();
         if remembered.by_key.len() >= remembered.full_at {
             remembered.forget_unused();
