@@ -31,6 +31,7 @@ pub(super) fn start(app: &App, opened: &Opened, stop: &CancellationToken) {
     let node = opened.node;
     every(app, stop, EVERY_TEN_SECONDS, |app| async move { sweep(&app).await });
     every(app, stop, EVERY_SECOND, |app| async move { lay_reserve_in(&app).await });
+    every(app, stop, EVERY_SECOND, |_| async { metrics::sum_up() });
     every(app, stop, EVERY_TEN_SECONDS, |app| async move { follow_clock(&app).await });
     every(app, stop, EVERY_TEN_SECONDS, move |app| async move { heartbeat(&app, node).await });
     listen(app, stop);
