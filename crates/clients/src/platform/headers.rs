@@ -59,26 +59,24 @@ pub fn for_caller(mut answer: HeaderMap) -> HeaderMap {
     let foreign: Vec<HeaderName> = answer.keys().filter(is_foreign).cloned().collect();
     let mut limits = Vec::new();
     for name in foreign {
-        let values: Vec<HeaderValue> = match name.as_str().strip_prefix(RATE_LIMIT_PREFIX) {
-            Some(_) => answer.get_all(&name).iter().cloned().collect(),
-            None => Vec::new(),
-        };
+        if let Some(limit) = name.as_str().strip_prefix(RATE_LIMIT_PREFIX) {
+            let values = answer.get_all(&name).iter().cloned();
+            limits.extend(values.map(|value| (limit.to_owned(), value)));
+        }
         answer.remove(&name);
-        limits.extend(values.into_iter().map(|value| (name.clone(), value)));
     }
     // Only now that a platform's own header of that name is gone.
-    for (name, value) in limits {
-        append_rate_limit(&mut answer, &name, value);
+    for (limit, value) in limits {
+        append_rate_limit(&mut answer, &limit, value);
     }
     answer.reserve(OWN_HEADERS);
     answer
 }
 
-fn append_rate_limit(answer: &mut HeaderMap, name: &HeaderName, value: HeaderValue) {
-    let limit = name.as_str().strip_prefix(RATE_LIMIT_PREFIX).unwrap_or_default();
+fn append_rate_limit(answer: &mut HeaderMap, limit: &str, value: HeaderValue) {
     let renamed = format!("x-platform-ratelimit-{limit}");
-    if let Ok(renamed) = HeaderName::from_bytes(renamed.as_bytes()) {
-        answer.append(renamed, value);
+    if let Ok(name) = HeaderName::from_bytes(renamed.as_bytes()) {
+        answer.append(name, value);
     }
 }
 

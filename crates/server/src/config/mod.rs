@@ -192,4 +192,20 @@ mod tests {
             ["http.public_base_url", "credits.read", "platforms.platform_beta.signing.key"]
         );
     }
+
+    #[test]
+    fn the_metering_waits_for_a_moment_at_most() {
+        let text = "[metering]\nread_patience_ms = 1001\ngather_ms = 101";
+
+        let keys: Vec<String> = Config::from_toml(text)
+            .unwrap()
+            .problems()
+            .into_iter()
+            .map(|problem| problem.key)
+            .collect();
+
+        assert_eq!(keys, ["metering.read_patience_ms", "metering.gather_ms"]);
+        let most = "[metering]\nread_patience_ms = 1000\ngather_ms = 100";
+        assert_eq!(Config::from_toml(most).unwrap().problems(), Vec::new());
+    }
 }

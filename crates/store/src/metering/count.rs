@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use domain::charge;
 use domain::id::{CustomerId, KeyId};
 use domain::time::Timestamp;
-use foldhash::fast::RandomState;
+use foldhash::{fast, quality};
 
 use super::end::Ended;
 use crate::StoreError;
@@ -39,7 +39,7 @@ struct Counts {
 /// Where counts are: SQLite's numbers of their rows, which stay the same as long as nobody else writes.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
-    days: HashMap<KeyDay, DayPlace, RandomState>,
+    days: HashMap<KeyDay, DayPlace, fast::RandomState>,
     count: usize,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Places {
 struct DayPlace {
     row: i64,
     /// By account, platform, method and route, joined.
-    routes: HashMap<String, i64, RandomState>,
+    routes: HashMap<String, i64, quality::RandomState>,
 }
 
 impl Counts {

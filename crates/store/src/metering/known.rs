@@ -8,7 +8,7 @@ use domain::account::CreatorId;
 use domain::id::{CallId, CustomerId, KeyId};
 use domain::key::KeyHash;
 use domain::time::Timestamp;
-use foldhash::fast::RandomState;
+use foldhash::{fast, quality};
 
 use super::Hold;
 use super::count::Places;
@@ -27,16 +27,16 @@ const ENTRIES_MAX: usize = 100_000;
 pub(crate) struct Known {
     /// The number of commits by others after which this was read.
     other_commits: Option<u64>,
-    pub(crate) balances: HashMap<CustomerId, Balance, RandomState>,
-    pub(crate) secrets: HashMap<KeyHash, Secret, RandomState>,
-    versions: HashMap<CustomerId, HashMap<CreatorId, i64, RandomState>, RandomState>,
+    pub(crate) balances: HashMap<CustomerId, Balance, fast::RandomState>,
+    pub(crate) secrets: HashMap<KeyHash, Secret, fast::RandomState>,
+    versions: HashMap<CustomerId, HashMap<CreatorId, i64, quality::RandomState>, fast::RandomState>,
     /// Where the counts of usage are.
     pub(crate) places: Places,
     /// How many versions these are.
     version_count: usize,
     /// The holds of this node's open calls, so that their ends need not read them. What they say never changes,
     /// on neither database, so they are never out of date.
-    pub(crate) open: HashMap<CallId, Arc<Hold>, RandomState>,
+    pub(crate) open: HashMap<CallId, Arc<Hold>, fast::RandomState>,
 }
 
 /// A secret and what must hold for it to open anything.

@@ -90,6 +90,27 @@ async fn counts_go_on_whoever_else_writes_in_between() {
 }
 
 #[tokio::test]
+async fn a_count_that_is_not_where_it_was_is_found_by_its_name_instead_of_being_lost() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 100).await;
+        let metering = Metering::start(&store).await;
+        for _ in 0..2 {
+            call(&metering, caller.hold(2), ended(Outcome::Answered, Some(200))).await;
+        }
+        // On the metering's own connection, so that it is not told that somebody else wrote.
+        testing::run_raw_metering(&store, "delete from usage_daily").await.unwrap();
+
+        call(&metering, caller.hold(2), ended(Outcome::Answered, Some(200))).await;
+
+        let remembers = metering.meter.is_authority();
+        assert_eq!(metering.meter.stats().failed_batch_total, u64::from(remembers));
+        let of = UsageOf { customer: caller.customer, key: None };
+        assert_eq!(usage::daily(&store, of, today(), 1).await.unwrap()[0].calls, 1);
+        assert_eq!(caller.balance(&store).await.spent, credits(6));
+    }
+}
+
+#[tokio::test]
 async fn a_key_sees_its_own_usage_and_a_customer_all_of_it() {
     for store in testing::stores().await {
         let caller = Caller::with(&store, 100).await;

@@ -114,6 +114,17 @@ async fn nothing_is_kept_waiting_for_longer_than_it_may() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn without_patience_for_it_nothing_is_gathered() {
+    let queue = Queue::default();
+    let calls: Vec<_> = (0..9).map(|_| park(&queue)).collect();
+    end(&queue, &calls[0]);
+
+    let batch = timeout(Duration::ZERO, queue.next(100, Duration::ZERO)).await.unwrap().unwrap();
+
+    assert_eq!(batch.holds.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_hold_whose_patience_is_over_joins_those_that_wait() {
     let queue = Queue::default();
     let _calls = [park(&queue), park(&queue)];
