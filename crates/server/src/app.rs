@@ -20,6 +20,7 @@ use domain::id::{CustomerId, KeyId};
 use domain::platform::Platform;
 use domain::slot::Allowances;
 use foldhash::fast::RandomState;
+use http::HeaderValue;
 use store::Store;
 use store::metering::Meter;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -35,7 +36,7 @@ use crate::error::ApiError;
 use crate::error::payments::PaymentProblem;
 use crate::exports::worker::AtWork;
 use crate::gateway::accounts::HealthBook;
-use crate::gateway::cache::Cache;
+use crate::gateway::cache::{Cache, Caches};
 use crate::gateway::routes::KnownRoute;
 use crate::gateway::upload::spool::Spool;
 use crate::middleware::body::{BodyLimits, Budget};
@@ -51,7 +52,8 @@ use crate::vault::Vault;
 /// Keys and networks whose rate is remembered; beyond it new ones share one.
 const LIMITED_KEYS_MAX: usize = 100_000;
 
-/// The service as one core sees it: what all share, and the core's own upstream connections.
+/// The service as one core sees it: what all share, and what the core has for itself, such as its upstream connections.
+/// What each call counts in or copies is the core's own wherever it can be.
 #[derive(Clone)]
 pub(crate) struct App(Arc<Core>);
 
@@ -63,6 +65,13 @@ struct Core {
     upstream: Upstream,
     meter: Meter,
     calls: Calls,
+    /// Keys and accounts used lately.
+    remembered: Arc<Cache>,
+    routes: Routes,
+    /// Stands for every route that the catalogue does not list.
+    unlisted: Arc<KnownRoute>,
+    /// The policy of the limit for keys, as answers tell it.
+    rate_policy: HeaderValue,
 }
 
 /// What all cores share.
@@ -91,8 +100,8 @@ pub(crate) struct Shared {
     pub(crate) low_balances: Arc<LowBalances>,
     /// The payment processor, if one is configured.
     processor: Option<Processor>,
-    /// Keys and accounts used lately.
-    pub(crate) cache: Cache,
+    /// What the cores remember of keys and accounts.
+    pub(crate) cache: Caches,
     /// What was learnt about reaching accounts.
     pub(crate) health: HealthBook,
     /// Calls in flight.
@@ -137,10 +146,9 @@ pub(crate) struct Shared {
     pub(crate) hashing: Hashing,
     /// How sessions travel.
     pub(crate) transport: Transport,
-    /// Stands for every route that the catalogue does not list.
-    pub(crate) unlisted: Arc<KnownRoute>,
     stopping: AtomicBool,
-    routes: Routes,
+    /// Routes with which a call has succeeded at the start.
+    verified: HashSet<(Platform, String)>,
 }
 
 impl Deref for App {
@@ -177,9 +185,8 @@ impl Shared {
     pub(crate) fn new(parts: Parts) -> Self {
         let limits = &parts.config.http.limits;
         let rates = &parts.config.rate_limits;
-        let routes = known_routes(&parts.catalog, &parts.verified);
         Self {
-            cache: Cache::new(),
+            cache: Caches::new(parts.config.http.cores_in_force()),
             health: HealthBook::new(),
             in_flight: InFlight::new(InFlightLimits {
                 process_max: limits.calls_in_flight_max,
@@ -223,8 +230,7 @@ impl Shared {
                 parts.config.passwords.waiting_max,
             ),
             transport: Transport::of(&parts.config.http.public_base_url),
-            unlisted: Arc::new(KnownRoute::new("unlisted", true)),
-            routes,
+            verified: parts.verified,
             store: parts.store,
             meter: parts.meter,
             catalog: parts.catalog,
@@ -287,12 +293,6 @@ impl Shared {
         BodyLimits { total, ..self.body_limits(bytes_max) }
     }
 
-    /// What is known of a route, without copying it for each call.
-    pub(crate) fn known_route(&self, platform: Platform, route: &Route) -> Arc<KnownRoute> {
-        let known = self.routes.get(&platform).and_then(|routes| routes.get(&route.name));
-        known.map_or_else(|| Arc::new(KnownRoute::new(&route.name, false)), Arc::clone)
-    }
-
     /// Takes room for an answer that must be buffered, if there is any.
     pub(crate) fn take_envelope_budget(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         let bytes = u32::try_from(bytes).ok()?;
@@ -327,8 +327,8 @@ fn known_routes(catalog: &Catalog, verified: &HashSet<(Platform, String)>) -> Ro
 impl App {
     /// The service as a core with these upstream connections sees it.
     pub(crate) fn new(shared: Arc<Shared>, upstream: Upstream) -> Self {
-        let (meter, calls) = (shared.meter.clone(), shared.tasks.calls_of_a_core());
-        Self(Arc::new(Core { shared, upstream, meter, calls }))
+        let meter = shared.meter.clone();
+        Self::with_meter(shared, upstream, meter)
     }
 
     /// The same for a core with a runtime of its own, on which this is called: what its calls wait for is
@@ -336,8 +336,41 @@ impl App {
     pub(crate) fn on_core(shared: Arc<Shared>, upstream: Upstream) -> Self {
         let (meter, courier) = shared.meter.on_one_runtime();
         crate::tasks::spawn_for_good(courier.run());
-        let calls = shared.tasks.calls_of_a_core();
-        Self(Arc::new(Core { shared, upstream, meter, calls }))
+        Self::with_meter(shared, upstream, meter)
+    }
+
+    fn with_meter(shared: Arc<Shared>, upstream: Upstream, meter: Meter) -> Self {
+        Self(Arc::new(Core {
+            upstream,
+            meter,
+            calls: shared.tasks.calls_of_a_core(),
+            remembered: shared.cache.of_a_core(),
+            routes: known_routes(&shared.catalog, &shared.verified),
+            unlisted: Arc::new(KnownRoute::new("unlisted", true)),
+            rate_policy: shared.rate_limiter.policy(),
+            shared,
+        }))
+    }
+
+    /// What this core remembers of keys and accounts.
+    pub(crate) fn remembered(&self) -> &Cache {
+        &self.0.remembered
+    }
+
+    /// What is known of a route, without copying it for each call.
+    pub(crate) fn known_route(&self, platform: Platform, route: &Route) -> Arc<KnownRoute> {
+        let known = self.0.routes.get(&platform).and_then(|routes| routes.get(&route.name));
+        known.map_or_else(|| Arc::new(KnownRoute::new(&route.name, false)), Arc::clone)
+    }
+
+    /// What stands for every route that the catalogue does not list.
+    pub(crate) fn unlisted_route(&self) -> Arc<KnownRoute> {
+        Arc::clone(&self.0.unlisted)
+    }
+
+    /// The policy of the limit for keys, as answers tell it.
+    pub(crate) fn rate_policy(&self) -> HeaderValue {
+        self.0.rate_policy.clone()
     }
 
     /// The books of calls, for those that run on this core.

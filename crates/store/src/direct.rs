@@ -23,8 +23,8 @@ pub(crate) struct Home {
     idle: Mutex<Option<Connection>>,
     /// Set after a disk error: the connection is replaced when it is given back.
     renew: AtomicBool,
-    /// Statements as this connection runs them, by the text they are made from.
-    texts: Mutex<HashMap<&'static str, Arc<str>>>,
+    /// Statements as this connection runs them, by the text they are made from and the number of their rows.
+    texts: Mutex<HashMap<(&'static str, usize), Arc<str>>>,
 }
 
 /// A transaction on the metering's connection. Dropping it undoes its work.
@@ -102,19 +102,22 @@ impl Direct {
         Ok(rows)
     }
 
-    /// Runs a statement once for each so many values; gives all rows of all runs.
+    /// Runs a statement once for each so many values; adds all rows of all runs.
     pub(crate) fn rows_over(
         &self,
         sql: &str,
         values: &[Value<'_>],
-        columns: usize,
-    ) -> Result<Vec<Row>, StoreError> {
-        let mut rows = Vec::new();
-        let mut statement = self.prepared(sql)?;
-        for row in values.chunks(columns) {
-            collect(&mut statement, row, &mut rows)?;
+        at_once: usize,
+        rows: &mut Vec<Row>,
+    ) -> Result<(), StoreError> {
+        if values.is_empty() {
+            return Ok(());
         }
-        Ok(rows)
+        let mut statement = self.prepared(sql)?;
+        for taken in values.chunks(at_once) {
+            collect(&mut statement, taken, rows)?;
+        }
+        Ok(())
     }
 
     /// Runs an update once for each so many values; gives the first value of those that changed a row.
@@ -137,10 +140,14 @@ impl Direct {
         Ok(changed)
     }
 
-    /// The text that `make` makes of `sql`, made once.
-    pub(crate) fn text(&self, sql: &'static str, make: impl FnOnce() -> String) -> Arc<str> {
+    /// The text that `make` makes of a text for so many rows, made once.
+    pub(crate) fn text(
+        &self,
+        of: (&'static str, usize),
+        make: impl FnOnce() -> String,
+    ) -> Arc<str> {
         let mut texts = self.home.texts.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(texts.entry(sql).or_insert_with(|| make().into()))
+        Arc::clone(texts.entry(of).or_insert_with(|| make().into()))
     }
 
     /// Makes the work durable.

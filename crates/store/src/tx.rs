@@ -16,6 +16,9 @@ use crate::parts::{self, Over, Part, Whole};
 use crate::sql::{Kind, Row, Value};
 use crate::store::DatabaseKind;
 
+/// How many rows one statement on the metering's connection takes, where there are so many.
+const ROWS_AT_ONCE: usize = 8;
+
 /// An open transaction. Dropping it undoes its work.
 pub(crate) struct Tx {
     connection: Connection,
@@ -195,10 +198,17 @@ impl Tx {
             Connection::Postgres(transaction) => {
                 fetch_postgres(transaction, text_for(table.rows), table.kinds, values).await
             }
-            // One row at a time: the statement stays the same however many there are.
+            // A few rows at a time: there are two statements however many rows there are.
             Connection::Direct { transaction, .. } => {
-                let text = transaction.text(sql, || text_for(1));
-                transaction.rows_over(&text, values, table.kinds.len())
+                let columns = table.kinds.len();
+                let in_groups = table.rows / ROWS_AT_ONCE * ROWS_AT_ONCE * columns;
+                let (groups, single) = values.split_at(in_groups);
+                let mut rows = Vec::new();
+                for (some, count) in [(groups, ROWS_AT_ONCE), (single, 1)] {
+                    let text = transaction.text((sql, count), || text_for(count));
+                    transaction.rows_over(&text, some, count * columns, &mut rows)?;
+                }
+                Ok(rows)
             }
         }
     }
@@ -225,7 +235,7 @@ impl Tx {
                 fetch_postgres(transaction, text(DatabaseKind::Postgres), &kinds, values).await?
             }
             Connection::Direct { transaction, .. } => {
-                let each = transaction.text(sql, || dialect::update_each(sql, columns));
+                let each = transaction.text((sql, 1), || dialect::update_each(sql, columns));
                 return transaction.update_each(&each, values, columns.len());
             }
         };

@@ -24,6 +24,12 @@ enum Content {
     Spooled { body: BoxBody<Bytes, BodyError>, progress: Progress },
 }
 
+impl Default for RequestBody {
+    fn default() -> Self {
+        Self::empty()
+    }
+}
+
 /// How much of a spooled body has left, for the time limit on the answer's head.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Progress(Option<Arc<AtomicU64>>);

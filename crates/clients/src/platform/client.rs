@@ -1,9 +1,11 @@
 //! The connections of one core to the platforms, and the sending of requests over them.
 
+use std::future::ready;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use domain::platform::Platform;
+use futures_util::future::Either;
 use http::Request;
 
 use super::answer::Answer;
@@ -66,12 +68,15 @@ impl Upstream {
     /// statuses below 200 or above 599, both or strange framing headers, a head of more than 65,536 bytes
     /// or 100 headers, on HTTP/1.1 more than eight informational answers. A connection with such
     /// an answer is not used again. Dropping the future ends the request.
-    pub async fn send(
+    pub fn send(
         &self,
         target: &Target,
         request: Request<RequestBody>,
-    ) -> Result<Answer, ClientError> {
-        self.connections(target)?.send(request).await
+    ) -> impl Future<Output = Result<Answer, ClientError>> + Send {
+        match self.connections(target) {
+            Ok(connections) => Either::Left(connections.send(request)),
+            Err(problem) => Either::Right(ready(Err(problem))),
+        }
     }
 
     fn connections(&self, target: &Target) -> Result<&Connections, ClientError> {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -93,37 +94,35 @@ impl Connections {
     ///
     /// It is sent once. Only where a kept connection turns out to be closed before any of the request was written does
     /// it leave on another one, which is as safe for a write as for a read.
-    pub(crate) async fn send(
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an async function would keep the request in two places"
+    )]
+    pub(crate) fn send(
         &self,
         mut request: Request<RequestBody>,
-    ) -> Result<Answer, ClientError> {
-        let place = self.place(request.uri())?;
-        let timeouts = self.0.settings.timeouts;
-        loop {
-            let (mut carrier, is_old) = match place.kept().await {
-                Some(carrier) => (carrier, true),
-                // Boxed, so that a call on a kept connection does not carry the room of making one.
-                None => (Box::pin(self.connect(&place)).await?, false),
-            };
-            place.address(&mut request, &carrier)?;
+    ) -> impl Future<Output = Result<Answer, ClientError>> + Send {
+        async move {
+            let place = self.place(request.uri())?;
             let progress = request.body().progress();
-            let no_head = match head(&mut carrier, request, timeouts.first_byte, &progress).await {
-                Ok(response) => {
-                    let lease = place.checked(carrier, &response)?;
-                    return Ok(Answer::new(response, lease, timeouts.between_bytes));
-                }
-                Err(no_head) => no_head,
-            };
-            let mut unanswered = match no_head {
-                NoHead::Late => return Err(late()),
-                NoHead::Unanswered(unanswered) => unanswered,
-            };
-            match unanswered.take_message() {
-                Some(unsent) if is_old => request = unsent,
-                unsent => {
-                    let watch = carrier.watch();
-                    return Err(fault::of(unanswered.into_error(), unsent.is_some(), watch));
-                }
+            let timeouts = &self.0.settings.timeouts;
+            loop {
+                let (mut carrier, is_old) = match place.kept().await {
+                    Some(carrier) => (carrier, true),
+                    // Boxed, so that a call on a kept connection does not carry the room of making one.
+                    None => (Box::pin(self.connect(&place)).await?, false),
+                };
+                place.address(&mut request, &carrier)?;
+                let waited = head(&mut carrier, &mut request, timeouts.first_byte, &progress).await;
+                let unanswered = match waited {
+                    Ok(response) => {
+                        let lease = place.checked(carrier, &response)?;
+                        return Ok(Answer::new(response, lease, timeouts.between_bytes));
+                    }
+                    Err(NoHead::Late) => return Err(late()),
+                    Err(NoHead::Unanswered(unanswered)) => unanswered,
+                };
+                request = again(unanswered, carrier.watch(), is_old)?;
             }
         }
     }
@@ -300,29 +299,50 @@ async fn sweep(place: Weak<Place>, idle: Duration) {
     }
 }
 
-/// Waits for the head of the answer; the time starts anew while parts of a spooled body leave.
+/// Sends the request, leaving an empty one in its place, and waits for the head of the answer; the time starts anew while
+/// parts of a spooled body leave.
 async fn head(
     carrier: &mut Carrier,
-    request: Request<RequestBody>,
+    request: &mut Request<RequestBody>,
     wait: Duration,
     progress: &Progress,
 ) -> Result<Response<Incoming>, NoHead> {
+    let request = std::mem::take(request);
     let answered = match carrier {
-        Carrier::Own(link) => in_time(link.exchange(request), wait, progress).await?,
+        Carrier::Own(link) => {
+            let (answer, connection) = link.begin(request);
+            let mut answer = pin!(answer);
+            let work = poll_fn(|context| {
+                connection.move_on(context);
+                answer.as_mut().poll(context)
+            });
+            in_time(work, wait, progress).await?
+        }
         Carrier::Shared(link) => in_time(Box::pin(link.exchange(request)), wait, progress).await?,
     };
     answered.map_err(|unanswered| NoHead::Unanswered(Box::new(unanswered)))
 }
 
+/// The request again, where none of it was written and an old connection is the reason.
+fn again(
+    mut unanswered: Box<Unanswered>,
+    watch: &Watch,
+    is_old: bool,
+) -> Result<Request<RequestBody>, ClientError> {
+    match unanswered.take_message() {
+        Some(unsent) if is_old => Ok(unsent),
+        unsent => Err(fault::of(unanswered.into_error(), unsent.is_some(), watch)),
+    }
+}
+
 async fn in_time<T>(
-    work: impl Future<Output = T>,
+    mut work: impl Future<Output = T> + Unpin,
     wait: Duration,
     progress: &Progress,
 ) -> Result<T, NoHead> {
-    let mut work = std::pin::pin!(work);
     loop {
         let left_before = progress.get();
-        match within(wait, work.as_mut()).await {
+        match within(wait, &mut work).await {
             Some(done) => return Ok(done),
             None if progress.get() != left_before => {}
             None => return Err(NoHead::Late),

@@ -2,8 +2,7 @@
 //! be woken or handed over between them. While it is idle nobody looks at it; what happened meanwhile is seen before
 //! its next use.
 
-use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Context;
 
@@ -28,10 +27,11 @@ pub(super) struct Link {
 }
 
 /// What reads and writes for the sender; none when it has ended.
-struct Moving(Option<http1::Connection<TokioIo<Watched>, RequestBody>>);
+pub(super) struct Moving(Option<http1::Connection<TokioIo<Watched>, RequestBody>>);
 
 impl Moving {
-    fn move_on(&mut self, context: &mut Context<'_>) {
+    /// Lets the connection read and write what it can.
+    pub(super) fn move_on(&mut self, context: &mut Context<'_>) {
         let connection = self.0.as_mut().map(Pin::new);
         if connection.is_some_and(|connection| connection.poll(context).is_ready()) {
             self.0 = None;
@@ -60,17 +60,12 @@ impl Link {
         self.connection.0.is_some() && self.sender.is_ready()
     }
 
-    /// Sends a request and waits for the head of its answer.
-    pub(super) async fn exchange(
+    /// Sends a request: gives the head of its answer, to be waited for, and the connection, to be moved on meanwhile.
+    pub(super) fn begin(
         &mut self,
         request: Request<RequestBody>,
-    ) -> Result<Response<Incoming>, Unanswered> {
+    ) -> (impl Future<Output = Result<Response<Incoming>, Unanswered>> + use<>, &mut Moving) {
         self.watch.expect_answer();
-        let mut answer = pin!(self.sender.try_send_request(request));
-        poll_fn(|context| {
-            self.connection.move_on(context);
-            answer.as_mut().poll(context)
-        })
-        .await
+        (self.sender.try_send_request(request), &mut self.connection)
     }
 }

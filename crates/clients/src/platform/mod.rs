@@ -11,6 +11,7 @@ pub mod oauth;
 pub mod path;
 pub mod verify;
 
+mod account_headers;
 mod answer;
 mod body;
 pub(crate) mod client;
@@ -29,6 +30,7 @@ pub(crate) mod tls;
 mod within;
 
 pub use crate::error::{ClientError, Fault, Kind, Phase};
+pub use account_headers::AccountHeaders;
 pub use answer::{Answer, AnswerBody, ReadUpTo};
 pub use body::RequestBody;
 pub use client::{Upstream, UpstreamSettings};

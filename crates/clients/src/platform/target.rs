@@ -13,6 +13,7 @@ use http::header::{
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Request, Uri};
 
+use super::account_headers::AccountHeaders;
 use super::body::RequestBody;
 use super::connect::ConnectionSettings;
 use super::credentials::Credentials;
@@ -50,7 +51,7 @@ struct Checked {
     /// Begins and ends with a slash.
     prefix: String,
     /// The same for every request.
-    fixed: Vec<(HeaderName, HeaderValue)>,
+    fixed: HeaderMap,
     templates: Vec<(HeaderName, Template)>,
     signer: Option<Signer>,
     envelope: bool,
@@ -60,10 +61,10 @@ struct Checked {
 }
 
 /// One native request, ready to be sent.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct NativeCall<'a> {
     /// The id of the call, for header templates that want it.
-    pub call_id: &'a str,
+    pub call_id: &'a (dyn fmt::Display + Sync),
     /// The method.
     pub method: Method,
     /// The final native path, below the platform's prefix, without a leading slash.
@@ -74,8 +75,8 @@ pub struct NativeCall<'a> {
     pub caller_headers: &'a HeaderMap,
     /// The caller's body; left out of a GET.
     pub body: Bytes,
-    /// The account's credentials.
-    pub credentials: &'a Credentials,
+    /// The headers of its account.
+    pub account: &'a AccountHeaders,
     /// What the signature is made with.
     pub signing: SigningInput,
 }
@@ -87,7 +88,8 @@ impl Target {
     pub fn new(settings: &TargetSettings) -> Result<Self, Vec<SettingsProblem>> {
         let mut problems = Vec::new();
         let place = place(settings, &mut problems);
-        let fixed = fixed_headers(settings, &mut problems);
+        let host = place.as_ref().map(|(_, authority, _)| authority);
+        let fixed = fixed_headers(settings, host, &mut problems);
         let templates = templates(settings, &mut problems);
         let signing = settings.signing.as_ref();
         let signer = signing.and_then(|signing| Signer::new(signing, &mut problems));
@@ -133,11 +135,18 @@ impl Target {
         self.0.oauth.is_some()
     }
 
+    /// The headers that all requests with these credentials have.
+    ///
+    /// Fails with [`Build`](crate::error::Kind::Build) when a credential cannot stand in a header.
+    pub fn headers_of(&self, credentials: &Credentials) -> Result<AccountHeaders, ClientError> {
+        AccountHeaders::new(self.0.fixed.clone(), &self.0.templates, credentials)
+    }
+
     /// Builds the request of a call whose body is in memory.
     ///
     /// The request target is the platform's prefix, the path and the query, byte for byte. Fails with
-    /// [`Build`](crate::error::Kind::Build) when the path or query breaks the rules of [`path`], or a
-    /// credential cannot stand in a header; nothing was sent then.
+    /// [`Build`](crate::error::Kind::Build) when the path or query breaks the rules of [`path`];
+    /// nothing was sent then.
     pub fn request(&self, call: &NativeCall<'_>) -> Result<Request<RequestBody>, ClientError> {
         self.request_with(call, RequestBody::whole(call.body.clone()))
     }
@@ -150,12 +159,8 @@ impl Target {
     ) -> Result<Request<RequestBody>, ClientError> {
         let uri = self.uri(call.path, call.query)?;
         let body = if call.method.is_read() { RequestBody::empty() } else { body };
-        let mut headers = HeaderMap::with_capacity(16);
+        let mut headers = call.account.of_call(call.call_id)?;
         headers::copy_from_caller(call.caller_headers, &mut headers);
-        for (name, value) in &self.0.fixed {
-            headers.insert(name, value.clone());
-        }
-        self.fill_templates(call, &mut headers)?;
         if let Some(signer) = &self.0.signer {
             let target = uri.path_and_query().map_or("/", PathAndQuery::as_str);
             signer.sign(call.method.as_str(), target, call.signing, &mut headers);
@@ -189,9 +194,12 @@ impl Target {
         path::check_query(query).map_err(ClientError::build)?;
         let prefix = &self.0.prefix;
         let question_mark = if query.is_empty() { "" } else { "?" };
-        let target = format!("{prefix}{path}{question_mark}{query}");
-        let path_and_query = PathAndQuery::try_from(target.as_str()).map_err(ClientError::build)?;
-        if path_and_query.as_str() != target || !path_and_query.path().starts_with(prefix) {
+        let target = [prefix, path, question_mark, query].concat();
+        let bytes = target.len();
+        let path_and_query =
+            PathAndQuery::from_maybe_shared(Bytes::from(target)).map_err(ClientError::build)?;
+        // It is parsed where it is, so it could only have been cut short.
+        if path_and_query.as_str().len() != bytes || !path_and_query.path().starts_with(prefix) {
             return Err(ClientError::build(PathProblem::Character));
         }
         let mut parts = http::uri::Parts::default();
@@ -200,19 +208,15 @@ impl Target {
         parts.path_and_query = Some(path_and_query);
         Uri::from_parts(parts).map_err(ClientError::build)
     }
+}
 
-    fn fill_templates(
-        &self,
-        call: &NativeCall<'_>,
-        headers: &mut HeaderMap,
-    ) -> Result<(), ClientError> {
-        for (name, template) in &self.0.templates {
-            let Some(filled) = template.fill_header(call.credentials, call.call_id) else {
-                continue;
-            };
-            headers.insert(name, filled.map_err(ClientError::build)?);
-        }
-        Ok(())
+impl fmt::Debug for NativeCall<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("NativeCall")
+            .field("method", &self.method)
+            .field("path", &self.path)
+            .finish_non_exhaustive()
     }
 }
 
@@ -294,13 +298,20 @@ fn is_usable(uri: &Uri) -> bool {
     is_http && !authority.is_empty() && !authority.contains('@') && (is_host_alone || has_port)
 }
 
+/// What is the same for every request. `Host` is among it so that it has its place, the first one (RFC 9110, section
+/// 7.2); the connection that carries a request has the last word on it.
 fn fixed_headers(
     settings: &TargetSettings,
+    authority: Option<&Authority>,
     problems: &mut Vec<SettingsProblem>,
-) -> Vec<(HeaderName, HeaderValue)> {
-    let mut fixed = vec![(ACCEPT_ENCODING, HeaderValue::from_static("identity"))];
+) -> HeaderMap {
+    let mut fixed = HeaderMap::new();
+    if let Some(Ok(host)) = authority.map(|authority| HeaderValue::from_str(authority.as_str())) {
+        fixed.insert(HOST, host);
+    }
+    fixed.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     match HeaderValue::from_str(&settings.user_agent) {
-        Ok(value) if !value.is_empty() => fixed.push((USER_AGENT, value)),
+        Ok(value) if !value.is_empty() => drop(fixed.insert(USER_AGENT, value)),
         _ => problems.push(SettingsProblem::new("user_agent", "is required, in visible ASCII")),
     }
     if let Some((name, value)) = &settings.version_header {
@@ -309,7 +320,7 @@ fn fixed_headers(
             problems.push(SettingsProblem::new("version_header.value", "must be visible ASCII"));
         });
         if let (Some(name), Ok(value)) = (name, value) {
-            fixed.push((name, value));
+            fixed.insert(name, value);
         }
     }
     fixed
@@ -427,34 +438,34 @@ mod tests {
         }
     }
 
-    fn call<'a>(credentials: &'a Credentials, caller: &'a HeaderMap) -> NativeCall<'a> {
+    fn call<'a>(account: &'a AccountHeaders, caller: &'a HeaderMap) -> NativeCall<'a> {
         NativeCall {
-            call_id: "call_1",
+            call_id: &"call_1",
             method: Method::Post,
             path: "message/send",
             query: "",
             caller_headers: caller,
             body: Bytes::from_static(b"{}"),
-            credentials,
+            account,
             signing: SigningInput { now: Timestamp::from_unix_micros(0), nonce: [0; 16] },
         }
     }
 
-    fn credentials(json: &str) -> Credentials {
-        Credentials::from_json(json.as_bytes()).unwrap()
+    fn account(target: &Target, json: &str) -> AccountHeaders {
+        target.headers_of(&Credentials::from_json(json.as_bytes()).unwrap()).unwrap()
     }
 
     #[test]
     fn a_request_is_the_prefix_path_and_query_and_the_platforms_headers() {
         let target = Target::new(&settings()).unwrap();
-        let credentials = credentials(r#"{"token":"t0"}"#);
+        let account = account(&target, r#"{"token":"t0"}"#);
         let mut caller = HeaderMap::new();
         caller.insert("authorization", HeaderValue::from_static("Bearer theirs"));
         caller.insert("x-client-signature", HeaderValue::from_static("theirs"));
         caller.insert("content-type", HeaderValue::from_static("application/json"));
 
         let query = "a=%20&a=1&b[]=x/../y";
-        let request = target.request(&NativeCall { query, ..call(&credentials, &caller) }).unwrap();
+        let request = target.request(&NativeCall { query, ..call(&account, &caller) }).unwrap();
 
         assert_eq!(request.method(), http::Method::POST);
         assert_eq!(
@@ -469,16 +480,17 @@ mod tests {
         assert_eq!(header("x-api-version"), "2025-06-26");
         assert_eq!(header("x-call"), "call_1");
         assert_ne!(header("x-client-signature"), "theirs");
-        assert_eq!(request.headers().len(), 11);
+        assert_eq!(header("host"), "127.0.0.1:8081");
+        assert_eq!(request.headers().len(), 12);
         assert!(request.headers().get("authorization").unwrap().is_sensitive());
     }
 
     #[test]
     fn a_credential_takes_the_place_of_the_default_user_agent() {
         let target = Target::new(&settings()).unwrap();
-        let credentials = credentials(r#"{"token":"t","user_agent":"Phone 1"}"#);
+        let account = account(&target, r#"{"token":"t","user_agent":"Phone 1"}"#);
 
-        let request = target.request(&call(&credentials, &HeaderMap::new())).unwrap();
+        let request = target.request(&call(&account, &HeaderMap::new())).unwrap();
 
         assert_eq!(request.headers().get(USER_AGENT).unwrap(), "Phone 1");
     }
@@ -486,9 +498,9 @@ mod tests {
     #[test]
     fn a_get_has_no_body_and_an_empty_post_says_so() {
         let target = Target::new(&settings()).unwrap();
-        let (credentials, caller) = (Credentials::default(), HeaderMap::new());
+        let (account, caller) = (account(&target, "{}"), HeaderMap::new());
         let with = |method, body| {
-            target.request(&NativeCall { method, body, ..call(&credentials, &caller) }).unwrap()
+            target.request(&NativeCall { method, body, ..call(&account, &caller) }).unwrap()
         };
 
         let get = with(Method::Get, Bytes::from_static(b"dropped"));
@@ -505,15 +517,15 @@ mod tests {
     #[test]
     fn a_path_or_credential_that_cannot_be_sent_fails_before_anything_leaves() {
         let target = Target::new(&settings()).unwrap();
-        let broken = credentials(r#"{"token":"a\r\nX-Evil: 1"}"#);
-        let fine = credentials(r#"{"token":"t"}"#);
+        let broken = Credentials::from_json(br#"{"token":"a\r\nX-Evil: 1"}"#).unwrap();
+        let fine = account(&target, r#"{"token":"t"}"#);
         let caller = HeaderMap::new();
 
         let failures = [
-            target.request(&call(&broken, &caller)),
-            target.request(&NativeCall { path: "../x", ..call(&fine, &caller) }),
-            target.request(&NativeCall { path: "/x", ..call(&fine, &caller) }),
-            target.request(&NativeCall { query: "a#b", ..call(&fine, &caller) }),
+            target.headers_of(&broken).map(drop),
+            target.request(&NativeCall { path: "../x", ..call(&fine, &caller) }).map(drop),
+            target.request(&NativeCall { path: "/x", ..call(&fine, &caller) }).map(drop),
+            target.request(&NativeCall { query: "a#b", ..call(&fine, &caller) }).map(drop),
         ];
 
         for failure in failures {
@@ -610,11 +622,11 @@ mod tests {
             query in "([a-zA-Z0-9&=%#?/\\\\<>\"{}|^`-]|%0[adAD]|%[0-9a-f]{2}){0,16}",
         ) {
             let target = Target::new(&settings()).unwrap();
-            let (credentials, caller) = (Credentials::default(), HeaderMap::new());
+            let (account, caller) = (account(&target, "{}"), HeaderMap::new());
             let built = target.request(&NativeCall {
                 path: &path,
                 query: &query,
-                ..call(&credentials, &caller)
+                ..call(&account, &caller)
             });
             let is_clean = path::check_path(&path).is_ok() && path::check_query(&query).is_ok();
             prop_assert_eq!(built.is_ok(), is_clean);

@@ -16,6 +16,8 @@ enum Piece {
     Text(String),
     Field(String),
     CallId,
+    /// A credential in its place.
+    Filled(Zeroizing<String>),
 }
 
 impl Template {
@@ -47,7 +49,23 @@ impl Template {
 
     /// Whether a credential is part of it.
     pub(super) fn holds_secrets(&self) -> bool {
-        self.0.iter().any(|piece| matches!(piece, Piece::Field(_)))
+        self.0.iter().any(|piece| matches!(piece, Piece::Field(_) | Piece::Filled(_)))
+    }
+
+    /// Whether it is another text for each call.
+    pub(super) fn names_call(&self) -> bool {
+        self.0.iter().any(|piece| matches!(piece, Piece::CallId))
+    }
+
+    /// The same with the credentials in their places, or nothing when one is absent.
+    pub(super) fn of_account(&self, credentials: &Credentials) -> Option<Self> {
+        let filled = self.0.iter().map(|piece| match piece {
+            Piece::Field(field) => {
+                Some(Piece::Filled(Zeroizing::new(credentials.get(field)?.to_owned())))
+            }
+            other => Some(other.clone()),
+        });
+        filled.collect::<Option<_>>().map(Self)
     }
 
     /// Fills the places of a header's value in, or nothing when a credential is absent. Fails when what comes out
@@ -61,12 +79,12 @@ impl Template {
         for piece in &self.0 {
             bytes += piece.value(credentials, call_id)?.len();
         }
-        // One piece of memory that the value keeps: nothing is left behind of what it holds.
-        let mut written = Vec::with_capacity(bytes);
+        // One piece of memory that the value keeps, and that is wiped with it: nothing is left behind of what it holds.
+        let mut written = Zeroizing::new(Vec::with_capacity(bytes));
         for piece in &self.0 {
             written.extend_from_slice(piece.value(credentials, call_id)?.as_bytes());
         }
-        let value = HeaderValue::from_maybe_shared(Bytes::from(written));
+        let value = HeaderValue::from_maybe_shared(Bytes::from_owner(written));
         Some(value.map(|mut value| {
             value.set_sensitive(self.holds_secrets());
             value
@@ -90,7 +108,9 @@ impl Template {
             let value = piece.value(credentials, call_id)?;
             match piece {
                 Piece::Text(_) => written.push_str(value),
-                Piece::Field(_) | Piece::CallId => push_encoded(&mut written, value),
+                Piece::Field(_) | Piece::Filled(_) | Piece::CallId => {
+                    push_encoded(&mut written, value);
+                }
             }
         }
         Some(written)
@@ -102,7 +122,7 @@ impl Template {
             .iter()
             .map(|piece| match piece {
                 Piece::Text(fixed) => fixed.as_str(),
-                Piece::Field(_) | Piece::CallId => text,
+                Piece::Field(_) | Piece::Filled(_) | Piece::CallId => text,
             })
             .collect()
     }
@@ -114,6 +134,7 @@ impl Piece {
         match self {
             Self::Text(fixed) => Some(fixed),
             Self::Field(field) => credentials.get(field),
+            Self::Filled(credential) => Some(credential),
             Self::CallId => Some(call_id),
         }
     }
@@ -158,6 +179,20 @@ mod tests {
         assert!(filled.is_sensitive());
         assert!(template.holds_secrets());
         assert!(!Template::parse("fixed {call_id}").unwrap().holds_secrets());
+    }
+
+    #[test]
+    fn an_account_fills_its_places_once_and_each_call_its_own() {
+        let template = Template::parse("Bearer {token}; call={call_id}").unwrap();
+
+        let of_account = template.of_account(&credentials()).unwrap();
+        let filled = of_account.fill_header(&Credentials::default(), "call_2").unwrap().unwrap();
+
+        assert!(of_account.names_call() && of_account.holds_secrets());
+        assert_eq!(filled, "Bearer t0; call=call_2");
+        assert!(filled.is_sensitive());
+        assert!(template.of_account(&Credentials::default()).is_none());
+        assert!(!Template::parse("{token}").unwrap().names_call());
     }
 
     #[test]

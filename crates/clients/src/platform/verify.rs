@@ -61,17 +61,18 @@ pub async fn verify(
     let filled = check.path.fill_path(credentials, "verify");
     let path =
         filled.ok_or_else(|| ClientError::build("a credential of the identity check is absent"))?;
-    let call = NativeCall {
-        call_id: "verify",
+    let account = target.headers_of(credentials)?;
+    let request = target.request(&NativeCall {
+        call_id: &"verify",
         method: Method::Get,
         path: &path,
         query: "",
         caller_headers: &HeaderMap::new(),
         body: Bytes::new(),
-        credentials,
+        account: &account,
         signing,
-    };
-    let answer = upstream.send(target, target.request(&call)?).await?;
+    })?;
+    let answer = upstream.send(target, request).await?;
     check.judge(target, credentials, answer).await
 }
 

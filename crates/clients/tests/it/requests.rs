@@ -6,7 +6,9 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use clients::platform::{Answer, ClientError, Fault, Kind, NativeCall, Phase, RequestBody, Target};
+use clients::platform::{
+    AccountHeaders, Answer, ClientError, Fault, Kind, NativeCall, Phase, RequestBody, Target,
+};
 use domain::method::Method;
 use http::{HeaderMap, HeaderValue, Request};
 use http_body::{Body, Frame, SizeHint};
@@ -75,21 +77,20 @@ impl Body for Parts {
 }
 
 fn native<'a>(
+    account: &'a AccountHeaders,
     method: Method,
     path: &'a str,
     query: &'a str,
     caller_headers: &'a HeaderMap,
 ) -> NativeCall<'a> {
-    static CREDENTIALS: std::sync::LazyLock<clients::platform::Credentials> =
-        std::sync::LazyLock::new(credentials);
     NativeCall {
-        call_id: "call_1",
+        call_id: &"call_1",
         method,
         path,
         query,
         caller_headers,
         body: Bytes::new(),
-        credentials: &CREDENTIALS,
+        account,
         signing: SIGNING,
     }
 }
@@ -111,8 +112,8 @@ async fn a_read_leaves_with_our_headers_and_nothing_more() {
     assert_eq!(
         wire.only(),
         format!(
-            "GET /api/users/me HTTP/1.1\r\naccept-encoding: identity\r\nuser-agent: creator-gateway\r\n\
-             authorization: Bearer canary-7f3a\r\nhost: {host}\r\n\r\n"
+            "GET /api/users/me HTTP/1.1\r\nhost: {host}\r\naccept-encoding: identity\r\n\
+             user-agent: creator-gateway\r\nauthorization: Bearer canary-7f3a\r\n\r\n"
         )
     );
 }
@@ -148,13 +149,14 @@ async fn a_spooled_body_leaves_part_by_part_with_its_length_if_it_has_one() {
     for (length, framing, content) in cases {
         let wire = Wire::start(always(ok("")));
         let target = target(&wire.url());
+        let account = target.headers_of(&credentials()).unwrap();
         let headers = HeaderMap::from_iter([(
             http::header::CONTENT_TYPE,
             HeaderValue::from_static("multipart/form-data; boundary=x"),
         )]);
         let parts = Parts { parts: [Ok("abc"), Ok("def")].into(), length };
 
-        let call = native(Method::Post, "upload", "", &headers);
+        let call = native(&account, Method::Post, "upload", "", &headers);
         let request = target.request_with(&call, RequestBody::spooled(parts)).unwrap();
         upstream().send(&target, request).await.unwrap();
 
@@ -168,8 +170,9 @@ async fn a_spooled_body_leaves_part_by_part_with_its_length_if_it_has_one() {
 async fn the_time_for_an_answer_begins_anew_with_each_part_of_a_spooled_body() {
     let wire = Wire::start(always(ok("")));
     let target = target(&wire.url());
+    let account = target.headers_of(&credentials()).unwrap();
     let headers = HeaderMap::new();
-    let call = native(Method::Post, "upload", "", &headers);
+    let call = native(&account, Method::Post, "upload", "", &headers);
     let upload = |parts, seconds| {
         let body = RequestBody::spooled(Slow::new(parts, Duration::from_secs(seconds)));
         upstream_send(&target, target.request_with(&call, body).unwrap())
@@ -189,10 +192,11 @@ async fn the_time_for_an_answer_begins_anew_with_each_part_of_a_spooled_body() {
 async fn a_spooled_body_that_fails_is_our_fault_and_never_looks_whole() {
     let wire = Wire::start(always(ok("")));
     let target = target(&wire.url());
+    let account = target.headers_of(&credentials()).unwrap();
     let parts = Parts { parts: [Ok("abc"), Err("the disk is gone")].into(), length: Some(6) };
 
     let headers = HeaderMap::new();
-    let call = native(Method::Post, "upload", "", &headers);
+    let call = native(&account, Method::Post, "upload", "", &headers);
     let request = target.request_with(&call, RequestBody::spooled(parts)).unwrap();
     let error = upstream().send(&target, request).await.unwrap_err();
 
@@ -204,6 +208,7 @@ async fn a_spooled_body_that_fails_is_our_fault_and_never_looks_whole() {
 async fn callers_can_neither_replace_our_headers_nor_take_them_away() {
     let wire = Wire::start(always(ok("")));
     let target = target(&wire.url());
+    let account = target.headers_of(&credentials()).unwrap();
     let mut headers = HeaderMap::new();
     for (name, value) in [
         ("connection", "authorization, host, user-agent, accept, content-length"),
@@ -221,16 +226,16 @@ async fn callers_can_neither_replace_our_headers_nor_take_them_away() {
         headers.append(name, HeaderValue::from_static(value));
     }
 
-    let request = target.request(&native(Method::Post, "x", "", &headers)).unwrap();
+    let request = target.request(&native(&account, Method::Post, "x", "", &headers)).unwrap();
     upstream().send(&target, request).await.unwrap();
 
     let host = wire.url().replace("http://", "");
     assert_eq!(
         wire.only(),
         format!(
-            "POST /api/x HTTP/1.1\r\naccept-language: de\r\naccept-encoding: identity\r\n\
+            "POST /api/x HTTP/1.1\r\nhost: {host}\r\naccept-encoding: identity\r\n\
              user-agent: creator-gateway\r\nauthorization: Bearer canary-7f3a\r\n\
-             content-length: 0\r\nhost: {host}\r\n\r\n"
+             accept-language: de\r\ncontent-length: 0\r\n\r\n"
         )
     );
 }
@@ -241,9 +246,10 @@ async fn odd_bytes_that_are_allowed_arrive_as_they_are() {
     let query = "q=%2e%2E%2f&a[]=1&b={x|y}^`\\;?/:@'&limit=1&limit=2&&=";
     let wire = Wire::start(always(ok("")));
     let target = target(&wire.url());
+    let account = target.headers_of(&credentials()).unwrap();
 
     let headers = HeaderMap::new();
-    let request = target.request(&native(Method::Get, path, query, &headers)).unwrap();
+    let request = target.request(&native(&account, Method::Get, path, query, &headers)).unwrap();
     upstream().send(&target, request).await.unwrap();
 
     let line = format!("GET /api/{path}?{query} HTTP/1.1\r\n");

@@ -227,14 +227,15 @@ pub(crate) async fn call(
     path: &str,
     body: &str,
 ) -> Result<Answer, ClientError> {
+    let account = target.headers_of(&credentials())?;
     let request = target.request(&NativeCall {
-        call_id: "call_1",
+        call_id: &"call_1",
         method,
         path,
         query: "",
         caller_headers: &HeaderMap::new(),
         body: Bytes::copy_from_slice(body.as_bytes()),
-        credentials: &credentials(),
+        account: &account,
         signing: SIGNING,
     })?;
     upstream.send(target, request).await

@@ -1,12 +1,12 @@
 //! A connected account as the data plane keeps it between calls.
 //!
-//! The credentials are opened by the first call that needs them and stay open as long as the entry lives, a minute or
-//! two at most; they are wiped from memory with it.
+//! The credentials are opened by the first call that needs them and stay open, also in the headers of its requests, as
+//! long as the entry lives, a minute or two at most; they are wiped from memory with it.
 
 use std::sync::{Arc, OnceLock};
 
-use clients::platform::Credentials;
 use clients::platform::breaker::Breaker;
+use clients::platform::{AccountHeaders, Credentials, Target};
 use domain::account::{AccountState, CreatorId};
 use domain::id::{CustomerId, DataKeyId};
 use domain::platform::Platform;
@@ -41,6 +41,7 @@ pub(crate) struct AccountEntry {
     data_key_id: DataKeyId,
     data_key: DataKey,
     opened: OnceLock<Arc<Credentials>>,
+    headers: OnceLock<AccountHeaders>,
     /// What the gateway learnt about reaching it; shared by all versions of the entry.
     pub(crate) health: Arc<AccountHealth>,
     /// Its calls that are going on; shared likewise.
@@ -96,6 +97,7 @@ impl AccountEntry {
             data_key_id: id,
             data_key,
             opened: OnceLock::new(),
+            headers: OnceLock::new(),
         })
     }
 
@@ -109,6 +111,19 @@ impl AccountEntry {
             self.data_key.open(&self.sealed, &place).map_err(|_| ApiError::CredentialError)?;
         let opened = Credentials::from_json(&plain).map_err(|_| ApiError::CredentialError)?;
         Ok(Arc::clone(self.opened.get_or_init(|| Arc::new(opened))))
+    }
+
+    /// The headers that its requests to its platform have, filled in once.
+    pub(crate) fn headers(&self, target: &Target) -> Result<&AccountHeaders, ApiError> {
+        if let Some(headers) = self.headers.get() {
+            return Ok(headers);
+        }
+        let headers = target.headers_of(&*self.credentials()?).map_err(|error| {
+            let (customer, account) = (self.customer, self.creator.as_str());
+            tracing::error!(customer.id = %customer, account, %error, "credentials cannot be sent");
+            ApiError::Internal("a request to a platform could not be built".to_owned())
+        })?;
+        Ok(self.headers.get_or_init(|| headers))
     }
 
     /// The customer's data key, for answers that are kept.

@@ -26,7 +26,7 @@ use crate::config::http::UnlistedRoutes;
 use crate::error::{ApiError, FieldProblem};
 use crate::extract;
 use crate::idempotency_key::IdempotencyKey;
-use crate::middleware::body::{self, Buffered};
+use crate::middleware::body::Buffered;
 
 /// By which route of the data plane a call came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +46,15 @@ pub(super) struct Arrival {
     /// Where the native path begins in the request's path.
     path_at: usize,
     pub(super) idempotency: Option<IdempotencyKey>,
+}
+
+/// What the head of a request says, without the head.
+pub(super) struct Identified {
+    key: Arc<KeyEntry>,
+    creator: CreatorId,
+    method: Method,
+    path_at: usize,
+    idempotency: Option<IdempotencyKey>,
 }
 
 /// A request with its body read, as often tried as its account changes under it.
@@ -73,6 +82,12 @@ pub(super) struct Plan {
 }
 
 impl Arrival {
+    /// Of a head that was understood.
+    pub(super) fn new(identified: Identified, parts: Parts) -> Self {
+        let Identified { key, creator, method, path_at, idempotency } = identified;
+        Self { key, creator, method, parts, path_at, idempotency }
+    }
+
     /// The native path as the caller sent it; of an upload, what follows the account.
     pub(super) fn native_path(&self) -> &str {
         self.parts.uri.path().get(self.path_at..).unwrap_or_default()
@@ -88,9 +103,9 @@ impl Arrival {
 pub(super) async fn identify(
     app: &App,
     entrance: Entrance,
-    parts: Parts,
+    parts: &Parts,
     now: Timestamp,
-) -> Result<Arrival, ApiError> {
+) -> Result<Identified, ApiError> {
     let method: Method = parts.method.as_str().parse().map_err(|_| ApiError::NativeMethod)?;
     let (named, path_at) = split_path(entrance, parts.uri.path())?;
     path::check_path(parts.uri.path().get(path_at..).unwrap_or_default())
@@ -98,18 +113,18 @@ pub(super) async fn identify(
     check_query(entrance, parts.uri.query().unwrap_or_default())?;
     let secret = auth::presented_key(&parts.headers)?;
     let mut key = cache::key(app, secret.hash(), now).await?;
-    auth::refuse_other_session(app, &parts, key.customer).await?;
-    let mut allowed = check_key(&key, method, &named);
+    auth::refuse_other_session(app, parts, key.customer).await?;
+    let mut allowed = check_key(&key, method, named);
     if allowed.is_err() {
         // What is remembered may be older than a change that allows it.
         key = cache::read_key(app, secret.hash()).await?;
-        allowed = check_key(&key, method, &named);
+        allowed = check_key(&key, method, named);
     }
     let creator = allowed?;
     check_range(&parts.headers)?;
     let idempotency =
         if method.is_read() { None } else { IdempotencyKey::from_headers(&parts.headers)? };
-    Ok(Arrival { key, creator, method, parts, path_at, idempotency })
+    Ok(Identified { key, creator, method, path_at, idempotency })
 }
 
 /// Reads the key of a call once more, after what it may do has changed.
@@ -143,7 +158,7 @@ fn check_range(headers: &HeaderMap) -> Result<(), ApiError> {
 }
 
 /// Splits the path into the account and what the platform is called with, which begins at the given place.
-fn split_path(entrance: Entrance, path: &str) -> Result<(String, usize), ApiError> {
+fn split_path(entrance: Entrance, path: &str) -> Result<(&str, usize), ApiError> {
     const NOTHING: ApiError = ApiError::NotFound("nothing is at this path");
     let rest = path.strip_prefix("/v1/").ok_or(NOTHING)?;
     let (account, rest) = rest.split_once('/').ok_or(NOTHING)?;
@@ -152,7 +167,7 @@ fn split_path(entrance: Entrance, path: &str) -> Result<(String, usize), ApiErro
         Entrance::Upload => Some(rest),
     };
     let native = native.ok_or(NOTHING)?;
-    Ok((account.to_owned(), path.len() - native.len()))
+    Ok((account, path.len() - native.len()))
 }
 
 /// An upload has its fields in its form alone: one that stands in the query would be lost without a word.
@@ -168,17 +183,6 @@ fn check_query(entrance: Entrance, query: &str) -> Result<(), ApiError> {
             Err(FieldProblem::new("query", name, "extra_forbidden", message).into())
         }
     }
-}
-
-/// Reads the body whole, so that body rules, signing and idempotency see it.
-pub(super) async fn read_body(
-    app: &App,
-    arrival: Arrival,
-    incoming: axum::body::Body,
-) -> Result<Whole, ApiError> {
-    let limits = app.body_limits(app.config.http.limits.native_body_bytes_max);
-    let body = body::read_body(incoming, &limits, &app.bodies).await?;
-    Ok(Whole { arrival, content: Content::Native(body), passed: None })
 }
 
 /// Whether the plan has a place for the account.
@@ -209,7 +213,7 @@ pub(super) fn plan(app: &App, whole: &Whole, account: &AccountEntry) -> Result<P
             return Err(ApiError::RouteNotListed(platform));
         }
         return Ok(Plan {
-            route: Arc::clone(&app.unlisted),
+            route: app.unlisted_route(),
             shorthand: None,
             default_query: Vec::new(),
             cost,
@@ -260,7 +264,7 @@ mod tests {
 
         let (account, at) = split_path(Entrance::Native, path).unwrap();
 
-        assert_eq!((account.as_str(), &path[at..]), ("ada", "chats/7/messages/"));
+        assert_eq!((account, &path[at..]), ("ada", "chats/7/messages/"));
         assert!(split_path(Entrance::Native, "/v1/ada/exports").is_err());
     }
 
@@ -270,6 +274,6 @@ mod tests {
 
         let (account, at) = split_path(Entrance::Upload, path).unwrap();
 
-        assert_eq!((account.as_str(), &path[at..]), ("ada", "media/upload"));
+        assert_eq!((account, &path[at..]), ("ada", "media/upload"));
     }
 }

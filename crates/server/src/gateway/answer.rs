@@ -59,6 +59,7 @@ pub(super) struct Told<'a> {
     pub(super) receipt: &'a Receipt,
     pub(super) route: HeaderValue,
     pub(super) rate: &'a Decision,
+    pub(super) rate_policy: HeaderValue,
     /// Milliseconds that the platform took.
     pub(super) upstream_ms: f64,
     /// Milliseconds that we took.
@@ -66,8 +67,8 @@ pub(super) struct Told<'a> {
 }
 
 /// Writes it: the receipt, the rate, and how long the platform and we took (Server Timing, W3C).
-pub(super) fn put_told(headers: &mut HeaderMap, told: &Told<'_>) {
-    let Told { receipt, rate, .. } = told;
+pub(super) fn put_told(headers: &mut HeaderMap, told: Told<'_>) {
+    let Told { receipt, rate, .. } = &told;
     let mut texts = Texts::new();
     let cost = texts.number(receipt.cost.whole()).value();
     let balance = texts.number(receipt.balance.whole()).value();
@@ -77,9 +78,9 @@ pub(super) fn put_told(headers: &mut HeaderMap, told: &Told<'_>) {
     let timing = texts.value();
     headers.insert(name("x-credits-cost"), cost);
     headers.insert(name("x-credits-balance"), balance);
-    headers.insert(name("x-route"), told.route.clone());
     headers.insert(name("server-timing"), timing);
-    rate.put_headers(headers, &mut texts);
+    rate.put_headers(told.rate_policy, headers, &mut texts);
+    headers.insert(name("x-route"), told.route);
 }
 
 /// Tenths of a millisecond: whole numbers are written in a fraction of the time.

@@ -10,6 +10,7 @@ use domain::account::CreatorId;
 use domain::id::{CustomerId, KeyId};
 use domain::key::{KeyHash, KeyScope};
 use domain::time::Timestamp;
+use parking_lot::Mutex;
 use quick_cache::Equivalent;
 
 use super::accounts::AccountEntry;
@@ -17,7 +18,9 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::middleware::in_flight::Load;
 
+/// Entries of all cores together, and of one core at least.
 const ENTRIES_MAX: usize = 100_000;
+const ENTRIES_OF_A_CORE_MIN: usize = 5_000;
 const AGE_MAX_S: i64 = 60;
 
 /// A key as the data plane needs it.
@@ -43,38 +46,64 @@ pub(crate) struct KeyEntry {
     pub(crate) load: Arc<Load>,
 }
 
-/// Keys and accounts that were used lately.
+/// Keys and accounts that were used lately on one core.
 pub(crate) struct Cache {
     keys: Shelf<KeyHash, Arc<KeyEntry>>,
     accounts: Shelf<(CustomerId, CreatorId), Arc<AccountEntry>>,
 }
 
-impl Cache {
-    /// An empty cache.
-    pub(crate) fn new() -> Self {
-        Self { keys: Shelf::new(), accounts: Shelf::new() }
+/// The caches of all cores. Each core has its own, since memory that several cores count in is taken from one by the
+/// other with every call; what is forgotten is forgotten by all.
+pub(crate) struct Caches {
+    entries_max: usize,
+    cores: Mutex<Vec<Arc<Cache>>>,
+}
+
+impl Caches {
+    /// The caches of so many cores.
+    pub(crate) fn new(cores: usize) -> Self {
+        let entries_max = (ENTRIES_MAX / cores.max(1)).max(ENTRIES_OF_A_CORE_MIN);
+        Self { entries_max, cores: Mutex::default() }
+    }
+
+    /// The cache of one more core.
+    pub(crate) fn of_a_core(&self) -> Arc<Cache> {
+        let entries_max = self.entries_max;
+        let cache = Cache { keys: Shelf::new(entries_max), accounts: Shelf::new(entries_max) };
+        let cache = Arc::new(cache);
+        self.cores.lock().push(Arc::clone(&cache));
+        cache
     }
 
     /// Forgets every key: after one was rotated or closed.
     pub(crate) fn forget_keys(&self) {
-        self.keys.forget_all();
+        self.each(|cache| cache.keys.forget_all());
     }
 
     /// Forgets everything.
     pub(crate) fn forget_all(&self) {
-        self.keys.forget_all();
-        self.accounts.forget_all();
+        self.each(|cache| {
+            cache.keys.forget_all();
+            cache.accounts.forget_all();
+        });
     }
 
     /// Forgets what is too old to be used, and the credentials that were open in it. Called by housekeeping.
     pub(crate) fn forget_old(&self, now: Timestamp) {
-        self.keys.forget_old(now);
-        self.accounts.forget_old(now);
+        self.each(|cache| {
+            cache.keys.forget_old(now);
+            cache.accounts.forget_old(now);
+        });
     }
 
     /// Forgets an account, so that the next call reads it again.
     pub(crate) fn forget_account(&self, customer: CustomerId, creator: &CreatorId) {
-        self.accounts.forget(&(customer, creator.clone()));
+        let place = (customer, creator.clone());
+        self.each(|cache| cache.accounts.forget(&place));
+    }
+
+    fn each(&self, forget: impl Fn(&Cache)) {
+        self.cores.lock().iter().for_each(|cache| forget(cache));
     }
 }
 
@@ -84,7 +113,7 @@ pub(super) async fn key(
     hash: KeyHash,
     now: Timestamp,
 ) -> Result<Arc<KeyEntry>, ApiError> {
-    let remembered = app.cache.keys.get(&hash, now);
+    let remembered = app.remembered().keys.get(&hash, now);
     match remembered.filter(|entry| entry.ends_at.is_none_or(|end| now < end)) {
         Some(entry) => Ok(entry),
         None => read_key(app, hash).await,
@@ -111,7 +140,7 @@ pub(super) async fn read_key(app: &App, hash: KeyHash) -> Result<Arc<KeyEntry>, 
         has_budget: key.monthly_budget.is_some(),
         load: app.in_flight.of_customer(key.customer),
     };
-    Ok(app.cache.keys.put(hash, Arc::new(entry), now))
+    Ok(app.remembered().keys.put(hash, Arc::new(entry), now))
 }
 
 /// Finds an account of this customer, or 404: the same answer for unknown and for somebody else's.
@@ -121,7 +150,7 @@ pub(super) async fn account(
     creator: &CreatorId,
     now: Timestamp,
 ) -> Result<Arc<AccountEntry>, ApiError> {
-    if let Some(entry) = app.cache.accounts.get(&PlaceRef(customer, creator), now) {
+    if let Some(entry) = app.remembered().accounts.get(&PlaceRef(customer, creator), now) {
         return Ok(entry);
     }
     let place = (customer, creator.clone());
@@ -130,7 +159,7 @@ pub(super) async fn account(
     let lookup = async move { store::accounts::find(&store, customer, &wanted).await };
     let account = app.tasks.on_control(lookup).await??.ok_or(ApiError::AccountNotFound)?;
     let entry = AccountEntry::open(app, account).await?;
-    Ok(app.cache.accounts.put(place, Arc::new(entry), now))
+    Ok(app.remembered().accounts.put(place, Arc::new(entry), now))
 }
 
 /// The place of an account, for looking it up without a copy.
@@ -147,8 +176,8 @@ impl Equivalent<(CustomerId, CreatorId)> for PlaceRef<'_> {
 struct Shelf<K, V>(quick_cache::sync::Cache<K, (Timestamp, V)>);
 
 impl<K: Hash + Eq, V: Clone> Shelf<K, V> {
-    fn new() -> Self {
-        Self(quick_cache::sync::Cache::new(ENTRIES_MAX))
+    fn new(entries_max: usize) -> Self {
+        Self(quick_cache::sync::Cache::new(entries_max))
     }
 
     fn get<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q, now: Timestamp) -> Option<V> {
@@ -182,9 +211,24 @@ fn is_fresh(loaded_at: Timestamp, now: Timestamp) -> bool {
 mod tests {
     use super::*;
 
+    fn entry(hash: KeyHash) -> KeyEntry {
+        let now = Timestamp::from_unix_micros(0);
+        KeyEntry {
+            hash,
+            accounts: Vec::new(),
+            key: KeyId::new(now, [1; 10]),
+            customer: CustomerId::new(now, [2; 10]),
+            scope: KeyScope::Full,
+            ends_at: None,
+            version: 1,
+            has_budget: false,
+            load: Arc::default(),
+        }
+    }
+
     #[test]
     fn an_entry_is_read_again_after_a_minute() {
-        let shelf = Shelf::new();
+        let shelf = Shelf::new(10);
         let start = Timestamp::from_unix_micros(0);
         shelf.put(1, "value", start);
 
@@ -194,7 +238,7 @@ mod tests {
 
     #[test]
     fn what_is_too_old_takes_no_memory() {
-        let shelf = Shelf::new();
+        let shelf = Shelf::new(10);
         let start = Timestamp::from_unix_micros(0);
         shelf.put(1, "old", start);
         shelf.put(2, "new", start.plus_seconds(30));
@@ -206,8 +250,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_forgotten_is_forgotten_on_all_cores() {
+        let caches = Caches::new(2);
+        let cores = [caches.of_a_core(), caches.of_a_core()];
+        let now = Timestamp::from_unix_micros(0);
+        let hash = KeyHash::from_bytes(&[7; 32]).unwrap();
+        for core in &cores {
+            core.keys.put(hash, Arc::new(entry(hash)), now);
+        }
+
+        caches.forget_keys();
+
+        assert!(cores.iter().all(|core| core.keys.get(&hash, now).is_none()));
+    }
+
+    #[test]
     fn a_forgotten_entry_is_gone() {
-        let shelf = Shelf::new();
+        let shelf = Shelf::new(10);
         let start = Timestamp::from_unix_micros(0);
         shelf.put(1, "value", start);
 

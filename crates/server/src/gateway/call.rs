@@ -14,7 +14,7 @@ use http::{HeaderMap, StatusCode};
 use tokio::time::Instant;
 
 use super::accounts::AccountEntry;
-use super::admit::{self, Entrance, Plan, Whole};
+use super::admit::{self, Arrival, Entrance, Plan, Whole};
 use super::answer::{self, AnswerSender, Receipt};
 use super::forward::{self, Failure};
 use super::hold::{self, Held, NotHeld};
@@ -25,6 +25,7 @@ use super::settle::{self, Ending};
 use super::{cache, idempotency, reconnect, refresh, upload};
 use crate::app::App;
 use crate::error::ApiError;
+use crate::middleware::body;
 use crate::middleware::request_id::RequestLabel;
 
 /// Everything that is settled about a call once it is admitted.
@@ -90,10 +91,16 @@ async fn arrive(
     body: Body,
 ) -> Result<(Whole, Arc<AccountEntry>), ApiError> {
     let now = app.clock.now();
-    let arrival = admit::identify(app, entrance, parts, now).await?;
+    let identified = admit::identify(app, entrance, &parts, now).await?;
+    let arrival = Arrival::new(identified, parts);
     let account = cache::account(app, arrival.key.customer, &arrival.creator, now).await?;
     let whole = match entrance {
-        Entrance::Native => admit::read_body(app, arrival, body).await?,
+        // Whole, so that body rules, signing and idempotency see it.
+        Entrance::Native => {
+            let limits = app.body_limits(app.config.http.limits.native_body_bytes_max);
+            let body = body::read_body(body, &limits, &app.bodies).await?;
+            Whole { arrival, content: admit::Content::Native(body), passed: None }
+        }
         Entrance::Upload => Box::pin(upload::receive(app, arrival, &account, body)).await?,
     };
     Ok((whole, account))
@@ -156,24 +163,37 @@ async fn attempt(
     let account = &account;
     let setting =
         Setting { app, target, whole, account, plan: &plan, passed, request_id, started, now };
-    let held = hold::take(&setting).await?;
+    let mut held = hold::take(&setting).await?;
     if answer.is_abandoned() {
         let ending = Ending::of(Outcome::ClientGoneBeforeDispatch, None);
         settle::settle(&setting, &held, ending);
         return Ok(());
     }
-    carry(&setting, held, &destination, answer).await
+    carry(&setting, &mut held, &destination, answer).await
 }
 
 /// Sends the call, passes its answer on and puts its end on the books.
 async fn carry(
     setting: &Setting<'_>,
-    mut held: Held,
-    destination: &Destination,
+    held: &mut Held,
+    destination: &Destination<'_>,
     answer: &mut AnswerSender,
 ) -> Result<(), NotHeld> {
+    let fetched = fetch(setting, held, destination).await;
+    conclude(setting, held, fetched, answer).await
+}
+
+/// What came of a call, how long it took to come, and when it was there.
+struct Fetched {
+    received: Result<Received, Failure>,
+    upstream_ms: f64,
+    at: Instant,
+}
+
+/// Sends the call and takes its answer in.
+async fn fetch(setting: &Setting<'_>, held: &Held, destination: &Destination<'_>) -> Fetched {
     let sent_at = Instant::now();
-    let received = match forward::forward(setting, &held, destination).await {
+    let received = match forward::forward(setting, held, destination).await {
         Ok(platform_answer) => {
             let received = receive::receive(setting.app, setting.target, platform_answer).await;
             judge(setting, &received);
@@ -182,21 +202,31 @@ async fn carry(
         Err(failure) => Err(failure),
     };
     let at = Instant::now();
-    let upstream_ms = milliseconds(sent_at, at);
+    Fetched { received, upstream_ms: milliseconds(sent_at, at), at }
+}
+
+/// Passes the answer on and puts the end on the books.
+async fn conclude(
+    setting: &Setting<'_>,
+    held: &mut Held,
+    fetched: Fetched,
+    answer: &mut AnswerSender,
+) -> Result<(), NotHeld> {
+    let Fetched { received, upstream_ms, at } = fetched;
     match received {
         Ok(received) => {
             learn(setting, &received);
             let Received { status, headers, content } = received;
             let first = Beginning { status, headers, upstream_ms, at };
             match content {
-                Content::Whole(bytes) => deliver(setting, &mut held, first, bytes, answer).await,
+                Content::Whole(bytes) => deliver(setting, held, first, bytes, answer).await,
                 Content::Stream { first: bytes, rest } => {
                     // Boxed: most answers are whole, and need no room for what streaming takes.
-                    Box::pin(stream(setting, &mut held, first, (bytes, rest), answer)).await
+                    Box::pin(stream(setting, held, first, (bytes, rest), answer)).await
                 }
             }
         }
-        Err(failure) => fail(setting, &mut held, failure, (upstream_ms, at), answer).await,
+        Err(failure) => fail(setting, held, failure, (upstream_ms, at), answer).await,
     }
 }
 
@@ -360,10 +390,11 @@ fn put_receipt(
         receipt,
         route: setting.plan.route.header(),
         rate: &setting.passed.rate,
+        rate_policy: setting.app.rate_policy(),
         upstream_ms,
         gateway_ms,
     };
-    answer::put_told(headers, &told);
+    answer::put_told(headers, told);
 }
 
 /// Milliseconds from the one moment to the other, with fractions.
@@ -391,6 +422,6 @@ mod tests {
     fn a_call_takes_little_room() {
         let bytes = size_of_future(run);
 
-        assert!(bytes <= 6_000, "{bytes}");
+        assert!(bytes <= 3_200, "{bytes}");
     }
 }

@@ -32,18 +32,17 @@ impl Failure {
 pub(super) async fn forward(
     setting: &Setting<'_>,
     held: &Held,
-    destination: &Destination,
+    destination: &Destination<'_>,
 ) -> Result<Answer, Failure> {
     let Setting { app, target, whole, account, .. } = *setting;
     if held.since.is_some_and(|since| since.elapsed() > DISPATCH_GUARD) {
         return Err(Failure::not_dispatched(ApiError::Overloaded));
     }
     app.retry_budget.record_call();
-    let call_id = held.call.to_string();
     let mut may_retry = whole.arrival.method.is_read();
     loop {
         let request =
-            prepare::request(setting, destination, &call_id).map_err(Failure::not_dispatched)?;
+            prepare::request(setting, destination, held.call).map_err(Failure::not_dispatched)?;
         let sending = app.upstream().send(target, request);
         let sent = match &whole.content {
             Content::Native(_) => sending.await,

@@ -3,9 +3,12 @@
 //! Shorthands become full paths with the creator's own id, default query parameters are added (an explicit one
 //! always wins), and the platform's headers, credentials, version and signature are put on.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use catalog::shorthand;
 use clients::platform::{NativeCall, RequestBody, SigningInput};
+use domain::id::CallId;
 
 use super::accounts::AccountEntry;
 use super::admit::{Content, Plan, Whole};
@@ -13,40 +16,41 @@ use super::call::Setting;
 use crate::error::{ApiError, FieldProblem};
 
 /// Where the request goes below the platform's prefix.
-pub(super) struct Destination {
-    pub(super) path: String,
+pub(super) struct Destination<'a> {
+    pub(super) path: Cow<'a, str>,
     pub(super) query: String,
 }
 
 /// Rewrites the path and the query. A parameter of ours that the caller gave twice is refused.
-pub(super) fn destination(
-    whole: &Whole,
+pub(super) fn destination<'a>(
+    whole: &'a Whole,
     account: &AccountEntry,
     plan: &Plan,
-) -> Result<Destination, ApiError> {
+) -> Result<Destination<'a>, ApiError> {
     let arrival = &whole.arrival;
     let refused = |problem: catalog::FieldProblem| ApiError::from(FieldProblem::from(problem));
     let (path, query) = match &plan.shorthand {
-        None => (arrival.native_path().to_owned(), arrival.query().to_owned()),
+        None => (Cow::Borrowed(arrival.native_path()), Cow::Borrowed(arrival.query())),
         Some(target) => {
             let id = &account.platform_account_id;
-            shorthand::rewrite(target, id, arrival.parts.uri.query()).map_err(refused)?
+            let rewritten = shorthand::rewrite(target, id, arrival.parts.uri.query());
+            let (path, query) = rewritten.map_err(refused)?;
+            (Cow::Owned(path), Cow::Owned(query))
         }
     };
     let query = shorthand::with_defaults(&query, &plan.default_query).map_err(refused)?;
     Ok(Destination { path, query })
 }
 
-/// Builds the request. The credentials are opened here and live as long as it takes.
+/// Builds the request of this call.
 pub(super) fn request(
     setting: &Setting<'_>,
-    destination: &Destination,
-    call_id: &str,
+    destination: &Destination<'_>,
+    call: CallId,
 ) -> Result<http::Request<RequestBody>, ApiError> {
     let Setting { app, target, whole, account, .. } = *setting;
-    let credentials = account.credentials()?;
-    let call = NativeCall {
-        call_id,
+    let native = NativeCall {
+        call_id: &call,
         method: whole.arrival.method,
         path: &destination.path,
         query: &destination.query,
@@ -55,14 +59,14 @@ pub(super) fn request(
             Content::Native(body) => body.bytes.clone(),
             Content::Upload(_) => Bytes::new(),
         },
-        credentials: &credentials,
+        account: account.headers(target)?,
         signing: SigningInput { now: setting.now, nonce: app.random.bytes() },
     };
     let built = match &whole.content {
-        Content::Native(_) => target.request(&call),
+        Content::Native(_) => target.request(&native),
         Content::Upload(upload) => {
             let (content_type, form) = upload.outgoing();
-            target.request_with(&call, form).map(|mut request| {
+            target.request_with(&native, form).map(|mut request| {
                 // The caller's names the boundary of another form.
                 request.headers_mut().insert(http::header::CONTENT_TYPE, content_type);
                 request
@@ -70,7 +74,7 @@ pub(super) fn request(
         }
     };
     built.map_err(|error| {
-        tracing::error!(call.id = call_id, %error, "a request to a platform could not be built");
+        tracing::error!(call.id = %call, %error, "a request to a platform could not be built");
         ApiError::Internal("a request to a platform could not be built".to_owned())
     })
 }

@@ -122,15 +122,14 @@ fn request(
     account: &AccountEntry,
     read: &OwnRead<'_>,
 ) -> Result<http::Request<RequestBody>, ReadFailure> {
-    let credentials = account.credentials().map_err(ReadFailure::Account)?;
     let call = NativeCall {
-        call_id: read.label,
+        call_id: &read.label,
         method: Method::Get,
         path: read.path,
         query: read.query,
         caller_headers: &HeaderMap::new(),
         body: Bytes::new(),
-        credentials: &credentials,
+        account: account.headers(target).map_err(ReadFailure::Account)?,
         signing: SigningInput { now: app.clock.now(), nonce: app.random.bytes() },
     };
     target.request(&call).map_err(ReadFailure::Failed)

@@ -41,25 +41,28 @@ pub(super) enum Content {
 }
 
 /// Reads as much of the answer as must be known before its head is passed on.
-pub(super) async fn receive(
+// Not an async function: that would keep the answer in two places.
+pub(super) fn receive(
     app: &App,
     target: &Target,
     answer: Answer,
-) -> Result<Received, Failure> {
-    let limits = &app.config.http.limits;
-    let mut body = answer.body;
-    let mut kept = headers::for_caller(answer.headers);
-    let read = body.read_up_to(limits.answer_buffer_bytes_max).await;
-    let content = match read.map_err(|error| forward::failure(&error))? {
-        ReadUpTo::Whole(bytes) => Content::Whole(bytes),
-        ReadUpTo::Larger(first) => Content::Stream { first, rest: body },
-    };
-    let content = if target.has_envelope() && is_json(&kept) {
-        unwrap(app, &mut kept, content).await?
-    } else {
-        content
-    };
-    Ok(Received { status: answer.status, headers: kept, content })
+) -> impl Future<Output = Result<Received, Failure>> + Send {
+    let Answer { status, headers, mut body } = answer;
+    let mut headers = headers::for_caller(&headers);
+    async move {
+        let read = body.read_up_to(app.config.http.limits.answer_buffer_bytes_max).await;
+        let content = match read.map_err(|error| forward::failure(&error))? {
+            ReadUpTo::Whole(bytes) => Content::Whole(bytes),
+            ReadUpTo::Larger(first) => Content::Stream { first, rest: body },
+        };
+        let content = if target.has_envelope() && is_json(&headers) {
+            // Boxed: most platforms put none around their answers.
+            Box::pin(unwrap(app, &mut headers, content)).await?
+        } else {
+            content
+        };
+        Ok(Received { status, headers, content })
+    }
 }
 
 /// Whether the body is said to be JSON.

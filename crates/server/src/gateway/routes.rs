@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::HeaderValue;
 
-/// What is known of a route, shared by all its calls.
+/// What is known of a route, shared by all its calls on one core.
 #[derive(Debug)]
 pub(crate) struct KnownRoute {
     name: Arc<str>,
@@ -39,7 +39,7 @@ impl KnownRoute {
         !self.is_verified.load(Ordering::Relaxed)
     }
 
-    /// Notes a success; true for the first.
+    /// Notes a success; true for the first on this core.
     pub(crate) fn is_news(&self) -> bool {
         !self.is_verified.swap(true, Ordering::Relaxed)
     }

@@ -76,7 +76,7 @@ fn builder(settings: &ListenerSettings) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     // hyper's own timer for heads stays off: the connection's timer covers it, also before the first
     // byte and on HTTP/2, where hyper has none, and it costs nothing for each request.
-    builder.http1().header_read_timeout(None).max_buf_size(buffer).writev(false);
+    builder.http1().header_read_timeout(None).max_buf_size(buffer);
     if settings.headers_max > HEADERS_WITHOUT_ALLOCATION {
         builder.http1().max_headers(settings.headers_max);
     }

@@ -59,7 +59,6 @@ impl Quota {
 #[derive(Debug)]
 pub(crate) struct RateLimiter<K> {
     quota: Quota,
-    policy: HeaderValue,
     keys_per_shard_max: usize,
     hasher: RandomState,
     shards: Box<[Mutex<Shard<K>>; SHARDS]>,
@@ -86,7 +85,6 @@ pub(crate) struct Decision {
     pub(crate) reset_s: i64,
     /// Milliseconds until the refused attempt would be allowed; none if it was allowed.
     pub(crate) retry_after_ms: Option<i64>,
-    policy: HeaderValue,
 }
 
 impl Decision {
@@ -97,9 +95,14 @@ impl Decision {
     }
 
     /// Writes `RateLimit-Policy` and `RateLimit` as the IETF draft has them: relative times only.
-    pub(crate) fn put_headers(&self, headers: &mut HeaderMap, texts: &mut Texts) {
+    pub(crate) fn put_headers(
+        &self,
+        policy: HeaderValue,
+        headers: &mut HeaderMap,
+        texts: &mut Texts,
+    ) {
         let (remaining, reset_s) = (self.remaining, self.reset_s);
-        headers.insert(RATE_LIMIT_POLICY, self.policy.clone());
+        headers.insert(RATE_LIMIT_POLICY, policy);
         let state =
             texts.word("\"default\";r=").number(remaining).word(";t=").number(reset_s).value();
         headers.insert(RATE_LIMIT, state);
@@ -109,16 +112,19 @@ impl Decision {
 impl<K: Eq + Hash> RateLimiter<K> {
     /// A limiter that remembers at most about `keys_max` keys.
     pub(crate) fn new(quota: Quota, keys_max: usize) -> Self {
-        let window_s = ceil_div(quota.window_micros(), MICROS_PER_SECOND);
-        let policy = format!("\"default\";q={};w={window_s}", quota.burst);
         Self {
             quota,
-            policy: HeaderValue::try_from(policy)
-                .unwrap_or_else(|_| HeaderValue::from_static("\"default\"")),
             keys_per_shard_max: keys_max.div_ceil(SHARDS).max(1),
             hasher: RandomState::default(),
             shards: Box::new(std::array::from_fn(|_| Mutex::new(Shard::new()))),
         }
+    }
+
+    /// What `RateLimit-Policy` says of it, in memory of its own.
+    pub(crate) fn policy(&self) -> HeaderValue {
+        let window_s = ceil_div(self.quota.window_micros(), MICROS_PER_SECOND);
+        let policy = format!("\"default\";q={};w={window_s}", self.quota.burst);
+        HeaderValue::try_from(policy).unwrap_or_else(|_| HeaderValue::from_static("\"default\""))
     }
 
     /// Takes `cost` units of `key` if it has them. A cost above the burst counts as the burst.
@@ -171,7 +177,6 @@ impl<K: Eq + Hash> RateLimiter<K> {
             remaining: u32::try_from(free_micros / unit_micros).unwrap_or(0),
             reset_s: ceil_div(new.saturating_sub(now), MICROS_PER_SECOND),
             retry_after_ms: (!allowed).then(|| ceil_div(wait_micros, 1_000)),
-            policy: self.policy.clone(),
         };
         (decision, new)
     }
@@ -251,7 +256,9 @@ mod tests {
     #[test]
     fn one_key_does_not_use_what_is_anothers() {
         let limiter = ten_per_second_five_at_once();
-        (0..9).for_each(|_| drop(limiter.check(1, 1, at_ms(0))));
+        for _ in 0..9 {
+            let _decision = limiter.check(1, 1, at_ms(0));
+        }
 
         assert_eq!(limiter.check(2, 1, at_ms(0)).remaining, 4);
     }
@@ -270,7 +277,8 @@ mod tests {
         let limiter = RateLimiter::new(Quota::per_second(200, 1_000), 10);
         let mut headers = HeaderMap::new();
 
-        limiter.check(1, 300, at_ms(0)).put_headers(&mut headers, &mut Texts::new());
+        let decision = limiter.check(1, 300, at_ms(0));
+        decision.put_headers(limiter.policy(), &mut headers, &mut Texts::new());
 
         assert_eq!(headers.get("ratelimit-policy").unwrap(), "\"default\";q=1000;w=5");
         assert_eq!(headers.get("ratelimit").unwrap(), "\"default\";r=700;t=2");
@@ -290,7 +298,9 @@ mod tests {
     #[test]
     fn what_is_given_back_can_be_taken_again_and_no_more() {
         let limiter = ten_per_second_five_at_once();
-        (0..5).for_each(|_| drop(limiter.check(1, 1, at_ms(0))));
+        for _ in 0..5 {
+            let _decision = limiter.check(1, 1, at_ms(0));
+        }
 
         limiter.give_back(1, 1, at_ms(0));
         let again = [limiter.check(1, 1, at_ms(0)), limiter.check(1, 1, at_ms(0))];
@@ -305,7 +315,9 @@ mod tests {
     fn a_clock_set_back_locks_nobody_out_for_longer_than_the_window() {
         const HOUR_MS: i64 = 3_600_000;
         let limiter = ten_per_second_five_at_once();
-        (0..5).for_each(|_| drop(limiter.check(1, 1, at_ms(HOUR_MS))));
+        for _ in 0..5 {
+            let _decision = limiter.check(1, 1, at_ms(HOUR_MS));
+        }
 
         let refused = limiter.check(1, 1, at_ms(0));
 
@@ -315,7 +327,9 @@ mod tests {
     #[test]
     fn keys_with_their_whole_quota_are_forgotten() {
         let limiter = ten_per_second_five_at_once();
-        (0..100).for_each(|key| drop(limiter.check(key, 1, at_ms(0))));
+        for key in 0..100 {
+            let _decision = limiter.check(key, 1, at_ms(0));
+        }
         limiter.check(100, 5, at_ms(0));
         assert_eq!(limiter.keys(), 101);
 

@@ -1,23 +1,24 @@
 //! Values of headers that are written for one answer, one after the other in the same memory.
 
+use bytes::BytesMut;
 use http::HeaderValue;
 
 /// Room for the values that are written here; more is made where it is needed.
-const ROOM_BYTES: usize = 64;
+const ROOM_BYTES: usize = 128;
 
-/// Where a value is written, part by part.
+/// Where a value is written, part by part. All values share the memory.
 #[derive(Debug)]
-pub(crate) struct Texts(String);
+pub(crate) struct Texts(BytesMut);
 
 impl Texts {
     /// With nothing written yet.
     pub(crate) fn new() -> Self {
-        Self(String::with_capacity(ROOM_BYTES))
+        Self(BytesMut::with_capacity(ROOM_BYTES))
     }
 
     /// Adds a word.
     pub(crate) fn word(&mut self, word: &str) -> &mut Self {
-        self.0.push_str(word);
+        self.0.extend_from_slice(word.as_bytes());
         self
     }
 
@@ -29,8 +30,7 @@ impl Texts {
     /// The value that was written; the next one begins empty. What cannot stand in a header becomes an empty value; no
     /// number can do that.
     pub(crate) fn value(&mut self) -> HeaderValue {
-        let value = HeaderValue::from_str(&self.0);
-        self.0.clear();
+        let value = HeaderValue::from_maybe_shared(self.0.split().freeze());
         value.unwrap_or_else(|_| HeaderValue::from_static(""))
     }
 }

@@ -364,7 +364,10 @@ fn inserting<'a>(
                 resolved_at, duration_ms, upstream_ms, idempotency_hash)
         {rows}";
     let mut table = Table::new(CALL_COLUMNS);
-    for request in fates.held(batch) {
+    // In the order of the index by their ids: the next row is beside the last one.
+    let mut granted: Vec<&HoldRequest> = fates.held(batch).collect();
+    granted.sort_unstable_by_key(|request| request.hold.call_id);
+    for request in granted {
         let hold = &request.hold;
         let end = end_of(request).or_else(|| fates.ends.get(&hold.call_id).copied());
         let renewed = fates.renewals.get(&hold.call_id).copied();

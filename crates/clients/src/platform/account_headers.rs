@@ -1,0 +1,61 @@
+//! The headers that all requests for one account have, filled in once.
+
+use std::fmt;
+
+use http::{HeaderMap, HeaderName};
+
+use super::credentials::Credentials;
+use super::template::Template;
+use crate::error::ClientError;
+
+/// What the requests for one account carry beside what their callers may say: the platform's own headers, with the
+/// account's credentials in their places. Made by [`Target::headers_of`](super::Target::headers_of).
+#[derive(Clone)]
+pub struct AccountHeaders {
+    same: HeaderMap,
+    of_each_call: Vec<(HeaderName, Template)>,
+}
+
+impl AccountHeaders {
+    /// Puts the templates beside what is the same for all accounts, and in place of what has the same name. One whose
+    /// credential the account does not have is left out.
+    ///
+    /// Fails with [`Build`](crate::error::Kind::Build) when a credential cannot stand in a header.
+    pub(super) fn new(
+        mut same: HeaderMap,
+        templates: &[(HeaderName, Template)],
+        credentials: &Credentials,
+    ) -> Result<Self, ClientError> {
+        let mut of_each_call = Vec::new();
+        for (name, template) in templates {
+            if template.names_call() {
+                let of_account = template.of_account(credentials);
+                of_each_call.extend(of_account.map(|filled| (name.clone(), filled)));
+            } else if let Some(filled) = template.fill_header(credentials, "") {
+                same.insert(name, filled.map_err(ClientError::build)?);
+            }
+        }
+        Ok(Self { same, of_each_call })
+    }
+
+    /// Those of one call.
+    pub(super) fn of_call(&self, call_id: &dyn fmt::Display) -> Result<HeaderMap, ClientError> {
+        let mut headers = self.same.clone();
+        if self.of_each_call.is_empty() {
+            return Ok(headers);
+        }
+        let (call_id, nothing) = (call_id.to_string(), Credentials::default());
+        for (name, template) in &self.of_each_call {
+            if let Some(filled) = template.fill_header(&nothing, &call_id) {
+                headers.insert(name, filled.map_err(ClientError::build)?);
+            }
+        }
+        Ok(headers)
+    }
+}
+
+impl fmt::Debug for AccountHeaders {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("AccountHeaders").finish_non_exhaustive()
+    }
+}
