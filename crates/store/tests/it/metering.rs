@@ -417,6 +417,31 @@ async fn a_hold_that_nobody_waits_for_is_written_together_with_the_end_of_its_ca
 }
 
 #[tokio::test]
+async fn however_many_calls_are_written_together_each_is_written_once() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 50).await;
+        let (metering, _reports) = patient(&store, LONGER_THAN_A_TEST);
+        let mut calls = Vec::new();
+        for _ in 0..21 {
+            let hold = caller.hold(2);
+            let reserved = metering.meter.reserve_patiently(hold.clone()).await.unwrap();
+            calls.push((hold.call_id, reserved));
+        }
+
+        let ends: Vec<_> = calls
+            .iter()
+            .map(|(id, call)| call.resolve_and_tell(resolution(*id, Outcome::Answered)))
+            .collect();
+        for end in ends {
+            assert!(end.await);
+        }
+
+        assert_eq!(caller.balance(&store).await.spent, credits(42));
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
 async fn of_several_ends_of_a_hold_that_was_put_off_the_first_counts() {
     for store in testing::stores().await {
         let caller = Caller::with(&store, 5).await;
