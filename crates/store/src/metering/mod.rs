@@ -59,7 +59,7 @@ pub struct MeterOptions {
 }
 
 impl MeterOptions {
-    /// 256 in a transaction, 4,096 waiting holds, none older than 250 ms, 5 ms of patience, ends gathered for 2 ms,
+    /// 256 in a transaction, 4,096 waiting holds, none older than 250 ms, 5 ms of patience, ends gathered for 1 ms,
     /// reports dropped.
     pub fn new(node: NodeId, epoch: i64) -> Self {
         Self {
@@ -69,7 +69,7 @@ impl MeterOptions {
             queue_max: 4096,
             queue_age_max: Duration::from_millis(250),
             patience: Duration::from_millis(5),
-            gather_max: Duration::from_millis(2),
+            gather_max: Duration::from_millis(1),
             on_batch: Arc::new(|_| {}),
         }
     }
