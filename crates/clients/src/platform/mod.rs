@@ -14,6 +14,7 @@ pub mod verify;
 mod account_headers;
 mod answer;
 mod body;
+pub(crate) mod checked;
 pub(crate) mod client;
 pub(crate) mod connect;
 pub(crate) mod connections;

@@ -10,9 +10,10 @@ use zeroize::Zeroizing;
 
 use super::answer::ReadUpTo;
 use super::body::RequestBody;
+use super::checked;
 use super::client::Upstream;
 use super::settings::{ClientAuthentication, OauthSettings, SettingsProblem};
-use super::target::{self, Target};
+use super::target::Target;
 use crate::error::{ClientError, Fault, Kind};
 
 /// The longest answer of a token endpoint, in bytes.
@@ -94,7 +95,7 @@ impl TokenEndpoint {
         user_agent: &str,
         problems: &mut Vec<SettingsProblem>,
     ) -> Option<Self> {
-        let uri = target::absolute_uri("oauth.token_url", &settings.token_url, problems);
+        let uri = checked::absolute_uri("oauth.token_url", &settings.token_url, problems);
         if settings.client_id.is_empty() {
             problems.push(SettingsProblem::new("oauth.client_id", "is required"));
         }

@@ -147,3 +147,40 @@ impl fmt::Debug for OauthSettings {
             .finish_non_exhaustive()
     }
 }
+
+/// Settings for the tests of this folder.
+#[cfg(test)]
+pub(super) mod sample {
+    use super::*;
+
+    pub(in crate::platform) fn settings() -> TargetSettings {
+        TargetSettings {
+            platform: Platform::Beta,
+            base_url: "http://127.0.0.1:8081/base/".to_owned(),
+            path_prefix: "/api/v1/".to_owned(),
+            headers: vec![
+                ("Authorization".to_owned(), "{token}".to_owned()),
+                ("User-Agent".to_owned(), "{user_agent}".to_owned()),
+                ("X-Call".to_owned(), "{call_id}".to_owned()),
+            ],
+            version_header: Some(("X-Api-Version".to_owned(), "2025-06-26".to_owned())),
+            signing: Some(SigningSettings {
+                scheme: "hmac-sha256-v1".to_owned(),
+                key: Zeroizing::new("key".to_owned()),
+                client_id: "gateway".to_owned(),
+                client_version: "1".to_owned(),
+            }),
+            envelope: true,
+            user_agent: "creator-gateway".to_owned(),
+            verify: VerifySettings {
+                path: "account/me".to_owned(),
+                id_pointer: Some("/account/id".to_owned()),
+                equals_field: None,
+                accepted_statuses: Vec::new(),
+            },
+            oauth: None,
+            timeouts: Timeouts::default(),
+            ca_file: None,
+        }
+    }
+}

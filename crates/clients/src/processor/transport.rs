@@ -18,7 +18,7 @@ use crate::error::{ClientError, Fault, Kind, Phase};
 use crate::platform::client::UpstreamSettings;
 use crate::platform::connect::ConnectionSettings;
 use crate::platform::connections::Connections;
-use crate::platform::{ReadUpTo, RequestBody, SettingsProblem, Timeouts, target, tls};
+use crate::platform::{ReadUpTo, RequestBody, SettingsProblem, Timeouts, checked, tls};
 
 /// The longest answer, in bytes; a page of a hundred events takes a fraction of it.
 const ANSWER_BYTES_MAX: usize = 8 * 1_024 * 1_024;
@@ -382,7 +382,7 @@ fn path_of(parts: &[&str]) -> Result<String, ProcessorError> {
 }
 
 fn base(text: &str, problems: &mut Vec<SettingsProblem>) -> Option<(Scheme, Authority)> {
-    let uri = target::absolute_uri("base_url", text, problems)?.into_parts();
+    let uri = checked::absolute_uri("base_url", text, problems)?.into_parts();
     let has_path = uri.path_and_query.is_some_and(|path| path.as_str() != "/");
     if has_path {
         let message = "must end after the host: paths begin with /v1 there";

@@ -1,0 +1,322 @@
+//! The settings of one platform, checked: all problems are found at once and named by their keys.
+
+use domain::platform::Platform;
+use http::Uri;
+use http::header::{
+    ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderMap, HeaderName, HeaderValue,
+    TE, TRAILER, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
+};
+use http::uri::{Authority, Scheme};
+
+use super::connect::ConnectionSettings;
+use super::oauth::TokenEndpoint;
+use super::settings::{SettingsProblem, TargetSettings};
+use super::signing::Signer;
+use super::template::Template;
+use super::verify::IdentityCheck;
+use super::{path, tls};
+
+/// Headers that belong to the connection or to the framing, which no configuration may set.
+const NOT_CONFIGURABLE: [HeaderName; 10] = [
+    CONNECTION,
+    CONTENT_LENGTH,
+    EXPECT,
+    HOST,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+];
+
+/// What the settings of a platform say once they are known to be sound.
+pub(super) struct Checked {
+    pub(super) platform: Platform,
+    pub(super) scheme: Scheme,
+    pub(super) authority: Authority,
+    /// Begins and ends with a slash.
+    pub(super) prefix: String,
+    /// The same for every request.
+    pub(super) fixed: HeaderMap,
+    pub(super) templates: Vec<(HeaderName, Template)>,
+    pub(super) signer: Option<Signer>,
+    pub(super) envelope: bool,
+    pub(super) identity: IdentityCheck,
+    pub(super) oauth: Option<TokenEndpoint>,
+    pub(super) connection: ConnectionSettings,
+}
+
+impl Checked {
+    /// Checks all of it; reads the file of the certificate authorities.
+    pub(super) fn new(settings: &TargetSettings) -> Result<Self, Vec<SettingsProblem>> {
+        let mut problems = Vec::new();
+        let place = place(settings, &mut problems);
+        let host = place.as_ref().map(|(_, authority, _)| authority);
+        let fixed = fixed_headers(settings, host, &mut problems);
+        let templates = templates(settings, &mut problems);
+        let signing = settings.signing.as_ref();
+        let signer = signing.and_then(|signing| Signer::new(signing, &mut problems));
+        let identity = IdentityCheck::new(&settings.verify, &mut problems);
+        let oauth = settings.oauth.as_ref();
+        let oauth =
+            oauth.and_then(|oauth| TokenEndpoint::new(oauth, &settings.user_agent, &mut problems));
+        let connection = connection(settings, &mut problems);
+        match (place, identity, connection) {
+            (Some((scheme, authority, prefix)), Some(identity), Some(connection))
+                if problems.is_empty() =>
+            {
+                Ok(Self {
+                    platform: settings.platform,
+                    scheme,
+                    authority,
+                    prefix,
+                    fixed,
+                    templates,
+                    signer,
+                    envelope: settings.envelope,
+                    identity,
+                    oauth,
+                    connection,
+                })
+            }
+            _ => Err(problems),
+        }
+    }
+}
+
+/// Scheme, authority and the path that stands before every native path.
+fn place(
+    settings: &TargetSettings,
+    problems: &mut Vec<SettingsProblem>,
+) -> Option<(Scheme, Authority, String)> {
+    let uri = absolute_uri("base_url", &settings.base_url, problems);
+    if uri.as_ref().is_some_and(|uri| uri.query().is_some()) {
+        problems.push(SettingsProblem::new("base_url", "must not have a query"));
+    }
+    let base_path = uri.as_ref().map_or("", Uri::path);
+    let mut prefix = String::from("/");
+    for (key, text) in [("base_url", base_path), ("path_prefix", &settings.path_prefix)] {
+        let path = text.trim_matches('/');
+        if path.is_empty() {
+            continue;
+        }
+        if let Err(problem) = path::check_path(path) {
+            problems.push(SettingsProblem::new(key, format!("has an unusable path: {problem}")));
+        }
+        prefix.push_str(path);
+        prefix.push('/');
+    }
+    let parts = uri?.into_parts();
+    Some((parts.scheme?, parts.authority?, prefix))
+}
+
+/// An address with scheme `http` or `https` and a host, without user information.
+pub(crate) fn absolute_uri(
+    key: &str,
+    text: &str,
+    problems: &mut Vec<SettingsProblem>,
+) -> Option<Uri> {
+    let usable = text.parse().ok().filter(|uri| is_usable(uri) && !text.contains('#'));
+    if usable.is_none() {
+        let message = "must be http:// or https:// with a host, and without a user or a fragment";
+        problems.push(SettingsProblem::new(key, message));
+    }
+    usable
+}
+
+fn is_usable(uri: &Uri) -> bool {
+    let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
+    let authority = uri.authority().map_or("", Authority::as_str);
+    let is_host_alone = uri.host() == Some(authority);
+    // What is no number up to 65,535 is no port, and the usual one would silently take its place.
+    let has_port = uri.port_u16().is_some();
+    is_http && !authority.is_empty() && !authority.contains('@') && (is_host_alone || has_port)
+}
+
+/// What is the same for every request. `Host` is among it so that it has its place, the first one (RFC 9110, section
+/// 7.2); the connection that carries a request has the last word on it.
+fn fixed_headers(
+    settings: &TargetSettings,
+    authority: Option<&Authority>,
+    problems: &mut Vec<SettingsProblem>,
+) -> HeaderMap {
+    let mut fixed = HeaderMap::new();
+    if let Some(Ok(host)) = authority.map(|authority| HeaderValue::from_str(authority.as_str())) {
+        fixed.insert(HOST, host);
+    }
+    fixed.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    match HeaderValue::from_str(&settings.user_agent) {
+        Ok(value) if !value.is_empty() => drop(fixed.insert(USER_AGENT, value)),
+        _ => problems.push(SettingsProblem::new("user_agent", "is required, in visible ASCII")),
+    }
+    if let Some((name, value)) = &settings.version_header {
+        let name = header_name("version_header.name", name, problems);
+        let value = HeaderValue::from_str(value).map_err(|_| {
+            problems.push(SettingsProblem::new("version_header.value", "must be visible ASCII"));
+        });
+        if let (Some(name), Ok(value)) = (name, value) {
+            fixed.insert(name, value);
+        }
+    }
+    fixed
+}
+
+fn templates(
+    settings: &TargetSettings,
+    problems: &mut Vec<SettingsProblem>,
+) -> Vec<(HeaderName, Template)> {
+    let mut templates: Vec<(HeaderName, Template)> = Vec::new();
+    for (index, (name, text)) in settings.headers.iter().enumerate() {
+        let (name_key, value_key) =
+            (format!("headers[{index}].name"), format!("headers[{index}].value"));
+        let name = header_name(&name_key, name, problems);
+        let template = match Template::parse(text) {
+            Ok(template) if HeaderValue::from_str(&template.filled_with("x")).is_ok() => {
+                Some(template)
+            }
+            Ok(_) => {
+                problems.push(SettingsProblem::new(&value_key, "must be visible ASCII"));
+                None
+            }
+            Err(message) => {
+                problems.push(SettingsProblem::new(&value_key, message));
+                None
+            }
+        };
+        if name.as_ref().is_some_and(|name| templates.iter().any(|(other, _)| other == name)) {
+            problems.push(SettingsProblem::new(name_key, "is given twice"));
+        }
+        templates.extend(name.zip(template));
+    }
+    templates
+}
+
+fn header_name(key: &str, text: &str, problems: &mut Vec<SettingsProblem>) -> Option<HeaderName> {
+    let Ok(name) = HeaderName::from_bytes(text.as_bytes()) else {
+        problems.push(SettingsProblem::new(key, "is not a header name"));
+        return None;
+    };
+    if NOT_CONFIGURABLE.contains(&name) {
+        let message = format!("{name} belongs to the connection and cannot be set");
+        problems.push(SettingsProblem::new(key, message));
+        return None;
+    }
+    Some(name)
+}
+
+fn connection(
+    settings: &TargetSettings,
+    problems: &mut Vec<SettingsProblem>,
+) -> Option<ConnectionSettings> {
+    let times = [
+        ("timeouts.connect", settings.timeouts.connect),
+        ("timeouts.tls", settings.timeouts.tls),
+        ("timeouts.first_byte", settings.timeouts.first_byte),
+        ("timeouts.between_bytes", settings.timeouts.between_bytes),
+    ];
+    for (key, time) in times {
+        if time.is_zero() {
+            problems.push(SettingsProblem::new(key, "must be above zero"));
+        }
+    }
+    match tls::client_config(settings.ca_file.as_deref()) {
+        Ok(tls) => Some(ConnectionSettings {
+            timeouts: settings.timeouts,
+            ca_file: settings.ca_file.clone(),
+            tls,
+        }),
+        Err(message) => {
+            problems.push(SettingsProblem::new("ca_file", message));
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zeroize::Zeroizing;
+
+    use super::*;
+    use crate::platform::settings::sample::settings;
+    use crate::platform::settings::{OauthSettings, Timeouts, VerifySettings};
+
+    #[test]
+    fn all_problems_are_found_at_once_and_named() {
+        let unusable = TargetSettings {
+            base_url: "ftp://user@host".to_owned(),
+            path_prefix: "a/../b".to_owned(),
+            headers: vec![
+                ("Host".to_owned(), "x".to_owned()),
+                ("A b".to_owned(), "x".to_owned()),
+                ("X-A".to_owned(), "{Token}".to_owned()),
+                ("X-B".to_owned(), "a\nb".to_owned()),
+                ("X-C".to_owned(), "1".to_owned()),
+                ("x-c".to_owned(), "2".to_owned()),
+            ],
+            version_header: Some(("Transfer-Encoding".to_owned(), "1".to_owned())),
+            user_agent: String::new(),
+            verify: VerifySettings {
+                path: "/me".to_owned(),
+                id_pointer: None,
+                equals_field: Some("id".to_owned()),
+                accepted_statuses: vec![42],
+            },
+            oauth: Some(OauthSettings {
+                token_url: "token".to_owned(),
+                client_id: String::new(),
+                client_secret: Zeroizing::default(),
+                authentication: crate::platform::ClientAuthentication::Basic,
+            }),
+            timeouts: Timeouts { tls: std::time::Duration::ZERO, ..Timeouts::default() },
+            ca_file: Some("/nowhere/ca.pem".into()),
+            ..settings()
+        };
+
+        let problems = Checked::new(&unusable).err().unwrap();
+
+        let mut keys: Vec<_> = problems.iter().map(|problem| problem.key.as_str()).collect();
+        keys.sort_unstable();
+        assert_eq!(
+            keys,
+            [
+                "base_url",
+                "ca_file",
+                "headers[0].name",
+                "headers[1].name",
+                "headers[2].value",
+                "headers[3].value",
+                "headers[5].name",
+                "oauth.client_id",
+                "oauth.token_url",
+                "path_prefix",
+                "timeouts.tls",
+                "user_agent",
+                "verify_route.accepted_statuses",
+                "verify_route.equals_field",
+                "verify_route.path",
+                "version_header.name",
+            ]
+        );
+    }
+
+    #[test]
+    fn only_addresses_with_a_plain_host_are_taken() {
+        for base_url in [
+            "",
+            "example.org",
+            "https://",
+            "https://a@b.example",
+            "https://b.example:99999",
+            "https://b/#x",
+            "https://b/?x",
+        ] {
+            let settings = TargetSettings { base_url: base_url.to_owned(), ..settings() };
+            assert!(Checked::new(&settings).is_err(), "{base_url}");
+        }
+        for base_url in ["https://b.example", "http://[::1]:80", "https://b.example:8443/deep/er"] {
+            let settings = TargetSettings { base_url: base_url.to_owned(), ..settings() };
+            assert!(Checked::new(&settings).is_ok(), "{base_url}");
+        }
+    }
+}
