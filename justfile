@@ -50,6 +50,10 @@ cluster-test *arguments:
 power-loss *arguments:
     scripts/power-loss {{ arguments }}
 
+# The build for production: target/optimized/creator-gateway
+optimized:
+    scripts/build-optimized
+
 # The code's documentation
 doc:
     cargo doc --workspace --no-deps --open

@@ -155,7 +155,7 @@ class Bench:
         options = self.options
         model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
         commit = said("git", "-C", str(ROOT), "rev-parse", "--short", "HEAD")
-        builds = "; ".join(f"{label} {said(binary, '--version')}".strip() for label, binary in options.binaries)
+        builds = [f"{label} {said(binary, '--version')}, {build_of(binary)}".strip() for label, binary in options.binaries]
         tools = [version_of("nginx"), version_of("wrk")]
         if self.database:
             tools.append(said("psql", "--version").removeprefix("psql (").replace(")", "", 1))
@@ -163,8 +163,8 @@ class Bench:
             if name in options.peers and shutil.which(program):
                 tools.append(version_of(program))
         return [
-            f"{time.strftime('%Y-%m-%d')}; {builds}, {build_of(options.binaries[0][1])} of commit "
-            f"{options.commit or commit}; this script at commit {commit}",
+            f"{time.strftime('%Y-%m-%d')}; {'; '.join(builds)}, of commit {options.commit or commit}; "
+            f"this script at commit {commit}",
             f"{os.cpu_count()} cores, {model.group(1) if model else system.processor()}, Linux {system.release()}; "
             "the platform, the load and all candidates share the cores",
             "; ".join(tools),
@@ -187,8 +187,10 @@ def version_of(program):
 
 
 def build_of(binary):
-    """Which profile a binary was built with, as far as its folder tells."""
-    return "debug build: figures mean nothing" if "debug" in binary.parts else "release build"
+    """How a binary was built, as far as its folder tells."""
+    if "debug" in binary.parts:
+        return "debug build: figures mean nothing"
+    return "build by scripts/build-optimized" if "optimized" in binary.parts else "release build"
 
 
 def run(options, folder):
