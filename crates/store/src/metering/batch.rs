@@ -176,15 +176,13 @@ pub(crate) async fn is_written(tx: &mut Tx, witness: Witness) -> Result<bool, St
 }
 
 fn witness(batch: &Batch, holds: &[HoldOutcome], ended: &[Ended<'_>]) -> Option<Witness> {
-    let inserted = batch
-        .holds
-        .iter()
-        .zip(holds)
-        .find(|(_, outcome)| matches!(outcome, HoldOutcome::Held { .. }))
-        .map(|(request, _)| Witness {
-            call_id: request.hold.call_id,
-            customer: request.hold.customer,
-            change: Change::Inserted,
+    let inserted =
+        batch.holds.iter().zip(holds).find(|(_, outcome)| outcome.is_held()).map(|(request, _)| {
+            Witness {
+                call_id: request.hold.call_id,
+                customer: request.hold.customer,
+                change: Change::Inserted,
+            }
         });
     inserted.or_else(|| {
         ended.first().map(|call| Witness {
@@ -346,8 +344,7 @@ struct Fates<'b, 'a> {
 impl Fates<'_, '_> {
     /// The holds that were granted.
     fn held<'h>(&self, batch: &'h Batch) -> impl Iterator<Item = &'h HoldRequest> {
-        let granted =
-            |(_, outcome): &(_, &HoldOutcome)| matches!(outcome, HoldOutcome::Held { .. });
+        let granted = |(_, outcome): &(_, &HoldOutcome)| outcome.is_held();
         batch.holds.iter().zip(self.holds).filter(granted).map(|(request, _)| request)
     }
 }

@@ -60,7 +60,7 @@ impl<'b> Budgets<'b> {
 
     /// Counts a hold that was just decided. Does nothing for a key without a budget.
     pub(crate) fn note(&mut self, hold: &Hold, outcome: &HoldOutcome) {
-        if self.used.is_empty() || !matches!(outcome, HoldOutcome::Held { .. }) {
+        if self.used.is_empty() || !outcome.is_held() {
             return;
         }
         if let Some(used) = self.used.get_mut(&(hold.key, hold.held_at.day().month_start())) {

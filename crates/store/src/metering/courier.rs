@@ -83,9 +83,10 @@ impl std::fmt::Debug for Courier {
     }
 }
 
-/// Tells those who wait.
+/// Tells those who wait: for the end of a call that came with its hold, and for the hold.
 pub(crate) fn hand_out(deliveries: impl IntoIterator<Item = Delivery>) {
-    for (request, outcome) in deliveries {
+    for (mut request, outcome) in deliveries {
+        request.end.take().into_iter().for_each(|end| end.tell(outcome.is_held()));
         // Whoever asked may be gone: its task ends the call in any case.
         drop(request.reply.send(outcome));
     }
@@ -97,7 +98,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
-    use crate::metering::queue::tests::request;
+    use crate::metering::queue::tests::{its_end, request};
 
     fn delivery() -> (Delivery, oneshot::Receiver<HoldOutcome>) {
         let (request, outcome) = request();
@@ -121,6 +122,22 @@ mod tests {
         tokio::select! {
             () = all_there => {}
             () = handing_out => unreachable!("a courier never ends by itself"),
+        }
+    }
+
+    #[test]
+    fn the_end_that_came_with_a_hold_is_told_whether_it_counts() {
+        for (outcome, counts) in [
+            (HoldOutcome::Held { balance: Credits::ZERO }, true),
+            (HoldOutcome::Insufficient { balance: Credits::ZERO }, false),
+        ] {
+            let (mut request, _) = request();
+            let (end, mut told) = its_end();
+            request.end = Some(end);
+
+            hand_out([(request, outcome)]);
+
+            assert_eq!(told.try_recv(), Ok(counts));
         }
     }
 

@@ -218,6 +218,13 @@ pub enum HoldOutcome {
     Failed(Arc<StoreError>),
 }
 
+impl HoldOutcome {
+    /// Whether the credits are set aside.
+    pub fn is_held(&self) -> bool {
+        matches!(self, Self::Held { .. })
+    }
+}
+
 /// The end of a call.
 #[derive(Debug, Clone)]
 pub struct Resolution {

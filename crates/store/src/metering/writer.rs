@@ -91,8 +91,7 @@ impl Writer {
             Ok(written) => {
                 self.store.set_healthy(true);
                 report.committed = true;
-                let held = |outcome: &&HoldOutcome| matches!(outcome, HoldOutcome::Held { .. });
-                report.held = written.holds.iter().filter(held).count();
+                report.held = written.holds.iter().filter(|outcome| outcome.is_held()).count();
                 report.balances.clone_from(&written.balances);
                 self.tell(batch, written);
                 (self.options.on_batch)(&report);
@@ -162,11 +161,10 @@ impl Writer {
     /// Tells everybody how it came out.
     fn tell(&mut self, batch: Batch, mut written: Written) {
         let mut late = 0;
-        let outcomes = batch.holds.into_iter().zip(written.holds).map(|(mut request, outcome)| {
-            let is_held = matches!(outcome, HoldOutcome::Held { .. });
-            if let Some(end) = request.end.take() {
+        let outcomes = batch.holds.into_iter().zip(written.holds).map(|(request, outcome)| {
+            let is_held = outcome.is_held();
+            if request.end.is_some() {
                 late += u64::from(!is_held);
-                end.tell(is_held);
             } else if is_held && !written.ended.contains(&request.hold.call_id) {
                 self.known.open.insert(request.hold.call_id, Arc::clone(&request.hold));
             }
@@ -186,9 +184,8 @@ impl Writer {
     /// something is left to be written.
     fn give_up(&self, mut batch: Batch, error: StoreError) -> bool {
         let error = Arc::new(error);
-        let failed = std::mem::take(&mut batch.holds).into_iter().map(|mut request| {
+        let failed = std::mem::take(&mut batch.holds).into_iter().map(|request| {
             self.give_back(&request);
-            request.end.take().into_iter().for_each(|end| end.tell(false));
             (request, HoldOutcome::Failed(Arc::clone(&error)))
         });
         deliver(&self.shared, failed);

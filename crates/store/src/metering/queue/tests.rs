@@ -44,7 +44,8 @@ fn park(queue: &Queue) -> Parked {
     queue.push_hold(request().0, PATIENCE, LIMITS).unwrap().unwrap()
 }
 
-fn end(queue: &Queue, parked: &Parked) {
+/// The end of the same call, and where it is told that it is written.
+pub(crate) fn its_end() -> (Box<ResolveRequest>, oneshot::Receiver<bool>) {
     let resolution = Resolution {
         call_id: CallId::new(NOON, [1; 10]),
         outcome: Outcome::Answered,
@@ -54,8 +55,12 @@ fn end(queue: &Queue, parked: &Parked) {
         upstream_ms: Some(1),
         answer: None,
     };
-    let end = ResolveRequest { resolution, reply: None, since: Instant::now() };
-    queue.push_end(Some(parked), Box::new(end));
+    let (reply, told) = oneshot::channel();
+    (Box::new(ResolveRequest { resolution, reply: Some(reply), since: Instant::now() }), told)
+}
+
+fn end(queue: &Queue, parked: &Parked) {
+    queue.push_end(Some(parked), its_end().0);
 }
 
 /// What the writer gets without waiting for anything: holds, and ends among them.
