@@ -248,7 +248,6 @@ async fn deliver(
 ) -> Result<(), NotHeld> {
     let outcome = Outcome::of_status(begun.status.as_u16());
     let stored = stored_answer(setting, &begun, Some(&bytes));
-    let is_repeatable = setting.whole.arrival.idempotency.is_some();
     let ending = Ending {
         outcome,
         status: Some(begun.status.as_u16()),
@@ -256,16 +255,7 @@ async fn deliver(
         at: begun.at,
         stored,
     };
-    let balance = if is_repeatable {
-        let resolved = settle::settle_and_tell(setting, held, ending);
-        let balance = held.durable().await?;
-        // A repeat that follows this answer must find it.
-        resolved.await;
-        balance
-    } else {
-        settle::settle(setting, held, ending);
-        held.durable().await?
-    };
+    let balance = put_down(setting, held, ending).await?;
     let Beginning { status, headers, upstream_ms, at: _ } = begun;
     let mut response = receive::whole_response(status, headers, bytes);
     let receipt = receipt(held.cost, balance, outcome);
@@ -327,13 +317,29 @@ async fn fail(
         at,
         stored: None,
     };
-    settle::settle(setting, held, ending);
-    let balance = held.durable().await?;
+    let balance = put_down(setting, held, ending).await?;
     let mut response = axum::response::IntoResponse::into_response(failure.error);
     let receipt = receipt(held.cost, balance, failure.outcome);
     put_receipt(setting, response.headers_mut(), &receipt, upstream_ms);
     answer.send(response);
     Ok(())
+}
+
+/// Puts the end of a call on the books. Gives the balance once the hold is there, and where a repeat must find what
+/// became of the call, once its end is as well.
+async fn put_down(
+    setting: &Setting<'_>,
+    held: &mut Held,
+    ending: Ending,
+) -> Result<Credits, NotHeld> {
+    if setting.whole.arrival.idempotency.is_none() {
+        settle::settle(setting, held, ending);
+        return held.durable().await;
+    }
+    let resolved = settle::settle_and_tell(setting, held, ending);
+    let balance = held.durable().await?;
+    resolved.await;
+    Ok(balance)
 }
 
 /// Tells the breaker of an answer whose head came. Of one that streams only its end tells.
