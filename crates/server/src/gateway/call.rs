@@ -255,7 +255,7 @@ async fn deliver(
         at: begun.at,
         stored,
     };
-    let balance = put_down(setting, held, ending).await?;
+    let balance = settle::settle_before_answer(setting, held, ending).await?;
     let Beginning { status, headers, upstream_ms, at: _ } = begun;
     let mut response = receive::whole_response(status, headers, bytes);
     let receipt = receipt(held.cost, balance, outcome);
@@ -317,29 +317,12 @@ async fn fail(
         at,
         stored: None,
     };
-    let balance = put_down(setting, held, ending).await?;
+    let balance = settle::settle_before_answer(setting, held, ending).await?;
     let mut response = axum::response::IntoResponse::into_response(failure.error);
     let receipt = receipt(held.cost, balance, failure.outcome);
     put_receipt(setting, response.headers_mut(), &receipt, upstream_ms);
     answer.send(response);
     Ok(())
-}
-
-/// Puts the end of a call on the books. Gives the balance once the hold is there, and where a repeat must find what
-/// became of the call, once its end is as well.
-async fn put_down(
-    setting: &Setting<'_>,
-    held: &mut Held,
-    ending: Ending,
-) -> Result<Credits, NotHeld> {
-    if setting.whole.arrival.idempotency.is_none() {
-        settle::settle(setting, held, ending);
-        return held.durable().await;
-    }
-    let resolved = settle::settle_and_tell(setting, held, ending);
-    let balance = held.durable().await?;
-    resolved.await;
-    Ok(balance)
 }
 
 /// Tells the breaker of an answer whose head came. Of one that streams only its end tells.

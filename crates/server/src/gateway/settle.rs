@@ -3,12 +3,13 @@
 //! The writer keeps trying until it is there; the call does not wait unless a repeat must find its answer.
 
 use domain::charge::Outcome;
+use domain::credits::Credits;
 use store::idempotency::StoredAnswer;
-use store::metering::{Resolution, Resolved};
+use store::metering::Resolution;
 use tokio::time::Instant;
 
 use super::call::{Setting, milliseconds};
-use super::hold::Held;
+use super::hold::{Held, NotHeld};
 use crate::metrics;
 
 /// How a call ended.
@@ -36,10 +37,21 @@ pub(super) fn settle(setting: &Setting<'_>, held: &Held, ending: Ending) {
     held.reservation.resolve(resolution);
 }
 
-/// The same, for a call whose repeat must find its answer: done when the end is on the books.
-pub(super) fn settle_and_tell(setting: &Setting<'_>, held: &Held, ending: Ending) -> Resolved {
-    let resolution = told(setting, held, ending);
-    held.reservation.resolve_and_tell(resolution)
+/// The same, for a call whose answer is still here. Gives the balance once the hold is durable, and where a repeat of the
+/// call must find what became of it, once its end is as well.
+pub(super) async fn settle_before_answer(
+    setting: &Setting<'_>,
+    held: &mut Held,
+    ending: Ending,
+) -> Result<Credits, NotHeld> {
+    if setting.whole.arrival.idempotency.is_none() {
+        settle(setting, held, ending);
+        return held.durable().await;
+    }
+    let resolved = held.reservation.resolve_and_tell(told(setting, held, ending));
+    let balance = held.durable().await?;
+    resolved.await;
+    Ok(balance)
 }
 
 /// Tells the log and the metrics; gives what goes to the writer.
