@@ -23,8 +23,9 @@ use tokio::time::Instant;
 
 use super::activity::{Activity, Allowances, Ending, RunningRequest, Verdict};
 use super::core::Shared;
-use super::limits::{ConnectionLimits, Place};
+use super::limits::ConnectionLimits;
 use super::shutdown::Stop;
+use super::spread::Seat;
 use super::tls::Tls;
 use super::watched::Watched;
 use super::{Answers, Arrived, ListenerSettings, Peer};
@@ -94,12 +95,7 @@ fn builder(settings: &ListenerSettings) -> Builder<TokioExecutor> {
 }
 
 /// Serves one connection to its end.
-pub(super) async fn run<S: Answers>(
-    http: Arc<Http<S>>,
-    stream: TcpStream,
-    ip: IpAddr,
-    place: Place,
-) {
+pub(super) async fn run<S: Answers>(http: Arc<Http<S>>, stream: TcpStream, ip: IpAddr, seat: Seat) {
     let activity = Arc::new(Activity::new(http.allowances));
     let watched = Watched::new(stream, Arc::clone(&activity));
     let ending = match &http.tls {
@@ -120,7 +116,7 @@ pub(super) async fn run<S: Answers>(
         }
     };
     http.limits.ended(ending);
-    drop(place);
+    drop(seat);
 }
 
 /// Speaks HTTP on an open stream.

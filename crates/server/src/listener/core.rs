@@ -1,7 +1,7 @@
 //! One core: a thread, its runtime, its socket, and the loop that accepts connections.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener as StdListener};
+use std::net::{IpAddr, SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 use super::connection::{self, Http};
 use super::limits::ConnectionLimits;
 use super::shutdown::{CoreThread, Stop};
+use super::spread::{Accepted, Inbox, Seat, Spread};
 use super::tls::Tls;
 use super::{Answers, ListenerSettings};
 
@@ -31,15 +32,20 @@ pub(super) struct Shared {
     pub(super) tls: Option<Tls>,
     pub(super) stop: Arc<Stop>,
     pub(super) limits: Arc<ConnectionLimits>,
+    pub(super) spread: Arc<Spread>,
 }
 
-/// Starts the thread of core `index`. The runtime is made here, so that a failure is seen by the caller.
-pub(super) fn start<S, M>(
-    index: usize,
-    socket: StdListener,
-    shared: Shared,
-    make: M,
-) -> io::Result<CoreThread>
+/// Where the connections of one core come from.
+#[derive(Debug)]
+pub(super) struct Sources {
+    /// The core's number.
+    pub(super) core: usize,
+    pub(super) socket: StdListener,
+    pub(super) inbox: Inbox,
+}
+
+/// Starts the thread of a core. The runtime is made here, so that a failure is seen by the caller.
+pub(super) fn start<S, M>(sources: Sources, shared: Shared, make: M) -> io::Result<CoreThread>
 where
     S: Answers,
     M: FnOnce(usize) -> S + Send + 'static,
@@ -47,10 +53,11 @@ where
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let (say_drained, drained) = oneshot::channel();
     let (end, ended) = oneshot::channel::<()>();
+    let index = sources.core;
     let body = move || {
         runtime.block_on(async move {
             let service = make(index);
-            if let Err(error) = serve(socket, shared, service).await {
+            if let Err(error) = serve(sources, shared, service).await {
                 tracing::error!(core = index, %error, "a core cannot listen");
             }
             // Nobody listens if the listener was dropped instead of drained.
@@ -68,20 +75,25 @@ fn shut(runtime: Runtime) {
     runtime.shutdown_timeout(BLOCKING_END);
 }
 
-/// Serves the socket until the word to stop is given and no connection is left.
-async fn serve<S: Answers>(socket: StdListener, shared: Shared, service: S) -> io::Result<()> {
+/// Serves what comes until the word to stop is given and no connection is left.
+async fn serve<S: Answers>(sources: Sources, shared: Shared, service: S) -> io::Result<()> {
+    let Sources { core, socket, mut inbox } = sources;
     let listener = TcpListener::from_std(socket)?;
-    let connections = TaskTracker::new();
-    let http = Arc::new(Http::new(&shared, service));
+    let served =
+        Served { connections: TaskTracker::new(), http: Arc::new(Http::new(&shared, service)) };
     let stopped = shared.stop.given();
     tokio::pin!(stopped);
     loop {
         let accepted = tokio::select! {
             () = &mut stopped => break,
+            Some(passed_on) = inbox.recv() => {
+                served.take(passed_on);
+                continue;
+            }
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, peer)) => admit(&shared, &http, &connections, (stream, peer)),
+            Ok((stream, peer)) => admit(&shared, core, &served, (stream, peer)),
             Err(error) if concerns_one_connection(&error) => {}
             Err(error) => {
                 tracing::error!(%error, "no connection can be accepted at present");
@@ -90,22 +102,56 @@ async fn serve<S: Answers>(socket: StdListener, shared: Shared, service: S) -> i
         }
     }
     drop(listener);
-    connections.close();
-    connections.wait().await;
+    inbox.close();
+    while let Some(passed_on) = inbox.recv().await {
+        served.take(passed_on);
+    }
+    served.connections.close();
+    served.connections.wait().await;
     Ok(())
 }
 
-/// Takes a connection in, or closes it at once if there are too many.
+/// Takes a connection in, for this core or for another, or closes it at once if there are too many.
 fn admit<S: Answers>(
     shared: &Shared,
-    http: &Arc<Http<S>>,
-    connections: &TaskTracker,
+    core: usize,
+    served: &Served<S>,
     (stream, peer): (TcpStream, SocketAddr),
 ) {
     let ip = peer.ip().to_canonical();
-    if let Some(place) = shared.limits.enter(ip) {
-        let connection = connection::run(Arc::clone(http), stream, ip, place);
-        drop(connections.spawn(connection));
+    let place = shared.limits.enter(ip);
+    let Some(seat) = place.and_then(|place| shared.spread.seat(core, place)) else { return };
+    if seat.is_at(core) {
+        return served.begin(stream, ip, seat);
+    }
+    match stream.into_std() {
+        Ok(stream) => {
+            let passed_on = Accepted { stream, ip, seat }.pass_on();
+            passed_on.unwrap_or_else(|accepted| served.take(accepted));
+        }
+        Err(error) => tracing::error!(%error, "a connection cannot be passed on"),
+    }
+}
+
+/// The connections of a core, and how they are served.
+struct Served<S> {
+    connections: TaskTracker,
+    http: Arc<Http<S>>,
+}
+
+impl<S: Answers> Served<S> {
+    /// Serves a connection that another core has accepted.
+    fn take(&self, accepted: Accepted) {
+        let Accepted { stream, ip, seat } = accepted;
+        match TcpStream::from_std(stream) {
+            Ok(stream) => self.begin(stream, ip, seat),
+            Err(error) => tracing::error!(%error, "a connection cannot be taken over"),
+        }
+    }
+
+    fn begin(&self, stream: TcpStream, ip: IpAddr, seat: Seat) {
+        let connection = connection::run(Arc::clone(&self.http), stream, ip, seat);
+        drop(self.connections.spawn(connection));
     }
 }
 

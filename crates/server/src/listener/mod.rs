@@ -11,6 +11,7 @@ pub(crate) mod connection;
 pub(crate) mod core;
 pub(crate) mod limits;
 pub(crate) mod shutdown;
+pub(crate) mod spread;
 pub(crate) mod tls;
 pub(crate) mod watched;
 
@@ -28,9 +29,10 @@ use http::Request;
 
 use crate::middleware::real_ip::Network;
 
-use self::core::Shared;
+use self::core::{Shared, Sources};
 use self::limits::ConnectionLimits;
 use self::shutdown::{Running, Stop};
+use self::spread::Spread;
 use self::tls::{Tls, TlsFiles};
 
 /// Where to listen, and what a connection may do.
@@ -130,14 +132,18 @@ impl Listener {
         let stop = Arc::new(Stop::new());
         let limits = Arc::new(ConnectionLimits::new(&self.settings));
         let mut running = Running::new(self.address, Arc::clone(&stop), Arc::clone(&limits));
-        for (index, socket) in self.sockets.into_iter().enumerate() {
+        let (spread, inboxes) = Spread::over(self.sockets.len());
+        let spread = Arc::new(spread);
+        for (core, (socket, inbox)) in self.sockets.into_iter().zip(inboxes).enumerate() {
             let shared = Shared {
                 settings: self.settings.clone(),
                 tls: self.tls.clone(),
                 stop: Arc::clone(&stop),
                 limits: Arc::clone(&limits),
+                spread: Arc::clone(&spread),
             };
-            running.add(core::start(index, socket, shared, make.clone())?);
+            let sources = Sources { core, socket, inbox };
+            running.add(core::start(sources, shared, make.clone())?);
         }
         Ok(running)
     }

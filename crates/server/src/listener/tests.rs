@@ -1,6 +1,6 @@
 //! The listener over real sockets. Timers are short here, and what is awaited is always an event.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -214,6 +214,35 @@ async fn every_core_answers_on_the_one_port_that_was_found() {
     }
 
     assert_eq!(cores, ["core-0", "core-1", "core-2"].map(str::to_owned).into());
+    running.stop().await;
+}
+
+/// Which core serves a connection.
+async fn core_of(stream: &mut TcpStream) -> String {
+    stream.write_all(b"GET /core HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    let before = read_to(stream, "core-").await;
+    assert!(before.starts_with("HTTP/1.1 200"), "{before}");
+    char::from(stream.read_u8().await.unwrap()).into()
+}
+
+/// By the kernel's hash alone, one of four cores would have 32 of 128 connections, give or take ten.
+#[tokio::test]
+async fn connections_that_last_are_spread_evenly_over_the_cores() {
+    let (running, _) = start(&ListenerSettings { cores: 4, ..settings() });
+
+    let mut streams = Vec::new();
+    let mut counts = HashMap::<String, usize>::new();
+    for _ in 0..128 {
+        let mut stream = connect(running.address()).await;
+        *counts.entry(core_of(&mut stream).await).or_default() += 1;
+        streams.push(stream);
+    }
+
+    assert_eq!(counts.values().sum::<usize>(), 128);
+    assert!(
+        counts.len() == 4 && counts.values().all(|count| (31..=33).contains(count)),
+        "{counts:?}"
+    );
     running.stop().await;
 }
 

@@ -1,0 +1,100 @@
+//! Connections spread evenly over the cores.
+//!
+//! The kernel chooses the core that accepts a connection by a hash of its addresses. Connections are kept for long, so
+//! a core that got more than its share would be behind for as long as they last, while another has nothing to do.
+//! Whoever accepts a connection passes it on, before its first byte is read, if another core has fewer of them open.
+
+use std::net::{IpAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::mpsc;
+
+use super::limits::Place;
+
+/// Among so many connections of a core, one more than another has is not worth a change.
+const CONNECTIONS_PER_DIFFERENCE: usize = 64;
+
+/// The cores of a listener, and how many connections each of them has.
+#[derive(Debug)]
+pub(super) struct Spread(Vec<Arc<Core>>);
+
+#[derive(Debug)]
+struct Core {
+    index: usize,
+    open: AtomicUsize,
+    inbox: mpsc::UnboundedSender<Accepted>,
+}
+
+/// What the other cores have accepted for one.
+pub(super) type Inbox = mpsc::UnboundedReceiver<Accepted>;
+
+/// A connection that is open and within the limits.
+#[derive(Debug)]
+pub(super) struct Accepted {
+    pub(super) stream: TcpStream,
+    pub(super) ip: IpAddr,
+    pub(super) seat: Seat,
+}
+
+/// A connection's place, and the core that it counts for; leaving it frees both.
+#[derive(Debug)]
+pub(super) struct Seat {
+    core: Arc<Core>,
+    _place: Place,
+}
+
+impl Spread {
+    /// Over so many cores; gives each one's inbox, in their order.
+    pub(super) fn over(cores: usize) -> (Self, Vec<Inbox>) {
+        let (cores, inboxes) = (0..cores)
+            .map(|index| {
+                let (inbox, accepted) = mpsc::unbounded_channel();
+                (Arc::new(Core { index, open: AtomicUsize::new(0), inbox }), accepted)
+            })
+            .unzip();
+        (Self(cores), inboxes)
+    }
+
+    /// A seat for a connection that core `own` has accepted: there, unless another has fewer. Nothing where there is no
+    /// such core.
+    pub(super) fn seat(&self, own: usize, place: Place) -> Option<Seat> {
+        let own = self.0.get(own)?;
+        let fewest = self.0.iter().min_by_key(|core| core.open())?;
+        let core = if own.open() > bearable(fewest.open()) { fewest } else { own };
+        core.open.fetch_add(1, Ordering::Relaxed);
+        Some(Seat { core: Arc::clone(core), _place: place })
+    }
+}
+
+/// How many connections a core may have beside one that has so many.
+const fn bearable(fewest: usize) -> usize {
+    fewest + fewest / CONNECTIONS_PER_DIFFERENCE
+}
+
+impl Core {
+    fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+}
+
+impl Seat {
+    /// Whether its connection is to be served by this core.
+    pub(super) fn is_at(&self, core: usize) -> bool {
+        self.core.index == core
+    }
+}
+
+impl Accepted {
+    /// Passes it on to its core; gives it back if that core takes no connections any more.
+    pub(super) fn pass_on(self) -> Result<(), Self> {
+        let core = Arc::clone(&self.seat.core);
+        core.inbox.send(self).map_err(|unsent| unsent.0)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.core.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
