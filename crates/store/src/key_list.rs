@@ -35,9 +35,10 @@ pub async fn list(
     const SQL: &str = "
         select id, customer_id, name, shown_prefix, shown_suffix, scope, created_at, rotated_at,
                expires_at, revoked_at, monthly_budget, version, last_used_at,
-               (select max(last_at) from usage_routes
-                where usage_routes.customer_id = keys.customer_id and usage_routes.key_id = keys.id)
+               last_calls.at
         from keys
+        left join (select key_id, max(last_at) as at from usage_by_route where customer_id = $1 group by key_id)
+            as last_calls on last_calls.key_id = keys.id
         where customer_id = $1 and (revoked_at is null or id in (
             select id from keys where customer_id = $1 and revoked_at is not null
             order by revoked_at desc, id desc limit $2))
@@ -84,7 +85,7 @@ async fn used_by_all(
     // As for one key's budget, open calls are looked through by their own index.
     const SQL: &str = "
         select key_id, cast(sum(credits) as bigint) from (
-            select key_id, credits from usage_daily
+            select key_id, credits from usage_by_day
             where customer_id = $1 and day >= $2 and day < $3
             union all
             select key_id, cost from calls
@@ -94,5 +95,5 @@ async fn used_by_all(
     let values =
         [customer.into(), first.into(), next.into(), first.start().into(), next.start().into()];
     let rows = tx.rows(SQL, &values).await?;
-    rows.iter().map(|row| Ok((row.parse(0, "usage_daily")?, row.int(1)?))).collect()
+    rows.iter().map(|row| Ok((row.parse(0, "usage_by_day")?, row.int(1)?))).collect()
 }

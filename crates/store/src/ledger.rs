@@ -94,7 +94,7 @@ pub async fn recent(
         from ledger where customer_id = $1 order by at desc, id desc limit $2";
     const USAGE: &str = "
         select day, cast(sum(credits) as bigint)
-        from usage_daily where customer_id = $1
+        from usage_by_day where customer_id = $1
         group by day having sum(credits) > 0 order by day desc limit $2";
     const EXPORTS: &str = "
         select created_at / 86400000000, cast(sum(cost) as bigint)

@@ -52,6 +52,7 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
         let guard = include_str!("../migrations/0013_calls_guard.postgres.sql");
         steps.push(step(13, "calls guard", guard));
     }
+    steps.push(step(14, "usage notes", usage_notes(database)));
     Migrator::with_migrations(steps)
 }
 
@@ -65,6 +66,13 @@ const fn billing(database: DatabaseKind) -> &'static str {
             include_str!("../migrations/0010_billing.sql"),
             include_str!("../migrations/0010_billing.postgres.sql")
         ),
+    }
+}
+
+const fn usage_notes(database: DatabaseKind) -> &'static str {
+    match database {
+        DatabaseKind::Sqlite => include_str!("../migrations/0014_usage_notes.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0014_usage_notes.postgres.sql"),
     }
 }
 

@@ -46,15 +46,6 @@ impl<'a> Part<'a> {
         Self { sql, over: Over::Update(columns), values, gives: &[Kind::Text] }
     }
 
-    /// How many rows it is over.
-    pub(crate) fn rows(&self) -> usize {
-        let columns = match self.over {
-            Over::Rows(kinds) => kinds.len(),
-            Over::Update(columns) => columns.len(),
-        };
-        self.values.len() / columns.max(1)
-    }
-
     /// The kinds of the columns of its rows.
     pub(crate) fn kinds(&self) -> Vec<Kind> {
         match self.over {

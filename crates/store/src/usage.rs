@@ -132,7 +132,7 @@ async fn spend_in(tx: &mut Tx, customer: CustomerId, today: Day) -> Result<Spend
                cast(coalesce(sum(case when day > $2 - 7 then credits else 0 end), 0) as bigint),
                cast(coalesce(sum(credits), 0) as bigint)
         from (
-            select day, credits from usage_daily
+            select day, credits from usage_by_day
             where customer_id = $1 and day > $2 - 30 and day <= $2
             union all
             select created_at / 86400000000, cost from export_jobs
@@ -140,7 +140,7 @@ async fn spend_in(tx: &mut Tx, customer: CustomerId, today: Day) -> Result<Spend
         ) as charged";
     let (first, next) = (today.plus_days(-29).start(), today.plus_days(1).start());
     let row = tx.row(SQL, &[customer.into(), today.into(), first.into(), next.into()]).await?;
-    let row = row.ok_or_else(|| StoreError::corrupt("usage_daily", customer))?;
+    let row = row.ok_or_else(|| StoreError::corrupt("usage_by_day", customer))?;
     Ok(Spend {
         today: row.credits(0)?,
         last_7_days: row.credits(1)?,
@@ -160,7 +160,7 @@ pub async fn daily(
                cast(sum(credits) as bigint), cast(sum(ok) as bigint), cast(sum(errors) as bigint)
         from (
             select key_id, day, calls, 0 as exports, credits, ok, errors
-            from usage_daily where customer_id = $1 and day >= $3 and day <= $4
+            from usage_by_day where customer_id = $1 and day >= $3 and day <= $4
             union all
             select key_id, created_at / 86400000000, 0, 1, cost, 0, 0
             from export_jobs
@@ -205,14 +205,14 @@ pub async fn hot_failure(
     const WORST: &str = "
         select creator_id, platform, method, route, cast(sum(calls) as bigint),
                cast(sum(errors) as bigint), max(last_at)
-        from usage_routes
+        from usage_by_route
         where customer_id = $1 and (cast($2 as text) is null or key_id = $2)
           and day > $3 - 7 and day <= $3
         group by creator_id, platform, method, route
         having sum(calls) >= 5 and sum(errors) * 10 >= sum(calls) * 8
         order by sum(errors) desc, max(last_at) desc limit 1";
     const LAST_STATUS: &str = "
-        select last_status from usage_routes
+        select last_status from usage_by_route
         where customer_id = $1 and (cast($2 as text) is null or key_id = $2)
           and day > $3 - 7 and day <= $3
           and creator_id = $4 and platform = $5 and method = $6 and route = $7
@@ -224,9 +224,9 @@ pub async fn hot_failure(
         return Ok(None);
     };
     let failure = HotFailure {
-        account: row.parse(0, "usage_routes")?,
-        platform: row.parse(1, "usage_routes")?,
-        method: row.parse(2, "usage_routes")?,
+        account: row.parse(0, "usage_by_route")?,
+        platform: row.parse(1, "usage_by_route")?,
+        method: row.parse(2, "usage_by_route")?,
         route: row.text(3)?,
         calls: row.int(4)?,
         errors: row.int(5)?,

@@ -162,7 +162,7 @@ const DAILY: &str = "
            cast(sum(calls) as bigint), cast(sum(credits) as bigint),
            cast(sum(ok) as bigint), cast(sum(errors) as bigint)
     from (
-        select customer_id, key_id, day, calls, credits, ok, errors from usage_daily
+        select customer_id, key_id, day, calls, credits, ok, errors from usage_by_day
         union all
         select customer_id, key_id, held_at / 86400000000, -1, -credits,
                case when state = 'settled' and status < 400 then -1 else 0 end,
@@ -178,7 +178,7 @@ const ROUTES: &str = "
            cast(sum(calls) as bigint), cast(sum(errors) as bigint)
     from (
         select customer_id, key_id, day, creator_id, platform, method, route, calls, errors
-        from usage_routes
+        from usage_by_route
         union all
         select customer_id, key_id, held_at / 86400000000, creator_id, platform, method, route, -1,
                case when state = 'settled' and status < 400 then 0 else -1 end

@@ -77,6 +77,7 @@ pub(crate) async fn write(
     let mut balances = read(tx, batch, (&own, &mut ended), known).await?;
     let mut budgets = Budgets::beside(&ended);
     let holds = decide(tx, batch, (&mut balances, &mut budgets), known).await?;
+    let is_usage_read = budgets.are_asked();
     let witness = witness(batch, &holds, &ended);
     // From the last to the first: asked for twice, the first end counts.
     let ends: HashMap<CallId, End<'_>> =
@@ -88,7 +89,8 @@ pub(crate) async fn write(
     let told_apart = ended.iter().map(|call| call.end.call_id).collect();
     ended.extend(ended_together(batch, &fates));
     end::settle(&mut balances, &ended)?;
-    write_down(tx, calls, &ended, (&balances, known)).await?;
+    let saving = balance::saving(balances.changed());
+    write_down(tx, (calls, saving), &ended, (known, is_usage_read)).await?;
     balances.note(tx);
     end::end_idempotency(tx, &ended).await?;
     known.balances.extend(balances.current());
@@ -106,24 +108,18 @@ pub(crate) async fn write(
 /// Inserts calls, saves balances and counts what has ended.
 async fn write_down(
     tx: &mut Tx,
-    calls: Part<'_>,
+    (calls, saving): (Part<'_>, Part<'_>),
     ended: &[Ended<'_>],
-    (balances, known): (&Balances, &mut Known),
+    (known, is_usage_read): (&mut Known, bool),
 ) -> Result<(), StoreError> {
     let counted = Counted::of(ended);
-    let [days_known, days_new, routes_known, routes_new] = counted.parts(&known.places);
-    let places_known = (days_known.rows(), routes_known.rows());
-    let is_all_known = days_new.rows() == 0 && routes_new.rows() == 0;
-    let balances = balance::saving(balances.changed());
-    let parts = [calls, days_known, days_new, routes_known, routes_new, balances];
-    let [_, days, _, routes, _, _] = tx.together(parts).await?;
-    if (days.len(), routes.len()) != places_known {
-        return Err(StoreError::corrupt("usage_daily", "a count is not where it was"));
+    if !known.remembers() {
+        let [days, routes] = counted.parts();
+        tx.together([calls, days, routes, saving]).await?;
+        return Ok(());
     }
-    if known.remembers() && !is_all_known {
-        counted.learn(tx, &mut known.places).await?;
-    }
-    Ok(())
+    tx.together([calls, saving]).await?;
+    known.notes(tx).await?.take(tx, counted, is_usage_read).await
 }
 
 /// The calls that begin in this batch, for the ends and renewals that came apart from their holds.

@@ -58,6 +58,11 @@ impl<'b> Budgets<'b> {
         }))
     }
 
+    /// Whether any were looked up.
+    pub(crate) fn are_asked(&self) -> bool {
+        !self.used.is_empty()
+    }
+
     /// Counts a hold that was just decided. Does nothing for a key without a budget.
     pub(crate) fn note(&mut self, hold: &Hold, outcome: &HoldOutcome) {
         if self.used.is_empty() || !outcome.is_held() {
@@ -87,7 +92,7 @@ pub(crate) async fn used_in(
     // whole history, which the joined empty text keeps the database from taking.
     const SQL: &str = "
         select cast(
-            coalesce((select sum(credits) from usage_daily
+            coalesce((select sum(credits) from usage_by_day
                       where customer_id = $1 and key_id = $2 and day >= $3 and day < $4), 0)
           + coalesce((select sum(cost) from calls
                       where state = 'held' and key_id || '' = $2 and held_at >= $5 and held_at < $6), 0)

@@ -1,33 +1,32 @@
 //! Usage: ended calls counted by key and day, and by endpoint and day, in the transaction that ends them.
-//!
-//! A key that is used is counted for again and again. On SQLite the writer remembers where its counts are, and adds to
-//! them there without looking for them by their names.
 
-use std::collections::{BTreeMap, HashMap};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use domain::charge;
 use domain::id::{CustomerId, KeyId};
 use domain::time::Timestamp;
-use foldhash::{fast, quality};
 
 use super::end::Ended;
 use crate::StoreError;
 use crate::parts::Part;
-use crate::sql::{Kind, Row, Value};
-use crate::tx::{Table, Tx};
+use crate::sql::{Kind, Value};
+use crate::tx::Table;
 
-/// A key of a customer, and a day by its number.
-type KeyDay = (CustomerId, KeyId, i64);
-/// That, an account, its platform, a method and a route.
-type RouteDay<'a> = (KeyDay, [&'a str; 4]);
+/// What ended calls add to the counts, by endpoint and key.
+#[derive(Debug, Default)]
+pub(crate) struct Counted<'a>(BTreeMap<Endpoint<'a>, BTreeMap<KeyId, Counts>>);
 
-/// What ended calls add to the counts.
-pub(crate) struct Counted<'a> {
-    days: BTreeMap<KeyDay, Counts>,
-    routes: BTreeMap<RouteDay<'a>, Counts>,
+/// A route of a customer's account, and a day by its number.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Endpoint<'a> {
+    customer: CustomerId,
+    day: i64,
+    /// The account, its platform, the method and the route.
+    names: [Cow<'a, str>; 4],
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     calls: i64,
     credits: i64,
@@ -36,207 +35,143 @@ struct Counts {
     last_status: Option<i64>,
 }
 
-/// Where counts are: SQLite's numbers of their rows, which stay the same as long as nobody else writes.
-#[derive(Debug, Default)]
-pub(crate) struct Places {
-    days: HashMap<KeyDay, DayPlace, fast::RandomState>,
-    count: usize,
-}
-
-#[derive(Debug)]
-struct DayPlace {
-    row: i64,
-    /// By account, platform, method and route, joined.
-    routes: HashMap<String, i64, quality::RandomState>,
-}
+/// An endpoint's counts as they are noted; the migration that creates `usage_notes` says what is what.
+type Noted<'a> = (CustomerId, i64, [Cow<'a, str>; 4], Vec<NotedKey>);
+type NotedKey = (KeyId, i64, i64, i64, Option<i64>, Option<i64>);
 
 impl Counts {
-    fn add(&mut self, call: &Ended<'_>) {
-        self.calls += 1;
-        self.credits = self.credits.saturating_add(call.end.credits(call.cost));
-        self.errors += i64::from(!charge::is_ok(call.end.outcome, call.end.status));
-        if self.last_at.is_none_or(|last_at| last_at <= call.held_at) {
-            self.last_at = Some(call.held_at);
-            self.last_status = call.end.status_number();
+    fn of(call: &Ended<'_>) -> Self {
+        Self {
+            calls: 1,
+            credits: call.end.credits(call.cost),
+            errors: i64::from(!charge::is_ok(call.end.outcome, call.end.status)),
+            last_at: Some(call.held_at),
+            last_status: call.end.status_number(),
         }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.calls = self.calls.saturating_add(other.calls);
+        self.credits = self.credits.saturating_add(other.credits);
+        self.errors = self.errors.saturating_add(other.errors);
+        if self.last_at <= other.last_at {
+            self.last_at = other.last_at;
+            self.last_status = other.last_status;
+        }
+    }
+
+    fn noted(&self, key: KeyId) -> NotedKey {
+        let last_at = self.last_at.map(Timestamp::unix_micros);
+        (key, self.calls, self.credits, self.errors, last_at, self.last_status)
+    }
+
+    fn from_note((key, calls, credits, errors, last_at, last_status): NotedKey) -> (KeyId, Self) {
+        let last_at = last_at.map(Timestamp::from_unix_micros);
+        (key, Self { calls, credits, errors, last_at, last_status })
+    }
+}
+
+impl Endpoint<'_> {
+    fn into_owned(self) -> Endpoint<'static> {
+        let Self { customer, day, names } = self;
+        Endpoint { customer, day, names: names.map(|name| Cow::Owned(name.into_owned())) }
     }
 }
 
 impl<'a> Counted<'a> {
     /// Counts calls.
     pub(crate) fn of(calls: &'a [Ended<'_>]) -> Self {
-        let mut counted = Self { days: BTreeMap::new(), routes: BTreeMap::new() };
+        let mut counted = Self::default();
         for call in calls {
-            let day = (call.customer, call.key, call.held_at.day().number());
-            let route = [&*call.creator_id, &*call.platform, &*call.method, &*call.route];
-            counted.days.entry(day).or_default().add(call);
-            counted.routes.entry((day, route)).or_default().add(call);
+            let names = [&*call.creator_id, &*call.platform, &*call.method, &*call.route];
+            let endpoint = Endpoint {
+                customer: call.customer,
+                day: call.held_at.day().number(),
+                names: names.map(Cow::Borrowed),
+            };
+            let keys = counted.0.entry(endpoint).or_default();
+            keys.entry(call.key).or_default().add(&Counts::of(call));
         }
         counted
     }
 
-    /// What adds them: at their places where these are known, by name where not.
-    pub(crate) fn parts(&self, places: &Places) -> [Part<'a>; 4] {
-        let (mut days_known, mut days_new) = (Vec::new(), Table::new(DAY_KINDS));
-        for (day, counts) in &self.days {
-            match places.day(day) {
-                Some(row) => days_known.extend(counts.of_day(row)),
-                None => days_new.push(counts.named_by_day(day)),
+    /// Whether no call was counted.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// As one text.
+    pub(crate) fn note(&self) -> Result<String, StoreError> {
+        let noted = |(endpoint, keys): (&'_ Endpoint<'a>, &BTreeMap<KeyId, Counts>)| -> Noted<'a> {
+            let keys = keys.iter().map(|(key, counts)| counts.noted(*key)).collect();
+            (endpoint.customer, endpoint.day, endpoint.names.clone(), keys)
+        };
+        let noted: Vec<Noted<'a>> = self.0.iter().map(noted).collect();
+        serde_json::to_string(&noted).map_err(|error| StoreError::corrupt("usage_notes", error))
+    }
+
+    /// What adds them to the counts of days and of endpoints.
+    pub(crate) fn parts(&self) -> [Part<'_>; 2] {
+        let mut days: BTreeMap<(CustomerId, KeyId, i64), Counts> = BTreeMap::new();
+        let mut routes = Table::new(ROUTE_KINDS);
+        for (Endpoint { customer, day, names }, keys) in &self.0 {
+            for (key, counts) in keys {
+                days.entry((*customer, *key, *day)).or_default().add(counts);
+                let [creator_id, platform, method, route] =
+                    names.each_ref().map(|name| Value::from(&**name));
+                routes.push([
+                    (*customer).into(),
+                    (*key).into(),
+                    (*day).into(),
+                    creator_id,
+                    platform,
+                    method,
+                    route,
+                    counts.calls.into(),
+                    counts.errors.into(),
+                    counts.last_status.into(),
+                    counts.last_at.into(),
+                ]);
             }
         }
-        let (mut routes_known, mut routes_new) = (Vec::new(), Table::new(ROUTE_KINDS));
-        let mut name = String::new();
-        for (route, counts) in &self.routes {
-            match places.route(route, &mut name) {
-                Some(row) => routes_known.extend(counts.of_route(row)),
-                None => routes_new.push(counts.named_by_route(route)),
+        let mut by_day = Table::new(DAY_KINDS);
+        for ((customer, key, day), counts) in days {
+            by_day.push([
+                customer.into(),
+                key.into(),
+                day.into(),
+                counts.calls.into(),
+                counts.credits.into(),
+                (counts.calls - counts.errors).into(),
+                counts.errors.into(),
+            ]);
+        }
+        [Part::over(ADD_DAY, by_day, &[]), Part::over(ADD_ROUTE, routes, &[])]
+    }
+}
+
+impl Counted<'static> {
+    /// Adds what was counted elsewhere.
+    pub(crate) fn add(&mut self, other: Counted<'_>) {
+        for (endpoint, keys) in other.0 {
+            let own = self.0.entry(endpoint.into_owned()).or_default();
+            for (key, counts) in keys {
+                own.entry(key).or_default().add(&counts);
             }
         }
-        [
-            Part::update(ADD_TO_DAY, DAY_COLUMNS, days_known),
-            Part::over(ADD_DAY, days_new, &[]),
-            Part::update(ADD_TO_ROUTE, ROUTE_COLUMNS, routes_known),
-            Part::over(ADD_ROUTE, routes_new, &[]),
-        ]
     }
 
-    /// Remembers where those are that were added by name. Only on SQLite.
-    pub(crate) async fn learn(&self, tx: &mut Tx, places: &mut Places) -> Result<(), StoreError> {
-        let mut days = Table::new(KEY_DAY_KINDS);
-        self.days
-            .keys()
-            .filter(|day| places.day(day).is_none())
-            .for_each(|day| days.push(names_of(day)));
-        let mut routes = Table::new(NAME_KINDS);
-        let mut name = String::new();
-        for route in self.routes.keys() {
-            if places.route(route, &mut name).is_none() {
-                routes.push(names_of_route(route));
-            }
-        }
-        for row in tx.rows_over(DAY_PLACES, days).await? {
-            places.learn_day(&row)?;
-        }
-        for row in tx.rows_over(ROUTE_PLACES, routes).await? {
-            places.learn_route(&row)?;
-        }
-        Ok(())
+    /// What was noted as this text.
+    pub(crate) fn from_note(note: &str) -> Result<Self, StoreError> {
+        let noted: Vec<Noted<'_>> = serde_json::from_str(note)
+            .map_err(|error| StoreError::corrupt("usage_notes", error))?;
+        let endpoints = noted.into_iter().map(|(customer, day, names, keys)| {
+            let keys = keys.into_iter().map(Counts::from_note).collect();
+            (Endpoint { customer, day, names }.into_owned(), keys)
+        });
+        Ok(Self(endpoints.collect()))
     }
 }
-
-impl Places {
-    /// How many are remembered.
-    pub(crate) fn len(&self) -> usize {
-        self.count
-    }
-
-    fn day(&self, day: &KeyDay) -> Option<i64> {
-        self.days.get(day).map(|place| place.row)
-    }
-
-    fn route(&self, (day, names): &RouteDay<'_>, joined: &mut String) -> Option<i64> {
-        let routes = &self.days.get(day)?.routes;
-        join(names, joined);
-        routes.get(joined.as_str()).copied()
-    }
-
-    fn learn_day(&mut self, row: &Row) -> Result<(), StoreError> {
-        let day = (row.parse(1, "usage_daily")?, row.parse(2, "usage_daily")?, row.int(3)?);
-        let place = DayPlace { row: row.int(0)?, routes: HashMap::default() };
-        self.count += usize::from(self.days.insert(day, place).is_none());
-        Ok(())
-    }
-
-    fn learn_route(&mut self, row: &Row) -> Result<(), StoreError> {
-        let day = (row.parse(1, "usage_routes")?, row.parse(2, "usage_routes")?, row.int(3)?);
-        let Some(place) = self.days.get_mut(&day) else { return Ok(()) };
-        let names = [row.text(4)?, row.text(5)?, row.text(6)?, row.text(7)?];
-        let mut joined = String::new();
-        join(&names.each_ref().map(String::as_str), &mut joined);
-        self.count += usize::from(place.routes.insert(joined, row.int(0)?).is_none());
-        Ok(())
-    }
-}
-
-/// None of the names has a line break.
-fn join(names: &[&str; 4], into: &mut String) {
-    into.clear();
-    for name in names {
-        into.push_str(name);
-        into.push('\n');
-    }
-}
-
-fn names_of((customer, key, day): &KeyDay) -> [Value<'static>; 3] {
-    [(*customer).into(), (*key).into(), (*day).into()]
-}
-
-fn names_of_route<'a>((day, names): &RouteDay<'a>) -> [Value<'a>; 7] {
-    let [customer, key, day] = names_of(day);
-    let [creator_id, platform, method, route] = names.map(Value::from);
-    [customer, key, day, creator_id, platform, method, route]
-}
-
-impl Counts {
-    fn of_day(&self, row: i64) -> [Value<'static>; 5] {
-        [
-            row.to_string().into(),
-            self.calls.into(),
-            self.credits.into(),
-            (self.calls - self.errors).into(),
-            self.errors.into(),
-        ]
-    }
-
-    fn named_by_day(&self, day: &KeyDay) -> [Value<'static>; 7] {
-        let [customer, key, number] = names_of(day);
-        let ok = self.calls - self.errors;
-        [
-            customer,
-            key,
-            number,
-            self.calls.into(),
-            self.credits.into(),
-            ok.into(),
-            self.errors.into(),
-        ]
-    }
-
-    fn of_route(&self, row: i64) -> [Value<'static>; 5] {
-        [
-            row.to_string().into(),
-            self.calls.into(),
-            self.errors.into(),
-            self.last_status.into(),
-            self.last_at.into(),
-        ]
-    }
-
-    fn named_by_route<'a>(&self, route: &RouteDay<'a>) -> [Value<'a>; 11] {
-        let [customer, key, day, creator_id, platform, method, name] = names_of_route(route);
-        let (calls, errors) = (self.calls.into(), self.errors.into());
-        let (last_status, last_at) = (self.last_status.into(), self.last_at.into());
-        [
-            customer,
-            key,
-            day,
-            creator_id,
-            platform,
-            method,
-            name,
-            calls,
-            errors,
-            last_status,
-            last_at,
-        ]
-    }
-}
-
-const ADD_TO_DAY: &str = "
-    update usage_daily set
-        calls = usage_daily.calls + {calls}, credits = usage_daily.credits + {credits},
-        ok = usage_daily.ok + {ok}, errors = usage_daily.errors + {errors}
-    {from} where usage_daily.rowid = {place} {returning}";
 
 const ADD_DAY: &str = "
     insert into usage_daily (customer_id, key_id, day, calls, credits, ok, errors)
@@ -245,14 +180,6 @@ const ADD_DAY: &str = "
         calls = usage_daily.calls + excluded.calls,
         credits = usage_daily.credits + excluded.credits,
         ok = usage_daily.ok + excluded.ok, errors = usage_daily.errors + excluded.errors";
-
-const ADD_TO_ROUTE: &str = "
-    update usage_routes set
-        calls = usage_routes.calls + {calls}, errors = usage_routes.errors + {errors},
-        last_status = case when {last_at} >= usage_routes.last_at
-            then {last_status} else usage_routes.last_status end,
-        last_at = max({last_at}, usage_routes.last_at)
-    {from} where usage_routes.rowid = {place} {returning}";
 
 const ADD_ROUTE: &str = "
     insert into usage_routes (customer_id, key_id, day, creator_id, platform, method, route, calls,
@@ -266,43 +193,8 @@ const ADD_ROUTE: &str = "
         last_at = case when excluded.last_at >= usage_routes.last_at
             then excluded.last_at else usage_routes.last_at end";
 
-const DAY_PLACES: &str = "
-    with v (customer_id, key_id, day) as ({rows})
-    select u.rowid, u.customer_id, u.key_id, u.day
-    from v join usage_daily u
-        on u.customer_id = v.customer_id and u.key_id = v.key_id and u.day = v.day";
-
-const ROUTE_PLACES: &str = "
-    with v (customer_id, key_id, day, creator_id, platform, method, route) as ({rows})
-    select u.rowid, u.customer_id, u.key_id, u.day, u.creator_id, u.platform, u.method, u.route
-    from v join usage_routes u
-        on u.customer_id = v.customer_id and u.key_id = v.key_id and u.day = v.day
-        and u.creator_id = v.creator_id and u.platform = v.platform and u.method = v.method
-        and u.route = v.route";
-
-const DAY_COLUMNS: &[(&str, Kind)] = &[
-    ("place", Kind::Text),
-    ("calls", Kind::Int),
-    ("credits", Kind::Int),
-    ("ok", Kind::Int),
-    ("errors", Kind::Int),
-];
-
-const ROUTE_COLUMNS: &[(&str, Kind)] = &[
-    ("place", Kind::Text),
-    ("calls", Kind::Int),
-    ("errors", Kind::Int),
-    ("last_status", Kind::Int),
-    ("last_at", Kind::Int),
-];
-
-const KEY_DAY_KINDS: &[Kind] = &[Kind::Text, Kind::Text, Kind::Int];
-
 const DAY_KINDS: &[Kind] =
     &[Kind::Text, Kind::Text, Kind::Int, Kind::Int, Kind::Int, Kind::Int, Kind::Int];
-
-const NAME_KINDS: &[Kind] =
-    &[Kind::Text, Kind::Text, Kind::Int, Kind::Text, Kind::Text, Kind::Text, Kind::Text];
 
 const ROUTE_KINDS: &[Kind] = &[
     Kind::Text,

@@ -10,7 +10,7 @@ use domain::credits::Credits;
 use domain::id::{CallId, CustomerId, KeyId};
 use domain::time::Timestamp;
 
-use super::count::{Counted, Places};
+use super::count::Counted;
 use super::{Hold, Resolution};
 use crate::StoreError;
 use crate::balance::Balances;
@@ -216,7 +216,7 @@ pub(crate) async fn book(
 ) -> Result<(), StoreError> {
     settle(balances, calls)?;
     let counted = Counted::of(calls);
-    tx.together(counted.parts(&Places::default())).await?;
+    tx.together(counted.parts()).await?;
     end_idempotency(tx, calls).await
 }
 

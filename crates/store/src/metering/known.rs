@@ -11,8 +11,8 @@ use domain::time::Timestamp;
 use foldhash::{fast, quality};
 
 use super::Hold;
-use super::count::Places;
 use super::end::End;
+use super::notes::Notes;
 use super::queue::Batch;
 use crate::StoreError;
 use crate::balance::Balance;
@@ -30,8 +30,8 @@ pub(crate) struct Known {
     pub(crate) balances: HashMap<CustomerId, Balance, fast::RandomState>,
     pub(crate) secrets: HashMap<KeyHash, Secret, fast::RandomState>,
     versions: HashMap<CustomerId, HashMap<CreatorId, i64, quality::RandomState>, fast::RandomState>,
-    /// Where the counts of usage are.
-    pub(crate) places: Places,
+    /// What was counted and not yet added up, once that was read. Only on SQLite.
+    notes: Option<Notes>,
     /// How many versions these are.
     version_count: usize,
     /// The holds of this node's open calls, so that their ends need not read them. What they say never changes,
@@ -57,11 +57,10 @@ pub(crate) struct Secret {
 impl Known {
     /// Forgets what may be out of date in this transaction.
     pub(crate) fn refresh(&mut self, tx: &Tx) {
-        let entries =
-            self.balances.len() + self.secrets.len() + self.version_count + self.places.len();
+        let entries = self.balances.len() + self.secrets.len() + self.version_count;
         let other_commits = tx.other_commits();
         if other_commits.is_none() || other_commits != self.other_commits || entries > ENTRIES_MAX {
-            self.forget();
+            self.forget_read();
             self.other_commits = other_commits;
         }
     }
@@ -73,8 +72,22 @@ impl Known {
 
     /// Forgets everything that could have changed: a transaction failed, or nobody knows how it ended.
     pub(crate) fn forget(&mut self) {
-        let open = std::mem::take(&mut self.open);
-        *self = Self { open, ..Self::default() };
+        self.forget_read();
+        self.notes = None;
+    }
+
+    /// Forgets what somebody else could have changed.
+    fn forget_read(&mut self) {
+        let (open, notes) = (std::mem::take(&mut self.open), self.notes.take());
+        *self = Self { open, notes, ..Self::default() };
+    }
+
+    /// What was counted and not yet added up.
+    pub(crate) async fn notes(&mut self, tx: &mut Tx) -> Result<&mut Notes, StoreError> {
+        if self.notes.is_none() {
+            self.notes = Some(Notes::read(tx).await?);
+        }
+        Ok(self.notes.get_or_insert_default())
     }
 
     /// The version of a customer's account.

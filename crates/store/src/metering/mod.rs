@@ -12,6 +12,7 @@ mod courier;
 mod end;
 mod known;
 mod meter;
+mod notes;
 mod queue;
 mod recovery;
 mod writer;

@@ -1,12 +1,13 @@
 //! Usage: sums by day, and the endpoint that keeps failing.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use domain::charge::Outcome;
 use domain::time::{Day, Timestamp};
 use store::metering::{Hold, Resolution};
-use store::testing;
 use store::usage::{self, DayUsage, UsageOf};
+use store::{Store, testing};
 
 use crate::support::{
     Caller, Metering, NOON, assert_sound, create_key, credits, fresh_secret, is_held, new_key,
@@ -89,25 +90,88 @@ async fn counts_go_on_whoever_else_writes_in_between() {
     }
 }
 
+/// Makes a call that is answered.
+async fn answered(metering: &Metering, caller: &Caller) {
+    call(metering, caller.hold(2), ended(Outcome::Answered, Some(200))).await;
+}
+
+async fn calls_of_today(store: &Store, caller: &Caller) -> i64 {
+    let of = UsageOf { customer: caller.customer, key: None };
+    usage::daily(store, of, today(), 1).await.unwrap()[0].calls
+}
+
 #[tokio::test]
-async fn a_count_that_is_not_where_it_was_is_found_by_its_name_instead_of_being_lost() {
+async fn every_call_is_counted_at_once_and_stays_counted_when_counts_are_added_up() {
     for store in testing::stores().await {
-        let caller = Caller::with(&store, 100).await;
+        let caller = Caller::with(&store, 1_000).await;
         let metering = Metering::start(&store).await;
-        for _ in 0..2 {
-            call(&metering, caller.hold(2), ended(Outcome::Answered, Some(200))).await;
+        for calls in 1..=100 {
+            answered(&metering, &caller).await;
+
+            assert_eq!(calls_of_today(&store, &caller).await, calls);
         }
-        // On the metering's own connection, so that it is not told that somebody else wrote.
-        testing::run_raw_metering(&store, "delete from usage_daily").await.unwrap();
-
-        call(&metering, caller.hold(2), ended(Outcome::Answered, Some(200))).await;
-
-        let remembers = metering.meter.is_authority();
-        assert_eq!(metering.meter.stats().failed_batch_total, u64::from(remembers));
-        let of = UsageOf { customer: caller.customer, key: None };
-        assert_eq!(usage::daily(&store, of, today(), 1).await.unwrap()[0].calls, 1);
-        assert_eq!(caller.balance(&store).await.spent, credits(6));
+        assert_sound(&store).await;
+        if metering.meter.is_authority() {
+            let added = "update usage_daily set calls = calls where calls >= 60";
+            assert_eq!(testing::run_raw(&store, added).await.unwrap(), 1);
+            let noted = "update usage_notes set id = id";
+            assert!(testing::run_raw(&store, noted).await.unwrap() < 32);
+        }
     }
+}
+
+#[tokio::test]
+async fn what_was_noted_before_a_crash_is_added_up_after_it() {
+    for mut store in testing::stores().await {
+        let caller = Caller::with(&store, 1_000).await;
+        let metering = Metering::start(&store).await;
+        for _ in 0..20 {
+            answered(&metering, &caller).await;
+        }
+        metering.crash().await;
+        store.reopen().await;
+
+        let metering = Metering::start(&store).await;
+        for calls in 21..=60 {
+            answered(&metering, &caller).await;
+
+            assert_eq!(calls_of_today(&store, &caller).await, calls);
+        }
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_transaction_that_failed_has_counted_nothing() {
+    let store = testing::sqlite().await;
+    let caller = Caller::with(&store, 1_000).await;
+    let metering = Metering::start(&store).await;
+    for _ in 0..10 {
+        answered(&metering, &caller).await;
+    }
+    let refuse =
+        "create trigger no_notes before insert on usage_notes begin select raise(abort, 'no'); end";
+    testing::run_raw(&store, refuse).await.unwrap();
+    let hold = caller.hold(2);
+    assert!(is_held(&metering.hold(hold.clone()).await));
+    let end = metering
+        .meter
+        .resolve(Resolution { call_id: hold.call_id, ..ended(Outcome::Answered, Some(200)) });
+    let mut ticks = tokio::time::interval(Duration::from_millis(10));
+    while metering.meter.stats().failed_batch_total == 0 {
+        ticks.tick().await;
+    }
+    assert_eq!(calls_of_today(&store, &caller).await, 10);
+
+    testing::run_raw(&store, "drop trigger no_notes").await.unwrap();
+
+    assert!(end.await);
+    assert_eq!(calls_of_today(&store, &caller).await, 11);
+    for _ in 0..40 {
+        answered(&metering, &caller).await;
+    }
+    assert_eq!(calls_of_today(&store, &caller).await, 51);
+    assert_sound(&store).await;
 }
 
 #[tokio::test]

@@ -82,12 +82,36 @@ async fn a_lost_call_is_found() {
 
 #[tokio::test]
 async fn usage_that_counts_another_number_of_calls_is_found() {
-    for rules in broken_by("update usage_daily set ok = ok + 1, errors = errors - 1").await {
+    let day = "
+        insert into usage_daily (customer_id, key_id, day, calls, credits, ok, errors)
+        select customer_id, key_id, 20000, 1, 0, 1, 0 from usage_by_day";
+    for rules in broken_by(day).await {
         assert_eq!(rules, ["usage by day counts every ended call once"]);
     }
-    for rules in broken_by("update usage_routes set calls = calls + 1").await {
+    let route = "
+        insert into usage_routes (customer_id, key_id, day, creator_id, platform, method, route, calls, errors,
+            last_status, last_at)
+        select customer_id, key_id, 20000, creator_id, platform, method, route, 1, 0, last_status, last_at
+        from usage_by_route";
+    for rules in broken_by(route).await {
         assert_eq!(rules, ["usage by endpoint counts every ended call once"]);
     }
+}
+
+#[tokio::test]
+async fn a_lost_note_of_usage_is_found() {
+    let store = testing::sqlite().await;
+    used(&store).await;
+    assert_eq!(testing::run_raw(&store, "delete from usage_notes").await.unwrap(), 1);
+
+    let violations = verify::check(&store, NOON).await.unwrap();
+
+    let rules: Vec<_> = violations.iter().map(|violation| violation.rule).collect();
+    let expected = [
+        "usage by day counts every ended call once",
+        "usage by endpoint counts every ended call once",
+    ];
+    assert_eq!(rules, expected);
 }
 
 #[tokio::test]
