@@ -93,6 +93,17 @@ pub(crate) fn update_each(sql: &str, columns: &[(&str, Kind)]) -> String {
     text
 }
 
+/// The same statement for SQLite, where its failure undoes the whole transaction: for transactions that nobody would go on
+/// with after a failure. To undo the statement alone, SQLite has to keep a copy of every page that it changes.
+pub(crate) fn undoing_all(sql: &str) -> String {
+    for verb in ["insert", "update"] {
+        if let Some(rest) = sql.trim_start().strip_prefix(verb) {
+            return format!("{verb} or rollback{rest}");
+        }
+    }
+    sql.to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,5 +130,19 @@ mod tests {
              update t set a = v.a from v where t.id = v.id returning t.id"
         );
         assert_eq!(update_each(SQL, &columns), "update t set a = ?2  where t.id = ?1 ");
+    }
+
+    #[test]
+    fn a_statement_that_changes_rows_may_undo_its_whole_transaction() {
+        for (sql, expected) in [
+            (" insert into t (a) values (?)", "insert or rollback into t (a) values (?)"),
+            ("update t set a = ?1", "update or rollback t set a = ?1"),
+            (
+                "with v (a) as (values (?)) select a from v",
+                "with v (a) as (values (?)) select a from v",
+            ),
+        ] {
+            assert_eq!(undoing_all(sql), expected);
+        }
     }
 }

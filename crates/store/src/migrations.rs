@@ -53,6 +53,10 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
         steps.push(step(13, "calls guard", guard));
     }
     steps.push(step(14, "usage notes", usage_notes(database)));
+    if database == DatabaseKind::Sqlite {
+        let guard = include_str!("../migrations/0015_calls_guard.sqlite.sql");
+        steps.push(step(15, "calls guard", guard));
+    }
     Migrator::with_migrations(steps)
 }
 

@@ -205,7 +205,8 @@ impl Tx {
                 let (groups, single) = values.split_at(in_groups);
                 let mut rows = Vec::new();
                 for (some, count) in [(groups, ROWS_AT_ONCE), (single, 1)] {
-                    let text = transaction.text((sql, count), || text_for(count));
+                    let text =
+                        transaction.text((sql, count), || dialect::undoing_all(&text_for(count)));
                     transaction.rows_over(&text, some, count * columns, &mut rows)?;
                 }
                 Ok(rows)
@@ -235,7 +236,8 @@ impl Tx {
                 fetch_postgres(transaction, text(DatabaseKind::Postgres), &kinds, values).await?
             }
             Connection::Direct { transaction, .. } => {
-                let each = transaction.text((sql, 1), || dialect::update_each(sql, columns));
+                let each = transaction
+                    .text((sql, 1), || dialect::undoing_all(&dialect::update_each(sql, columns)));
                 return transaction.update_each(&each, values, columns.len());
             }
         };

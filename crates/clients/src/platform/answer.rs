@@ -124,10 +124,11 @@ impl AnswerBody {
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        if let Some(lease) = &mut self.lease {
-            lease.move_on(context);
+        let Self { incoming, lease, .. } = self;
+        match lease {
+            Some(lease) => lease.poll(context, |own| Pin::new(&mut *incoming).poll_frame(own)),
+            None => Pin::new(incoming).poll_frame(context),
         }
-        Pin::new(&mut self.incoming).poll_frame(context)
     }
 
     /// All of the body is here.

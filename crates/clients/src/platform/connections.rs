@@ -195,14 +195,14 @@ impl Place {
             if since.elapsed() > self.kept.idle {
                 continue;
             }
-            link.move_on(context);
-            if link.is_ready() {
+            if link.look(context) {
                 return Some(link);
             }
         }
     }
 
     fn keep(&self, link: Box<Link>) {
+        link.rest();
         let mut idle = locked(&self.idle);
         if idle.len() < self.kept.idle_connections_max {
             idle.push_back(Idle { link, since: Instant::now() });
@@ -274,9 +274,13 @@ impl Place {
 }
 
 impl Lease {
-    /// Lets the connection read what it can of the answer's body.
-    pub(super) fn move_on(&mut self, context: &mut Context<'_>) {
-        self.link.move_on(context);
+    /// Polls the answer's body, and lets the connection read what it can of it.
+    pub(super) fn poll<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        self.link.poll(context, poll)
     }
 
     /// All of the answer is here: the connection waits for a next request, if it can carry one.
@@ -310,12 +314,8 @@ async fn head(
     let request = std::mem::take(request);
     let answered = match carrier {
         Carrier::Own(link) => {
-            let (answer, connection) = link.begin(request);
-            let mut answer = pin!(answer);
-            let work = poll_fn(|context| {
-                connection.move_on(context);
-                answer.as_mut().poll(context)
-            });
+            let mut answer = pin!(link.begin(request));
+            let work = poll_fn(|context| link.poll(context, |own| answer.as_mut().poll(own)));
             in_time(work, wait, progress).await?
         }
         Carrier::Shared(link) => in_time(Box::pin(link.exchange(request)), wait, progress).await?,

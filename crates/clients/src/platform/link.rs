@@ -4,7 +4,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Context;
+use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -15,6 +15,7 @@ use hyper_util::rt::TokioIo;
 use super::body::RequestBody;
 use super::client::HEAD_BYTES_MAX;
 use super::connect::{Watch, Watched};
+use super::one_task::OneTask;
 
 /// What a request that found no answer leaves behind.
 pub(super) type Unanswered = TrySendError<Request<RequestBody>>;
@@ -23,15 +24,16 @@ pub(super) type Unanswered = TrySendError<Request<RequestBody>>;
 pub(super) struct Link {
     sender: SendRequest<RequestBody>,
     connection: Moving,
+    one_task: OneTask,
     pub(super) watch: Arc<Watch>,
 }
 
 /// What reads and writes for the sender; none when it has ended.
-pub(super) struct Moving(Option<http1::Connection<TokioIo<Watched>, RequestBody>>);
+struct Moving(Option<http1::Connection<TokioIo<Watched>, RequestBody>>);
 
 impl Moving {
     /// Lets the connection read and write what it can.
-    pub(super) fn move_on(&mut self, context: &mut Context<'_>) {
+    fn move_on(&mut self, context: &mut Context<'_>) {
         let connection = self.0.as_mut().map(Pin::new);
         if connection.is_some_and(|connection| connection.poll(context).is_ready()) {
             self.0 = None;
@@ -47,25 +49,55 @@ impl Link {
         let mut builder = http1::Builder::new();
         builder.max_buf_size(HEAD_BYTES_MAX).writev(false);
         let (sender, connection) = builder.handshake(stream).await?;
-        Ok(Self { sender, connection: Moving(Some(connection)), watch })
+        let connection = Moving(Some(connection));
+        Ok(Self { sender, connection, one_task: OneTask::new(), watch })
     }
 
-    /// Lets the connection read and write what it can.
-    pub(super) fn move_on(&mut self, context: &mut Context<'_>) {
-        self.connection.move_on(context);
+    /// Polls what this connection brings, and while that is not there lets it read and write what it can.
+    pub(super) fn poll<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        let Self { connection, one_task, .. } = self;
+        one_task.poll(context, |own| {
+            let polled = poll(own);
+            if polled.is_pending() {
+                // What it brings now wakes, and is polled again at once.
+                connection.move_on(own);
+            }
+            polled
+        })
     }
 
-    /// Whether it would take a request. To be asked after it has moved on.
+    /// Whether it can take a request, as far as can be seen now.
+    pub(super) fn look(&mut self, context: &mut Context<'_>) -> bool {
+        let Self { connection, one_task, .. } = self;
+        let looked = one_task.poll(context, |own| {
+            connection.move_on(own);
+            Poll::Ready(())
+        });
+        looked.is_ready() && self.is_ready()
+    }
+
+    /// Whether it could take a request when it last moved on.
     pub(super) fn is_ready(&self) -> bool {
         self.connection.0.is_some() && self.sender.is_ready()
     }
 
-    /// Sends a request: gives the head of its answer, to be waited for, and the connection, to be moved on meanwhile.
+    /// Wakes nobody until it is used again.
+    pub(super) fn rest(&self) {
+        self.one_task.rest();
+    }
+
+    /// Sends a request; gives the head of its answer, to be polled with the connection.
     pub(super) fn begin(
         &mut self,
         request: Request<RequestBody>,
-    ) -> (impl Future<Output = Result<Response<Incoming>, Unanswered>> + use<>, &mut Moving) {
+    ) -> impl Future<Output = Result<Response<Incoming>, Unanswered>> + use<> {
         self.watch.expect_answer();
-        (self.sender.try_send_request(request), &mut self.connection)
+        // The task is about to poll it anyway.
+        self.rest();
+        self.sender.try_send_request(request)
     }
 }

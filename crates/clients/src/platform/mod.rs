@@ -8,6 +8,7 @@ pub mod breaker;
 pub mod envelope;
 pub mod headers;
 pub mod oauth;
+mod one_task;
 pub mod path;
 pub mod verify;
 
