@@ -91,26 +91,26 @@ mod tests {
 
     /// Counts how often a task is woken.
     #[derive(Default)]
-    struct Wakes(AtomicUsize);
+    struct Rung(AtomicUsize);
 
-    impl Wake for Wakes {
+    impl Wake for Rung {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
     }
 
-    fn task() -> (Arc<Wakes>, Waker) {
-        let wakes = Arc::new(Wakes::default());
-        (Arc::clone(&wakes), Waker::from(wakes))
+    fn task() -> (Arc<Rung>, Waker) {
+        let rung = Arc::new(Rung::default());
+        (Arc::clone(&rung), Waker::from(rung))
     }
 
-    fn count(wakes: &Wakes) -> usize {
-        wakes.0.load(Ordering::SeqCst)
+    fn count(rung: &Rung) -> usize {
+        rung.0.load(Ordering::SeqCst)
     }
 
     #[test]
     fn what_wakes_itself_is_polled_again_at_once_and_its_task_is_not_woken() {
-        let (wakes, waker) = task();
+        let (rung, waker) = task();
         let mut polls = 0;
 
         let polled = OneTask::new().poll(&mut Context::from_waker(&waker), |own| {
@@ -122,12 +122,12 @@ mod tests {
             Poll::Pending
         });
 
-        assert_eq!((polled, count(&wakes)), (Poll::Ready(3), 0));
+        assert_eq!((polled, count(&rung)), (Poll::Ready(3), 0));
     }
 
     #[test]
     fn what_wakes_itself_without_end_gives_others_their_turn() {
-        let (wakes, waker) = task();
+        let (rung, waker) = task();
         let mut polls = 0;
 
         let polled = OneTask::new().poll(&mut Context::from_waker(&waker), |own| {
@@ -136,7 +136,7 @@ mod tests {
             Poll::<()>::Pending
         });
 
-        assert_eq!((polled, polls, count(&wakes)), (Poll::Pending, ROUNDS_MAX, 1));
+        assert_eq!((polled, polls, count(&rung)), (Poll::Pending, ROUNDS_MAX, 1));
     }
 
     #[test]
@@ -165,7 +165,7 @@ mod tests {
     /// A wake that comes while the task is at it, from another thread, is never lost: the task is polled again or woken.
     #[test]
     fn no_wake_from_another_thread_is_lost() {
-        let (wakes, waker) = task();
+        let (rung, waker) = task();
         let one_task = OneTask::new();
         let (say, heard) = std::sync::mpsc::channel::<Waker>();
         let arrived = Arc::new(AtomicUsize::new(0));
@@ -178,7 +178,7 @@ mod tests {
         });
 
         for number in 1..=10_000 {
-            let before = count(&wakes);
+            let before = count(&rung);
             let mut is_said = false;
             let polled = one_task.poll(&mut Context::from_waker(&waker), |own| {
                 if arrived.load(Ordering::SeqCst) == number {
@@ -190,7 +190,7 @@ mod tests {
                 }
                 Poll::Pending
             });
-            while polled.is_pending() && count(&wakes) == before {
+            while polled.is_pending() && count(&rung) == before {
                 std::thread::yield_now();
             }
             // Woken or not, the other thread is done with this round before the next begins.

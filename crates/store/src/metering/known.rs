@@ -78,8 +78,8 @@ impl Known {
 
     /// Forgets what somebody else could have changed.
     fn forget_read(&mut self) {
-        let (open, notes) = (std::mem::take(&mut self.open), self.notes.take());
-        *self = Self { open, notes, ..Self::default() };
+        let (notes, open) = (self.notes.take(), std::mem::take(&mut self.open));
+        *self = Self { notes, open, ..Self::default() };
     }
 
     /// What was counted and not yet added up.

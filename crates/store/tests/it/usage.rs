@@ -124,16 +124,16 @@ async fn every_call_is_counted_at_once_and_stays_counted_when_counts_are_added_u
 async fn what_was_noted_before_a_crash_is_added_up_after_it() {
     for mut store in testing::stores().await {
         let caller = Caller::with(&store, 1_000).await;
-        let metering = Metering::start(&store).await;
+        let crashing = Metering::start(&store).await;
         for _ in 0..20 {
-            answered(&metering, &caller).await;
+            answered(&crashing, &caller).await;
         }
-        metering.crash().await;
+        crashing.crash().await;
         store.reopen().await;
 
-        let metering = Metering::start(&store).await;
+        let restarted = Metering::start(&store).await;
         for calls in 21..=60 {
-            answered(&metering, &caller).await;
+            answered(&restarted, &caller).await;
 
             assert_eq!(calls_of_today(&store, &caller).await, calls);
         }
