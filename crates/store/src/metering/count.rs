@@ -100,6 +100,11 @@ impl<'a> Counted<'a> {
         self.0.is_empty()
     }
 
+    /// How many keys were counted at how many endpoints.
+    pub(crate) fn len(&self) -> usize {
+        self.0.values().map(BTreeMap::len).sum()
+    }
+
     /// As one text.
     pub(crate) fn note(&self) -> Result<String, StoreError> {
         let noted = |(endpoint, keys): (&'_ Endpoint<'a>, &BTreeMap<KeyId, Counts>)| -> Noted<'a> {

@@ -11,6 +11,10 @@ use crate::tx::Tx;
 /// So many notes are added up at once. Whoever reads usage reads so many at most.
 const NOTES_MAX: usize = 32;
 
+/// And so many counts at once, or as many as one transaction has: the commit that adds them up must not be much longer than
+/// others.
+const COUNTS_MAX: usize = 512;
+
 /// The notes in the database, in sum. Nobody but the writer makes or removes any.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
@@ -39,7 +43,9 @@ impl Notes {
         if counted.is_empty() {
             return Ok(());
         }
-        if is_read || self.count + 1 >= NOTES_MAX {
+        let is_due =
+            self.count + 1 >= NOTES_MAX || self.counted.len() + counted.len() >= COUNTS_MAX;
+        if is_read || is_due {
             self.counted.add(counted);
             return self.add_up(tx).await;
         }

@@ -121,6 +121,37 @@ async fn every_call_is_counted_at_once_and_stays_counted_when_counts_are_added_u
 }
 
 #[tokio::test]
+async fn many_different_counts_are_not_left_for_one_commit() {
+    let store = testing::sqlite().await;
+    let caller = Caller::with(&store, 1_000).await;
+    let metering = Metering::start(&store).await;
+    let routes = (0..600).map(|number| Arc::from(format!("route/{number}")));
+    let holds: Vec<Hold> = routes.map(|route| Hold { route, ..caller.hold(1) }).collect();
+    let mut reservations = Vec::new();
+    for hold in &holds {
+        reservations.push(metering.meter.reserve(hold.clone()).await.unwrap());
+    }
+
+    for reservation in &mut reservations {
+        assert!(is_held(&reservation.durable().await));
+    }
+
+    // All at once, so that they end in a few transactions.
+    let end = |hold: &Hold| {
+        let end = ended(Outcome::Answered, Some(200));
+        metering.meter.resolve(Resolution { call_id: hold.call_id, ..end })
+    };
+    for resolved in holds.iter().map(end).collect::<Vec<_>>() {
+        assert!(resolved.await);
+    }
+
+    assert_eq!(calls_of_today(&store, &caller).await, 600);
+    let added = "update usage_routes set calls = calls";
+    assert!(testing::run_raw(&store, added).await.unwrap() >= 512);
+    assert_sound(&store).await;
+}
+
+#[tokio::test]
 async fn what_was_noted_before_a_crash_is_added_up_after_it() {
     for mut store in testing::stores().await {
         let caller = Caller::with(&store, 1_000).await;
