@@ -57,6 +57,11 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
         let guard = include_str!("../migrations/0015_calls_guard.sqlite.sql");
         steps.push(step(15, "calls guard", guard));
     }
+    if database == DatabaseKind::Postgres {
+        // SQLite compares so anyway.
+        let collation = include_str!("../migrations/0016_bytewise.postgres.sql");
+        steps.push(step(16, "texts compared byte by byte", collation));
+    }
     Migrator::with_migrations(steps)
 }
 
@@ -87,9 +92,10 @@ fn step(version: i64, name: &'static str, sql: &'static str) -> Migration {
 #[cfg(test)]
 mod tests {
     use sqlx::sqlite::SqlitePoolOptions;
-    use sqlx::{Row as _, SqlitePool};
+    use sqlx::{PgPool, Row as _, SqlitePool};
 
     use super::*;
+    use crate::testing;
 
     /// What a database of SQLite says of its own objects of one type.
     async fn names(pool: &SqlitePool, kind: &str) -> Vec<String> {
@@ -123,5 +129,36 @@ mod tests {
         assert_eq!(names(&pool, "index").await, ["calls_by_customer", "calls_open"]);
         let changed = sqlx::query("update calls set status = 500").execute(&pool).await;
         assert!(changed.unwrap_err().to_string().contains("an ended call never changes"));
+    }
+    #[tokio::test]
+    async fn postgres_compares_every_text_byte_by_byte_and_keeps_its_views_and_guards() {
+        const OTHERS: &str = r#"
+            select c.relname || '.' || a.attname from pg_class c join pg_attribute a on a.attrelid = c.oid
+            where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'v')
+                and c.relname <> '_sqlx_migrations' and a.atttypid = 'text'::regtype and a.attnum > 0
+                and not a.attisdropped and a.attcollation <> '"C"'::regcollation"#;
+        const MADE_AGAIN: &str = "
+            select tgname::text from pg_trigger where not tgisinternal and tgqual is not null
+            union all
+            select relname::text from pg_class
+            where relkind = 'v' and relnamespace = current_schema()::regnamespace order by 1";
+        let Some(store) = testing::postgres().await else { return };
+        let pool = PgPool::connect(&store.options().url).await.unwrap();
+        let read = async |sql: &'static str| -> Vec<String> {
+            let rows = sqlx::query(sql).fetch_all(&pool).await.unwrap();
+            rows.iter().map(|row| row.get(0)).collect()
+        };
+
+        assert_eq!(read(OTHERS).await, Vec::<String>::new());
+        let kept = [
+            "calls_end_once",
+            "export_jobs_charged_once",
+            "orders_keep_what_was_agreed",
+            "orders_keep_what_was_paid",
+            "usage_by_day",
+            "usage_by_route",
+        ];
+        assert_eq!(read(MADE_AGAIN).await, kept);
+        pool.close().await;
     }
 }

@@ -45,6 +45,22 @@ async fn an_account_is_stored_with_its_sealed_credentials() {
 }
 
 #[tokio::test]
+async fn accounts_are_listed_in_the_order_of_their_bytes() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+        for name in ["b_1", "B_2", "a-3", "a1", "Z"] {
+            let connected = accounts::connect(&store, &new_account(caller.customer, name)).await;
+            connected.unwrap();
+        }
+
+        let listed = accounts::list(&store, caller.customer).await.unwrap();
+
+        let names: Vec<&str> = listed.iter().map(|listed| listed.creator_id.as_str()).collect();
+        assert_eq!(names, ["B_2", "Z", "a-3", "a1", "ada", "b_1"]);
+    }
+}
+
+#[tokio::test]
 async fn connecting_again_replaces_the_credentials_and_the_version() {
     for store in testing::stores().await {
         let caller = Caller::with(&store, 0).await;
