@@ -2,12 +2,23 @@
 -- database is created with, each comparison costs several times as much, lists have another order on each server, and
 -- an index breaks when the system's library changes those rules. Nothing is stored anew; the indexes are built again.
 -- What stands on a column (a view, a trigger's condition) is taken away while its column changes, and made again as it was.
+--
+-- Nodes that run meanwhile have prepared statements whose results would be of another type from now on, which PostgreSQL
+-- refuses for as long as a connection lasts. So their connections end, before (a transaction under way would wait for
+-- this one, and this one for it) and after; they connect again, and prepare anew once this is committed. Who waits for
+-- his turn to migrate has nothing prepared. A new database, without customers, has no nodes to think of.
 do $$
 declare
     schema regnamespace := current_schema()::regnamespace;
     make_again text[];
     statement text;
 begin
+    if exists (select from customers) then
+        perform pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and usename = current_user and application_name = 'creator-gateway'
+            and pid <> pg_backend_pid() and wait_event is distinct from 'advisory';
+        lock table calls in access exclusive mode;
+    end if;
     select array(
         select format('create view %s as %s', c.oid::regclass, pg_get_viewdef(c.oid))
         from pg_class c where c.relnamespace = schema and c.relkind = 'v'
@@ -39,5 +50,12 @@ begin
     foreach statement in array make_again loop
         execute statement;
     end loop;
+    if exists (select from customers) then
+        -- What is seen of others is otherwise kept from the first look.
+        perform pg_stat_clear_snapshot();
+        perform pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and usename = current_user and application_name = 'creator-gateway'
+            and pid <> pg_backend_pid() and wait_event is distinct from 'advisory';
+    end if;
 end
 $$;

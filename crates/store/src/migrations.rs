@@ -91,8 +91,11 @@ fn step(version: i64, name: &'static str, sql: &'static str) -> Migration {
 
 #[cfg(test)]
 mod tests {
+    use std::str::FromStr as _;
+
+    use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
     use sqlx::sqlite::SqlitePoolOptions;
-    use sqlx::{PgPool, Row as _, SqlitePool};
+    use sqlx::{ConnectOptions as _, PgPool, Row as _, SqlitePool};
 
     use super::*;
     use crate::testing;
@@ -160,5 +163,31 @@ mod tests {
         ];
         assert_eq!(read(MADE_AGAIN).await, kept);
         pool.close().await;
+    }
+    #[tokio::test]
+    async fn a_node_that_runs_while_postgres_is_migrated_goes_on() {
+        const NEW: &str = "
+            insert into customers (id, email, name, password_hash, trial_state, created_at)
+            values ('a', 'ada@example.com', 'Ada', '', 'none', 1)";
+        let Some(store) = testing::postgres().await else { return };
+        let options = PgConnectOptions::from_str(&store.options().url).unwrap();
+        let options =
+            options.application_name("creator-gateway").options([("search_path", "older")]);
+        let node = PgPoolOptions::new().max_connections(1).connect_with(options.clone());
+        let node = node.await.unwrap();
+        let all = migrator(DatabaseKind::Postgres);
+        let older = all.iter().filter(|step| step.version < 16).cloned().collect();
+        sqlx::query("create schema older").execute(&node).await.unwrap();
+        Migrator::with_migrations(older).run(&node).await.unwrap();
+        sqlx::query(NEW).execute(&node).await.unwrap();
+        let read = || sqlx::query("select id from customers").fetch_one(&node);
+        // What it has prepared would give another type from now on.
+        read().await.unwrap();
+
+        let mut migrating = options.connect().await.unwrap();
+        all.run(&mut migrating).await.unwrap();
+
+        assert_eq!(read().await.unwrap().get::<String, _>(0), "a");
+        node.close().await;
     }
 }
