@@ -133,6 +133,7 @@ mod tests {
         let changed = sqlx::query("update calls set status = 500").execute(&pool).await;
         assert!(changed.unwrap_err().to_string().contains("an ended call never changes"));
     }
+
     #[tokio::test]
     async fn postgres_compares_every_text_byte_by_byte_and_keeps_its_views_and_guards() {
         const OTHERS: &str = r#"
@@ -164,6 +165,7 @@ mod tests {
         assert_eq!(read(MADE_AGAIN).await, kept);
         pool.close().await;
     }
+
     #[tokio::test]
     async fn a_node_that_runs_while_postgres_is_migrated_goes_on() {
         const NEW: &str = "
