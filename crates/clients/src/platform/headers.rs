@@ -3,12 +3,23 @@
 use http::header::{
     ACCEPT, ACCEPT_LANGUAGE, ACCEPT_RANGES, CONNECTION, CONTENT_DISPOSITION, CONTENT_ENCODING,
     CONTENT_LANGUAGE, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue,
-    IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, RANGE, RETRY_AFTER,
+    IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, LAST_MODIFIED,
+    RANGE, RETRY_AFTER,
 };
 
-/// What a caller may say to a platform.
-pub const FROM_CALLER: [HeaderName; 6] =
-    [ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE, IF_NONE_MATCH, IF_MODIFIED_SINCE, RANGE];
+/// What a caller may say to a platform. Conditions are all among it: a range without its `If-Range` mixes two versions of
+/// a file, and a write without its `If-Match` overwrites what somebody else changed.
+pub const FROM_CALLER: [HeaderName; 9] = [
+    ACCEPT,
+    ACCEPT_LANGUAGE,
+    CONTENT_TYPE,
+    IF_MATCH,
+    IF_NONE_MATCH,
+    IF_MODIFIED_SINCE,
+    IF_UNMODIFIED_SINCE,
+    IF_RANGE,
+    RANGE,
+];
 
 /// What a platform may say to a caller, beside its rate limits.
 pub const FROM_PLATFORM: [HeaderName; 9] = [

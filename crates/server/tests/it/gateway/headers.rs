@@ -1,6 +1,8 @@
 //! Headers: what a caller may say to a platform, what a platform may say to a caller, and nothing else.
 
-use crate::support::platform::{Script, answer};
+use serde_json::json;
+
+use crate::support::platform::{Script, Seen, answer};
 use crate::support::raw::RawAnswer;
 use crate::support::stage::{CANARY, CREDITS, Stage, on_stage};
 
@@ -29,7 +31,10 @@ async fn what_a_caller_may_say_reaches_the_platform_as_it_was_said() {
             ("Accept", "application/json;q=0.9, */*"),
             ("Accept-Language", "de"),
             ("If-None-Match", "W/\"1\""),
+            ("If-Match", "\"a\", \"b\""),
             ("If-Modified-Since", "Sat, 21 Nov 2026 12:00:00 GMT"),
+            ("If-Unmodified-Since", "Sat, 21 Nov 2026 12:00:00 GMT"),
+            ("If-Range", "\"3\""),
             ("Range", "bytes=0-9"),
         ];
         let lines = said.map(|(name, value)| format!("{name}: {value}\r\n")).concat();
@@ -40,6 +45,46 @@ async fn what_a_caller_may_say_reaches_the_platform_as_it_was_said() {
         for (name, value) in said {
             assert_eq!(seen.header(name), Some(value), "{name}");
         }
+        stage
+    })
+    .await;
+}
+
+/// A resumed download of a file that changed, a guarded write that came too late, a copy that is still good.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_conditions_lead_to_comes_back_unharmed() {
+    let script = |seen: &Seen, _: usize| {
+        let (lines, body) = match seen.header("if-range") {
+            Some(_) => ("content-range: bytes 2-3/4\r\netag: \"1\"\r\n", "34"),
+            None => ("etag: \"2\"\r\n", ""),
+        };
+        let status = match (seen.header("if-none-match"), seen.header("if-match")) {
+            (Some(_), _) => 304,
+            (_, Some(_)) => 412,
+            _ => 206,
+        };
+        let bytes = answer(status, lines, body);
+        // A 304 has no body, and may name the length that a 200 would have had.
+        let bytes = if status == 304 {
+            b"HTTP/1.1 304 X\r\ncontent-length: 4\r\netag: \"2\"\r\n\r\n".to_vec()
+        } else {
+            bytes
+        };
+        Script::Answer(bytes)
+    };
+    on_stage("platform_alpha", "", script, async |stage| {
+        let part = get(&stage, "Range: bytes=2-3\r\nIf-Range: \"1\"\r\n").await;
+        assert_eq!((part.status, &part.body[..]), (206, &b"34"[..]));
+        assert!(part.head.contains("content-range: bytes 2-3/4\r\n"), "{}", part.head);
+        let same = get(&stage, "If-None-Match: \"2\"\r\n").await;
+        assert_eq!((same.status, same.body.len()), (304, 0));
+        assert!(same.head.contains("etag: \"2\"\r\n"), "{}", same.head);
+        assert!(!same.head.contains("content-length: 0"), "an empty copy: {}", same.head);
+        let late =
+            stage.client.with("if-match", "\"1\"").post(&stage.path("lists"), &json!({})).await;
+        assert_eq!((late.status, late.header("etag")), (412, "\"2\""));
+        assert_eq!(late.header("x-error-source"), "platform");
+        assert_eq!(stage.balance().await, CREDITS - 4);
         stage
     })
     .await;
