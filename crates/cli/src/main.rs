@@ -1,9 +1,9 @@
 //! How it is started: one binary with a command for each way to use it.
 //!
 //! Commands talk to the terminal; everything else is in the other crates.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "commands talk to the terminal")]
 
 mod commands;
+mod log_writer;
 mod logs;
 mod output;
 
@@ -88,7 +88,7 @@ fn main() -> ExitCode {
     match done {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {}", output::failure(&error));
+            output::complain(&format!("error: {}", output::failure(&error)));
             ExitCode::FAILURE
         }
     }

@@ -1,6 +1,18 @@
-//! What goes to the terminal: results on standard output, failures as one line.
+//! What goes to the terminal: results on standard output, failures as one line. Nothing here panics, whatever the
+//! terminal has become.
 
 use std::io::Write as _;
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// How long the end of the process waits for its last words to be taken.
+const LAST_WORDS_MAX: Duration = Duration::from_secs(1);
+
+/// Writes a line to standard output, formatted as `println!` does; gives whether that went well.
+macro_rules! say_line {
+    ($($text:tt)*) => { $crate::output::say(&format!("{}\n", format_args!($($text)*))) };
+}
+pub(crate) use say_line;
 
 /// Writes a result to standard output. A reader that has seen enough, such as `head`, is no failure.
 pub(crate) fn say(text: &str) -> anyhow::Result<()> {
@@ -8,6 +20,26 @@ pub(crate) fn say(text: &str) -> anyhow::Result<()> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         done => Ok(done?),
+    }
+}
+
+/// Writes what a command that runs on has to say. It runs on as well when nobody can read that.
+pub(crate) fn announce(text: &str) {
+    if let Err(error) = say(text) {
+        tracing::warn!(%error, "standard output cannot be written to");
+    }
+}
+
+/// Writes the line of a failure to standard error. A pipe that nobody reads does not keep the process from ending.
+pub(crate) fn complain(text: &str) {
+    let line = format!("{text}\n");
+    let (done, written) = mpsc::channel();
+    let write = move || {
+        drop(std::io::stderr().write_all(line.as_bytes()));
+        done.send(()).ok();
+    };
+    if std::thread::Builder::new().spawn(write).is_ok() {
+        written.recv_timeout(LAST_WORDS_MAX).ok();
     }
 }
 

@@ -40,6 +40,8 @@ mod targets;
 mod tasks;
 pub mod vault;
 
+pub use metrics::log_lines_lost;
+
 /// The reference of every error code, as Markdown: what `docs/errors.md` holds.
 pub fn error_reference() -> String {
     error::reference::markdown()

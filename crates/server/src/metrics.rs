@@ -1,6 +1,7 @@
 //! Every metric, in one list. They are read on the admin listener in Prometheus' text form.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use domain::charge::Outcome;
 use domain::job::JobKind;
@@ -57,6 +58,7 @@ const EXPORT_DURATION: &str = "export_attempt_duration_seconds";
 const EXPORTS_PENDING: &str = "exports_pending";
 const EXPORTS_RUNNING: &str = "exports_running";
 const EXPORTS_OLDEST: &str = "exports_oldest_pending_seconds";
+const LOG_LINES_LOST: &str = "creator_gateway_log_lines_lost_total";
 
 const SECONDS: &[f64] =
     &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
@@ -140,6 +142,10 @@ fn describe() {
     describe_gauge!(EXPORTS_PENDING, "exports that wait for a worker, on all nodes");
     describe_gauge!(EXPORTS_RUNNING, "exports that are worked on, on all nodes");
     describe_gauge!(EXPORTS_OLDEST, "how long the oldest waiting export has waited");
+    describe_counter!(
+        LOG_LINES_LOST,
+        "log lines that could not be written, or found no room; anything but 0 is for somebody to look at"
+    );
     describe_gauge!(SPOOL_BYTES, "bytes of uploaded files that wait on disk");
     describe_counter!(REQUESTS, "requests to the public listener, by status class");
 }
@@ -217,6 +223,14 @@ pub(crate) fn ledger_checked(violations: usize) {
     gauge!(LEDGER_FAILURES).set(float(violations));
 }
 
+/// Log lines that were lost since the process began, also before there were metrics.
+static LOST: AtomicU64 = AtomicU64::new(0);
+
+/// Log lines could not be written, or found no room. Logging is the caller's business; only the count is ours.
+pub fn log_lines_lost(lines: u64) {
+    LOST.fetch_add(lines, Ordering::Relaxed);
+}
+
 /// Reads what is known at any moment; called when the metrics are read.
 pub(crate) fn sample(app: &App, connections: ConnectionCounts) {
     let stats = app.meter.stats();
@@ -232,6 +246,7 @@ pub(crate) fn sample(app: &App, connections: ConnectionCounts) {
     counter!(REFUSED_BY_IP).absolute(connections.refused_by_ip);
     counter!(CLOSED_IDLE).absolute(connections.closed_idle);
     counter!(CLOSED_STALLED).absolute(connections.closed_stalled);
+    counter!(LOG_LINES_LOST).absolute(LOST.load(Ordering::Relaxed));
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a gauge is a float; counts of this size are exact")]

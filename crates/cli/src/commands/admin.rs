@@ -12,6 +12,7 @@ use server::staff::{self, Done, StaffPermission, Whom};
 use server::start::Report;
 
 use crate::ConfigFile;
+use crate::output::say_line;
 
 /// What to do, and where.
 #[derive(clap::Args)]
@@ -139,49 +140,50 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
         Err(failure) => return Err(failure.into()),
     };
     if options.json {
-        println!("{}", serde_json::to_string(&done)?);
+        say_line!("{}", serde_json::to_string(&done)?)?;
     } else {
-        print(&done);
+        print(&done)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(done: &Done) {
+fn print(done: &Done) -> anyhow::Result<()> {
     match done {
         Done::CustomerCreated { customer_id, email, key_id, api_key, credits, permissions } => {
-            println!("customer {customer_id} ({email}) with {credits} credits");
+            say_line!("customer {customer_id} ({email}) with {credits} credits")?;
             for permission in permissions {
-                println!("with the permission {permission}");
+                say_line!("with the permission {permission}")?;
             }
-            println!("key {key_id}: {api_key}");
-            println!("The key is shown this once.");
+            say_line!("key {key_id}: {api_key}")?;
+            say_line!("The key is shown this once.")?;
         }
         Done::CreditsGranted { customer_id, credits, applied, balance } => {
             let word = if *applied { "booked" } else { "had been booked before: nothing changed" };
-            println!("{credits} credits for {customer_id} {word}; the balance is {balance}");
+            say_line!("{credits} credits for {customer_id} {word}; the balance is {balance}")?;
         }
         Done::PermissionGranted { customer_id, permission, applied: true } => {
-            println!("{customer_id} has the permission {permission} from now on");
+            say_line!("{customer_id} has the permission {permission} from now on")?;
         }
         Done::PermissionGranted { customer_id, permission, applied: false } => {
-            println!("{customer_id} had the permission {permission} before: nothing changed");
+            say_line!("{customer_id} had the permission {permission} before: nothing changed")?;
         }
         Done::PermissionRevoked { customer_id, permission } => {
-            println!("{customer_id} no longer has the permission {permission}");
+            say_line!("{customer_id} no longer has the permission {permission}")?;
         }
-        Done::Permissions { staff } if staff.is_empty() => println!("nobody has a permission"),
+        Done::Permissions { staff } if staff.is_empty() => say_line!("nobody has a permission")?,
         Done::Permissions { staff } => {
             let width = staff.iter().map(|member| member.email.len()).max().unwrap_or_default();
             for StaffPermission { customer_id, email, permission, granted_at } in staff {
-                println!("{email:width$}  {customer_id}  {permission:18}  since {granted_at}");
+                say_line!("{email:width$}  {customer_id}  {permission:18}  since {granted_at}")?;
             }
         }
-        Done::KeyDisabled { key_id } => println!("key {key_id} is closed"),
+        Done::KeyDisabled { key_id } => say_line!("key {key_id} is closed")?,
         Done::MasterKeyRotated { master_key_id, rewrapped } => {
-            println!("{rewrapped} data key(s) are now wrapped by the master key {master_key_id}");
+            say_line!("{rewrapped} data key(s) are now wrapped by the master key {master_key_id}")?;
         }
-        Done::JobsRetried { jobs } => println!("{jobs} job(s) are tried again"),
+        Done::JobsRetried { jobs } => say_line!("{jobs} job(s) are tried again")?,
     }
+    Ok(())
 }
 
 /// Compares the payment processor with the books, in the server that holds the database if there is one.
@@ -197,13 +199,15 @@ async fn reconcile(config: Config, hours: i64, is_json: bool) -> anyhow::Result<
         Err(failure) => return Err(failure.into()),
     };
     if is_json {
-        println!("{}", serde_json::to_string(&report)?);
+        say_line!("{}", serde_json::to_string(&report)?)?;
     } else {
         let Report { hours: covered, looked_at, granted, events, unmatched, failed } = report;
-        println!("looked at {looked_at} object(s) of the last {covered} hours");
-        println!("{granted} payment(s) granted that were not on the books");
-        println!("{events} event(s) acted on that had not come");
-        println!("{unmatched} payment(s) match nothing of ours; {failed} failure(s), see the log");
+        say_line!("looked at {looked_at} object(s) of the last {covered} hours")?;
+        say_line!("{granted} payment(s) granted that were not on the books")?;
+        say_line!("{events} event(s) acted on that had not come")?;
+        say_line!(
+            "{unmatched} payment(s) match nothing of ours; {failed} failure(s), see the log"
+        )?;
     }
     Ok(if report.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use crate::ConfigFile;
+use crate::output::say_line;
 
 /// Applies the migrations and says so.
 pub(crate) async fn run(file: &ConfigFile) -> anyhow::Result<ExitCode> {
@@ -10,6 +11,6 @@ pub(crate) async fn run(file: &ConfigFile) -> anyhow::Result<ExitCode> {
     let store = server::start::open_store(&config).await?;
     store.migrate().await?;
     store.close().await;
-    println!("the database is up to date");
+    say_line!("the database is up to date")?;
     Ok(ExitCode::SUCCESS)
 }

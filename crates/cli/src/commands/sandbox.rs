@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Write;
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use server::config::Config;
 use server::demo::{self, Wanted, WantedAccount};
 
 use super::StopSignal;
-use crate::logs;
+use crate::{logs, output};
 
 /// The database's file in the data folder.
 pub(crate) const DATABASE: &str = "creator-gateway.db";
@@ -97,20 +97,22 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
     let world =
         simulators::start(settings.clone()).await.context("the simulators did not start")?;
     let config = config(&options, &folder, &settings, &world)?;
-    logs::start(&config.log);
+    let _flushed_at_end = logs::start(&config.log)?;
     let gateway = server::start::start(config, Clock::system(), Random::System).await?;
     let remembered = match remembered(&folder)? {
         Some(remembered) => remembered,
         None => make_demo(&gateway, &folder, demo_accounts).await?,
     };
     world.set_processor_webhook(&format!("http://{}/v1/billing/webhook", gateway.address()));
-    print(&options, &description(&gateway, &world, &folder, &remembered))?;
+    let description = description(&gateway, &world, &folder, &remembered);
+    let text = if options.json { in_json(&description)? } else { in_words(&description)? };
+    output::announce(&text);
     tokio::select! {
         () = stop.given() => {}
         () = gateway.disk_failure() => return Ok(super::end_at_once(gateway)),
     }
     if !options.json {
-        println!("\nstopping");
+        output::announce("\nstopping\n");
     }
     gateway.stop().await;
     world.stop().await;
@@ -255,13 +257,14 @@ fn description<'a>(
     }
 }
 
-fn print(options: &Options, description: &Description<'_>) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    if options.json {
-        writeln!(out, "{}", serde_json::to_string(description)?)?;
-        out.flush()?;
-        return Ok(());
-    }
+/// One JSON object on one line.
+fn in_json(description: &Description<'_>) -> anyhow::Result<String> {
+    Ok(format!("{}\n", serde_json::to_string(description)?))
+}
+
+/// For people: where everything is, and calls to copy.
+fn in_words(description: &Description<'_>) -> Result<String, std::fmt::Error> {
+    let mut out = String::new();
     let base = &description.base_url;
     let account = |platform: Platform| {
         description.accounts.get(&platform).map(String::as_str).unwrap_or_default()
@@ -296,15 +299,14 @@ fn print(options: &Options, description: &Description<'_>) -> anyhow::Result<()>
     writeln!(out, "\nWhat was spent, and on what:\n")?;
     writeln!(out, "  curl -H 'X-API-Key: {}' {base}/v1/billing", description.read_only_key)?;
     writeln!(out, "  curl -H 'X-API-Key: {}' {base}/v1/platforms\n", description.read_only_key)?;
-    print_export(&mut out, description)?;
-    print_payments(&mut out, description)?;
+    write_export(&mut out, description)?;
+    write_payments(&mut out, description)?;
     writeln!(out, "Ctrl-C stops it.")?;
-    out.flush()?;
-    Ok(())
+    Ok(out)
 }
 
 /// How everything of a kind becomes a file.
-fn print_export(out: &mut impl Write, description: &Description<'_>) -> std::io::Result<()> {
+fn write_export(out: &mut String, description: &Description<'_>) -> std::fmt::Result {
     let (base, key) = (&description.base_url, description.api_key);
     let wanted = "{\"dataset\":\"subscribers\",\"fmt\":\"csv\"}";
     writeln!(
@@ -319,7 +321,7 @@ fn print_export(out: &mut impl Write, description: &Description<'_>) -> std::io:
 }
 
 /// How credits are bought, and how a month passes.
-fn print_payments(out: &mut impl Write, description: &Description<'_>) -> std::io::Result<()> {
+fn write_payments(out: &mut String, description: &Description<'_>) -> std::fmt::Result {
     let (base, key) = (&description.base_url, description.api_key);
     writeln!(
         out,

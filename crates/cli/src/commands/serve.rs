@@ -10,7 +10,7 @@ use crate::{ConfigFile, logs};
 /// Runs the service.
 pub(crate) async fn run(file: &ConfigFile) -> anyhow::Result<ExitCode> {
     let config = file.load()?;
-    logs::start(&config.log);
+    let _flushed_at_end = logs::start(&config.log)?;
     let mut stop = StopSignal::listen()?;
     let starting = server::start::start(config, Clock::system(), Random::System);
     let running = tokio::select! {

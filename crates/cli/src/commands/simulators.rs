@@ -1,5 +1,6 @@
 //! `simulators`: only the simulated platforms, the payment processor and the mail sink.
 
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -49,7 +50,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let (mail_url, smtp_url) = (running.mail_url(), format!("smtp://{}", running.mail_address()));
     let [secret_key, publishable_key, webhook_secret] = keys;
     let (processor_url, js_url) = (running.processor_url(), running.processor_js_url());
-    if options.json {
+    let text = if options.json {
         let simulators_url = format!("http://{address}");
         let described = serde_json::json!({
             "simulators_url": simulators_url, "mail_url": mail_url, "smtp_url": smtp_url,
@@ -58,20 +59,22 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
                 "publishable_key": publishable_key, "webhook_secret": webhook_secret,
             },
         });
-        println!("{described}");
+        format!("{described}\n")
     } else {
-        println!("simulated platforms at http://{address}");
+        let mut text = format!("simulated platforms at http://{address}\n");
         for platform in domain::platform::Platform::ALL {
-            println!("  {}", running.platform_url(platform.as_str()));
+            writeln!(text, "  {}", running.platform_url(platform.as_str()))?;
         }
-        println!("payment processor at {processor_url}, shown at {processor_url}/processor");
-        println!("  js_url {js_url}");
-        println!("  secret_key {secret_key}");
-        println!("  publishable_key {publishable_key}");
-        println!("  webhook_secret {webhook_secret}");
-        println!("mail taken at {smtp_url}, shown at {mail_url}");
-        println!("Ctrl-C stops them.");
-    }
+        writeln!(text, "payment processor at {processor_url}, shown at {processor_url}/processor")?;
+        writeln!(text, "  js_url {js_url}")?;
+        writeln!(text, "  secret_key {secret_key}")?;
+        writeln!(text, "  publishable_key {publishable_key}")?;
+        writeln!(text, "  webhook_secret {webhook_secret}")?;
+        writeln!(text, "mail taken at {smtp_url}, shown at {mail_url}")?;
+        writeln!(text, "Ctrl-C stops them.")?;
+        text
+    };
+    crate::output::announce(&text);
     stop.given().await;
     running.stop().await;
     Ok(ExitCode::SUCCESS)

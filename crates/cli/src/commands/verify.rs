@@ -7,6 +7,7 @@ use server::clock::Clock;
 use server::config::Config;
 
 use crate::ConfigFile;
+use crate::output::say_line;
 
 /// Which database.
 #[derive(clap::Args)]
@@ -31,12 +32,12 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let violations = store::verify::check(&store, Clock::system().now()).await?;
     store.close().await;
     if violations.is_empty() {
-        println!("the books are right: no invariant is broken");
+        say_line!("the books are right: no invariant is broken")?;
         return Ok(ExitCode::SUCCESS);
     }
-    println!("{} row(s) break an invariant:", violations.len());
+    say_line!("{} row(s) break an invariant:", violations.len())?;
     for violation in violations {
-        println!("  {}  {}  {}", violation.rule, violation.subject, violation.details);
+        say_line!("  {}  {}  {}", violation.rule, violation.subject, violation.details)?;
     }
     Ok(ExitCode::FAILURE)
 }

@@ -7,6 +7,7 @@
 )]
 
 mod commands;
+mod lost_log;
 mod process;
 mod sandbox;
 mod serve;

@@ -150,6 +150,7 @@ impl Config {
         self.mail.check(&mut problems);
         self.jobs.check(&mut problems);
         self.exports.check(&mut problems);
+        self.log.check(&mut problems);
         self.platforms.check(&mut problems);
         problems
     }

@@ -159,6 +159,8 @@ pub struct LogSection {
     pub filter: String,
     /// Text or JSON.
     pub format: LogFormat,
+    /// Bytes of lines that may wait to be written.
+    pub buffer_bytes: usize,
 }
 
 /// How log lines are written.
@@ -190,6 +192,14 @@ impl DatabaseSection {
     pub fn is_embedded(&self) -> bool {
         use secrecy::ExposeSecret as _;
         self.url.expose_secret().starts_with("sqlite:")
+    }
+}
+
+impl LogSection {
+    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+        if !(65_536..=1_073_741_824).contains(&self.buffer_bytes) {
+            problems.push(Problem::new("log.buffer_bytes", "must be 65,536 to 1,073,741,824"));
+        }
     }
 }
 

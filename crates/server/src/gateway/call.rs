@@ -166,7 +166,7 @@ async fn attempt(
     let mut held = hold::take(&setting).await?;
     if answer.is_abandoned() {
         let ending = Ending::of(Outcome::ClientGoneBeforeDispatch, None);
-        settle::settle(&setting, &held, ending);
+        settle::settle(&setting, &held, ending).report(&setting);
         return Ok(());
     }
     carry(&setting, &mut held, &destination, answer).await
@@ -255,12 +255,13 @@ async fn deliver(
         at: begun.at,
         stored,
     };
-    let balance = settle::settle_before_answer(setting, held, ending).await?;
+    let (balance, ended) = settle::settle_before_answer(setting, held, ending).await?;
     let Beginning { status, headers, upstream_ms, at: _ } = begun;
     let mut response = receive::whole_response(status, headers, bytes);
     let receipt = receipt(held.cost, balance, outcome);
     put_receipt(setting, response.headers_mut(), &receipt, upstream_ms);
     answer.send(response);
+    ended.report(setting);
     Ok(())
 }
 
@@ -283,21 +284,21 @@ async fn stream(
     let stored_bytes_max = setting.app.config.http.limits.stored_answer_bytes_max;
     let mut copy = Copy::new(if is_repeatable { stored_bytes_max } else { 0 });
     let relay = receive::Relay { status: begun.status, sender, copy: &mut copy };
-    let ended = relay.run(setting, held, content).await;
-    if ended == outcome {
+    let reached = relay.run(setting, held, content).await;
+    if reached == outcome {
         setting.account.health.breaker.succeeded();
     } else {
         setting.account.health.breaker.failed(setting.app.clock.now());
     }
     let stored = stored_answer(setting, &begun, copy.whole().as_ref());
     let ending = Ending {
-        outcome: ended,
+        outcome: reached,
         status: Some(begun.status.as_u16()),
         upstream_ms: Some(begun.upstream_ms),
         at: Instant::now(),
-        stored: stored.filter(|_| !ended.may_have_happened()),
+        stored: stored.filter(|_| !reached.may_have_happened()),
     };
-    settle::settle(setting, held, ending);
+    settle::settle(setting, held, ending).report(setting);
     Ok(())
 }
 
@@ -317,11 +318,12 @@ async fn fail(
         at,
         stored: None,
     };
-    let balance = settle::settle_before_answer(setting, held, ending).await?;
+    let (balance, ended) = settle::settle_before_answer(setting, held, ending).await?;
     let mut response = axum::response::IntoResponse::into_response(failure.error);
     let receipt = receipt(held.cost, balance, failure.outcome);
     put_receipt(setting, response.headers_mut(), &receipt, upstream_ms);
     answer.send(response);
+    ended.report(setting);
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 
 use domain::charge::Outcome;
 use domain::credits::Credits;
+use domain::id::CallId;
 use store::idempotency::StoredAnswer;
 use store::metering::Resolution;
 use tokio::time::Instant;
@@ -31,10 +32,23 @@ impl Ending {
     }
 }
 
-/// Hands the end of the call to the writer, and tells the log and the metrics.
-pub(super) fn settle(setting: &Setting<'_>, held: &Held, ending: Ending) {
-    let resolution = told(setting, held, ending);
+/// A call whose end was handed to the writer. What it says to the log comes last: nothing that becomes of the log may
+/// keep the settlement or the response.
+#[must_use = "the log and the metrics learn of the end of a call"]
+pub(super) struct EndedCall {
+    call: CallId,
+    outcome: Outcome,
+    status: Option<u16>,
+    credits: i64,
+    duration_ms: f64,
+    upstream_ms: Option<f64>,
+}
+
+/// Hands the end of the call to the writer.
+pub(super) fn settle(setting: &Setting<'_>, held: &Held, ending: Ending) -> EndedCall {
+    let (ended, resolution) = resolved(setting, held, ending);
     held.reservation.resolve(resolution);
+    ended
 }
 
 /// The same, for a call whose answer is still here. Gives the balance once the hold is durable, and where a repeat of the
@@ -43,46 +57,56 @@ pub(super) async fn settle_before_answer(
     setting: &Setting<'_>,
     held: &mut Held,
     ending: Ending,
-) -> Result<Credits, NotHeld> {
+) -> Result<(Credits, EndedCall), NotHeld> {
+    let (ended, resolution) = resolved(setting, held, ending);
     if setting.whole.arrival.idempotency.is_none() {
-        settle(setting, held, ending);
-        return held.durable().await;
+        held.reservation.resolve(resolution);
+        return Ok((held.durable().await?, ended));
     }
-    let resolved = held.reservation.resolve_and_tell(told(setting, held, ending));
+    let settled = held.reservation.resolve_and_tell(resolution);
     let balance = held.durable().await?;
-    resolved.await;
-    Ok(balance)
+    settled.await;
+    Ok((balance, ended))
 }
 
-/// Tells the log and the metrics; gives what goes to the writer.
-fn told(setting: &Setting<'_>, held: &Held, ending: Ending) -> Resolution {
-    let duration_ms = milliseconds(setting.started, ending.at);
+/// What the log is told, and what goes to the writer.
+fn resolved(setting: &Setting<'_>, held: &Held, ending: Ending) -> (EndedCall, Resolution) {
+    let Ending { outcome, status, upstream_ms, at, stored } = ending;
+    let duration_ms = milliseconds(setting.started, at);
+    let credits = if outcome.is_charged() { held.cost.whole() } else { 0 };
     let resolution = Resolution {
         call_id: held.call,
-        outcome: ending.outcome,
-        status: ending.status,
+        outcome,
+        status,
         resolved_at: setting.app.clock.now(),
         duration_ms: whole(duration_ms),
-        upstream_ms: ending.upstream_ms.map(whole),
-        answer: ending.stored,
+        upstream_ms: upstream_ms.map(whole),
+        answer: stored,
     };
-    let credits = if ending.outcome.is_charged() { held.cost.whole() } else { 0 };
-    tracing::info!(
-        call.id = %held.call,
-        request.id = setting.request_id,
-        customer.id = %setting.account.customer,
-        account = setting.account.creator.as_str(),
-        platform = setting.platform().as_str(),
-        route = &**setting.plan.route.name(),
-        status = ending.status,
-        outcome = ending.outcome.as_str(),
-        credits,
-        duration_ms,
-        upstream_ms = ending.upstream_ms,
-        "call ended"
-    );
-    metrics::call_ended(setting.platform(), ending.outcome, duration_ms, ending.upstream_ms);
-    resolution
+    let ended = EndedCall { call: held.call, outcome, status, credits, duration_ms, upstream_ms };
+    (ended, resolution)
+}
+
+impl EndedCall {
+    /// Tells the log and the metrics: the last thing that is done for a call.
+    pub(super) fn report(self, setting: &Setting<'_>) {
+        let Self { call, outcome, status, credits, duration_ms, upstream_ms } = self;
+        metrics::call_ended(setting.platform(), outcome, duration_ms, upstream_ms);
+        tracing::info!(
+            call.id = %call,
+            request.id = setting.request_id,
+            customer.id = %setting.account.customer,
+            account = setting.account.creator.as_str(),
+            platform = setting.platform().as_str(),
+            route = &**setting.plan.route.name(),
+            status,
+            outcome = outcome.as_str(),
+            credits,
+            duration_ms,
+            upstream_ms,
+            "call ended"
+        );
+    }
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a duration in milliseconds fits")]
