@@ -5,10 +5,12 @@ use std::sync::Arc;
 use catalog::AuthValues;
 use clients::platform::{SigningInput, Verification, verify};
 use domain::account::CreatorId;
-use domain::id::{CustomerId, KeyId};
+use domain::id::CustomerId;
 use domain::platform::Platform;
 use serde_json::{Map, Value};
 use store::accounts::{Account, Connection, NewAccount};
+use store::authority::Authority;
+use store::connections::{self, ConnectionRefusal, ConnectionRequest};
 
 use crate::app::App;
 use crate::audit::{self, Deed};
@@ -19,8 +21,8 @@ use crate::vault;
 pub(crate) struct Import {
     /// Whose it will be.
     pub(crate) customer: CustomerId,
-    /// The key that asks for it; none with a session.
-    pub(crate) key: Option<KeyId>,
+    /// By what it is asked for.
+    pub(crate) authority: Authority,
     /// Who asks for it, for the audit list.
     pub(crate) actor: String,
     /// The id that the customer chose.
@@ -29,6 +31,8 @@ pub(crate) struct Import {
     pub(crate) platform: Platform,
     /// The platform's `auth` fields, unchecked.
     pub(crate) auth: Map<String, Value>,
+    /// Whether it may take the place of another account of the platform that is connected under this id.
+    pub(crate) replaces_identity: bool,
 }
 
 /// A connected account, and whether it is a new one.
@@ -37,41 +41,84 @@ pub(crate) struct Connected {
     pub(crate) is_new: bool,
 }
 
-/// Verifies the account at its platform and attaches it, or replaces its credentials.
+/// Verifies the account at its platform and attaches it, or replaces its credentials. Whether the caller may connect
+/// this name is decided before the platform is asked, and again in the transaction that stores the account.
 pub(crate) async fn connect(app: &App, import: Import) -> Result<Connected, ApiError> {
-    let Import { customer, key, actor, creator, platform, auth } = import;
-    let auth = app.catalog.platform(platform).check_auth(&auth).map_err(|problems| {
+    let now = app.clock.now();
+    let request = ConnectionRequest {
+        customer: import.customer,
+        authority: import.authority,
+        creator_id: &import.creator,
+        platform: import.platform,
+        at: now,
+    };
+    if let Some(refusal) = connections::refusal(&app.store, &request).await? {
+        return Err(refused(&import, None, refusal));
+    }
+    let catalog = app.catalog.platform(import.platform);
+    let auth = catalog.check_auth(&import.auth).map_err(|problems| {
         ApiError::Invalid(problems.into_iter().map(FieldProblem::from).collect())
     })?;
-    let platform_account_id = confirm(app, platform, &auth).await?;
-    let credentials = app.vault.seal_credentials(customer, platform, &creator, &auth).await?;
-    let details = format!("{creator} on {platform}");
-    let deed = Deed { customer, actor, action: audit::ACCOUNT_CONNECTED, details };
-    let new = NewAccount {
-        customer,
-        creator_id: creator,
-        platform,
+    let platform_account_id = confirm(app, import.platform, &auth).await?;
+    let new = verified(app, &import, (platform_account_id, &auth)).await?;
+    let connection = store::accounts::connect(&app.store, &new).await?;
+    let (is_new, joined_list) = match connection {
+        Connection::Connected { created, joined_list, .. } => (created, joined_list),
+        Connection::Refused(refusal) => {
+            return Err(refused(&import, Some(&new.platform_account_id), refusal));
+        }
+    };
+    if joined_list {
+        app.cache.forget_keys();
+    }
+    app.cache.forget_account(new.customer, &new.creator_id);
+    let stored = store::accounts::find(&app.store, new.customer, &new.creator_id).await?;
+    Ok(Connected { account: stored.ok_or(ApiError::AccountNotFound)?, is_new })
+}
+
+/// What is stored of an account that the platform has confirmed.
+async fn verified(
+    app: &App,
+    import: &Import,
+    (platform_account_id, auth): (Option<String>, &AuthValues),
+) -> Result<NewAccount, ApiError> {
+    let Import { customer, platform, creator, .. } = import;
+    let credentials = app.vault.seal_credentials(*customer, *platform, creator, auth).await?;
+    let deed = Deed {
+        customer: *customer,
+        actor: import.actor.clone(),
+        action: audit::ACCOUNT_CONNECTED,
+        details: format!("{creator} on {platform}"),
+    };
+    Ok(NewAccount {
+        customer: *customer,
+        authority: import.authority,
+        creator_id: creator.clone(),
+        platform: *platform,
         platform_account_id: platform_account_id.unwrap_or_default(),
+        replaces_identity: import.replaces_identity,
         credentials,
         at: app.clock.now(),
         allowances: Arc::clone(&app.allowances),
         entry: deed.now(&app.clock, &app.random),
-    };
-    let connection = store::accounts::connect(&app.store, &new).await?;
-    // A key that is limited to some accounts may use what it imports; for another key this does nothing.
-    if let Some(key) = key
-        && store::keys::allow_account(&app.store, key, &new.creator_id).await?
-    {
-        app.cache.forget_keys();
+    })
+}
+
+/// Why nothing was connected. `presented` is what the platform calls the account of the credentials.
+fn refused(import: &Import, presented: Option<&str>, refusal: ConnectionRefusal) -> ApiError {
+    match (refusal, import.authority) {
+        (ConnectionRefusal::NoAuthority, Authority::Session(_)) => ApiError::InvalidSession,
+        (ConnectionRefusal::NoAuthority, Authority::Key(_) | Authority::Operator) => {
+            ApiError::InvalidKey
+        }
+        (ConnectionRefusal::NotAllowed, _) => ApiError::AccountNotFound,
+        (ConnectionRefusal::OtherPlatform(other), _) => ApiError::CreatorExists(other),
+        (ConnectionRefusal::OtherIdentity { connected }, _) => ApiError::OtherIdentity {
+            creator: import.creator.clone(),
+            connected,
+            presented: presented.unwrap_or_default().to_owned(),
+        },
     }
-    app.cache.forget_account(customer, &new.creator_id);
-    let is_new = match connection {
-        Connection::Connected { created, .. } => created,
-        Connection::OtherPlatform(other) => return Err(ApiError::CreatorExists(other)),
-        Connection::NoCustomer => return Err(ApiError::InvalidKey),
-    };
-    let stored = store::accounts::find(&app.store, customer, &new.creator_id).await?;
-    Ok(Connected { account: stored.ok_or(ApiError::AccountNotFound)?, is_new })
 }
 
 /// Asks the platform whose credentials these are.

@@ -9,6 +9,7 @@ use domain::id::{CustomerId, EntryId, KeyId};
 use domain::key::{KeyScope, KeySecret};
 use domain::platform::Platform;
 use serde_json::{Map, Value};
+use store::authority::Authority;
 use store::customers::{Creation, NewCustomer};
 use store::keys::{KeyCreation, NewKey, NewSecret};
 use store::ledger::Grant;
@@ -73,7 +74,7 @@ impl From<store::StoreError> for DemoError {
 /// Makes the demo customer, or gives an existing one fresh keys, and connects its accounts.
 pub async fn make(running: &Running, wanted: Wanted) -> Result<Made, DemoError> {
     let app = running.app();
-    let (customer, key, api_key) = customer(app, &wanted).await?;
+    let (customer, api_key) = customer(app, &wanted).await?;
     let read_only = KeySecret::generate(|bound| app.random.below(bound));
     let new = new_key(app, "read-only key", &read_only, KeyScope::ReadOnly);
     add_key(app, customer, &new).await?;
@@ -83,11 +84,13 @@ pub async fn make(running: &Running, wanted: Wanted) -> Result<Made, DemoError> 
             app,
             Import {
                 customer,
-                key: Some(key),
+                authority: Authority::Operator,
                 actor: audit::OPERATOR.to_owned(),
                 creator: creator_id,
                 platform,
                 auth,
+                // The sandbox says which account a name is.
+                replaces_identity: true,
             },
         )
         .await?;
@@ -95,13 +98,13 @@ pub async fn make(running: &Running, wanted: Wanted) -> Result<Made, DemoError> 
     Ok(Made { api_key: api_key.expose().to_owned(), read_only_key: read_only.expose().to_owned() })
 }
 
-async fn customer(app: &App, wanted: &Wanted) -> Result<(CustomerId, KeyId, KeySecret), DemoError> {
+async fn customer(app: &App, wanted: &Wanted) -> Result<(CustomerId, KeySecret), DemoError> {
     let now = app.clock.now();
     let secret = KeySecret::generate(|bound| app.random.below(bound));
     let first_key = new_key(app, "full key", &secret, KeyScope::Full);
     if let Some(known) = store::customers::find_by_email(&app.store, &wanted.email).await? {
         add_key(app, known.id, &first_key).await?;
-        return Ok((known.id, first_key.id, secret));
+        return Ok((known.id, secret));
     }
     let new = NewCustomer {
         id: CustomerId::new(now, app.random.bytes()),
@@ -127,7 +130,7 @@ async fn customer(app: &App, wanted: &Wanted) -> Result<(CustomerId, KeyId, KeyS
         at: now,
     };
     store::ledger::grant(&app.store, &grant).await?;
-    Ok((new.id, new.first_key.id, secret))
+    Ok((new.id, secret))
 }
 
 /// Each start of a sandbox makes fresh keys, however many there are.

@@ -383,21 +383,14 @@ async fn grant_credits(
         reference: Some(reference),
         at: now,
     };
-    let granting = if credits > 0 {
-        store::ledger::grant(desk.store, &grant).await?
-    } else {
-        store::ledger::remove(desk.store, &grant).await?
-    };
+    let details = format!("{credits} credits: {reference}");
+    let entry = entry(desk, customer, audit::CREDITS_ADJUSTED, details);
+    let granting = store::ledger::adjust(desk.store, &grant, credits < 0, &entry).await?;
     let applied = match granting {
         Granting::Granted { .. } => true,
         Granting::Repeated => false,
         Granting::NoCustomer => return Err(StaffError::NoCustomer(customer)),
     };
-    if applied {
-        let details = format!("{credits} credits: {reference}");
-        let told = entry(desk, customer, audit::CREDITS_ADJUSTED, details);
-        store::audit::record(desk.store, &told).await?;
-    }
     let balance = store::usage::balance(desk.store, customer).await?;
     let balance = balance.ok_or(StaffError::NoCustomer(customer))?.available.whole();
     Ok(Done::CreditsGranted { customer_id: customer, credits, applied, balance })

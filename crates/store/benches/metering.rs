@@ -121,6 +121,8 @@ impl Caller {
             creator_id: creator_id.clone(),
             platform: Platform::Alpha,
             platform_account_id: "4711".to_owned(),
+            authority: store::authority::Authority::Operator,
+            replaces_identity: false,
             credentials: Credentials {
                 sealed: vec![1, 2, 3],
                 data_key: DataKeyId::new(NOON, [1; 10]),

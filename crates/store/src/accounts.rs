@@ -9,10 +9,12 @@ use domain::slot::Allowances;
 use domain::time::Timestamp;
 
 use crate::audit::{self, AuditEntry};
+use crate::authority::Authority;
+use crate::connections::{self, ConnectionRefusal, ConnectionRequest, ExistingAccount};
 use crate::places::{self, Shift};
 use crate::sql::Row;
 use crate::tx::Tx;
-use crate::{Store, StoreError, customers, limits, notices};
+use crate::{Store, StoreError, customers, keys, limits, notices};
 
 /// A connected account.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,12 +63,16 @@ impl std::fmt::Debug for Credentials {
 pub struct NewAccount {
     /// Whose it is.
     pub customer: CustomerId,
+    /// By what it is asked for; looked at again where the account is stored.
+    pub authority: Authority,
     /// The id the customer chose.
     pub creator_id: CreatorId,
     /// Where it lives.
     pub platform: Platform,
-    /// What the platform calls it.
+    /// What the platform calls it; empty where it does not say.
     pub platform_account_id: String,
+    /// Whether it may take the place of another account of the platform that is connected under this id.
+    pub replaces_identity: bool,
     /// What opens it.
     pub credentials: Credentials,
     /// Now, when the platform has just confirmed the credentials.
@@ -78,7 +84,7 @@ pub struct NewAccount {
 }
 
 /// How connecting ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Connection {
     /// The account is stored with these credentials.
     Connected {
@@ -88,11 +94,24 @@ pub enum Connection {
         state: AccountState,
         /// Its new version.
         version: i64,
+        /// Whether the list of the key that asked has grown by the account.
+        joined_list: bool,
     },
-    /// The customer has this id on another platform; nothing changed.
-    OtherPlatform(Platform),
-    /// There is no such customer.
-    NoCustomer,
+    /// It is not; nothing changed.
+    Refused(ConnectionRefusal),
+}
+
+/// An account that is to be forgotten.
+#[derive(Debug, Clone, Copy)]
+pub struct AccountRemoval<'r> {
+    /// Whose it is.
+    pub customer: CustomerId,
+    /// By what it is asked for.
+    pub authority: Authority,
+    /// The id the customer chose.
+    pub creator_id: &'r CreatorId,
+    /// What plans and customers have.
+    pub allowances: &'r Allowances,
 }
 
 /// How many accounts of a platform a customer has.
@@ -104,37 +123,83 @@ pub struct Count {
     pub inactive: i64,
 }
 
-/// Stores an account, or replaces the credentials of one that is connected, in one transaction.
+/// Stores an account, or replaces the credentials of one that is connected, in one transaction. A limited key that
+/// created it may use it from then on.
 pub async fn connect(store: &Store, new: &NewAccount) -> Result<Connection, StoreError> {
-    const EXISTING: &str = "
-        select platform, state, version from accounts where customer_id = $1 and creator_id = $2";
+    let refused = |refusal| Ok(Connection::Refused(refusal));
     let mut tx = store.write().await?;
+    let allowed = new.authority.lock(&mut tx, new.customer, new.at).await?;
     // The lock orders those who give or take places at once, so that limit and count below hold.
-    if !customers::lock(&mut tx, new.customer).await? {
-        return Ok(Connection::NoCustomer);
-    }
-    let key = [new.customer.into(), (&new.creator_id).into()];
-    let existing = tx.row(EXISTING, &key).await?;
-    let in_use = count_in(&mut tx, new.customer, new.platform).await?.in_use;
-    let limits = limits::of(&mut tx, new.customer, &new.allowances).await?.limit;
-    let has_room = in_use < limits.on(new.platform);
-    let (created, keeps_place, version) = match &existing {
-        None => (true, false, new.at.unix_micros()),
-        Some(row) => {
-            let platform = row.parse::<Platform>(0, "accounts")?;
-            if platform != new.platform {
-                return Ok(Connection::OtherPlatform(platform));
-            }
-            let inactive = row.parse::<AccountState>(1, "accounts")? == AccountState::Inactive;
-            (false, !inactive, row.int(2)?.saturating_add(1).max(new.at.unix_micros()))
-        }
+    let is_known = customers::lock(&mut tx, new.customer).await?;
+    let Some(allowed) = allowed.filter(|_| is_known) else {
+        return refused(ConnectionRefusal::NoAuthority);
     };
-    let state = if keeps_place || has_room { AccountState::Active } else { AccountState::Inactive };
+    let existing = match connections::existing(&mut tx, &new.request(), &allowed).await? {
+        Ok(existing) => existing,
+        Err(refusal) => return refused(refusal),
+    };
+    let replaced = existing.as_ref().filter(|known| new.is_another_than(known));
+    if let Some(known) = replaced
+        && !new.replaces_identity
+    {
+        let connected = known.platform_account_id.clone();
+        return refused(ConnectionRefusal::OtherIdentity { connected });
+    }
+    let (state, version) = standing(&mut tx, new, existing.as_ref()).await?;
     upsert(&mut tx, new, state, version).await?;
-    audit::insert(&mut tx, &new.entry).await?;
+    let created = existing.is_none();
+    let joined_list = created && !allowed.may_use(&new.creator_id);
+    if joined_list && let Authority::Key(key) = new.authority {
+        keys::allow_account(&mut tx, key, &new.creator_id).await?;
+    }
+    audit::insert(&mut tx, &new.audited(replaced)).await?;
     notices::tell_account(&mut tx, new.customer, &new.creator_id).await?;
     tx.commit().await?;
-    Ok(Connection::Connected { created, state, version })
+    Ok(Connection::Connected { created, state, version, joined_list })
+}
+
+impl NewAccount {
+    fn request(&self) -> ConnectionRequest<'_> {
+        ConnectionRequest {
+            customer: self.customer,
+            authority: self.authority,
+            creator_id: &self.creator_id,
+            platform: self.platform,
+            at: self.at,
+        }
+    }
+
+    /// Whether the platform calls it differently than the one that is connected. What it does not say cannot differ.
+    fn is_another_than(&self, known: &ExistingAccount) -> bool {
+        let (new, old) = (&self.platform_account_id, &known.platform_account_id);
+        !new.is_empty() && !old.is_empty() && new != old
+    }
+
+    fn audited(&self, replaced: Option<&ExistingAccount>) -> AuditEntry {
+        let mut entry = self.entry.clone();
+        if let Some(known) = replaced {
+            let (new, old) = (&self.platform_account_id, &known.platform_account_id);
+            entry.details = format!("{}, now {new} in place of {old}", entry.details);
+        }
+        entry
+    }
+}
+
+/// The state and the version that a connected account gets.
+async fn standing(
+    tx: &mut Tx,
+    new: &NewAccount,
+    existing: Option<&ExistingAccount>,
+) -> Result<(AccountState, i64), StoreError> {
+    let now = new.at.unix_micros();
+    let version = existing.map_or(now, |known| known.version.saturating_add(1).max(now));
+    if existing.is_some_and(|known| known.state != AccountState::Inactive) {
+        return Ok((AccountState::Active, version));
+    }
+    let in_use = count_in(tx, new.customer, new.platform).await?.in_use;
+    let limits = limits::of(tx, new.customer, &new.allowances).await?.limit;
+    let has_room = in_use < limits.on(new.platform);
+    Ok((if has_room { AccountState::Active } else { AccountState::Inactive }, version))
 }
 
 /// A customer's accounts, in the order of their ids.
@@ -161,17 +226,20 @@ pub async fn find(
     row.as_ref().map(account).transpose()
 }
 
-/// Forgets an account and its credentials; its place goes to the oldest account that waits for one. Gives the accounts
-/// that got a place; nothing when there is no such account.
+/// Forgets an account and its credentials; its place goes to the oldest account that waits for one. Returns the
+/// accounts that got a place; nothing when there is no such account that may be used.
 pub async fn delete(
     store: &Store,
-    customer: CustomerId,
-    creator_id: &CreatorId,
-    allowances: &Allowances,
+    removal: &AccountRemoval<'_>,
     entry: &AuditEntry,
 ) -> Result<Option<Vec<Shift>>, StoreError> {
     const SQL: &str = "delete from accounts where customer_id = $1 and creator_id = $2";
+    let AccountRemoval { customer, authority, creator_id, allowances } = *removal;
     let mut tx = store.write().await?;
+    let allowed = authority.lock(&mut tx, customer, entry.at).await?;
+    if allowed.is_none_or(|allowed| !allowed.may_use(creator_id)) {
+        return Ok(None);
+    }
     customers::lock(&mut tx, customer).await?;
     if tx.execute(SQL, &[customer.into(), creator_id.into()]).await? == 0 {
         return Ok(None);
@@ -315,7 +383,9 @@ async fn upsert(
              data_key_id, scopes, token_expires_at, connected_at, verified_at)
         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)
         on conflict (customer_id, creator_id) do update set
-            platform_account_id = excluded.platform_account_id, state = excluded.state,
+            platform_account_id = case when excluded.platform_account_id = ''
+                then accounts.platform_account_id else excluded.platform_account_id end,
+            state = excluded.state,
             version = excluded.version, credentials = excluded.credentials,
             data_key_id = excluded.data_key_id, scopes = excluded.scopes,
             token_expires_at = excluded.token_expires_at, refresh_claimed_until = null,

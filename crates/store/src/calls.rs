@@ -78,6 +78,8 @@ pub struct RecentCalls {
     pub customer: CustomerId,
     /// Only those of this key.
     pub key: Option<KeyId>,
+    /// Only those for the accounts that the key is limited to, if it is. For a key that looks itself.
+    pub only_allowed: bool,
     /// Only those for this account.
     pub account: Option<CreatorId>,
     /// Only those that ended so.
@@ -115,7 +117,7 @@ async fn last_of_page(
     limit: i64,
 ) -> Result<Option<Timestamp>, StoreError> {
     let sql =
-        format!("select held_at from calls where {FILTER} order by held_at desc limit 1 offset $7");
+        format!("select held_at from calls where {FILTER} order by held_at desc limit 1 offset $8");
     let row = tx.row(AssertSqlSafe(sql), &values(wanted, limit - 1)).await?;
     row.map(|row| row.time(0)).transpose()
 }
@@ -130,13 +132,13 @@ async fn since(
         id, customer_id, key_id, creator_id, platform, method, path, route, cost, credits, state,
         outcome, status, request_id, held_at, resolved_at, duration_ms, upstream_ms";
     let first = first.map_or(i64::MIN, Timestamp::unix_micros);
-    let sql = format!("select {COLUMNS} from calls where {FILTER} and held_at >= $7");
+    let sql = format!("select {COLUMNS} from calls where {FILTER} and held_at >= $8");
     let rows = tx.rows(AssertSqlSafe(sql), &values(wanted, first)).await?;
     rows.iter().map(call).collect()
 }
 
 /// The values of the filter, and one more.
-fn values(wanted: &RecentCalls, last: i64) -> [Value<'_>; 7] {
+fn values(wanted: &RecentCalls, last: i64) -> [Value<'_>; 8] {
     let before = wanted.before.map_or(i64::MAX, Timestamp::unix_micros);
     let (status_min, ended) = class_filter(wanted.status_class);
     [
@@ -146,6 +148,7 @@ fn values(wanted: &RecentCalls, last: i64) -> [Value<'_>; 7] {
         before.into(),
         status_min.into(),
         ended.into(),
+        i64::from(wanted.only_allowed).into(),
         last.into(),
     ]
 }
@@ -159,7 +162,9 @@ const FILTER: &str = "
     and (cast($5 as bigint) is null or (status >= $5 and status < $5 + 100))
     and (cast($6 as text) is null or (
         state <> 'held' and $6 = case when state = 'settled' and status < 400 then 'ok' else 'error' end
-    ))";
+    ))
+    and ($7 = 0 or creator_id in (select creator_id from key_accounts where key_id = $2)
+        or not exists (select 1 from key_accounts where key_id = $2))";
 
 /// The class as the filter takes it: the lowest status of a hundred, or how the call ended.
 const fn class_filter(class: Option<StatusClass>) -> (Option<i64>, Option<&'static str>) {

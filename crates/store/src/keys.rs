@@ -287,26 +287,16 @@ pub async fn touch(store: &Store, key: KeyId, used_at: Timestamp) -> Result<(), 
     tx.commit().await
 }
 
-/// Lets a key that is limited to some accounts use one more. Does nothing to a key without a limit; true when
-/// the key may use more than before.
-pub async fn allow_account(
-    store: &Store,
+/// Lets a key that is limited to some accounts use one more, in the transaction that created the account.
+pub(crate) async fn allow_account(
+    tx: &mut Tx,
     key: KeyId,
     creator_id: &CreatorId,
-) -> Result<bool, StoreError> {
-    const SQL: &str = "
-        insert into key_accounts (key_id, creator_id)
-        select $1, $2 where exists (select 1 from key_accounts where key_id = $1)
-        on conflict (key_id, creator_id) do nothing";
+) -> Result<(), StoreError> {
     const CHANGED: &str = "update keys set version = version + 1 where id = $1";
-    let mut tx = store.write().await?;
-    if tx.execute(SQL, &[key.into(), creator_id.into()]).await? == 0 {
-        return Ok(false);
-    }
+    insert_accounts(tx, key, std::slice::from_ref(creator_id)).await?;
     tx.execute(CHANGED, &[key.into()]).await?;
-    notices::tell_keys(&mut tx).await?;
-    tx.commit().await?;
-    Ok(true)
+    notices::tell_keys(tx).await
 }
 
 pub(crate) async fn insert(

@@ -4,6 +4,7 @@ use domain::credits::Credits;
 use domain::id::{CustomerId, EntryId};
 use domain::time::{Day, Timestamp};
 
+use crate::audit::{self, AuditEntry};
 use crate::balance;
 use crate::sql::Row;
 use crate::tx::Tx;
@@ -77,6 +78,24 @@ pub async fn remove(store: &Store, removal: &Grant<'_>) -> Result<Granting, Stor
     let mut tx = store.write().await?;
     let granting = remove_in(&mut tx, removal).await?;
     if matches!(granting, Granting::Granted { .. }) {
+        tx.commit().await?;
+    }
+    Ok(granting)
+}
+
+/// Adds credits, or takes them away when `takes` says so, and writes that into the customer's audit list: both or
+/// neither, once for each source.
+pub async fn adjust(
+    store: &Store,
+    adjustment: &Grant<'_>,
+    takes: bool,
+    entry: &AuditEntry,
+) -> Result<Granting, StoreError> {
+    let mut tx = store.write().await?;
+    let direction = if takes { Direction::Out } else { Direction::In };
+    let granting = book(&mut tx, adjustment, direction).await?;
+    if matches!(granting, Granting::Granted { .. }) {
+        audit::insert(&mut tx, entry).await?;
         tx.commit().await?;
     }
     Ok(granting)

@@ -6,10 +6,12 @@
 
 pub mod accounts;
 pub mod audit;
+pub mod authority;
 mod balance;
 pub mod calls;
 pub mod cards;
 pub mod confirmations;
+pub mod connections;
 pub mod customers;
 pub mod data_keys;
 mod dialect;

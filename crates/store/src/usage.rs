@@ -46,6 +46,8 @@ pub struct UsageOf {
     pub customer: CustomerId,
     /// One of its keys; nothing for all.
     pub key: Option<KeyId>,
+    /// Endpoints only of the accounts that the key is limited to, if it is. For a key that looks itself.
+    pub only_allowed: bool,
 }
 
 /// The ended calls that began on one UTC day, and the charged exports made on it. `calls = ok + errors`.
@@ -208,6 +210,8 @@ pub async fn hot_failure(
         from usage_by_route
         where customer_id = $1 and (cast($2 as text) is null or key_id = $2)
           and day > $3 - 7 and day <= $3
+          and ($4 = 0 or creator_id in (select creator_id from key_accounts where key_id = $2)
+               or not exists (select 1 from key_accounts where key_id = $2))
         group by creator_id, platform, method, route
         having sum(calls) >= 5 and sum(errors) * 10 >= sum(calls) * 8
         order by sum(errors) desc, max(last_at) desc limit 1";
@@ -218,7 +222,8 @@ pub async fn hot_failure(
           and creator_id = $4 and platform = $5 and method = $6 and route = $7
         order by last_at desc limit 1";
     let key = of.key.map(|key| key.to_string());
-    let values = [of.customer.into(), key.as_deref().into(), today.into()];
+    let only_allowed = i64::from(of.only_allowed);
+    let values = [of.customer.into(), key.as_deref().into(), today.into(), only_allowed.into()];
     let mut tx = store.read().await?;
     let Some(row) = tx.row(WORST, &values).await? else {
         return Ok(None);
@@ -233,7 +238,7 @@ pub async fn hot_failure(
         last_status: None,
         last_at: row.time(6)?,
     };
-    let [owner, owner_key, last_day] = values;
+    let [owner, owner_key, last_day, _] = values;
     let endpoint = [
         owner,
         owner_key,

@@ -5,7 +5,7 @@ use domain::account::{AccountState, CreatorId};
 use domain::platform::Platform;
 use domain::time::Timestamp;
 use http::StatusCode;
-use store::accounts::Account;
+use store::accounts::{Account, AccountRemoval};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -67,16 +67,23 @@ pub(crate) struct ImportIn {
     /// The fields that `GET /v1/platforms` names for the platform.
     #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>)]
     auth: serde_json::Map<String, serde_json::Value>,
+    /// Whether the credentials may belong to another account of the platform than the one that is connected under this
+    /// `creator_id`. Without it such an import is refused (`other_identity`), and nothing changes.
+    #[serde(default)]
+    replace_identity: bool,
 }
 
-/// Verifies an account at its platform and attaches it to the customer.
+/// Verifies an account at its platform and attaches it to the customer. A key that is limited to some accounts connects
+/// those, and names that the customer has not used.
 #[utoipa::path(
     post, path = "/v1/connect/import", tag = "accounts", request_body = ImportIn,
     responses(
         (status = 201, description = "connected", body = AccountOut),
         (status = 200, description = "connected again, credentials replaced", body = AccountOut),
         (status = 400, description = "the platform did not confirm the credentials (`verification_failed`)"),
-        (status = 409, description = "this creator_id is connected on another platform"),
+        (status = 404, description = "the key is limited to other accounts"),
+        (status = 409, description = "this creator_id is connected on another platform (`creator_exists`), or is \
+            another account of this one (`other_identity`)"),
         (status = 502, description = "the platform could not be reached"),
         (status = 503, description = "this deployment does not offer the platform"),
     )
@@ -89,10 +96,11 @@ async fn import_account(
     let import = Import {
         customer: caller.customer,
         actor: caller.actor(),
-        key: caller.key().map(|key| key.id),
+        authority: caller.authority(),
         creator: import.creator_id,
         platform: import.platform,
         auth: import.auth,
+        replaces_identity: import.replace_identity,
     };
     let connected = connect::connect(&app, import).await?;
     let status = if connected.is_new { StatusCode::CREATED } else { StatusCode::OK };
@@ -168,8 +176,14 @@ async fn delete_account(
         details: creator.to_string(),
     };
     let entry = deed.now(&app.clock, &app.random);
-    let (store, customer, allowances) = (&app.store, caller.customer, &app.allowances);
-    let deleted = store::accounts::delete(store, customer, &creator, allowances, &entry).await?;
+    let customer = caller.customer;
+    let removal = AccountRemoval {
+        customer,
+        authority: caller.authority(),
+        creator_id: &creator,
+        allowances: &app.allowances,
+    };
+    let deleted = store::accounts::delete(&app.store, &removal, &entry).await?;
     app.cache.forget_account(customer, &creator);
     let shifts = deleted.ok_or(ApiError::AccountNotFound)?;
     for shift in &shifts {

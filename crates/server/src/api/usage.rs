@@ -114,7 +114,11 @@ async fn get_daily_usage(
     Query(query): Query<DailyQuery>,
 ) -> Result<Json<DailyUsage>, ApiError> {
     let days = query.days()?;
-    let of = UsageOf { customer: caller.customer, key: whose(&caller, query.key()?)? };
+    let of = UsageOf {
+        customer: caller.customer,
+        key: whose(&caller, query.key()?)?,
+        only_allowed: caller.key().is_some(),
+    };
     daily(&app, of, days).await
 }
 
@@ -192,6 +196,7 @@ impl RecentQuery {
         Ok(RecentCalls {
             customer,
             key: read_key(self.key_id.as_deref())?,
+            only_allowed: false,
             account: self.account.as_deref().map(read_account).transpose()?,
             status_class: self.status_class.as_deref().map(read_status_class).transpose()?,
             before: self.before.as_deref().map(read_instant).transpose()?,
@@ -261,7 +266,8 @@ impl From<Call> for CallOut {
     }
 }
 
-/// Lists calls, newest first: those of the calling key, or with a session those of all keys.
+/// Lists calls, newest first: those of the calling key for the accounts that it may use, or with a session those of all
+/// keys.
 #[utoipa::path(
     get, path = "/v1/billing/usage/recent", tag = "usage", params(RecentQuery),
     responses((status = 200, body = RecentCallsOut))
@@ -272,7 +278,8 @@ async fn list_recent_calls(
     Query(query): Query<RecentQuery>,
 ) -> Result<Json<RecentCallsOut>, ApiError> {
     let wanted = query.wanted(caller.customer)?;
-    recent(&app, &RecentCalls { key: whose(&caller, wanted.key)?, ..wanted }).await
+    let (key, only_allowed) = (whose(&caller, wanted.key)?, caller.key().is_some());
+    recent(&app, &RecentCalls { key, only_allowed, ..wanted }).await
 }
 
 /// A page of the call log.

@@ -18,6 +18,7 @@ use domain::key::{KeyHash, KeyScope};
 use domain::time::MICROS_PER_SECOND;
 use http::request::Parts;
 use http::{HeaderMap, Method};
+use store::authority::Authority;
 use store::keys::Presented;
 use store::sessions::Session;
 
@@ -142,6 +143,14 @@ impl Caller {
         match &self.by {
             Credential::Key(key) => key.id.to_string(),
             Credential::Session(session) => session.to_string(),
+        }
+    }
+
+    /// By what it acts, for changes that look at it again where they are made.
+    pub(crate) const fn authority(&self) -> Authority {
+        match &self.by {
+            Credential::Key(key) => Authority::Key(key.id),
+            Credential::Session(session) => Authority::Session(*session),
         }
     }
 

@@ -10,6 +10,7 @@ pub(crate) mod render;
 mod table;
 
 use axum::response::{IntoResponse, Response};
+use domain::account::CreatorId;
 use domain::credits::Credits;
 use domain::id::{CallId, KeyId};
 use domain::staff::Permission;
@@ -152,6 +153,19 @@ pub(crate) enum ApiError {
     /// The creator is connected on another platform.
     #[error("this creator_id is connected on {0}; delete that account first or choose another id")]
     CreatorExists(domain::platform::Platform),
+    /// The credentials belong to another account of the platform than the one that is connected.
+    #[error(
+        "the account `{creator}` is connected as {connected}, and these credentials belong to {presented}; use another \
+         creator_id, or send `\"replace_identity\": true` if `{creator}` is to be the other account from now on"
+    )]
+    OtherIdentity {
+        /// The customer's id of the account.
+        creator: CreatorId,
+        /// What the platform calls the account that is connected.
+        connected: String,
+        /// What it calls the account of the credentials.
+        presented: String,
+    },
     /// The platform did not accept the credentials.
     #[error("the platform did not confirm these credentials{}", .status.map_or(String::new(), |status| format!(" (it answered {status})")))]
     VerificationFailed {
@@ -344,6 +358,7 @@ impl ApiError {
             Self::LinkExpired => callers::LINK_EXPIRED,
             Self::LinkOutdated => callers::LINK_OUTDATED,
             Self::CreatorExists(_) => table::CREATOR_EXISTS,
+            Self::OtherIdentity { .. } => table::OTHER_IDENTITY,
             Self::VerificationFailed { .. } => table::VERIFICATION_FAILED,
             Self::PlatformNotOffered(_) => table::PLATFORM_NOT_OFFERED,
             Self::CredentialError => table::CREDENTIAL_ERROR,

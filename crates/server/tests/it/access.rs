@@ -5,6 +5,8 @@
     reason = "a test that meets what it does not expect must fail, and has the stack to itself"
 )]
 
+mod limited;
+
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
@@ -256,16 +258,24 @@ impl Case {
         format!("{} {}", self.method, self.template)
     }
 
-    async fn call(&self, client: &Client, victim: &Victim) -> Reply {
-        let path = self
-            .template
+    /// The path and the body that the victim's things are asked for with.
+    fn asked_for(&self, victim: &Victim) -> String {
+        format!("{} {}", self.path(victim), (self.body)(victim))
+    }
+
+    fn path(&self, victim: &Victim) -> String {
+        self.template
             .replace("{account}", &victim.account)
             .replace("{key_id}", &victim.member.customer.key_id)
             .replace("{customer_id}", &victim.member.customer.id)
             .replace("{session_id}", &victim.session_id)
             .replace("{job_id}", &victim.export_id)
             .replace("{platform}", "platform_alpha")
-            .replace("{native_path}", "users/me");
+            .replace("{native_path}", "users/me")
+    }
+
+    async fn call(&self, client: &Client, victim: &Victim) -> Reply {
+        let path = self.path(victim);
         match self.method {
             "get" if path.ends_with("/email/verify") => {
                 client.get(&format!("{path}?token=A")).await

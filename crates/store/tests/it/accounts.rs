@@ -6,9 +6,10 @@ use domain::account::AccountState;
 use domain::platform::Platform;
 use domain::slot::Allowances;
 use store::accounts::{self, Connection, Count, Credentials, NewAccount};
+use store::connections::ConnectionRefusal;
 use store::testing;
 
-use crate::support::{Caller, NOON, creator, entry, new_account, new_customer};
+use crate::support::{Caller, NOON, creator, entry, new_account, new_customer, removal};
 
 fn allowing(accounts: i64) -> Arc<Allowances> {
     Arc::new(Allowances::of_each(accounts))
@@ -25,7 +26,7 @@ async fn an_account_is_stored_with_its_sealed_credentials() {
 
         let connected = accounts::connect(&store, &new).await.unwrap();
 
-        let Connection::Connected { created: true, state: AccountState::Active, version } =
+        let Connection::Connected { created: true, state: AccountState::Active, version, .. } =
             connected
         else {
             panic!("{connected:?}");
@@ -69,7 +70,7 @@ async fn connecting_again_replaces_the_credentials_and_the_version() {
 
         let connected = accounts::connect(&store, &again).await.unwrap();
 
-        let Connection::Connected { created: false, state: AccountState::Active, version } =
+        let Connection::Connected { created: false, state: AccountState::Active, version, .. } =
             connected
         else {
             panic!("{connected:?}");
@@ -89,7 +90,8 @@ async fn a_creator_lives_on_one_platform() {
 
         let connected = accounts::connect(&store, &new).await.unwrap();
 
-        assert_eq!(connected, Connection::OtherPlatform(Platform::Alpha));
+        let refusal = ConnectionRefusal::OtherPlatform(Platform::Alpha);
+        assert_eq!(connected, Connection::Refused(refusal));
         let account =
             accounts::find(&store, caller.customer, &caller.account).await.unwrap().unwrap();
         assert_eq!(account.platform, Platform::Alpha);
@@ -102,7 +104,8 @@ async fn two_customers_may_choose_the_same_id() {
         let (one, other) = (Caller::with(&store, 0).await, Caller::with(&store, 0).await);
 
         let (ada, entry, limits) = (creator("ada"), entry(one.customer), allowing(1));
-        let delete = || accounts::delete(&store, one.customer, &ada, &limits, &entry);
+        let removal = removal(one.customer, &ada, &limits);
+        let delete = || accounts::delete(&store, &removal, &entry);
 
         assert!(delete().await.unwrap().is_some());
         assert!(delete().await.unwrap().is_none());
@@ -117,7 +120,8 @@ async fn an_account_comes_back_with_a_version_it_never_had() {
     for store in testing::stores().await {
         let caller = Caller::with(&store, 0).await;
         let (limits, entry) = (allowing(1), entry(caller.customer));
-        accounts::delete(&store, caller.customer, &caller.account, &limits, &entry).await.unwrap();
+        let removal = removal(caller.customer, &caller.account, &limits);
+        accounts::delete(&store, &removal, &entry).await.unwrap();
         let later = NewAccount { at: NOON.plus_micros(1), ..new_account(caller.customer, "ada") };
 
         let connected = accounts::connect(&store, &later).await.unwrap();
@@ -163,7 +167,9 @@ async fn an_account_in_use_keeps_its_place_and_an_inactive_one_waits_for_room() 
 
         let again = accounts::connect(&store, &kept).await.unwrap();
         let (ada, entry) = (creator("ada"), entry(caller.customer));
-        let freed = accounts::delete(&store, caller.customer, &ada, &allowing(1), &entry).await;
+        let limits = allowing(1);
+        let removal = removal(caller.customer, &ada, &limits);
+        let freed = accounts::delete(&store, &removal, &entry).await;
 
         let state = |connection| match connection {
             Connection::Connected { state, .. } => state,
@@ -183,7 +189,7 @@ async fn nothing_is_connected_for_a_stranger() {
 
         let connected = accounts::connect(&store, &new_account(stranger.id, "ada")).await.unwrap();
 
-        assert_eq!(connected, Connection::NoCustomer);
+        assert_eq!(connected, Connection::Refused(ConnectionRefusal::NoAuthority));
     }
 }
 

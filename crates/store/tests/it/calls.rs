@@ -15,6 +15,7 @@ fn all(caller: &Caller) -> RecentCalls {
     RecentCalls {
         customer: caller.customer,
         key: None,
+        only_allowed: false,
         account: None,
         status_class: None,
         before: None,

@@ -23,7 +23,7 @@ use crate::support::{
 
 const COST: i64 = 10;
 
-fn new_export(caller: &Caller) -> NewExport {
+pub(crate) fn new_export(caller: &Caller) -> NewExport {
     NewExport {
         id: ExportId::new(NOON, unique()),
         customer: caller.customer,
@@ -510,7 +510,7 @@ async fn charged_exports_are_in_the_spend_in_the_days_and_in_the_ledger() {
         let today = NOON.day();
         let (_, spend) = usage::overview(&store, caller.customer, today).await.unwrap().unwrap();
         assert_eq!((spend.today, spend.last_30_days), (credits(20), credits(20)));
-        let of = UsageOf { customer: caller.customer, key: Some(caller.key) };
+        let of = UsageOf { customer: caller.customer, key: Some(caller.key), only_allowed: false };
         let [day] = &usage::daily(&store, of, today, 1).await.unwrap()[..] else { panic!() };
         assert_eq!((day.calls, day.exports, day.credits), (0, 2, credits(20)));
         let entries = store::ledger::recent(&store, caller.customer, 10).await.unwrap();

@@ -17,6 +17,7 @@ async fn logged(store: &Store, caller: &Caller) -> usize {
     let wanted = RecentCalls {
         customer: caller.customer,
         key: None,
+        only_allowed: false,
         account: None,
         status_class: None,
         before: None,

@@ -323,20 +323,3 @@ async fn nobody_touches_the_key_of_another_customer() {
         assert!(presented.is_usable(NOON));
     }
 }
-
-#[tokio::test]
-async fn only_a_limited_key_gets_another_account() {
-    for store in testing::stores().await {
-        let caller = Caller::with(&store, 0).await;
-        let limited = NewKey { accounts: vec![creator("ada")], ..new_key(fresh_secret()) };
-        create_key(&store, caller.customer, &limited).await;
-
-        for key in [caller.key, limited.id, limited.id] {
-            keys::allow_account(&store, key, &creator("bob")).await.unwrap();
-        }
-
-        let free = keys::find(&store, caller.customer, caller.key).await.unwrap().unwrap();
-        let bound = keys::find(&store, caller.customer, limited.id).await.unwrap().unwrap();
-        assert_eq!((free.accounts, bound.accounts), (vec![], vec![creator("ada"), creator("bob")]));
-    }
-}

@@ -9,6 +9,7 @@
 mod accounts;
 mod budgets;
 mod calls;
+mod connections;
 mod customers;
 mod data_keys;
 mod exports;

@@ -11,7 +11,8 @@ use store::{keys, testing};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::support::{
-    Caller, Metering, NOON, assert_sound, credits, entry, grant, is_held, node, resolution, unique,
+    Caller, Metering, NOON, assert_sound, credits, entry, grant, is_held, node, removal,
+    resolution, unique,
 };
 
 #[tokio::test]
@@ -249,7 +250,8 @@ async fn a_call_prepared_with_an_older_account_is_refused() {
         assert!(matches!(refused, HoldOutcome::AccountChanged), "{refused:?}");
         assert!(is_held(&held), "{held:?}");
         let (limits, entry) = (domain::slot::Allowances::of_each(1), entry(customer));
-        let deleted = store::accounts::delete(&store, customer, account, &limits, &entry).await;
+        let removal = removal(customer, account, &limits);
+        let deleted = store::accounts::delete(&store, &removal, &entry).await;
         assert!(deleted.unwrap().is_some());
         let gone = metering.hold(renewed.hold(1)).await;
         assert!(matches!(gone, HoldOutcome::AccountChanged), "{gone:?}");
@@ -553,6 +555,7 @@ fn all_calls(caller: &Caller) -> RecentCalls {
     RecentCalls {
         customer: caller.customer,
         key: None,
+        only_allowed: false,
         account: None,
         status_class: None,
         before: None,

@@ -14,6 +14,7 @@ async fn outcomes(store: &store::Store, caller: &Caller) -> Vec<Option<Outcome>>
     let wanted = RecentCalls {
         customer: caller.customer,
         key: None,
+        only_allowed: false,
         account: None,
         status_class: None,
         before: None,

@@ -13,8 +13,9 @@ use domain::method::Method;
 use domain::platform::Platform;
 use domain::slot::Allowances;
 use domain::time::Timestamp;
-use store::accounts::{Connection, Credentials, NewAccount};
+use store::accounts::{AccountRemoval, Connection, Credentials, NewAccount};
 use store::audit::AuditEntry;
+use store::authority::Authority;
 use store::customers::{Creation, NewCustomer, PasswordHash};
 use store::keys::{KeyCreation, NewKey, NewSecret};
 use store::ledger::{Grant, Granting};
@@ -111,9 +112,11 @@ pub(crate) fn new_customer(email: &str) -> NewCustomer {
 pub(crate) fn new_account(customer: CustomerId, creator_id: &str) -> NewAccount {
     NewAccount {
         customer,
+        authority: Authority::Operator,
         creator_id: creator(creator_id),
         platform: Platform::Alpha,
         platform_account_id: "4711".to_owned(),
+        replaces_identity: false,
         credentials: Credentials {
             sealed: vec![1, 2, 3],
             data_key: DataKeyId::new(NOON, [1; 10]),
@@ -124,6 +127,15 @@ pub(crate) fn new_account(customer: CustomerId, creator_id: &str) -> NewAccount 
         allowances: Arc::new(Allowances::of_each(1_000)),
         entry: AuditEntry { action: "account.connected".to_owned(), ..entry(customer) },
     }
+}
+
+/// An account to be forgotten, as the operator asks for it.
+pub(crate) fn removal<'r>(
+    customer: CustomerId,
+    creator_id: &'r CreatorId,
+    allowances: &'r Allowances,
+) -> AccountRemoval<'r> {
+    AccountRemoval { customer, authority: Authority::Operator, creator_id, allowances }
 }
 
 /// Somebody who can call: a customer with credits, a key and an account.

@@ -48,7 +48,7 @@ async fn days_are_counted_and_empty_days_are_zero() {
         let open = metering.hold(hold(NOON)).await;
         assert!(is_held(&open));
 
-        let of = UsageOf { customer: caller.customer, key: None };
+        let of = UsageOf { customer: caller.customer, key: None, only_allowed: false };
         let days = usage::daily(&store, of, today(), 3).await.unwrap();
 
         let day = |back: i64, calls, spent, ok, errors| DayUsage {
@@ -80,7 +80,7 @@ async fn counts_go_on_whoever_else_writes_in_between() {
             create_key(&store, caller.customer, &new_key(fresh_secret())).await;
         }
 
-        let of = UsageOf { customer: caller.customer, key: None };
+        let of = UsageOf { customer: caller.customer, key: None, only_allowed: false };
         let days = usage::daily(&store, of, today(), 1).await.unwrap();
         let failure = usage::hot_failure(&store, of, today()).await.unwrap().unwrap();
 
@@ -96,7 +96,7 @@ async fn answered(metering: &Metering, caller: &Caller) {
 }
 
 async fn calls_of_today(store: &Store, caller: &Caller) -> i64 {
-    let of = UsageOf { customer: caller.customer, key: None };
+    let of = UsageOf { customer: caller.customer, key: None, only_allowed: false };
     usage::daily(store, of, today(), 1).await.unwrap()[0].calls
 }
 
@@ -218,7 +218,7 @@ async fn a_key_sees_its_own_usage_and_a_customer_all_of_it() {
 
         let mut spent = Vec::new();
         for key in [None, Some(caller.key), Some(other.key)] {
-            let of = UsageOf { customer: caller.customer, key };
+            let of = UsageOf { customer: caller.customer, key, only_allowed: false };
             spent.push(usage::daily(&store, of, today(), 1).await.unwrap()[0].credits.whole());
         }
 
@@ -308,7 +308,7 @@ async fn the_endpoint_with_most_errors_is_hot() {
             call(&metering, long_ago, ended(Outcome::UpstreamTimeout, None)).await;
         }
 
-        let of = UsageOf { customer: caller.customer, key: None };
+        let of = UsageOf { customer: caller.customer, key: None, only_allowed: false };
         let failure = usage::hot_failure(&store, of, today()).await.unwrap().unwrap();
 
         assert_eq!((failure.route.as_str(), failure.calls, failure.errors), ("failing", 6, 5));
@@ -328,7 +328,7 @@ async fn few_calls_are_never_hot() {
         for _ in 0..4 {
             call(&metering, caller.hold(1), ended(Outcome::UpstreamTimeout, None)).await;
         }
-        let of = UsageOf { customer: caller.customer, key: Some(caller.key) };
+        let of = UsageOf { customer: caller.customer, key: Some(caller.key), only_allowed: false };
         assert_eq!(usage::hot_failure(&store, of, today()).await.unwrap(), None);
 
         call(&metering, caller.hold(1), ended(Outcome::UpstreamTimeout, None)).await;

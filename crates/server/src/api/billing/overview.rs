@@ -2,11 +2,13 @@
 
 use axum::Json;
 use axum::extract::State;
+use domain::credits::Credits;
 use domain::customer::TrialState;
-use domain::id::{CustomerId, EntryId};
+use domain::id::{CustomerId, EntryId, KeyId};
 use domain::subscription::SubscriptionStatus;
 use domain::time::Timestamp;
 use store::ledger::Entry;
+use store::usage::{Spend, UsageOf};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -29,7 +31,7 @@ pub(super) struct Billing {
     /// What running calls and exports have set aside.
     held: i64,
     spend: SpendOut,
-    /// The latest changes, newest first; `usage` and `export` entries sum up one UTC day.
+    /// The latest changes, newest first; `usage` and `export` entries sum up one UTC day. Empty for a limited key.
     ledger: Vec<EntryOut>,
     trial: Trial,
     /// The subscription; none without a plan.
@@ -88,13 +90,13 @@ impl From<Entry> for EntryOut {
             at: entry.at,
             kind: entry.kind,
             amount: entry.amount.whole(),
-            balance_after: entry.balance_after.map(domain::credits::Credits::whole),
+            balance_after: entry.balance_after.map(Credits::whole),
             reference: entry.reference,
         }
     }
 }
 
-/// Shows the balance, what was spent, and the latest changes.
+/// Shows the balance, what was spent, and the latest changes. A limited key sees what it spent itself, and no ledger.
 #[utoipa::path(get, path = "/v1/billing", tag = "billing", responses((status = 200, body = Billing)))]
 async fn get_billing(State(app): State<App>, caller: Caller) -> Result<Json<Billing>, ApiError> {
     let customer = caller.customer;
@@ -102,8 +104,11 @@ async fn get_billing(State(app): State<App>, caller: Caller) -> Result<Json<Bill
     let trial = found.ok_or(ApiError::InvalidKey)?.trial;
     let today = app.clock.now().day();
     let overview = store::usage::overview(&app.store, customer, today).await?;
-    let (balance, spend) = overview.ok_or(ApiError::InvalidKey)?;
-    let entries = store::ledger::recent(&app.store, customer, ENTRIES).await?;
+    let (balance, spent_by_all) = overview.ok_or(ApiError::InvalidKey)?;
+    let (spend, entries) = match caller.key().filter(|key| key.is_limited) {
+        Some(key) => (spend_of_key(&app, customer, key.id).await?, Vec::new()),
+        None => (spent_by_all, store::ledger::recent(&app.store, customer, ENTRIES).await?),
+    };
     Ok(Json(Billing {
         balance: balance.available.whole(),
         held: balance.held.whole(),
@@ -116,6 +121,18 @@ async fn get_billing(State(app): State<App>, caller: Caller) -> Result<Json<Bill
         trial: Trial { state: trial, credits: app.config.credits.trial },
         subscription: subscription(&app, customer).await?,
     }))
+}
+
+/// What calls and exports of one key cost: all that a limited key is shown of the spending.
+async fn spend_of_key(app: &App, customer: CustomerId, key: KeyId) -> Result<Spend, ApiError> {
+    let of = UsageOf { customer, key: Some(key), only_allowed: false };
+    let today = app.clock.now().day();
+    let days = store::usage::daily(&app.store, of, today, 30).await?;
+    let sum = |count: usize| {
+        let newest = days.iter().rev().take(count);
+        Credits::from_whole(newest.map(|day| day.credits.whole()).sum())
+    };
+    Ok(Spend { today: sum(1), last_7_days: sum(7), last_30_days: sum(30) })
 }
 
 /// The plan of a subscription that is not over.

@@ -127,6 +127,7 @@ async fn slots(app: &App, customer: CustomerId) -> Result<axum::Json<Slots>, Api
     get, path = "/v1/billing/slots", tag = "billing", responses((status = 200, body = Slots))
 )]
 async fn get_slots(State(app): State<App>, caller: Caller) -> Result<axum::Json<Slots>, ApiError> {
+    caller.refuse_limited()?;
     slots(&app, caller.customer).await
 }
 
@@ -232,6 +233,7 @@ async fn preview_slots(
     caller: Caller,
     Query(wanted): Query<PreviewQuery>,
 ) -> Result<axum::Json<PreviewOut>, ApiError> {
+    caller.refuse_limited()?;
     check_sold("query", "platform", wanted.platform)?;
     check_count("query", wanted.count)?;
     let PreviewQuery { platform, count } = wanted;

@@ -182,6 +182,7 @@ async fn get_subscription(
     State(app): State<App>,
     caller: Caller,
 ) -> Result<axum::Json<SubscriptionState>, ApiError> {
+    caller.refuse_limited()?;
     state(&app, caller.customer).await
 }
 

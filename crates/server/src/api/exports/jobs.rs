@@ -227,7 +227,7 @@ pub(super) async fn own(
 }
 
 /// An export that the caller owns, or may look at as staff, which is written down. Who is no staff never learns that
-/// somebody else's exists.
+/// somebody else's exists, and neither does a limited key of staff.
 async fn reach(
     app: &App,
     caller: &Caller,
@@ -237,6 +237,7 @@ async fn reach(
     if let Some(export) = own(app, caller, id).await? {
         return Ok((export, Sight::Own));
     }
+    caller.refuse_limited().map_err(|_| not_found())?;
     let export = exports::find_of_any(&app.store, id).await?.ok_or_else(not_found)?;
     let staff = store::permissions::list(&app.store).await?;
     let is_staff = staff.iter().any(|granted| granted.customer == caller.customer);

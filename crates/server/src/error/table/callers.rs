@@ -114,7 +114,7 @@ pub(in crate::error) const LIMITED_KEY: Row = Row {
     status: StatusCode::FORBIDDEN,
     title: "Limited key",
     retryable: false,
-    meaning: "A key that is limited to some accounts, to a monthly budget or in time cannot look at or change what would widen it: other keys, support access, the audit list. Use a session or a key without limits.",
+    meaning: "A key that is limited to some accounts, to a monthly budget or in time cannot look at or change what would widen it or belongs to the whole customer: other keys, support access, the audit list, what is bought. Use a session or a key without limits.",
 };
 /// `missing_permission`
 pub(in crate::error) const MISSING_PERMISSION: Row = Row {

@@ -109,6 +109,14 @@ pub(in crate::error) const CREATOR_EXISTS: Row = Row {
     retryable: false,
     meaning: "The creator_id is connected on another platform. Delete that account first, or choose another id.",
 };
+/// `other_identity`
+pub(in crate::error) const OTHER_IDENTITY: Row = Row {
+    code: "other_identity",
+    status: StatusCode::CONFLICT,
+    title: "Another account",
+    retryable: false,
+    meaning: "The credentials belong to another account of the platform than the one that is connected under this creator_id. Nothing changed. Choose another creator_id, or send `replace_identity: true` to replace the account.",
+};
 /// `verification_failed`
 pub(in crate::error) const VERIFICATION_FAILED: Row = Row {
     code: "verification_failed",
@@ -337,6 +345,7 @@ pub(in crate::error) const ALL: &[Row] = &[
     callers::LINK_EXPIRED,
     callers::LINK_OUTDATED,
     CREATOR_EXISTS,
+    OTHER_IDENTITY,
     VERIFICATION_FAILED,
     PLATFORM_NOT_OFFERED,
     CREDENTIAL_ERROR,

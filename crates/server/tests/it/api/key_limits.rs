@@ -398,6 +398,65 @@ async fn what_a_limited_key_connects_it_may_use_at_once() {
     .await;
 }
 
+/// Whatever an import ends with, only the account that it created joins the list, and the platform of a foreign name is
+/// not asked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refused_import_leaves_the_list_of_a_limited_key_as_it_was() {
+    on_stage("platform_alpha", "", ok, async |stage| {
+        second_account(&stage).await;
+        let (key, caller) = limited(&stage.app, &stage.client, json!({"accounts": ["ada"]})).await;
+        let asked = stage.platform.seen().len();
+        let import = |name: &str, platform: &str| {
+            json!({"creator_id": name, "platform": platform, "auth": auth(platform)})
+        };
+
+        let foreign = caller.post("/v1/connect/import", &import("eve", "platform_alpha")).await;
+        let elsewhere = caller.post("/v1/connect/import", &import("eve", "platform_beta")).await;
+        let own_elsewhere = caller.post("/v1/connect/import", &import("ada", "platform_beta")).await;
+        let unproven = caller.post("/v1/connect/import", &import("new", "platform_beta")).await;
+
+        assert_eq!(stage.platform.seen().len(), asked);
+        assert_eq!(foreign.failure(), (404, "account_not_found".to_owned()));
+        assert_eq!(elsewhere.failure(), (404, "account_not_found".to_owned()));
+        assert_eq!(own_elsewhere.failure(), (409, "creator_exists".to_owned()));
+        assert_eq!(unproven.failure(), (400, "verification_failed".to_owned()));
+        assert_eq!(listed(&stage.client, &key).await["accounts"], json!(["ada"]));
+        let used = caller.get("/v1/eve/native/users/me").await;
+        assert_eq!(used.failure(), (404, "account_not_found".to_owned()));
+        stage
+    })
+    .await;
+}
+
+/// An import of the wrong credentials must not send the calls of a name to another account.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connected_account_becomes_another_one_only_if_that_is_asked_for() {
+    on_both(async |app| {
+        let (_, client, account) = app.ready("platform_alpha", 10).await;
+        let known = simulators::demo_accounts(&app.settings);
+        let other = known.iter().filter(|known| known.platform == "platform_alpha").nth(1).unwrap();
+        let mut import =
+            json!({"creator_id": account, "platform": "platform_alpha", "auth": other.auth});
+        let shown = format!("/v1/accounts/{account}");
+        let me = format!("/v1/{account}/native/users/me");
+        let (before, own) = (client.get(&shown).await.json(), client.get(&me).await.json());
+
+        let refused = client.post("/v1/connect/import", &import).await;
+        let unchanged = (client.get(&shown).await.json(), client.get(&me).await.json());
+        import["replace_identity"] = json!(true);
+        let replaced = client.post("/v1/connect/import", &import).await;
+        let now = client.get(&me).await.json();
+
+        assert_eq!(refused.failure(), (409, "other_identity".to_owned()));
+        assert_eq!(unchanged, (before.clone(), own.clone()));
+        assert_eq!(replaced.status, 200, "{}", replaced.text());
+        assert_ne!(replaced.json()["platform_account_id"], before["platform_account_id"]);
+        assert_ne!(now["id"], own["id"]);
+        app
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_customer_has_no_more_keys_than_it_may_have() {
     for database in store::testing::stores().await {

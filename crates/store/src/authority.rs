@@ -1,0 +1,89 @@
+//! By what a change is asked for: looked at again in the transaction that makes the change.
+//!
+//! Between the check of a caller and the change lies time: a platform is asked, a password is hashed. Whoever was
+//! revoked meanwhile changes nothing, and the limits of a key are those of the moment of the change.
+
+use domain::account::CreatorId;
+use domain::id::{CustomerId, KeyId, SessionId};
+use domain::key::KeyScope;
+use domain::time::Timestamp;
+
+use crate::StoreError;
+use crate::dialect;
+use crate::keys;
+use crate::tx::Tx;
+
+/// By what a change is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Authority {
+    /// A key, with that key's limits.
+    Key(KeyId),
+    /// A session, which may do everything.
+    Session(SessionId),
+    /// The operator.
+    Operator,
+}
+
+/// What an authority allows at this moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Allowed {
+    /// The accounts that it is limited to; empty means all.
+    accounts: Vec<CreatorId>,
+}
+
+impl Allowed {
+    /// Whether it is limited to some accounts.
+    pub(crate) fn is_limited(&self) -> bool {
+        !self.accounts.is_empty()
+    }
+
+    /// Whether this account may be used.
+    pub(crate) fn may_use(&self, creator_id: &CreatorId) -> bool {
+        !self.is_limited() || self.accounts.contains(creator_id)
+    }
+}
+
+impl Authority {
+    /// What it allows, for changes; nothing when it has ended or may only read. A key does not change until the
+    /// transaction ends; its row is locked before that of its customer.
+    pub(crate) async fn lock(
+        self,
+        tx: &mut Tx,
+        customer: CustomerId,
+        now: Timestamp,
+    ) -> Result<Option<Allowed>, StoreError> {
+        const KEY: &str = "select id from keys where id = $1";
+        if let Self::Key(key) = self {
+            let sql = format!("{KEY}{}", dialect::for_update(tx.database()));
+            tx.row(sqlx::AssertSqlSafe(sql), &[key.into()]).await?;
+        }
+        self.allowed(tx, customer, now).await
+    }
+
+    /// The same as it stands, without a lock.
+    pub(crate) async fn allowed(
+        self,
+        tx: &mut Tx,
+        customer: CustomerId,
+        now: Timestamp,
+    ) -> Result<Option<Allowed>, StoreError> {
+        const SESSION: &str = "select 1 from sessions where id = $1 and customer_id = $2";
+        let unlimited = Allowed { accounts: Vec::new() };
+        match self {
+            Self::Operator => Ok(Some(unlimited)),
+            Self::Session(session) => {
+                let row = tx.row(SESSION, &[session.into(), customer.into()]).await?;
+                Ok(row.map(|_| unlimited))
+            }
+            Self::Key(id) => {
+                let found = keys::find_in(tx, customer, id).await?;
+                let usable = found.filter(|key| {
+                    key.revoked_at.is_none()
+                        && key.expires_at.is_none_or(|end| now < end)
+                        && key.scope == KeyScope::Full
+                });
+                Ok(usable.map(|key| Allowed { accounts: key.accounts }))
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What may be connected: decided before the platform is asked, and again in the transaction that stores the account.
+
+use domain::account::{AccountState, CreatorId};
+use domain::id::CustomerId;
+use domain::platform::Platform;
+use domain::time::Timestamp;
+
+use crate::authority::{Allowed, Authority};
+use crate::tx::Tx;
+use crate::{Store, StoreError};
+
+/// A name that somebody wants to connect an account under.
+#[derive(Debug, Clone, Copy)]
+pub struct ConnectionRequest<'r> {
+    /// Whose account it will be.
+    pub customer: CustomerId,
+    /// By what it is asked for.
+    pub authority: Authority,
+    /// The name that the customer chose.
+    pub creator_id: &'r CreatorId,
+    /// Where the account lives.
+    pub platform: Platform,
+    /// Now.
+    pub at: Timestamp,
+}
+
+/// Why an account is not connected; nothing was changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConnectionRefusal {
+    /// The key or the session has ended, the key may only read, or there is no such customer.
+    NoAuthority,
+    /// The name has been used by the customer, and the key may not use it.
+    NotAllowed,
+    /// The customer has this name on another platform.
+    OtherPlatform(Platform),
+    /// The account that is connected under this name is another one at the platform.
+    OtherIdentity {
+        /// What the platform calls the one that is connected.
+        connected: String,
+    },
+}
+
+/// An account that is connected under a name.
+#[derive(Debug, Clone)]
+pub(crate) struct ExistingAccount {
+    pub(crate) platform_account_id: String,
+    pub(crate) state: AccountState,
+    pub(crate) version: i64,
+}
+
+/// What speaks against connecting an account under this name at this moment.
+pub async fn refusal(
+    store: &Store,
+    request: &ConnectionRequest<'_>,
+) -> Result<Option<ConnectionRefusal>, StoreError> {
+    let mut tx = store.read().await?;
+    let allowed = request.authority.allowed(&mut tx, request.customer, request.at).await?;
+    let Some(allowed) = allowed else { return Ok(Some(ConnectionRefusal::NoAuthority)) };
+    Ok(existing(&mut tx, request, &allowed).await?.err())
+}
+
+/// The account of this name, if there is one, or why it may not be connected. The caller has locked the customer, where
+/// what is read must stay.
+pub(crate) async fn existing(
+    tx: &mut Tx,
+    request: &ConnectionRequest<'_>,
+    allowed: &Allowed,
+) -> Result<Result<Option<ExistingAccount>, ConnectionRefusal>, StoreError> {
+    const EXISTING: &str = "
+        select platform, state, version, platform_account_id
+        from accounts where customer_id = $1 and creator_id = $2";
+    let name = [request.customer.into(), request.creator_id.into()];
+    let row = tx.row(EXISTING, &name).await?;
+    if !allowed.may_use(request.creator_id)
+        && (row.is_some() || has_left_exports(tx, request).await?)
+    {
+        return Ok(Err(ConnectionRefusal::NotAllowed));
+    }
+    let Some(row) = row else { return Ok(Ok(None)) };
+    let platform = row.parse::<Platform>(0, "accounts")?;
+    if platform != request.platform {
+        return Ok(Err(ConnectionRefusal::OtherPlatform(platform)));
+    }
+    Ok(Ok(Some(ExistingAccount {
+        state: row.parse(1, "accounts")?,
+        version: row.int(2)?,
+        platform_account_id: row.text(3)?,
+    })))
+}
+
+/// Exports outlive their account: whoever gets its name would get them too.
+async fn has_left_exports(
+    tx: &mut Tx,
+    request: &ConnectionRequest<'_>,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        select 1 from export_jobs
+        where customer_id = $1 and creator_id = $2 and state <> 'deleted' limit 1";
+    let name = [request.customer.into(), request.creator_id.into()];
+    Ok(tx.row(SQL, &name).await?.is_some())
+}
