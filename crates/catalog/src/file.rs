@@ -120,6 +120,9 @@ struct RouteText {
     /// Query parameters added when the caller does not give them.
     #[serde(default)]
     default_query: Vec<PairText>,
+    /// Parameters of the template that are names which creators choose: slashes may stand in them, as `%2F`.
+    #[serde(default)]
+    free_text: Vec<String>,
     /// Checks of the body before the call costs anything.
     #[serde(default)]
     body_rules: Vec<BodyRule>,
@@ -171,6 +174,11 @@ impl RouteText {
         if self.scopes.iter().any(|scope| scope.is_empty() || scope.contains(char::is_whitespace)) {
             return Err(in_entry("a scope is one word".to_owned()));
         }
+        if let Some(name) = self.free_text.iter().find(|name| !parsed.has_parameter(name)) {
+            return Err(in_entry(format!(
+                "free_text names {name}, which is no parameter of one segment"
+            )));
+        }
         let template = parsed.readable();
         Ok(Route {
             name: format!("{} {template}", self.method),
@@ -185,6 +193,7 @@ impl RouteText {
             kind,
             default_query: pairs(self.default_query),
             query_parameters: self.query.into_iter().map(QueryText::into_parameter).collect(),
+            free_text: self.free_text,
             body_rules: self.body_rules,
             parsed,
         })
@@ -262,6 +271,10 @@ fn write_route(text: &mut String, route: &Route) {
     }
     if !route.default_query.is_empty() {
         line(text, "default_query", &pairs_text(&route.default_query));
+    }
+    if !route.free_text.is_empty() {
+        let names: Vec<String> = route.free_text.iter().map(|name| quoted(name)).collect();
+        line(text, "free_text", &format!("[{}]", names.join(", ")));
     }
     if !route.body_rules.is_empty() {
         let rules: Vec<String> = route.body_rules.iter().map(rule_text).collect();
@@ -367,6 +380,20 @@ mod tests {
     }
 
     #[test]
+    fn free_text_is_a_parameter_of_one_segment() {
+        let entry = |template: &str| {
+            format!(
+                "[[routes]]\nmethod = \"GET\"\ntemplate = {template:?}\nfree_text = [\"name\"]\n"
+            )
+        };
+
+        assert!(parse(&entry("folders/{name}/media")).is_ok());
+        assert!(parse(&entry("folders/{other}")).is_err());
+        assert!(parse(&entry("folders/name")).is_err());
+        assert!(parse(&entry("folders/{name*}")).is_err());
+    }
+
+    #[test]
     fn a_shorthand_is_for_get_and_has_one_known_parameter() {
         let entry = |method: &str, template: &str, target: &str| {
             format!(
@@ -411,6 +438,11 @@ mod tests {
                 { kind = "zero_or_at_least", field = "c", minimum = 3, unit = "cents" },
                 { kind = "flag_requires", list = "l", field = "f", flag = 4, requires = "m.t" },
             ]
+
+            [[routes]]
+            method = "DELETE"
+            template = "folders/{name}/{other}"
+            free_text = ["name", "other"]
 
             [[routes]]
             method = "GET"

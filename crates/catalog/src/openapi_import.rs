@@ -128,6 +128,7 @@ impl<'a> Import<'a> {
             kind: RouteKind::Native,
             default_query: Vec::new(),
             query_parameters: self.query_parameters(item, operation),
+            free_text: Vec::new(),
             body_rules: Vec::new(),
             parsed: template.clone(),
         });

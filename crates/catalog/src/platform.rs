@@ -38,6 +38,15 @@ pub struct Match<'a> {
     pub parameters: Vec<(&'a str, &'a str)>,
 }
 
+impl Match<'_> {
+    /// The values of parameters that are text of the creator's own: slashes may stand in them, percent-encoded.
+    pub fn free_text(&self) -> impl Iterator<Item = &str> {
+        let names = &self.route.free_text;
+        let free = self.parameters.iter().filter(|(name, _)| names.iter().any(|own| own == name));
+        free.map(|(_, value)| *value)
+    }
+}
+
 impl PlatformCatalog {
     pub(crate) fn new(platform: Platform, file: CatalogFile) -> Result<Self, CatalogError> {
         let refused = |problem| CatalogError::File { platform, problem };

@@ -36,6 +36,9 @@ pub struct Route {
     pub default_query: Vec<(String, String)>,
     /// The query parameters that are documented; others pass as well.
     pub query_parameters: Vec<QueryParameter>,
+    /// The parameters of its path that are text of the creator's own, such as a folder's name: they may hold slashes,
+    /// which are percent-encoded in a path.
+    pub free_text: Vec<String>,
     /// What is checked of a body before the call costs anything.
     pub body_rules: Vec<BodyRule>,
     /// The template in its parts, for the matcher.

@@ -62,6 +62,13 @@ impl Template {
         })
     }
 
+    /// Whether it has a parameter of this name that is one segment.
+    pub(crate) fn has_parameter(&self, name: &str) -> bool {
+        self.segments
+            .iter()
+            .any(|segment| matches!(segment, Segment::Parameter(other) if other == name))
+    }
+
     /// The template without the names of its parameters: two templates of one shape match the same paths.
     pub(crate) fn shape(&self) -> String {
         let words: Vec<&str> = self

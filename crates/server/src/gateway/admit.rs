@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use catalog::{Match, Route};
-use clients::platform::path;
+use clients::platform::path::{self, PathProblem};
 use domain::account::{AccountState, CreatorId};
 use domain::credits::Credits;
 use domain::key::KeyScope;
@@ -204,7 +204,9 @@ pub(super) fn plan(app: &App, whole: &Whole, account: &AccountEntry) -> Result<P
     let route = match &whole.content {
         Content::Upload(_) => Some(upload::route(app, account)?),
         Content::Native(_) => {
-            let found = app.catalog.platform(platform).find(arrival.method, arrival.native_path());
+            let path = arrival.native_path();
+            let found = app.catalog.platform(platform).find(arrival.method, path);
+            check_slashes(path, found.as_ref())?;
             found.map(|Match { route, .. }| route)
         }
     };
@@ -229,6 +231,19 @@ pub(super) fn plan(app: &App, whole: &Whole, account: &AccountEntry) -> Result<P
         default_query: route.default_query.clone(),
         cost,
     })
+}
+
+/// An encoded slash belongs to a name that the route takes, or is refused: platforms disagree about what it means.
+fn check_slashes(path: &str, found: Option<&Match<'_>>) -> Result<(), ApiError> {
+    let slashes = path::encoded_slashes(path);
+    if slashes == 0 {
+        return Ok(());
+    }
+    let in_names = found.map_or(0, |found| found.free_text().map(path::encoded_slashes).sum());
+    if slashes == in_names {
+        return Ok(());
+    }
+    Err(ApiError::InvalidPath(PathProblem::EncodedSlash.to_string()))
 }
 
 fn check_scopes(route: &Route, account: &AccountEntry) -> Result<(), ApiError> {

@@ -102,8 +102,13 @@ async fn a_path_with_parameters_a_double_encoding_or_control_bytes_is_refused() 
     are_refused(&[
         "a/..;/admin",
         "a;b=c/d",
+        "..%3b/admin",
         "a%252e%252e/b",
-        "a%25",
+        "%252e%252e%252fx",
+        "%25%32%65%25%32%65/x",
+        "a%255cb",
+        "a%2500b",
+        "a%250d%250aX:y",
         "a%00b",
         "a%0d%0aX:y",
         "a%1f",
@@ -126,6 +131,8 @@ async fn overlong_and_full_width_dots_are_refused() {
         "%c0%ae%c0%ae/x",
         "a%c0%afb",
         "%ef%bc%8e%ef%bc%8e/x",
+        "%25c0%25ae%25c0%25ae/x",
+        "%25ef%25bc%258e/x",
         "a%ef%bc%8fb",
         "%e2%80%a5/x",
         "a%ff",
@@ -162,8 +169,104 @@ async fn a_path_or_query_that_is_too_long_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_query_that_could_end_a_line_is_refused() {
-    are_refused(&["x?a=%0d%0ab", "x?a=%00", "x?%0A", "x?a=%", "x?a=%g1"]).await;
+async fn a_query_that_could_end_a_text_is_refused() {
+    are_refused(&["x?a=%00", "x?%00", "x?a=%", "x?a=%g1"]).await;
+}
+
+/// Names that creators choose can stand in a path and a query, and arrive byte for byte.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn names_with_percent_signs_ellipses_and_line_breaks_pass() {
+    on_stage(
+        "platform_beta",
+        "",
+        |_, _| Script::json(200, "{}"),
+        async |stage| {
+            for native in [
+                "folders/50%25%20off",
+                "folders/100%25/media",
+                "folders/20%25Fans",
+                "folders/Summer%E2%80%A6",
+                "folders/%e2%80%a6",
+                "search?q=one%0Atwo%0D%0Athree&all=50%25",
+            ] {
+                let answer = get(&stage, &stage.path(native)).await;
+
+                assert_eq!(answer.status, 200, "{native}");
+                assert_eq!(stage.platform.last_call().target(), format!("/api/v1/{native}"));
+            }
+            stage
+        },
+    )
+    .await;
+}
+
+/// A slash passes where the catalogue says that a parameter is a name, and nowhere else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slash_in_a_name_passes_where_the_route_takes_a_name() {
+    on_stage(
+        "platform_delta",
+        "",
+        |_, _| Script::json(200, "{}"),
+        async |stage| {
+            for native in [
+                "creators/7/vault/folders/A%2FB",
+                "creators/7/vault/folders/A%2fB%2F50%25%20off/media",
+            ] {
+                let answer = get(&stage, &stage.path(native)).await;
+
+                assert_eq!(answer.status, 200, "{native}");
+                assert_eq!(stage.platform.last_call().target(), format!("/{native}"));
+            }
+            for native in [
+                "creators/7%2F8/vault/folders/A",
+                "creators/7%2F8/vault/folders/A%2FB",
+                "creators/7/vault/folders/..%2FB",
+                "creators/7/vault/folders/A%2F..%2FB",
+                "creators/7/vault/folders/A%2F",
+                "creators/7/vault/folders/%2F%2FA",
+                "creators/7/vault/folders/A%252FB",
+                "creators/7/vault/folders/A%5CB",
+                "creators/7/vault%2Ffolders",
+                "unheard/of%2Fpath",
+            ] {
+                let answer = get(&stage, &stage.path(native)).await;
+
+                assert_eq!(
+                    (answer.status, answer.code().as_str()),
+                    (400, "invalid_path"),
+                    "{native}"
+                );
+            }
+            assert_eq!(stage.platform.calls().len(), 2);
+            assert_eq!(stage.balance().await, CREDITS - 2);
+            stage
+        },
+    )
+    .await;
+}
+
+/// The same at the simulated platform: what was made can be named.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_can_be_named_whatever_it_is_called() {
+    crate::support::app::on_both(async |app| {
+        let (_, client, account) = app.ready("platform_delta", 100).await;
+        let native = |path: &str| format!("/v1/{account}/native/{path}");
+        let posts = client.get(&native("posts")).await.json();
+        let creator = posts["data"][0]["creatorUuid"].as_str().unwrap();
+        let folders = format!("creators/{creator}/vault/folders");
+        for (name, encoded) in
+            [("50% off", "50%25%20off"), ("A/B", "A%2FB"), ("Summer\u{2026}", "Summer%E2%80%A6")]
+        {
+            let made = client.post(&native(&folders), &serde_json::json!({"name": name})).await;
+            assert_eq!(made.status, 201, "{}", made.text());
+
+            let found = client.get(&native(&format!("{folders}/{encoded}"))).await;
+            assert_eq!(found.status, 200, "{}", found.text());
+            assert_eq!(found.json()["name"], name);
+        }
+        app
+    })
+    .await;
 }
 
 /// The same answer for an account of somebody else, for none, and for what cannot be one.
