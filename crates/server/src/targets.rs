@@ -59,6 +59,7 @@ fn settings(platform: Platform, section: &PlatformSection) -> TargetSettings {
             client_version: signing.client_version.clone(),
         }),
         envelope: section.envelope,
+        response_headers: section.response_headers.clone(),
         user_agent: section.user_agent.clone(),
         verify: VerifySettings {
             path: verify.path.clone(),
@@ -77,6 +78,7 @@ fn settings(platform: Platform, section: &PlatformSection) -> TargetSettings {
             tls: milliseconds(section.timeouts.tls_ms),
             first_byte: milliseconds(section.timeouts.first_byte_ms),
             between_bytes: milliseconds(section.timeouts.between_bytes_ms),
+            stream_idle: milliseconds(section.timeouts.stream_idle_ms),
         },
         ca_file: (!section.ca_file.as_os_str().is_empty()).then(|| section.ca_file.clone()),
     }

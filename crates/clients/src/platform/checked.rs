@@ -10,6 +10,8 @@ use http::uri::{Authority, Scheme};
 
 use super::connect::ConnectionSettings;
 use super::oauth::TokenEndpoint;
+use super::references::NativeSpace;
+use super::response_headers::ResponseHeaders;
 use super::settings::{SettingsProblem, TargetSettings};
 use super::signing::Signer;
 use super::template::Template;
@@ -42,6 +44,7 @@ pub(super) struct Checked {
     pub(super) templates: Vec<(HeaderName, Template)>,
     pub(super) signer: Option<Signer>,
     pub(super) envelope: bool,
+    pub(super) response_headers: ResponseHeaders,
     pub(super) identity: IdentityCheck,
     pub(super) oauth: Option<TokenEndpoint>,
     pub(super) connection: ConnectionSettings,
@@ -62,6 +65,11 @@ impl Checked {
         let oauth =
             oauth.and_then(|oauth| TokenEndpoint::new(oauth, &settings.user_agent, &mut problems));
         let connection = connection(settings, &mut problems);
+        let space = place
+            .clone()
+            .map(|(scheme, authority, prefix)| NativeSpace::new(scheme, authority, prefix));
+        let response_headers =
+            ResponseHeaders::new(&settings.response_headers, space, &mut problems);
         match (place, identity, connection) {
             (Some((scheme, authority, prefix)), Some(identity), Some(connection))
                 if problems.is_empty() =>
@@ -75,6 +83,7 @@ impl Checked {
                     templates,
                     signer,
                     envelope: settings.envelope,
+                    response_headers,
                     identity,
                     oauth,
                     connection,
@@ -214,6 +223,7 @@ fn connection(
         ("timeouts.tls", settings.timeouts.tls),
         ("timeouts.first_byte", settings.timeouts.first_byte),
         ("timeouts.between_bytes", settings.timeouts.between_bytes),
+        ("timeouts.stream_idle", settings.timeouts.stream_idle),
     ];
     for (key, time) in times {
         if time.is_zero() {
@@ -256,6 +266,7 @@ mod tests {
             ],
             version_header: Some(("Transfer-Encoding".to_owned(), "1".to_owned())),
             user_agent: String::new(),
+            response_headers: vec!["Link".to_owned(), "Set-Cookie".to_owned()],
             verify: VerifySettings {
                 path: "/me".to_owned(),
                 id_pointer: None,
@@ -290,6 +301,7 @@ mod tests {
                 "oauth.client_id",
                 "oauth.token_url",
                 "path_prefix",
+                "response_headers[1]",
                 "timeouts.tls",
                 "user_agent",
                 "verify_route.accepted_statuses",

@@ -23,6 +23,8 @@ mod credentials;
 mod fault;
 mod informational;
 mod link;
+mod references;
+mod response_headers;
 mod settings;
 mod shared;
 mod signing;
@@ -33,11 +35,12 @@ mod within;
 
 pub use crate::error::{ClientError, Fault, Kind, Phase};
 pub use account_headers::AccountHeaders;
-pub use answer::{Answer, AnswerBody, ReadUpTo};
+pub use answer::{Answer, AnswerBody, ReadLimits, ReadUpTo};
 pub use body::RequestBody;
 pub use client::{Upstream, UpstreamSettings};
 pub use credentials::{Credentials, MalformedCredentials};
 pub use oauth::Tokens;
+pub use references::CalledWith;
 pub use settings::{
     ClientAuthentication, OauthSettings, SettingsProblem, SigningSettings, TargetSettings,
     Timeouts, VerifySettings,

@@ -8,7 +8,7 @@ use http::{HeaderValue, Method, Request, StatusCode, Uri};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::answer::ReadUpTo;
+use super::answer::{ReadLimits, ReadUpTo};
 use super::body::RequestBody;
 use super::checked;
 use super::client::Upstream;
@@ -76,7 +76,8 @@ pub async fn refresh(
     let endpoint = target.token_endpoint();
     let endpoint = endpoint.ok_or_else(|| ClientError::build("no token endpoint is configured"))?;
     let mut answer = upstream.send(target, endpoint.request(refresh_token)).await?;
-    let ReadUpTo::Whole(body) = answer.body.read_up_to(ANSWER_BYTES_MAX).await? else {
+    let ReadUpTo::Whole(body) = answer.body.read_up_to(ReadLimits::bytes(ANSWER_BYTES_MAX)).await?
+    else {
         return Err(ClientError::bad_response("it is too long for a token").into());
     };
     match answer.status {

@@ -25,6 +25,8 @@ pub struct TargetSettings {
     pub signing: Option<SigningSettings>,
     /// Whether answers come in an envelope.
     pub envelope: bool,
+    /// Names of the response headers that reach callers, beside those that always do.
+    pub response_headers: Vec<String>,
     /// `User-Agent` where no header template gives one.
     pub user_agent: String,
     /// The request that proves an account's credentials.
@@ -97,6 +99,8 @@ pub struct Timeouts {
     pub first_byte: Duration,
     /// Between two parts of the answer while one is waited for.
     pub between_bytes: Duration,
+    /// The same for a stream of events, which may have nothing to say for long.
+    pub stream_idle: Duration,
 }
 
 /// A key of the configuration that cannot be used, and why.
@@ -116,6 +120,7 @@ impl Default for Timeouts {
             tls: Duration::from_secs(5),
             first_byte: Duration::from_secs(30),
             between_bytes: Duration::from_secs(15),
+            stream_idle: Duration::from_secs(300),
         }
     }
 }
@@ -171,6 +176,7 @@ pub(super) mod sample {
                 client_version: "1".to_owned(),
             }),
             envelope: true,
+            response_headers: vec!["Location".to_owned()],
             user_agent: "creator-gateway".to_owned(),
             verify: VerifySettings {
                 path: "account/me".to_owned(),

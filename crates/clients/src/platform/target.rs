@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use domain::method::Method;
@@ -18,6 +19,7 @@ use super::credentials::Credentials;
 use super::headers;
 use super::oauth::TokenEndpoint;
 use super::path::{self, PathProblem};
+use super::references::CalledWith;
 use super::settings::{SettingsProblem, TargetSettings};
 use super::signing::SigningInput;
 use super::verify::IdentityCheck;
@@ -69,6 +71,17 @@ impl Target {
     /// Whether it has a token endpoint.
     pub fn has_oauth(&self) -> bool {
         self.0.oauth.is_some()
+    }
+
+    /// Of the headers of a response what the caller gets: those that this platform's list lets pass. References to the
+    /// platform become references to this service where a native call reaches what they name.
+    pub fn headers_for_caller(&self, response: &HeaderMap, called: CalledWith<'_>) -> HeaderMap {
+        self.0.response_headers.for_caller(response, called)
+    }
+
+    /// How long a stream of events may have nothing to say.
+    pub fn stream_idle(&self) -> Duration {
+        self.0.connection.timeouts.stream_idle
     }
 
     /// The headers that all requests with these credentials have.

@@ -6,7 +6,7 @@ use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
 use serde_json::Value;
 
-use super::answer::{Answer, ReadUpTo};
+use super::answer::{Answer, ReadLimits, ReadUpTo};
 use super::client::Upstream;
 use super::credentials::Credentials;
 use super::envelope::{self, Envelope, Gzip};
@@ -161,7 +161,8 @@ fn readable_path(text: &str) -> Result<Template, String> {
 /// The whole answer, decoded; the request asked for no coding, but a platform may not listen.
 async fn whole(mut answer: Answer) -> Result<Bytes, ClientError> {
     let too_long = || ClientError::bad_response("it is too long for an identity");
-    let ReadUpTo::Whole(body) = answer.body.read_up_to(ANSWER_BYTES_MAX).await? else {
+    let ReadUpTo::Whole(body) = answer.body.read_up_to(ReadLimits::bytes(ANSWER_BYTES_MAX)).await?
+    else {
         return Err(too_long());
     };
     let coding = answer.headers.get(CONTENT_ENCODING);

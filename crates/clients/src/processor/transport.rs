@@ -18,7 +18,7 @@ use crate::error::{ClientError, Fault, Kind, Phase};
 use crate::platform::client::UpstreamSettings;
 use crate::platform::connect::ConnectionSettings;
 use crate::platform::connections::Connections;
-use crate::platform::{ReadUpTo, RequestBody, SettingsProblem, Timeouts, checked, tls};
+use crate::platform::{ReadLimits, ReadUpTo, RequestBody, SettingsProblem, Timeouts, checked, tls};
 
 /// The longest answer, in bytes; a page of a hundred events takes a fraction of it.
 const ANSWER_BYTES_MAX: usize = 8 * 1_024 * 1_024;
@@ -101,6 +101,7 @@ impl Processor {
             tls: connect,
             first_byte: settings.timeout,
             between_bytes: settings.timeout,
+            stream_idle: settings.timeout,
         };
         let connection = ConnectionSettings { timeouts, ca_file: settings.ca_file.clone(), tls };
         Ok(Self(Arc::new(Inner {
@@ -198,7 +199,9 @@ impl Processor {
 
     async fn exchange(&self, request: &Prepared<'_>) -> Result<Received, ClientError> {
         let mut answer = self.0.connections.send(self.request(request)?).await?;
-        let ReadUpTo::Whole(body) = answer.body.read_up_to(ANSWER_BYTES_MAX).await? else {
+        let ReadUpTo::Whole(body) =
+            answer.body.read_up_to(ReadLimits::bytes(ANSWER_BYTES_MAX)).await?
+        else {
             return Err(ClientError::bad_response("it is too long"));
         };
         Ok(Received {

@@ -1,6 +1,6 @@
 //! Answers that may not be passed on, and those that look odd and may.
 
-use clients::platform::ReadUpTo;
+use clients::platform::{ReadLimits, ReadUpTo};
 
 use crate::support::{
     Step, Wire, always, answer, assert_bad_response, get, get_text, ok, target, upstream,
@@ -139,7 +139,7 @@ async fn an_empty_body_is_whole_at_once() {
     let mut answer = get(&upstream(), &target(&wire.url())).await.unwrap();
 
     assert_eq!(answer.body.length(), Some(0));
-    let ReadUpTo::Whole(body) = answer.body.read_up_to(0).await.unwrap() else {
+    let ReadUpTo::Whole(body) = answer.body.read_up_to(ReadLimits::bytes(0)).await.unwrap() else {
         panic!("nothing is not larger than nothing")
     };
     assert!(body.is_empty());
@@ -155,7 +155,7 @@ async fn a_limit_is_kept_to_the_byte() {
             let wire = Wire::start(always(format!("HTTP/1.1 200 OK\r\n{head}")));
 
             let mut answer = get(&upstream(), &target(&wire.url())).await.unwrap();
-            let read = answer.body.read_up_to(bytes_max).await.unwrap();
+            let read = answer.body.read_up_to(ReadLimits::bytes(bytes_max)).await.unwrap();
 
             assert_eq!(matches!(read, ReadUpTo::Whole(_)), is_whole, "{bytes_max} {head}");
         }

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use clients::platform::{Fault, Kind, Phase, ReadUpTo, Target, Timeouts};
+use clients::platform::{Fault, Kind, Phase, ReadLimits, ReadUpTo, Target, Timeouts};
 use domain::method::Method;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
@@ -175,7 +175,7 @@ async fn a_body_that_is_cut_never_ends_cleanly() {
         let wire = Wire::start([Step::Read, Step::Write(cut.into())]);
 
         let mut answer = get(&upstream(), &target(&wire.url())).await.unwrap();
-        let error = answer.body.read_up_to(1_000).await.unwrap_err();
+        let error = answer.body.read_up_to(ReadLimits::bytes(1_000)).await.unwrap_err();
 
         assert_bad_response(&error);
     }
@@ -186,7 +186,8 @@ async fn a_body_over_the_limit_is_handed_on_from_where_it_was_read() {
     let wire = Wire::start([Step::Read, Step::Write(answer("200 OK", &"k".repeat(100_000)))]);
 
     let mut answer = get(&upstream(), &target(&wire.url())).await.unwrap();
-    let ReadUpTo::Larger(first) = answer.body.read_up_to(1_000).await.unwrap() else {
+    let ReadUpTo::Partial(first) = answer.body.read_up_to(ReadLimits::bytes(1_000)).await.unwrap()
+    else {
         panic!("100,000 bytes are more than 1,000")
     };
     let mut count = first.len();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use bytes::Bytes;
-use clients::platform::{Fault, Kind, ReadUpTo, Target, Upstream};
+use clients::platform::{Fault, Kind, ReadLimits, ReadUpTo, Target, Upstream};
 use domain::method::Method;
 use h2::Reason;
 use http::{Request, Response, Version};
@@ -112,7 +112,8 @@ async fn noted(request: Request<Incoming>) -> String {
 
 async fn text(upstream: &Upstream, target: &Target, method: Method, body: &str) -> String {
     let mut answer = call(upstream, target, method, "a.b/..c", body).await.unwrap();
-    let ReadUpTo::Whole(bytes) = answer.body.read_up_to(1_000).await.unwrap() else {
+    let ReadUpTo::Whole(bytes) = answer.body.read_up_to(ReadLimits::bytes(1_000)).await.unwrap()
+    else {
         panic!("the answer is larger than a test's")
     };
     String::from_utf8(bytes.to_vec()).unwrap()
@@ -204,7 +205,7 @@ async fn answers_that_nobody_reads_do_not_hold_up_others_on_their_connection() {
     }
 
     let mut answer = get(&upstream, &platform.target).await.unwrap();
-    let read = answer.body.read_up_to(LENGTH).await.unwrap();
+    let read = answer.body.read_up_to(ReadLimits::bytes(LENGTH)).await.unwrap();
 
     assert!(matches!(read, ReadUpTo::Whole(bytes) if bytes.len() == LENGTH));
     assert!(platform.seen.lock().unwrap().iter().all(|(connection, _)| *connection == 0));

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clients::platform::{
-    Answer, ClientError, Credentials, Fault, Kind, NativeCall, ReadUpTo, SigningInput, Target,
-    TargetSettings, Timeouts, Upstream, UpstreamSettings, VerifySettings,
+    Answer, ClientError, Credentials, Fault, Kind, NativeCall, ReadLimits, ReadUpTo, SigningInput,
+    Target, TargetSettings, Timeouts, Upstream, UpstreamSettings, VerifySettings,
 };
 use domain::method::Method;
 use domain::platform::Platform;
@@ -185,6 +185,7 @@ pub(crate) fn settings(base_url: &str) -> TargetSettings {
         version_header: None,
         signing: None,
         envelope: false,
+        response_headers: Vec::new(),
         user_agent: "creator-gateway".to_owned(),
         verify: VerifySettings {
             path: "users/me".to_owned(),
@@ -198,6 +199,7 @@ pub(crate) fn settings(base_url: &str) -> TargetSettings {
             tls: GENEROUS,
             first_byte: GENEROUS,
             between_bytes: GENEROUS,
+            stream_idle: GENEROUS,
         },
         ca_file: None,
     }
@@ -248,7 +250,8 @@ pub(crate) async fn get(upstream: &Upstream, target: &Target) -> Result<Answer, 
 /// Calls and reads the whole answer.
 pub(crate) async fn get_text(upstream: &Upstream, target: &Target) -> String {
     let mut answer = get(upstream, target).await.unwrap();
-    let ReadUpTo::Whole(body) = answer.body.read_up_to(1_000_000).await.unwrap() else {
+    let ReadUpTo::Whole(body) = answer.body.read_up_to(ReadLimits::bytes(1_000_000)).await.unwrap()
+    else {
         panic!("the answer is larger than a test's")
     };
     // The task of the connection runs before the next call looks for an idle one.

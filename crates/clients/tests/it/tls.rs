@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clients::platform::{ClientError, Fault, Kind, Phase, Target};
+use clients::platform::{ClientError, Fault, Kind, Phase, ReadLimits, Target};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -184,7 +184,7 @@ async fn an_answer_cut_without_a_farewell_is_no_clean_end() {
     let wire = secured(authority.server("127.0.0.1", |_| {}), script);
 
     let mut answer = get(&upstream(), &trusting(&wire.https_url(), &authority)).await.unwrap();
-    let error = answer.body.read_up_to(1_000).await.unwrap_err();
+    let error = answer.body.read_up_to(ReadLimits::bytes(1_000)).await.unwrap_err();
 
     assert!(matches!(error.kind, Kind::BadResponse(_)), "{error:?}");
 }

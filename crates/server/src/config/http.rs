@@ -107,6 +107,8 @@ pub struct TimeoutsSection {
     pub body_grace_ms: u64,
     /// For a whole upload.
     pub upload_ms: u64,
+    /// Without a byte of a response that has no length, after which its head is passed on; 0: never for that.
+    pub stream_after_ms: u64,
     /// For running calls when the server stops.
     pub drain_ms: u64,
 }

@@ -37,6 +37,8 @@ pub struct PlatformSection {
     pub signing: SigningSection,
     /// Whether answers come in an envelope.
     pub envelope: bool,
+    /// Response headers that reach callers, beside those that always do.
+    pub response_headers: Vec<String>,
     /// Sent when no header of the account says otherwise.
     pub user_agent: String,
     /// The request that proves credentials.
@@ -113,6 +115,8 @@ pub struct UpstreamTimeouts {
     pub first_byte_ms: u64,
     /// Between two bytes that we want.
     pub between_bytes_ms: u64,
+    /// The same for a stream of events.
+    pub stream_idle_ms: u64,
 }
 
 impl PlatformsSection {
@@ -167,6 +171,7 @@ impl PlatformSection {
             ("tls_ms", self.timeouts.tls_ms),
             ("first_byte_ms", self.timeouts.first_byte_ms),
             ("between_bytes_ms", self.timeouts.between_bytes_ms),
+            ("stream_idle_ms", self.timeouts.stream_idle_ms),
         ];
         for (name, value) in times {
             if value == 0 {

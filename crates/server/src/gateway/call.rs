@@ -195,7 +195,7 @@ async fn fetch(setting: &Setting<'_>, held: &Held, destination: &Destination<'_>
     let sent_at = Instant::now();
     let received = match forward::forward(setting, held, destination).await {
         Ok(platform_answer) => {
-            let received = receive::receive(setting.app, setting.target, platform_answer).await;
+            let received = receive::receive(setting, destination, platform_answer).await;
             judge(setting, &received);
             received
         }

@@ -5,8 +5,8 @@
 
 use bytes::Bytes;
 use clients::platform::{
-    Answer, AnswerBody, ClientError, NativeCall, ReadUpTo, RequestBody, SigningInput, Target,
-    envelope,
+    Answer, AnswerBody, ClientError, NativeCall, ReadLimits, ReadUpTo, RequestBody, SigningInput,
+    Target, envelope,
 };
 use domain::account::{AccountState, CreatorId};
 use domain::id::CustomerId;
@@ -155,9 +155,9 @@ async fn exchange(
 }
 
 async fn whole(body: &mut AnswerBody, bytes_max: usize) -> Result<Option<Bytes>, ClientError> {
-    Ok(match body.read_up_to(bytes_max).await? {
+    Ok(match body.read_up_to(ReadLimits::bytes(bytes_max)).await? {
         ReadUpTo::Whole(bytes) => Some(bytes),
-        ReadUpTo::Larger(_) => None,
+        ReadUpTo::Partial(_) => None,
     })
 }
 

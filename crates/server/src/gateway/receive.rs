@@ -3,22 +3,30 @@
 //! Small answers are read whole before their head is passed on, so that their receipt is final and a cut one is
 //! a clean 502. Larger ones stream; bytes are never changed.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
-use clients::platform::{Answer, AnswerBody, ReadUpTo, Target, envelope, headers};
+use clients::platform::{
+    Answer, AnswerBody, CalledWith, ClientError, ReadLimits, ReadUpTo, envelope,
+};
 use domain::charge::Outcome;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::answer::{Cut, RelayedBody};
 use super::call::Setting;
 use super::forward::{self, Failure};
 use super::hold::Held;
+use super::prepare::Destination;
 use crate::app::App;
 
 /// After the caller left, so much of an answer is still read to keep the connection; then it is dropped.
 const READ_ON_BYTES_MAX: u64 = 1_048_576;
+/// And for so long at most.
+const READ_ON_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// An answer whose head is known.
 pub(super) struct Received {
@@ -31,9 +39,9 @@ pub(super) struct Received {
 pub(super) enum Content {
     /// All of them.
     Whole(Bytes),
-    /// The first ones; the rest is on its way.
+    /// The first ones, or none yet; the rest is on its way.
     Stream {
-        /// What was read already.
+        /// What was read already; empty where the head does not wait for anything.
         first: Bytes,
         /// Where the rest comes from.
         rest: AnswerBody,
@@ -42,20 +50,35 @@ pub(super) enum Content {
 
 /// Reads as much of the answer as must be known before its head is passed on.
 // Not an async function: that would keep the answer in two places.
-pub(super) fn receive(
-    app: &App,
-    target: &Target,
+pub(super) fn receive<'a>(
+    setting: &'a Setting<'a>,
+    destination: &Destination<'_>,
     answer: Answer,
-) -> impl Future<Output = Result<Received, Failure>> + Send {
+) -> impl Future<Output = Result<Received, Failure>> + Send + use<'a> {
+    let Setting { app, target, account, .. } = *setting;
     let Answer { status, headers, mut body } = answer;
-    let mut headers = headers::for_caller(&headers);
+    let called = CalledWith {
+        account: account.creator.as_str(),
+        path: &destination.path,
+        query: &destination.query,
+    };
+    let mut headers = target.headers_for_caller(&headers, called);
     async move {
-        let read = body.read_up_to(app.config.http.limits.answer_buffer_bytes_max).await;
+        if is_event_stream(&headers) {
+            body.allow_silence(target.stream_idle());
+            if target.has_envelope() {
+                headers.insert("x-envelope", HeaderValue::from_static("kept"));
+            }
+            let content = Content::Stream { first: Bytes::new(), rest: body };
+            return Ok(Received { status, headers, content });
+        }
+        let has_envelope = target.has_envelope() && is_json(&headers);
+        let read = body.read_up_to(reading(app, has_envelope)).await;
         let content = match read.map_err(|error| forward::failure(&error))? {
             ReadUpTo::Whole(bytes) => Content::Whole(bytes),
-            ReadUpTo::Larger(first) => Content::Stream { first, rest: body },
+            ReadUpTo::Partial(first) => Content::Stream { first, rest: body },
         };
-        let content = if target.has_envelope() && is_json(&headers) {
+        let content = if has_envelope {
             // Boxed: most platforms put none around their answers.
             Box::pin(unwrap(app, &mut headers, content)).await?
         } else {
@@ -63,6 +86,39 @@ pub(super) fn receive(
         };
         Ok(Received { status, headers, content })
     }
+}
+
+/// How much is read before a head is passed on. What has an envelope must come whole, however slowly.
+fn reading(app: &App, has_envelope: bool) -> ReadLimits {
+    let http = &app.config.http;
+    let silence = Duration::from_millis(http.timeouts.stream_after_ms);
+    ReadLimits {
+        bytes_max: http.limits.answer_buffer_bytes_max,
+        silence_max: (!has_envelope && !silence.is_zero()).then_some(silence),
+    }
+}
+
+/// Types of responses that bring one event after the other for as long as somebody listens.
+const EVENT_STREAMS: [&str; 10] = [
+    "text/event-stream",
+    "application/x-ndjson",
+    "application/ndjson",
+    "application/jsonl",
+    "application/jsonlines",
+    "application/x-jsonlines",
+    "application/json-seq",
+    "application/stream+json",
+    "application/x-json-stream",
+    "multipart/x-mixed-replace",
+];
+
+/// Whether the body is said to be a stream of events, whose head must not wait for any of them.
+fn is_event_stream(headers: &HeaderMap) -> bool {
+    let value = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    value.is_some_and(|value| {
+        let essence = value.split(';').next().unwrap_or_default().trim();
+        EVENT_STREAMS.iter().any(|stream| essence.eq_ignore_ascii_case(stream))
+    })
 }
 
 /// Whether the body is said to be JSON.
@@ -180,6 +236,13 @@ pub(super) struct Relay<'a> {
     pub(super) copy: &'a mut Copy,
 }
 
+/// What there is to pass on next, or that the caller has left.
+enum Next {
+    Part(Option<Bytes>),
+    Failed(ClientError),
+    CallerLeft,
+}
+
 impl Relay<'_> {
     /// Passes an answer on to its end, and says how it ended. The hold is renewed every minute.
     pub(super) async fn run(
@@ -191,6 +254,8 @@ impl Relay<'_> {
         held.alive_during(setting.app, self.pass_on(setting, content)).await
     }
 
+    /// A stream of events whose caller has left ends there, as it would without us between; of any other response
+    /// something more is read, so that its connection can be kept.
     async fn pass_on(self, setting: &Setting<'_>, content: (Bytes, AnswerBody)) -> Outcome {
         let (first, mut rest) = content;
         let bytes_max = setting.app.config.http.limits.answer_bytes_max;
@@ -198,6 +263,7 @@ impl Relay<'_> {
         let mut sizes = Sizes { total: 0, unread: 0 };
         let mut next = first;
         let mut caller = Some(self.sender);
+        let mut until = None;
         loop {
             self.copy.add(&next);
             sizes.add(next.len(), caller.is_none());
@@ -209,19 +275,47 @@ impl Relay<'_> {
                 return charged;
             }
             if let Some(sender) = &caller
+                && !next.is_empty()
                 && sender.send(Ok(next)).await.is_err()
             {
                 caller = None;
             }
-            next = match rest.next().await {
-                Ok(Some(chunk)) => chunk,
-                Ok(None) => return charged,
-                Err(error) => {
+            next = match next_part(&mut rest, caller.as_ref(), &mut until).await {
+                Next::Part(Some(chunk)) => chunk,
+                Next::Part(None) => return charged,
+                Next::CallerLeft if caller.is_none() || rest.is_event_stream() => return charged,
+                Next::CallerLeft => {
+                    caller = None;
+                    Bytes::new()
+                }
+                Next::Failed(error) => {
                     cut(caller).await;
                     return forward::failure(&error).outcome;
                 }
             };
         }
+    }
+}
+
+/// Waits for the next part, while the caller is there, and for some time after it has left.
+async fn next_part(
+    rest: &mut AnswerBody,
+    caller: Option<&mpsc::Sender<Result<Bytes, Cut>>>,
+    until: &mut Option<Instant>,
+) -> Next {
+    let left = async {
+        match caller {
+            Some(sender) => sender.closed().await,
+            None => {
+                let until = until.get_or_insert_with(|| Instant::now() + READ_ON_TIME_MAX);
+                tokio::time::sleep_until(*until).await;
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        part = rest.next() => part.map_or_else(Next::Failed, Next::Part),
+        () = left => Next::CallerLeft,
     }
 }
 

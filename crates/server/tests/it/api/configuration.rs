@@ -313,7 +313,8 @@ fn all_problems_of_all_sections_are_told_at_once() {
         node = \"one\"
         [platforms.platform_beta]
         base_url = \"http://127.0.0.1:1\"
-        timeouts = { connect_ms = 0, tls_ms = 1, first_byte_ms = 1, between_bytes_ms = 1 }
+        timeouts = { connect_ms = 0, tls_ms = 1, first_byte_ms = 1, between_bytes_ms = 1, stream_idle_ms = 0 }
+        response_headers = [\"Link\", \"Set-Cookie\"]
         [log]
         filter = \"no such=filter=\"
     ";
@@ -341,6 +342,8 @@ fn all_problems_of_all_sections_are_told_at_once() {
         "metering.node",
         "platforms.platform_beta.signing.key",
         "platforms.platform_beta.timeouts.connect_ms",
+        "platforms.platform_beta.timeouts.stream_idle_ms",
+        "platforms.platform_beta.response_headers[1]",
     ] {
         assert!(keys.contains(key), "{key} is not told: {keys:?}");
     }

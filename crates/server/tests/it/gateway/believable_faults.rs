@@ -273,7 +273,7 @@ async fn e13_to_e19_an_answer_that_is_http_passes_as_it_is() {
 
 /// What of the answer reaches the caller, for the faults whose rows pass.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn e13_to_e17_nothing_is_changed_but_an_envelope_is_taken_off_and_a_location_is_kept_back() {
+async fn e13_to_e17_nothing_is_changed_but_an_envelope_is_taken_off_and_a_location_is_renamed() {
     for database in store::testing::stores().await {
         let stage = Stage::set(database).await;
         let inner = stage.call(BETA_READ).await.unwrap().body;
@@ -297,7 +297,9 @@ async fn e13_to_e17_nothing_is_changed_but_an_envelope_is_taken_off_and_a_locati
         }
         let page = faulty("content_type", BETA_READ).await;
         assert_eq!((page.header("content-type"), page.header("x-envelope")), ("text/html", ""));
-        assert_eq!(faulty("redirect", READ).await.header("location"), "");
+        let redirection = faulty("redirect", READ).await;
+        assert_eq!(redirection.header("location"), "");
+        assert!(redirection.header("x-platform-location").starts_with("http://169.254."));
         Box::pin(stage.app.end()).await;
     }
 }

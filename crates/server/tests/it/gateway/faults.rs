@@ -264,9 +264,9 @@ async fn a_failure_of_the_platform_passes_as_it_is_and_is_free() {
     an_answer_is(429, 0, "upstream_429").await;
 }
 
-/// A redirection is passed without where it leads, never followed, and charged.
+/// A redirection that leads away is passed, with where it leads under another name, never followed, and charged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_redirection_is_passed_without_its_target_and_never_followed() {
+async fn a_redirection_that_leads_away_is_passed_and_never_followed() {
     let sink = RawPlatform::answering(&answer(200, "", "secret")).await;
     let location = format!("location: http://{}/latest/meta-data\r\n", sink.address);
     let script = move |_: &_, _| Script::Answer(answer(302, &location, ""));

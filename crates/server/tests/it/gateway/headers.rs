@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::platform::{Script, Seen, answer};
+use crate::support::platform::{RawPlatform, Script, Seen, answer};
 use crate::support::raw::RawAnswer;
 use crate::support::stage::{CANARY, CREDITS, Stage, on_stage};
 
@@ -292,27 +292,32 @@ async fn of_a_platforms_headers_only_the_allowed_ones_reach_the_caller() {
         ("retry-after", "7"),
         ("content-range", "bytes 0-1/2"),
         ("accept-ranges", "bytes"),
+        ("allow", "GET, HEAD"),
+        ("deprecation", "@1767225600"),
+        ("sunset", "Sat, 21 Nov 2026 12:00:00 GMT"),
+        ("link", "<https://cdn.example/2>; rel=\"next\""),
+        ("x-total-count", "31"),
+        ("x-next-cursor", "c2"),
+        ("x-per-page", "10"),
     ];
     let dropped = [
         "set-cookie: a=evil",
         "set-cookie: b=evil",
-        "location: http://evil/",
         "refresh: 0;url=http://evil/",
         "access-control-allow-origin: evil",
         "alt-svc: evil",
         "clear-site-data: \"evil\"",
         "server: evil",
         "x-powered-by: evil",
-        "link: <evil>",
-        "www-authenticate: Basic realm=evil",
         "x-request-id: evil",
         "x-credits-cost: 0evil",
         "x-route: evil",
         "x-error-source: evil",
         "idempotent-replayed: evil",
         "x-envelope: evil",
+        "x-platform-location: evil",
+        "x-accel-redirect: evil",
         "ratelimit: evil",
-        "cache-control: public, max-age=999, evil",
         "vary: evil",
         "content-security-policy: evil",
         "x-content-type-options: evil",
@@ -337,6 +342,100 @@ async fn of_a_platforms_headers_only_the_allowed_ones_reach_the_caller() {
         assert!(!reply.headers.contains_key("x-ratelimit-remaining"));
         assert!(!format!("{:?}", reply.headers).contains("evil"), "{:?}", reply.headers);
         assert_eq!(reply.receipt(), (1, CREDITS - 1));
+        stage
+    })
+    .await;
+}
+
+/// References to what a native call reaches become such calls, so that clients can follow them with their key; others are
+/// the platform's, and no client follows those.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_platforms_references_lead_through_this_service_or_nowhere() {
+    let sink = RawPlatform::answering(&answer(200, "", "secret")).await;
+    let elsewhere = format!("http://{}/latest/meta-data", sink.address);
+    let cases = [
+        (201, "/api/v1/lists/7", "/v1/ada/native/lists/7", ""),
+        (307, "8?a=b%20c#d", "/v1/ada/native/lists/8?a=b%20c#d", ""),
+        (302, elsewhere.as_str(), "", elsewhere.as_str()),
+        (302, "//evil.example/api/v1/x", "", "http://evil.example/api/v1/x"),
+        (303, "https:evil", "", "https:evil"),
+    ];
+    let script = {
+        let elsewhere = elsewhere.clone();
+        move |seen: &Seen, number: usize| {
+            let own = format!("http://{}/api/v1/lists/9?page=2", seen.header("host").unwrap());
+            let location = match number {
+                0 => "/api/v1/lists/7",
+                1 => "8?a=b%20c#d",
+                2 => &elsewhere,
+                3 => "//evil.example/api/v1/x",
+                4 => "https:evil",
+                _ => &own,
+            };
+            let status = [201, 307, 302, 302, 303].get(number).copied().unwrap_or(200);
+            let lines = format!("location: {location}\r\nlink: <{own}>; rel=\"next\"\r\n");
+            Script::Answer(answer(status, &lines, ""))
+        }
+    };
+    on_stage("platform_beta", "", script, async |stage| {
+        for (status, _, ours, theirs) in cases {
+            let reply = stage.get("lists/1").await;
+
+            assert_eq!(reply.status, status);
+            assert_eq!(
+                (reply.header("location"), reply.header("x-platform-location")),
+                (ours, theirs)
+            );
+            assert_eq!(reply.header("link"), "</v1/ada/native/lists/9?page=2>; rel=\"next\"");
+        }
+        let own = stage.client.with("idempotency-key", "one");
+        let first = own.post(&stage.path("lists"), &json!({})).await;
+        stage.app.settled(&stage.client).await;
+        let again = own.post(&stage.path("lists"), &json!({})).await;
+        assert_eq!(first.header("location"), "/v1/ada/native/lists/9?page=2");
+        assert_eq!(again.header("idempotent-replayed"), "true");
+        for name in ["location", "link"] {
+            assert_eq!(again.header(name), first.header(name), "{name}");
+        }
+        stage
+    })
+    .await;
+    assert!(sink.seen().is_empty(), "a redirection was followed");
+}
+
+/// The platform's challenge is told and never taken for ours; what it says of caches changes nothing about ours.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_platforms_challenge_and_freshness_are_told_as_its_own() {
+    let lines =
+        "www-authenticate: Session realm=p\r\ncache-control: public, max-age=9\r\nexpires: 0\r\n";
+    let script = move |_: &_, _| Script::Answer(answer(401, lines, "{}"));
+    on_stage("platform_alpha", "", script, async |stage| {
+        let theirs = stage.get("users/me").await;
+        let ours = stage.app.anonymous().get(&stage.path("users/me")).await;
+
+        assert_eq!((theirs.status, theirs.header("x-error-source")), (401, "platform"));
+        assert_eq!(theirs.header("www-authenticate"), "Session realm=p");
+        assert_eq!(theirs.header("x-platform-cache-control"), "public, max-age=9");
+        assert_eq!(theirs.header("cache-control"), "private, no-store");
+        assert_eq!(theirs.header("expires"), "");
+        assert_eq!((ours.status, ours.header("x-error-source")), (401, "gateway"));
+        assert!(ours.header("www-authenticate").starts_with("Bearer"));
+        stage
+    })
+    .await;
+}
+
+/// An operator's list takes the place of the default one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_list_of_response_headers_is_the_operators() {
+    let overrides = "[platforms.platform_alpha]\nresponse_headers = [\"X-Own\"]";
+    let lines = "x-own: 1\r\nx-total: 2\r\netag: \"3\"\r\n";
+    let script = move |_: &_, _| Script::Answer(answer(200, lines, "{}"));
+    on_stage("platform_alpha", overrides, script, async |stage| {
+        let reply = stage.get("users/me").await;
+
+        assert_eq!((reply.header("x-own"), reply.header("x-total")), ("1", ""));
+        assert_eq!(reply.header("etag"), "\"3\"");
         stage
     })
     .await;

@@ -20,5 +20,6 @@ mod overload;
 mod paths;
 mod recovery;
 mod routes;
+mod streams;
 mod upload;
 mod wire;

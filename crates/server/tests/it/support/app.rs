@@ -364,6 +364,7 @@ fn config(
     // A busy machine is slow, but nothing here is late: limits of time are for the tests that set them.
     add("[metering]\nqueue_age_max_ms = 60000\n[http.limits]\ncalls_per_account_max = 4000"
         .to_owned());
+    add("[http.timeouts]\nstream_after_ms = 60000".to_owned());
     add("[passwords]\nwaiting_max = 1000".to_owned());
     // Jobs run when a test says so, and at its end; exports only when it says so.
     add("[exports]\nworkers = 0".to_owned());
