@@ -82,7 +82,7 @@ struct FieldsOut {
 /// Lists what can be exported: the datasets of each platform, their formats and parameters.
 #[utoipa::path(
     get, path = "/v1/exports/datasets", tag = "exports", params(DatasetParams),
-    responses((status = 200, body = Datasets), (status = 422, description = "there is no such platform"))
+    responses((status = 200, body = Datasets))
 )]
 async fn list_datasets(
     State(app): State<App>,
