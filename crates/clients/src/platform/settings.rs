@@ -120,7 +120,7 @@ impl Default for Timeouts {
             tls: Duration::from_secs(5),
             first_byte: Duration::from_secs(30),
             between_bytes: Duration::from_secs(15),
-            stream_idle: Duration::from_secs(300),
+            stream_idle: Duration::from_mins(5),
         }
     }
 }

@@ -26,7 +26,7 @@ use crate::app::App;
 /// After the caller left, so much of an answer is still read to keep the connection; then it is dropped.
 const READ_ON_BYTES_MAX: u64 = 1_048_576;
 /// And for so long at most.
-const READ_ON_TIME_MAX: Duration = Duration::from_secs(60);
+const READ_ON_TIME_MAX: Duration = Duration::from_mins(1);
 
 /// An answer whose head is known.
 pub(super) struct Received {
