@@ -35,7 +35,8 @@ pub enum BodyRule {
         /// The unit of the value, for the message.
         unit: String,
     },
-    /// An element of a list whose bitmask has the flag must carry another field, not empty.
+    /// An element of a list whose bitmask has the flag must carry another field, not empty. What lies in something else
+    /// than an object, such as a text, is the platform's to judge.
     FlagRequires {
         /// The list's name, at the top of the body.
         list: String,
@@ -200,11 +201,23 @@ fn whole(value: f64) -> Option<u64> {
     fits.then_some(value as u64)
 }
 
+/// Whether an element has something at a dotted path, or may have: a text may be the object in another form.
 fn carries(element: &Value, path: &str) -> bool {
-    match path.split('.').try_fold(element, |value, name| value.get(name)) {
-        None | Some(Value::Null) => false,
-        Some(Value::String(text)) => !text.trim().is_empty(),
-        Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => true,
+    let mut value = Some(element);
+    for name in path.split('.') {
+        value = match value {
+            Some(Value::Object(members)) => members.get(name),
+            other => return other.is_some_and(is_something),
+        };
+    }
+    value.is_some_and(is_something)
+}
+
+fn is_something(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::String(text) => !text.trim().is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => true,
     }
 }
 
@@ -312,7 +325,7 @@ mod tests {
                 ["body", "permissionFlags", "1", "metadata", "subscriptionTierId"]
             );
         }
-        for metadata in [json!({}), json!(null), json!({"subscriptionTierId": ""}), json!(7)] {
+        for metadata in [json!({}), json!(null), json!({"subscriptionTierId": ""}), json!(" ")] {
             let body = json!({"permissionFlags": [{"flags": 4, "metadata": metadata}]});
             assert!(check(&permissions(), &body).is_err(), "{body}");
         }
@@ -324,6 +337,8 @@ mod tests {
             json!({"permissionFlags": [{"flags": 4, "metadata": {"subscriptionTierId": "9"}}]}),
             json!({"permissionFlags": [{"flags": 4, "metadata": {"subscriptionTierId": 9}}]}),
             json!({"permissionFlags": [{"flags": 2}, {"flags": 8}, {"flags": -4}, {}, 4]}),
+            json!({"permissionFlags": [{"flags": 4, "metadata": "{\"subscriptionTierId\":\"9\"}"}]}),
+            json!({"permissionFlags": [{"flags": 4, "metadata": ["9"]}, 4]}),
             json!({"permissionFlags": 4}),
             json!({}),
         ] {

@@ -13,7 +13,7 @@ use crate::dataset_file;
 use crate::file::{self, CatalogFile};
 use crate::matcher::{self, Matcher};
 use crate::route::{Route, RouteKind};
-use crate::{CatalogError, FieldProblem};
+use crate::{CatalogError, FieldProblem, shorthand};
 
 /// The routes and the `auth` fields of one platform.
 #[derive(Debug, Clone)]
@@ -115,6 +115,14 @@ impl PlatformCatalog {
         self.routes.iter().find(|route| route.kind == RouteKind::Upload)
     }
 
+    /// Whether a native call is the platform's upload: a path after `/native/`, as the caller sent it. A slash at its end
+    /// changes nothing, since platforms differ in what they make of it.
+    pub fn is_upload(&self, method: Method, raw_path: &str) -> bool {
+        let path = raw_path.strip_suffix('/').unwrap_or(raw_path);
+        self.upload()
+            .is_some_and(|upload| upload.method == method && is_same_path(&upload.template, path))
+    }
+
     /// The entries that only the gateway itself calls.
     pub fn internal_routes(&self) -> &[Route] {
         &self.internal
@@ -151,6 +159,12 @@ impl PlatformCatalog {
         let routes = self.routes.iter().chain(&self.internal);
         file::write(&self.auth_fields, routes, &self.datasets, self.media_archive)
     }
+}
+
+/// Whether a percent-encoded path is this plain one, in whatever letters: a platform may read it so.
+fn is_same_path(plain: &str, raw_path: &str) -> bool {
+    let decoded = shorthand::decode(raw_path);
+    decoded.eq_ignore_ascii_case(plain.as_bytes())
 }
 
 impl CatalogFile {

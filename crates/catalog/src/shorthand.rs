@@ -19,8 +19,9 @@ const ID: &str = "{id}";
 
 /// The upstream path and query of a call to a shorthand. The query is empty when there is none.
 ///
-/// The creator's id becomes one percent-encoded segment. An id that cannot be one, and a filled-in parameter
-/// that the caller gives twice, are problems.
+/// The creator's id becomes one percent-encoded segment. An id that cannot be one is a problem, and so is a parameter
+/// that the caller gives twice where we would fill in the creator's id: platforms differ in which of the two they read,
+/// and so in whose things they show.
 pub fn rewrite(
     shorthand: &Shorthand,
     creator_platform_id: &str,
@@ -31,37 +32,34 @@ pub fn rewrite(
     } else {
         shorthand.target.clone()
     };
-    let fills: Vec<(String, String)> = shorthand
-        .fills
-        .iter()
-        .map(|(name, value)| (name.clone(), value.replace(ID, creator_platform_id)))
-        .collect();
-    let query = with_defaults(raw_query.unwrap_or_default(), &fills)?;
-    Ok((path, query))
+    let raw_query = raw_query.unwrap_or_default();
+    let mut fills = Vec::with_capacity(shorthand.fills.len());
+    for (name, value) in &shorthand.fills {
+        let is_given = |pair: &&str| is_named(pair, name);
+        if value.contains(ID) && raw_query.split('&').filter(is_given).count() > 1 {
+            return Err(given_twice(name));
+        }
+        fills.push((name.clone(), value.replace(ID, creator_platform_id)));
+    }
+    Ok((path, with_defaults(raw_query, &fills)))
 }
 
-/// Adds the parameters that the raw query does not have. An explicit parameter wins, also when it is empty or
-/// its name is percent-encoded; one given more than once is a problem, for platforms differ in which they read.
-pub fn with_defaults(
-    raw_query: &str,
-    inserted: &[(String, String)],
-) -> Result<String, FieldProblem> {
+/// Adds the parameters that the raw query does not have. Explicit ones win, also when they are empty, given several
+/// times, or their name is percent-encoded.
+pub fn with_defaults(raw_query: &str, inserted: &[(String, String)]) -> String {
     let mut query = raw_query.to_owned();
     for (name, value) in inserted {
-        match raw_query.split('&').filter(|pair| is_named(pair, name)).count() {
-            0 => {
-                if !query.is_empty() && !query.ends_with('&') {
-                    query.push('&');
-                }
-                encode(name, &mut query);
-                query.push('=');
-                encode(value, &mut query);
-            }
-            1 => {}
-            _ => return Err(given_twice(name)),
+        if raw_query.split('&').any(|pair| is_named(pair, name)) {
+            continue;
         }
+        if !query.is_empty() && !query.ends_with('&') {
+            query.push('&');
+        }
+        encode(name, &mut query);
+        query.push('=');
+        encode(value, &mut query);
     }
-    Ok(query)
+    query
 }
 
 fn given_twice(name: &str) -> FieldProblem {
@@ -111,6 +109,23 @@ fn is_named(pair: &str, name: &str) -> bool {
         }
     }
     expected.next().is_none()
+}
+
+/// The bytes of percent-encoded text; what is no encoding stays as it is.
+pub(crate) fn decode(text: &str) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        let mut ahead = bytes.clone();
+        match (byte, ahead.next().and_then(hex), ahead.next().and_then(hex)) {
+            (b'%', Some(high), Some(low)) => {
+                bytes = ahead;
+                decoded.push(high * 16 + low);
+            }
+            (other, ..) => decoded.push(other),
+        }
+    }
+    decoded
 }
 
 const fn hex(digit: u8) -> Option<u8> {
@@ -191,47 +206,52 @@ mod tests {
     fn an_explicit_parameter_wins_however_it_is_written() {
         for raw in ["limit=10", "limit=", "limit", "%6cimit=10", "%6C%69mit=1", "a=1&limit=10&b=2"]
         {
-            assert_eq!(with_defaults(raw, &limit()).unwrap(), raw);
+            assert_eq!(with_defaults(raw, &limit()), raw);
         }
         for raw in ["Limit=1", "limits=1", "limi=1", "a=limit", "limit%00=1", "%6", "%zzlimit=1"] {
-            assert_eq!(with_defaults(raw, &limit()).unwrap(), format!("{raw}&limit=50"));
+            assert_eq!(with_defaults(raw, &limit()), format!("{raw}&limit=50"));
         }
-        assert_eq!(with_defaults("", &limit()).unwrap(), "limit=50");
-        assert_eq!(with_defaults("a=1&", &limit()).unwrap(), "a=1&limit=50");
+        assert_eq!(with_defaults("", &limit()), "limit=50");
+        assert_eq!(with_defaults("a=1&", &limit()), "a=1&limit=50");
     }
 
     #[test]
-    fn a_parameter_given_twice_is_refused_only_where_it_would_be_inserted() {
-        let problem = with_defaults("limit=1&%6cimit=2", &limit()).unwrap_err();
+    fn only_whose_things_are_shown_must_not_be_said_twice() {
+        let reels = shorthand("reels", &[("user_id", "{id}")]);
+        let moments = shorthand("user/{id}/file-stack", &[("categories", "moment")]);
 
-        assert_eq!(problem.location, ["query", "limit"]);
-        assert!(with_defaults("a=1&a=2", &limit()).is_ok());
+        let problem = rewrite(&reels, "me", Some("user_id=1&user%5Fid=2")).unwrap_err();
+
+        assert_eq!(problem.location, ["query", "user_id"]);
+        let (_, query) = rewrite(&moments, "me", Some("categories=a&categories=b")).unwrap();
+        assert_eq!(query, "categories=a&categories=b");
+        assert_eq!(with_defaults("limit=1&%6cimit=2", &limit()), "limit=1&%6cimit=2");
     }
 
     proptest! {
         #[test]
         fn what_the_caller_sent_stays_in_front_unchanged(raw in "[a-z%&=+0-9]{0,40}") {
-            if let Ok(merged) = with_defaults(&raw, &limit()) {
-                let rest = merged.strip_prefix(raw.as_str());
-                prop_assert!(matches!(rest, Some("" | "&limit=50" | "limit=50")), "{merged}");
-            }
+            let merged = with_defaults(&raw, &limit());
+
+            let rest = merged.strip_prefix(raw.as_str());
+            prop_assert!(matches!(rest, Some("" | "&limit=50" | "limit=50")), "{merged}");
         }
 
         #[test]
         fn merging_again_changes_nothing(raw in "[lit%m6c&=]{0,30}") {
-            if let Ok(merged) = with_defaults(&raw, &limit()) {
-                prop_assert_eq!(with_defaults(&merged, &limit()).unwrap(), merged);
-            }
+            let merged = with_defaults(&raw, &limit());
+
+            prop_assert_eq!(with_defaults(&merged, &limit()), merged);
         }
 
         #[test]
         fn an_inserted_name_and_value_are_recognised_afterwards(name in "\\PC{1,12}", value in "\\PC{0,12}") {
             let inserted = vec![(name.clone(), value)];
 
-            let merged = with_defaults("", &inserted).unwrap();
+            let merged = with_defaults("", &inserted);
 
             prop_assert!(merged.is_ascii() && is_named(&merged, &name));
-            prop_assert_eq!(with_defaults(&merged, &inserted).unwrap(), merged);
+            prop_assert_eq!(with_defaults(&merged, &inserted), merged);
         }
     }
 }

@@ -1,22 +1,22 @@
-//! Routes that platforms have answered: a catalogue entry is verified by its first 200.
+//! Routes that platforms have answered: a catalogue entry is verified by its first 2xx.
 
 use domain::platform::Platform;
 use domain::time::Timestamp;
 
 use crate::{Store, StoreError};
 
-/// A route that was answered with 200.
+/// A route whose response was 2xx.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedRoute {
     /// The platform.
     pub platform: Platform,
     /// The catalogue's name of the route.
     pub route: String,
-    /// When it was first answered so.
+    /// When that was first so.
     pub verified_at: Timestamp,
 }
 
-/// Notes the first 200 of a route. False when it was noted before.
+/// Notes the first 2xx of a route. False when it was noted before.
 pub async fn mark_verified(
     store: &Store,
     platform: Platform,

@@ -114,7 +114,7 @@ fn upstream(name: &str, query: Option<&str>) -> String {
     let found = catalog.platform(Platform::Gamma).find(Method::Get, name).unwrap();
     let target = found.route.shorthand().unwrap();
     let (path, query) = shorthand::rewrite(target, "c1", query).unwrap();
-    let query = shorthand::with_defaults(&query, &found.route.default_query).unwrap();
+    let query = shorthand::with_defaults(&query, &found.route.default_query);
     if query.is_empty() { path } else { format!("{path}?{query}") }
 }
 

@@ -93,6 +93,12 @@ impl Arrival {
         self.parts.uri.path().get(self.path_at..).unwrap_or_default()
     }
 
+    /// Whether it is the platform's upload, by whichever of our routes.
+    pub(super) fn is_upload(&self, app: &App, account: &AccountEntry) -> bool {
+        !self.method.is_read()
+            && app.catalog.platform(account.platform).is_upload(self.method, self.native_path())
+    }
+
     /// The query as the caller sent it; empty when there is none.
     pub(super) fn query(&self) -> &str {
         self.parts.uri.query().unwrap_or_default()
@@ -171,7 +177,7 @@ fn split_path(entrance: Entrance, path: &str) -> Result<(&str, usize), ApiError>
 }
 
 /// An upload has its fields in its form alone: one that stands in the query would be lost without a word.
-fn check_query(entrance: Entrance, query: &str) -> Result<(), ApiError> {
+pub(super) fn check_query(entrance: Entrance, query: &str) -> Result<(), ApiError> {
     match entrance {
         Entrance::Native => {
             path::check_query(query).map_err(|problem| ApiError::InvalidPath(problem.to_string()))

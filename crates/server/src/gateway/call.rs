@@ -95,6 +95,11 @@ async fn arrive(
     let arrival = Arrival::new(identified, parts);
     let account = cache::account(app, arrival.key.customer, &arrival.creator, now).await?;
     let whole = match entrance {
+        // The same write by its native path: what is checked there is checked here.
+        Entrance::Native if arrival.is_upload(app, &account) => {
+            admit::check_query(Entrance::Upload, arrival.query())?;
+            Box::pin(upload::receive(app, arrival, &account, body)).await?
+        }
         // Whole, so that body rules, signing and idempotency see it.
         Entrance::Native => {
             let limits = app.body_limits(app.config.http.limits.native_body_bytes_max);

@@ -21,7 +21,7 @@ pub(super) struct Destination<'a> {
     pub(super) query: String,
 }
 
-/// Rewrites the path and the query. A parameter of ours that the caller gave twice is refused.
+/// Rewrites the path and the query. Saying twice whose things a shorthand shows is refused.
 pub(super) fn destination<'a>(
     whole: &'a Whole,
     account: &AccountEntry,
@@ -38,7 +38,7 @@ pub(super) fn destination<'a>(
             (Cow::Owned(path), Cow::Owned(query))
         }
     };
-    let query = shorthand::with_defaults(&query, &plan.default_query).map_err(refused)?;
+    let query = shorthand::with_defaults(&query, &plan.default_query);
     Ok(Destination { path, query })
 }
 

@@ -23,7 +23,7 @@ pub(crate) enum Handler {
 }
 
 /// A method and a path template such as `chats/{chat_id}/messages`. A template keeps its trailing
-/// slash, and a path must have it too.
+/// slash, and a path must have it too. `{name*}` as its last segment stands for one or more.
 pub(crate) struct Route {
     pub(crate) method: Method,
     pub(crate) template: &'static str,
@@ -37,6 +37,7 @@ pub(crate) struct Route {
 enum Segment {
     Literal(&'static str),
     Open(&'static str),
+    Rest(&'static str),
 }
 
 /// All routes of a platform.
@@ -145,26 +146,33 @@ impl Routes {
 
 impl Route {
     fn matches(&self, segments: &[&str]) -> bool {
-        self.segments.len() == segments.len()
+        let has_rest = matches!(self.segments.last(), Some(Segment::Rest(_)));
+        let is_longer = has_rest && segments.len() > self.segments.len();
+        (is_longer || self.segments.len() == segments.len())
+            && segments.iter().skip(self.segments.len()).all(|given| !given.is_empty())
             && self.segments.iter().zip(segments).all(|(segment, given)| match segment {
                 Segment::Literal(literal) => literal == given,
-                Segment::Open(_) => !given.is_empty(),
+                Segment::Open(_) | Segment::Rest(_) => !given.is_empty(),
             })
     }
 
     /// Compared from the left, the route with the first literal where the other is open.
     fn is_more_literal_than(&self, other: &Self) -> bool {
         let openness = |route: &Self| -> Vec<bool> {
-            route.segments.iter().map(|segment| matches!(segment, Segment::Open(_))).collect()
+            route.segments.iter().map(|segment| !matches!(segment, Segment::Literal(_))).collect()
         };
         openness(self) < openness(other)
     }
 
     fn params(&self, segments: &[&str]) -> Vec<(&'static str, String)> {
-        let pairs = self.segments.iter().zip(segments);
-        let open = pairs.filter_map(|(segment, given)| match segment {
+        let pairs = self.segments.iter().zip(segments).enumerate();
+        let open = pairs.filter_map(|(index, (segment, given))| match segment {
             Segment::Literal(_) => None,
             Segment::Open(name) => Some((*name, percent_decode(given, Plus::Kept))),
+            Segment::Rest(name) => {
+                let rest = segments.get(index..).unwrap_or_default().join("/");
+                Some((*name, percent_decode(&rest, Plus::Kept)))
+            }
         });
         open.collect()
     }
@@ -173,7 +181,7 @@ impl Route {
 impl Segment {
     fn parse(text: &'static str) -> Self {
         match text.strip_prefix('{').and_then(|name| name.strip_suffix('}')) {
-            Some(name) => Self::Open(name),
+            Some(name) => name.strip_suffix('*').map_or(Self::Open(name), Self::Rest),
             None => Self::Literal(text),
         }
     }
@@ -250,6 +258,23 @@ mod tests {
         assert_eq!(template(&routes, "mass"), None);
         assert!(matches!(routes.find(&Method::GET, "chats"), Found::OtherMethods));
         assert!(matches!(routes.find(&Method::GET, "elsewhere"), Found::Nothing));
+    }
+
+    #[test]
+    fn the_rest_of_a_path_may_be_one_parameter() {
+        let routes = Routes::default().get("proxy/{id*}", nothing).get("proxy/x", nothing);
+        let found = |path| match routes.find(&Method::GET, path) {
+            Found::Route(route, params) => Some((route.template, params)),
+            Found::OtherMethods | Found::Nothing => None,
+        };
+
+        assert_eq!(found("proxy/x"), Some(("proxy/x", Vec::new())));
+        for (path, value) in [("proxy/a", "a"), ("proxy/a/b%20c", "a/b c"), ("proxy/x/y", "x/y")] {
+            assert_eq!(found(path), Some(("proxy/{id*}", vec![("id", value.to_owned())])));
+        }
+        for path in ["proxy", "proxy/", "proxy/a/", "proxy/a//b"] {
+            assert_eq!(found(path), None, "{path}");
+        }
     }
 
     #[test]

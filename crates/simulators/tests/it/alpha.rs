@@ -511,6 +511,17 @@ async fn a_scheduled_mass_message_is_sent_when_its_time_comes() {
 }
 
 #[tokio::test]
+async fn gifs_are_asked_for_with_a_type_and_a_kind() {
+    let kit = Kit::new();
+    for path in
+        ["giphy/proxy/trending", "giphy/proxy/gifs/trending", "giphy/proxy/v1/gifs/trending"]
+    {
+        let first = kit.get(DEMO, path).await["data"][0]["id"].clone();
+        assert_eq!(first, "trending-0", "{path}");
+    }
+}
+
+#[tokio::test]
 async fn refusals_are_those_of_the_specification() {
     let kit = Kit::new();
     let status = async |creator: &str, method: Method, path: &str| {

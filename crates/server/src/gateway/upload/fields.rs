@@ -154,12 +154,13 @@ pub(super) fn check(
     let mut check = Check { given, problems: Vec::new() };
     let content_type = file.content_type();
     let is_subscription_item = check.flag("is_subscription_item");
-    let price = check.price(route);
+    // A subscription's item is never sold alone, whatever price came with it.
+    let price =
+        if is_subscription_item == Some(true) { Some("0".to_owned()) } else { check.price(route) };
     let fields = [
         ("categories", check.categories(content_type)),
         ("description", check.description()),
-        // A subscription's item is never sold alone.
-        ("price", if is_subscription_item == Some(true) { Some("0".to_owned()) } else { price }),
+        ("price", price),
         ("is_subscription_item", is_subscription_item.map(|flag| flag.to_string())),
         ("tag", check.words("tag")),
         ("private", check.flag("private").map(|flag| flag.to_string())),

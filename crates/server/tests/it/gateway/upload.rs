@@ -152,6 +152,10 @@ async fn every_field_leaves_as_the_specification_says() {
                 vec![image, ("price", "0"), ("is_subscription_item", "true")],
             ),
             (
+                picture().texts(&[("is_subscription_item", "true"), ("price", "100")]),
+                vec![image, ("price", "0"), ("is_subscription_item", "true")],
+            ),
+            (
                 picture().texts(&[("is_subscription_item", "false"), ("price", "900")]),
                 vec![image, ("price", "900"), ("is_subscription_item", "false")],
             ),
@@ -183,6 +187,40 @@ async fn every_field_leaves_as_the_specification_says() {
         }
         let spent = 2 * i64::try_from(cases.len()).unwrap();
         assert_eq!(stage.balance().await, credits_before - spent);
+        stage
+    })
+    .await;
+}
+
+/// The same write by its native path: no check of the upload can be gone around.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upload_by_its_native_path_is_the_same_upload() {
+    on_stage(GAMMA, "", created, async |stage| {
+        let send = async |native: &str, form: &Form| {
+            let client = stage.client.with("content-type", &form.content_type());
+            client.send("POST", &stage.path(native), Some(form.body())).await
+        };
+        for native in ["media/upload", "media/upload/", "media/uplo%61d", "Media/upload"] {
+            let cheap = send(native, &Form::new().with_picture().text("price", "299")).await;
+            assert_eq!(
+                cheap.wrong_fields(),
+                [("body.price".to_owned(), "zero_or_greater_than_equal".to_owned())],
+                "{native}"
+            );
+        }
+        let json = stage.post("media/upload", &json!({"price": 299})).await;
+        assert_eq!(json.status, 415, "{}", json.text());
+        let query = send("media/upload?price=299", &Form::new().with_picture()).await;
+        assert_eq!(query.wrong_fields()[0].0, "query.price");
+        stage.is_untouched().await;
+
+        let made = send("media/upload", &Form::new().with_picture().text("price", "300")).await;
+
+        assert_eq!((made.status, made.receipt()), (201, (2, CREDITS - 2)), "{}", made.text());
+        assert_eq!(made.header("x-route"), "POST media/upload");
+        let expected = [("categories", "media,image"), ("price", "300")];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(form::fields(&stage.platform.last_call()), expected);
         stage
     })
     .await;
@@ -229,7 +267,7 @@ fn wrong_forms() -> Vec<(Form, &'static [(&'static str, &'static str)])> {
         (picture().text("price", "-300"), &[("body.price", "zero_or_greater_than_equal")]),
         (picture().text("price", "3.5e2"), &[("body.price", "zero_or_greater_than_equal")]),
         (
-            picture().texts(&[("is_subscription_item", "true"), ("price", "299")]),
+            picture().texts(&[("is_subscription_item", "false"), ("price", "299")]),
             &[("body.price", "zero_or_greater_than_equal")],
         ),
         (picture().texts(&[("price", "300"), ("price", "0")]), &[("body.price", "duplicate")]),

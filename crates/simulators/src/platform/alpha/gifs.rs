@@ -11,12 +11,13 @@ use crate::shelf::Shelf;
 const KINDS: [&str; 3] = ["search", "trending", "random"];
 
 pub(super) fn routes(routes: Routes) -> Routes {
-    routes.get("giphy/proxy/{proxy_id}", gifs)
+    routes.get("giphy/proxy/{proxy_id*}", gifs)
 }
 
-/// The last segment is a kind of question (`search`, `trending`, `random`); `q` is looked for.
+/// The last segment is a kind of question (`search`, `trending`, `random`), alone or after a type, as in `gifs/trending`;
+/// `q` is looked for.
 fn gifs(call: &Call<'_>, _: &Shelf) -> Outcome {
-    let kind = call.param("proxy_id");
+    let kind = call.param("proxy_id").rsplit('/').next().unwrap_or_default();
     if !KINDS.contains(&kind) {
         return Err(Refusal::not_found("Type"));
     }

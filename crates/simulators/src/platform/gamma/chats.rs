@@ -111,8 +111,8 @@ fn configuration_json(shelf: &Shelf) -> Value {
 fn configure(call: &Call<'_>, shelf: &mut Shelf) -> Outcome {
     own(call)?;
     let fields = call.fields(&["unlock_price", "message_price"]);
-    if fields.values().any(|price| price.as_i64().is_none_or(|price| price < 0)) {
-        return Err(Refusal::bad_request("A price is a whole number of minor units"));
+    if fields.values().any(|price| price.as_f64().is_none_or(|price| price < 0.0)) {
+        return Err(Refusal::bad_request("A price is a number of minor units"));
     }
     shelf.set(CONFIGURATION, 0, fields);
     Ok(Answer::ok(configuration_json(shelf)))

@@ -91,11 +91,17 @@ pub(super) fn checked_body(call: &Call<'_>, shelf: &Shelf) -> Result<Value, Refu
     Ok(json!({
         "message": text,
         "file_stack_id": stack,
-        "message_price": call.field("message_price").as_i64().unwrap_or(0),
+        "message_price": price_of(call),
         "currency": CURRENCY,
         "created_at": rfc3339(call.now_ms),
         "updated_at": rfc3339(call.now_ms),
     }))
+}
+
+/// The price as it was sent, or 0.
+fn price_of(call: &Call<'_>) -> Value {
+    let price = call.field("message_price");
+    if price.is_number() { price.clone() } else { json!(0) }
 }
 
 /// 400 unless each of `message`, `file_stack_id` and `message_price` is absent or makes sense.
@@ -113,8 +119,8 @@ pub(super) fn check_fields(call: &Call<'_>, shelf: &Shelf) -> Result<(), Refusal
         return Err(Refusal::bad_request("file_stack_id is not known"));
     }
     let price = call.field("message_price");
-    if !price.is_null() && price.as_i64().is_none_or(|price| price < 0) {
-        return Err(Refusal::bad_request("message_price is a whole number of minor units"));
+    if !price.is_null() && price.as_f64().is_none_or(|price| price < 0.0) {
+        return Err(Refusal::bad_request("message_price is a number of minor units"));
     }
     Ok(())
 }

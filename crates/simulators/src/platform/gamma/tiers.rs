@@ -159,7 +159,7 @@ fn check_fields(call: &Call<'_>) -> Result<(), Refusal> {
 }
 
 fn check_payment(name: &str, payment: &Value) -> Result<(), Refusal> {
-    let amount = payment.get("amount").and_then(Value::as_i64).is_some_and(|amount| amount >= 0);
+    let amount = payment.get("amount").and_then(Value::as_f64).is_some_and(|amount| amount >= 0.0);
     let unit = payment.get("duration_unit").is_some_and(Value::is_string);
     let value = payment.get("duration_value").and_then(Value::as_u64).is_some_and(|it| it > 0);
     if amount && unit && value {
