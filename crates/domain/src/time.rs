@@ -72,6 +72,14 @@ impl Timestamp {
     pub fn from_rfc3339(text: &str) -> Option<Self> {
         text.parse::<jiff::Timestamp>().ok().map(|time| Self(time.as_microsecond()))
     }
+
+    /// Reads a date of HTTP such as `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7); its two older forms are not
+    /// read.
+    pub fn from_http_date(text: &str) -> Option<Self> {
+        let is_gmt = text.ends_with(" GMT");
+        let time = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text);
+        time.ok().filter(|_| is_gmt).map(|time| Self(time.as_microsecond()))
+    }
 }
 
 impl Day {
@@ -156,6 +164,17 @@ mod tests {
         assert_eq!(time.to_rfc3339(), "2026-11-21T04:13:42.000001Z");
         assert_eq!(Timestamp::from_rfc3339("2026-11-21T05:13:42.000001+01:00"), Some(time));
         assert_eq!(Timestamp::from_rfc3339("2026-11-21T05:13:42"), None);
+    }
+
+    #[test]
+    fn dates_of_http_are_read() {
+        let noon = Timestamp::from_rfc3339("2026-11-21T12:00:30Z");
+
+        assert_eq!(Timestamp::from_http_date("Sat, 21 Nov 2026 12:00:30 GMT"), noon);
+        for text in ["", "30", "Sat, 21 Nov 2026 12:00:30", "Sat, 41 Nov 2026 12:00:30 GMT", "GMT"]
+        {
+            assert_eq!(Timestamp::from_http_date(text), None, "{text}");
+        }
     }
 
     #[test]

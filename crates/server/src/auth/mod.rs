@@ -213,7 +213,8 @@ impl FromRequestParts<App> for KeyCaller {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let caller = caller_of(app, &parts.headers).await?;
         refuse_other_session(app, parts, caller.customer).await?;
-        if parts.method == Method::GET || caller.key.scope == KeyScope::Full {
+        if matches!(parts.method, Method::GET | Method::HEAD) || caller.key.scope == KeyScope::Full
+        {
             Ok(caller)
         } else {
             Err(ApiError::ReadOnlyKey)

@@ -21,6 +21,7 @@ const HEAD_PROBLEMS: &[FrameProblem] = &[
     FrameProblem::UriTooLong(8_192),
     FrameProblem::HeadTooLarge(16_384),
     FrameProblem::TooManyHeaders(64),
+    FrameProblem::Malformed,
     FrameProblem::Te,
 ];
 

@@ -1,4 +1,4 @@
-//! Signed links to finished files: good for one file, for five minutes, for GET alone, on every node.
+//! Signed links to finished files: good for one file, for five minutes, for GET and HEAD alone, on every node.
 
 use domain::id::ExportId;
 use domain::time::{MICROS_PER_SECOND, Timestamp};
@@ -42,9 +42,9 @@ impl Link {
         ))
     }
 
-    /// Whether the signature is ours for this method, and the link is not over.
-    pub(crate) fn is_good(&self, app: &App, method: &str, signature: &str) -> bool {
-        let is_signed = app.vault.keyring().is_signed(PURPOSE, &self.text(method), signature);
+    /// Whether the signature is ours, and the link has not ended. Only GET and HEAD come to a download.
+    pub(crate) fn is_good(&self, app: &App, signature: &str) -> bool {
+        let is_signed = app.vault.keyring().is_signed(PURPOSE, &self.text("GET"), signature);
         is_signed && app.clock.now() < self.ends_at()
     }
 

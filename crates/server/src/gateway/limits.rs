@@ -55,11 +55,18 @@ pub(super) fn check_health(account: &AccountEntry, now: Timestamp) -> Result<(),
 
 /// Holds the account's calls back for as long as a 429 asks for.
 pub(super) fn note_pause(app: &App, account: &AccountEntry, headers: &http::HeaderMap) {
-    let wait = headers.get(http::header::RETRY_AFTER);
-    let seconds = wait.and_then(|value| value.to_str().ok()?.trim().parse::<i64>().ok());
-    if let Some(seconds) = seconds.filter(|seconds| *seconds > 0) {
-        account.health.pause_until(app.clock.now().plus_seconds(seconds.min(PAUSE_S_MAX)));
+    let now = app.clock.now();
+    let wanted = headers.get(http::header::RETRY_AFTER).and_then(|value| value.to_str().ok());
+    if let Some(until) = wanted.and_then(|text| pause_end(text.trim(), now)) {
+        account.health.pause_until(until);
     }
+}
+
+/// When a `Retry-After` ends (RFC 9110, section 10.2.3): seconds from now, or a date. Nothing where that is past.
+fn pause_end(text: &str, now: Timestamp) -> Option<Timestamp> {
+    let in_seconds = text.parse::<i64>().ok().map(|seconds| now.plus_seconds(seconds));
+    let until = in_seconds.or_else(|| Timestamp::from_http_date(text))?;
+    (until > now).then(|| until.min(now.plus_seconds(PAUSE_S_MAX)))
 }
 
 /// A platform can hold an account's calls back for so long at most.
@@ -81,4 +88,27 @@ async fn poorer(app: &App, key: &KeyEntry, cost: Credits) -> Option<ApiError> {
     let lookup = async move { store::usage::balance(&store, customer).await };
     let balance = app.tasks.on_control(lookup).await.ok()?.ok()??.available;
     (balance < cost).then_some(ApiError::InsufficientCredits { balance, cost })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_given_in_seconds_or_as_a_date_and_is_bounded() {
+        let now = Timestamp::from_rfc3339("2026-11-21T12:00:00Z").unwrap();
+        let seconds = |text| {
+            let until = pause_end(text, now)?;
+            Some(until.micros_since(now) / domain::time::MICROS_PER_SECOND)
+        };
+
+        assert_eq!(seconds("30"), Some(30));
+        assert_eq!(seconds("Sat, 21 Nov 2026 12:00:30 GMT"), Some(30));
+        for far in ["301", "99999999999", "Sun, 22 Nov 2026 12:00:00 GMT"] {
+            assert_eq!(seconds(far), Some(300), "{far}");
+        }
+        for none in ["0", "-5", "soon", "Sat, 21 Nov 2026 12:00:00 GMT", "1e9", ""] {
+            assert_eq!(seconds(none), None, "{none}");
+        }
+    }
 }

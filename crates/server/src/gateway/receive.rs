@@ -28,6 +28,11 @@ const READ_ON_BYTES_MAX: u64 = 1_048_576;
 /// And for so long at most.
 const READ_ON_TIME_MAX: Duration = Duration::from_mins(1);
 
+/// Says that a response is passed as it came.
+fn mark_kept(headers: &mut HeaderMap) {
+    headers.insert("x-envelope", HeaderValue::from_static("kept"));
+}
+
 /// An answer whose head is known.
 pub(super) struct Received {
     pub(super) status: StatusCode,
@@ -46,6 +51,12 @@ pub(super) enum Content {
         /// Where the rest comes from.
         rest: AnswerBody,
     },
+}
+
+impl Content {
+    fn is_empty(&self) -> bool {
+        matches!(self, Self::Whole(bytes) if bytes.is_empty())
+    }
 }
 
 /// Reads as much of the answer as must be known before its head is passed on.
@@ -82,6 +93,9 @@ pub(super) fn receive<'a>(
             // Boxed: most platforms put none around their answers.
             Box::pin(unwrap(app, &mut headers, content)).await?
         } else {
+            if target.has_envelope() && !content.is_empty() {
+                mark_kept(&mut headers);
+            }
             content
         };
         Ok(Received { status, headers, content })
@@ -143,7 +157,7 @@ async fn unwrap(app: &App, headers: &mut HeaderMap, content: Content) -> Result<
         Content::Stream { first, rest } => match buffer(app, first, rest).await? {
             Buffered::Whole(bytes, permit) => (bytes, Some(permit)),
             Buffered::TooLarge(unread) => {
-                headers.insert("x-envelope", HeaderValue::from_static("kept"));
+                mark_kept(headers);
                 return Ok(unread);
             }
         },
@@ -155,7 +169,7 @@ async fn unwrap(app: &App, headers: &mut HeaderMap, content: Content) -> Result<
             Ok(Content::Whole(inner))
         }
         Some(envelope::Envelope::Kept) | None => {
-            headers.insert("x-envelope", HeaderValue::from_static("kept"));
+            mark_kept(headers);
             Ok(Content::Whole(whole))
         }
     }

@@ -24,6 +24,7 @@ use tokio::time::Instant;
 use super::activity::{Activity, Allowances, Ending, RunningRequest, Verdict};
 use super::core::Shared;
 use super::limits::ConnectionLimits;
+use super::malformed::Explained;
 use super::shutdown::Stop;
 use super::spread::Seat;
 use super::tls::Tls;
@@ -130,7 +131,7 @@ where
         let answer = http.service.answer(Arrived { peer, request: request.map(body) });
         answer.map(|answer| Ok::<_, Infallible>(answer.map(|body| Relayed::new(body, running))))
     });
-    let connection = http.builder.serve_connection(TokioIo::new(stream), service);
+    let connection = http.builder.serve_connection(TokioIo::new(Explained::new(stream)), service);
     drive(connection, activity, &http.stop).await
 }
 

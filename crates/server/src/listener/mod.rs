@@ -10,6 +10,7 @@ pub(crate) mod bind;
 pub(crate) mod connection;
 pub(crate) mod core;
 pub(crate) mod limits;
+mod malformed;
 pub(crate) mod shutdown;
 pub(crate) mod spread;
 pub(crate) mod tls;

@@ -80,6 +80,12 @@ pub(crate) enum FrameProblem {
     /// There are too many headers.
     #[error("the request has more than {0} headers")]
     TooManyHeaders(usize),
+    /// hyper could not read the request.
+    #[error(
+        "the request could not be read: in its path and query, spaces, quotes, `<`, `>` and bytes that are not UTF-8 must \
+         be percent-encoded, and its header lines must be well formed"
+    )]
+    Malformed,
     /// `TE` asks for what HTTP/2 does not have.
     #[error("`TE` may only be `trailers` on HTTP/2")]
     Te,
@@ -96,6 +102,7 @@ impl FrameProblem {
             | Self::UnexpectedBody
             | Self::HeaderName
             | Self::RepeatedHeader(_)
+            | Self::Malformed
             | Self::Te => StatusCode::BAD_REQUEST,
             Self::MisdirectedHost => StatusCode::MISDIRECTED_REQUEST,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
@@ -125,6 +132,7 @@ impl FrameProblem {
             Self::UriTooLong(_) => "uri_too_long",
             Self::HeadTooLarge(_) => "head_too_large",
             Self::TooManyHeaders(_) => "too_many_headers",
+            Self::Malformed => "malformed_request",
             Self::Te => "invalid_te",
         }
     }
@@ -146,6 +154,7 @@ impl FrameProblem {
             Self::UriTooLong(_) => "Target too long",
             Self::HeadTooLarge(_) => "Head too large",
             Self::TooManyHeaders(_) => "Too many headers",
+            Self::Malformed => "Malformed request",
             Self::Te => "Invalid TE",
         }
     }

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use domain::export::ExportState;
 use domain::id::ExportId;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use store::exports::{self, Export, Output};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -46,7 +46,7 @@ enum Wanted {
 }
 
 /// Gives the file of a completed export: to its customer, or to whoever has a link that `GET /v1/exports/{job_id}` gave
-/// in the last five minutes. One range at a time. Where files lie in object storage, a link is answered with the
+/// in the last five minutes. One range at a time; HEAD returns the headers alone. Where files lie in object storage, a link is answered with the
 /// storage's own address.
 #[utoipa::path(
     get, path = "/v1/exports/{job_id}/download", tag = "exports",
@@ -76,14 +76,14 @@ async fn download_export(
     let (mut parts, _) = request.into_parts();
     if parts.uri.query().is_some_and(|query| !query.is_empty()) {
         let export = linked(&app, id, &parts).await?;
-        return by_link(&app, export, &parts.headers).await;
+        return by_link(&app, export, &parts).await;
     }
     let caller = Caller::from_request_parts(&mut parts, &app).await?;
     let export = jobs::own(&app, &caller, id).await?.ok_or_else(jobs::not_found)?;
     match (&export.output, export.state) {
         (Some(output), ExportState::Completed) => {
             let output = output.clone();
-            streamed(&app, &export, &output, &parts.headers).await
+            streamed(&app, &export, &output, &parts).await
         }
         (_, ExportState::Expired) => Err(ExportProblem::Expired.into()),
         (_, state) => Err(ExportProblem::NotReady(state).into()),
@@ -96,7 +96,7 @@ async fn linked(app: &App, id: ExportId, parts: &Parts) -> Result<Export, ApiErr
     let query = parts.uri.query().unwrap_or_default();
     let params: LinkParams = serde_urlencoded::from_str(query).map_err(|_| refused())?;
     let link = Link { export: id, token: params.token, ends_at_s: params.exp };
-    if !link.is_good(app, parts.method.as_str(), &params.signature) {
+    if !link.is_good(app, &params.signature) {
         return Err(refused());
     }
     let found = exports::find_of_any(&app.store, id).await?;
@@ -107,13 +107,17 @@ async fn linked(app: &App, id: ExportId, parts: &Parts) -> Result<Export, ApiErr
 }
 
 /// To the storage itself, if it can be asked; streamed otherwise.
-async fn by_link(app: &App, export: Export, headers: &HeaderMap) -> Result<Response, ApiError> {
+async fn by_link(app: &App, export: Export, parts: &Parts) -> Result<Response, ApiError> {
     let output = export.output.clone().ok_or(ExportProblem::InvalidLink)?;
+    if parts.method == Method::HEAD {
+        // The storage's own address would be good for GET alone.
+        return streamed(app, &export, &output, parts).await;
+    }
     let name = place::name(output.key.clone())?;
     let valid_for = Duration::from_secs(links::VALID_FOR_S.unsigned_abs());
     let (file, media_type) = (file_name(&export), export.format.media_type());
     match app.storage.presign_get(&name, valid_for, &file, media_type).await? {
-        None => streamed(app, &export, &output, headers).await,
+        None => streamed(app, &export, &output, parts).await,
         Some(address) => {
             let location = HeaderValue::try_from(address)
                 .map_err(|_| ApiError::Internal("the storage's address is no header".to_owned()))?;
@@ -132,13 +136,14 @@ async fn streamed(
     app: &App,
     export: &Export,
     output: &Output,
-    headers: &HeaderMap,
+    parts: &Parts,
 ) -> Result<Response, ApiError> {
     let length = u64::try_from(output.bytes).unwrap_or(0);
     let tag = format!("\"{}\"", output.sha256);
-    let Some(wanted) = wanted(headers, &tag, length)? else {
-        return Ok(behind_end(output.bytes));
-    };
+    // Ranges are for GET alone (RFC 9110, section 14.2).
+    let is_head = parts.method == Method::HEAD;
+    let asked = if is_head { Some(Wanted::Whole) } else { wanted(&parts.headers, &tag, length)? };
+    let Some(wanted) = asked else { return Ok(behind_end(output.bytes)) };
     let range = match &wanted {
         Wanted::Whole => 0..length,
         Wanted::Part(range) => range.clone(),
@@ -146,10 +151,15 @@ async fn streamed(
     let name = place::name(output.key.clone())?;
     let missing = || ApiError::Internal(format!("the file of {} is missing", export.id));
     let download = app.storage.read(&name, range.clone()).await?.ok_or_else(missing)?;
-    let parts = futures_util::stream::try_unfold(download, async |mut rest| {
-        Ok::<_, clients::storage::StorageError>(rest.next().await?.map(|part| (part, rest)))
-    });
-    let mut response = Response::new(Body::from_stream(parts));
+    let body = if is_head {
+        Body::empty()
+    } else {
+        let chunks = futures_util::stream::try_unfold(download, async |mut rest| {
+            Ok::<_, clients::storage::StorageError>(rest.next().await?.map(|part| (part, rest)))
+        });
+        Body::from_stream(chunks)
+    };
+    let mut response = Response::new(body);
     if let Wanted::Part(_) = &wanted {
         *response.status_mut() = StatusCode::PARTIAL_CONTENT;
         let last = range.end.saturating_sub(1);

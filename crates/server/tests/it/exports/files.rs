@@ -114,7 +114,6 @@ async fn a_link_opens_its_file_for_five_minutes_and_nothing_else() {
         refused(&anybody, "GET", &format!("{path}&fmt=xlsx")).await;
         refused(&anybody, "GET", &format!("{base}?token=1")).await;
         refused(&anybody, "GET", &path[..path.len() - 1]).await;
-        refused(&anybody, "HEAD", &path).await;
         // A key does not make a broken link good.
         refused(&client, "GET", &format!("{base}?x{query}")).await;
         for method in ["POST", "PUT", "DELETE", "PATCH"] {
@@ -131,6 +130,38 @@ async fn a_link_opens_its_file_for_five_minutes_and_nothing_else() {
         assert_eq!(client.delete(&format!("/v1/exports/{}", id_of(&export))).await.status, 204);
         refused(&anybody, "GET", &fresh).await;
         assert_eq!(client.get("/v1/billing").await.json()["balance"], 0, "downloads cost nothing");
+        app
+    })
+    .await;
+}
+
+/// Download managers ask for the headers first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn head_returns_the_headers_of_a_download_and_no_body() {
+    on_both(async |app| {
+        let (_, client, account) = app.ready("platform_alpha", 20).await;
+        let export = made(&app, &client, &account, &ten("csv")).await;
+        let by_link = link(&export);
+        let by_key = format!("/v1/exports/{}/download", id_of(&export));
+
+        for (caller, path) in [(app.anonymous(), &by_link), (client.clone(), &by_key)] {
+            let file = caller.get(path).await;
+            let head = caller.send("HEAD", path, None).await;
+            let part = caller.with("range", "bytes=0-3").send("HEAD", path, None).await;
+
+            assert_eq!((head.status, head.body.len()), (200, 0), "{path}");
+            for name in
+                ["content-length", "content-type", "content-disposition", "accept-ranges", "etag"]
+            {
+                assert_eq!(head.header(name), file.header(name), "{name}");
+                assert!(!head.header(name).is_empty(), "{name}");
+            }
+            assert_eq!(head.header("content-length"), file.body.len().to_string());
+            assert_eq!((part.status, part.header("content-range")), (200, ""));
+        }
+        let broken = &by_link[..by_link.len() - 1];
+        assert_eq!(app.anonymous().send("HEAD", broken, None).await.status, 403);
+        assert_eq!(app.anonymous().send("HEAD", &by_key, None).await.status, 401);
         app
     })
     .await;

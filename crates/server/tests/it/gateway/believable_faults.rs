@@ -296,7 +296,7 @@ async fn e13_to_e17_nothing_is_changed_but_an_envelope_is_taken_off_and_a_locati
             assert!(has_inner, "{kind}: {}", kept.text());
         }
         let page = faulty("content_type", BETA_READ).await;
-        assert_eq!((page.header("content-type"), page.header("x-envelope")), ("text/html", ""));
+        assert_eq!((page.header("content-type"), page.header("x-envelope")), ("text/html", "kept"));
         let redirection = faulty("redirect", READ).await;
         assert_eq!(redirection.header("location"), "");
         assert!(redirection.header("x-platform-location").starts_with("http://169.254."));

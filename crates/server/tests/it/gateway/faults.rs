@@ -413,6 +413,29 @@ async fn answers_of_the_platform_do_not_count_as_failures() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_429_with_a_date_pauses_as_seconds_do() {
+    let script = |_: &_, number| match number {
+        0 => Script::Answer(answer(429, "Retry-After: Sat, 21 Nov 2026 12:00:30 GMT\r\n", "slow")),
+        _ => Script::json(200, "{}"),
+    };
+    on_stage("platform_alpha", "", script, async |stage| {
+        let limited = stage.get("users/me").await;
+        let paused = stage.get("users/me").await;
+        stage.app.advance_seconds(30);
+        let after = stage.get("users/me").await;
+
+        assert_eq!((limited.status, limited.receipt()), (429, (0, CREDITS)));
+        assert_eq!(
+            (paused.code().as_str(), paused.header("retry-after")),
+            ("account_paused", "30")
+        );
+        assert_eq!((after.status, stage.platform.calls().len()), (200, 2));
+        stage
+    })
+    .await;
+}
+
 async fn a_429_with_retry_after_pauses_the_account_and_costs_nothing() {
     let script = |_: &_, number| match number {
         0 => {

@@ -489,3 +489,32 @@ async fn pipelined_requests_are_answered_in_order() {
     })
     .await;
 }
+
+/// hyper refuses these by itself, without a body; the caller is told what must be encoded.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_read_is_explained() {
+    on_stage(
+        "platform_alpha",
+        "",
+        |_, _| Script::json(200, "{}"),
+        async |stage| {
+            for query in [&b"q=\xff"[..], b"q=<b>", b"q=\"x\"", b"q=\xc3\x28"] {
+                let mut request = format!("GET {}?", path(&stage)).into_bytes();
+                request.extend_from_slice(query);
+                let lines = format!(" HTTP/1.1\r\n{}\r\n", stage.host_and_key());
+                request.extend_from_slice(lines.as_bytes());
+
+                let answer = refused_bytes(&stage, request).await;
+
+                assert_eq!(answer.status, 400, "{query:?}: {}", answer.head);
+                let body: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+                let detail = body["detail"].as_str().unwrap();
+                assert!(detail.contains("query"), "{query:?}: {detail}");
+                assert!(answer.head.contains("application/problem+json"), "{}", answer.head);
+            }
+            nothing_happened(&stage).await;
+            stage
+        },
+    )
+    .await;
+}

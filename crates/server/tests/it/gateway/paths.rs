@@ -414,6 +414,28 @@ async fn a_shorthand_of_gamma_is_an_ordinary_path_elsewhere() {
     .await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn head_on_a_native_path_is_405_and_says_what_is_allowed() {
+    on_stage(
+        "platform_alpha",
+        "",
+        |_, _| Script::json(200, "{}"),
+        async |stage| {
+            let reply = stage.client.send("HEAD", &stage.path("users/me"), None).await;
+            let own = stage.client.send("HEAD", "/v1/whoami", None).await;
+
+            assert_eq!(
+                (reply.status, reply.header("allow")),
+                (405, "GET, POST, PUT, PATCH, DELETE")
+            );
+            assert_eq!((own.status, own.body.len()), (200, 0));
+            stage.is_unspent().await;
+            stage
+        },
+    )
+    .await;
+}
+
 /// Scope and cost come from the real method alone, whatever a header or parameter claims.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_header_or_parameter_overrides_the_method() {
