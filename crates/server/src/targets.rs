@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
-use catalog::Catalog;
+use catalog::{AuthField, AuthKind, Catalog};
 use clients::platform::{
-    ClientAuthentication, OauthSettings, SigningSettings, Target, TargetSettings, Timeouts,
-    VerifySettings,
+    ClientAuthentication, CredentialField, OauthSettings, SigningSettings, Target, TargetSettings,
+    Timeouts, VerifySettings,
 };
 use domain::platform::Platform;
 use foldhash::fast::RandomState;
@@ -17,9 +17,11 @@ use zeroize::Zeroizing;
 use crate::config::platforms::{NamedValue, PlatformSection, PlatformsSection};
 use crate::config::{Config, Problem};
 
-/// The platforms that are offered, or everything that is wrong with their sections.
+/// The platforms that are offered, or everything that is wrong with their sections. The catalogue says which credentials
+/// their accounts have; without it names of credentials are not checked.
 pub(crate) fn targets(
     platforms: &PlatformsSection,
+    catalog: Option<&Catalog>,
 ) -> Result<HashMap<Platform, Target, RandomState>, Vec<Problem>> {
     let mut targets = HashMap::default();
     let mut problems = Vec::new();
@@ -28,7 +30,12 @@ pub(crate) fn targets(
         if !section.is_offered() {
             continue;
         }
-        match Target::new(&settings(*platform, section)) {
+        let mut settings = settings(*platform, section);
+        settings.credential_fields = catalog.map_or_else(Vec::new, |catalog| {
+            let fields = catalog.platform(*platform).auth_fields().iter();
+            fields.map(credential_field).collect()
+        });
+        match Target::new(&settings) {
             Ok(target) => drop(targets.insert(*platform, target)),
             Err(found) => problems.extend(found.into_iter().map(|problem| {
                 let unit = if problem.key.starts_with("timeouts.") { "_ms" } else { "" };
@@ -37,6 +44,11 @@ pub(crate) fn targets(
         }
     }
     if problems.is_empty() { Ok(targets) } else { Err(problems) }
+}
+
+fn credential_field(field: &AuthField) -> CredentialField {
+    let has_members = field.kind == AuthKind::StringMap;
+    CredentialField { name: field.name.clone(), has_members }
 }
 
 fn settings(platform: Platform, section: &PlatformSection) -> TargetSettings {
@@ -48,6 +60,7 @@ fn settings(platform: Platform, section: &PlatformSection) -> TargetSettings {
     let verify = &section.verify_route;
     TargetSettings {
         platform,
+        credential_fields: Vec::new(),
         base_url: section.base_url.clone(),
         path_prefix: section.path_prefix.clone(),
         headers: section.headers.iter().map(pair).collect(),

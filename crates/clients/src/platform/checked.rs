@@ -16,7 +16,7 @@ use super::settings::{SettingsProblem, TargetSettings};
 use super::signing::Signer;
 use super::template::Template;
 use super::verify::IdentityCheck;
-use super::{path, tls};
+use super::{named_fields, path, tls};
 
 /// Headers that belong to the connection or to the framing, which no configuration may set.
 const NOT_CONFIGURABLE: [HeaderName; 10] = [
@@ -61,6 +61,7 @@ impl Checked {
         let signing = settings.signing.as_ref();
         let signer = signing.and_then(|signing| Signer::new(signing, &mut problems));
         let identity = IdentityCheck::new(&settings.verify, &mut problems);
+        named_fields::check(settings, &templates, identity.as_ref(), &mut problems);
         let oauth = settings.oauth.as_ref();
         let oauth =
             oauth.and_then(|oauth| TokenEndpoint::new(oauth, &settings.user_agent, &mut problems));

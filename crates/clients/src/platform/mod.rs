@@ -23,6 +23,7 @@ mod credentials;
 mod fault;
 mod informational;
 mod link;
+mod named_fields;
 mod references;
 mod response_headers;
 mod settings;
@@ -42,8 +43,8 @@ pub use credentials::{Credentials, MalformedCredentials};
 pub use oauth::Tokens;
 pub use references::CalledWith;
 pub use settings::{
-    ClientAuthentication, OauthSettings, SettingsProblem, SigningSettings, TargetSettings,
-    Timeouts, VerifySettings,
+    ClientAuthentication, CredentialField, OauthSettings, SettingsProblem, SigningSettings,
+    TargetSettings, Timeouts, VerifySettings,
 };
 pub use signing::SigningInput;
 pub use target::{NativeCall, Target};

@@ -12,6 +12,9 @@ use zeroize::Zeroizing;
 pub struct TargetSettings {
     /// Which platform it is.
     pub platform: Platform,
+    /// The credentials that its accounts may have, which templates may name. Empty: they are not known, and no name is
+    /// checked.
+    pub credential_fields: Vec<CredentialField>,
     /// Scheme (`http` or `https`), host, port where it is not the usual one, and optionally a path.
     pub base_url: String,
     /// Path that stands before every native path; slashes at its ends are not needed.
@@ -37,6 +40,15 @@ pub struct TargetSettings {
     pub timeouts: Timeouts,
     /// A PEM file of certificate authorities that are trusted besides the public ones.
     pub ca_file: Option<PathBuf>,
+}
+
+/// A credential that an account of a platform may have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CredentialField {
+    /// Its name.
+    pub name: String,
+    /// Whether it is an object, whose members are named `name.member`.
+    pub has_members: bool,
 }
 
 /// How requests are signed.
@@ -161,6 +173,7 @@ pub(super) mod sample {
     pub(in crate::platform) fn settings() -> TargetSettings {
         TargetSettings {
             platform: Platform::Beta,
+            credential_fields: Vec::new(),
             base_url: "http://127.0.0.1:8081/base/".to_owned(),
             path_prefix: "/api/v1/".to_owned(),
             headers: vec![

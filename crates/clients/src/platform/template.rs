@@ -21,8 +21,8 @@ enum Piece {
 }
 
 impl Template {
-    /// Reads a template. Names in braces are made of lower-case letters, digits and `_`; a brace cannot
-    /// stand for itself.
+    /// Reads a template. Names in braces are made of lower-case letters, digits and `_`; a member of an object follows
+    /// the object's name behind a dot, as in `{extra.device-id}`. A brace cannot stand for itself.
     pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
         const BRACES: &str = "has a brace without its pair; write {field}";
         let mut pieces = Vec::new();
@@ -45,6 +45,14 @@ impl Template {
             pieces.push(Piece::Text(rest.to_owned()));
         }
         Ok(Self(pieces))
+    }
+
+    /// The names of the credentials in it.
+    pub(super) fn fields(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|piece| match piece {
+            Piece::Field(field) => Some(field.as_str()),
+            Piece::Text(_) | Piece::CallId | Piece::Filled(_) => None,
+        })
     }
 
     /// Whether a credential is part of it.
@@ -141,12 +149,19 @@ impl Piece {
 }
 
 fn named(name: &str) -> Result<Piece, &'static str> {
-    let is_name = !name.is_empty()
-        && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'));
+    let (field, member) = name.split_once('.').unzip();
+    let field = field.unwrap_or(name);
+    let is_name = !field.is_empty()
+        && field.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'));
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    let is_member = member.is_none_or(|member| !member.is_empty() && member.bytes().all(is_plain));
     match name {
         "call_id" => Ok(Piece::CallId),
-        field if is_name => Ok(Piece::Field(field.to_owned())),
-        _ => Err("names a field with other characters than a-z, 0-9 and _"),
+        name if is_name && is_member => Ok(Piece::Field(name.to_owned())),
+        _ => Err(
+            "names a field with other characters than a-z, 0-9 and _; write {field}, or {field.member} for \
+                  a member of an object",
+        ),
     }
 }
 
@@ -196,6 +211,17 @@ mod tests {
     }
 
     #[test]
+    fn a_member_of_an_object_is_named_behind_a_dot() {
+        let credentials = Credentials::from_json(br#"{"extra.bc-Id":"b1"}"#).unwrap();
+        let template = Template::parse("id={extra.bc-Id}; {call_id}").unwrap();
+
+        let filled = template.fill_header(&credentials, "c").unwrap().unwrap();
+
+        assert_eq!(filled, "id=b1; c");
+        assert_eq!(template.fields().collect::<Vec<_>>(), ["extra.bc-Id"]);
+    }
+
+    #[test]
     fn nothing_is_written_when_a_credential_is_absent() {
         assert!(Template::parse("{user_agent}").unwrap().fill_header(&credentials(), "").is_none());
     }
@@ -219,7 +245,10 @@ mod tests {
 
     #[test]
     fn a_template_that_cannot_be_read_is_refused() {
-        for text in ["{token", "token}", "{}", "{Token}", "{a{b}}", "a}b{c}", "{to ken}"] {
+        for text in [
+            "{token", "token}", "{}", "{Token}", "{a{b}}", "a}b{c}", "{to ken}", "{a.}", "{.a}",
+            "{a.b.c}", "{a.b c}",
+        ] {
             assert!(Template::parse(text).is_err(), "{text}");
         }
     }

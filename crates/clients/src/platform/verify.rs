@@ -108,6 +108,12 @@ impl IdentityCheck {
         }
     }
 
+    /// The names of the credentials that it needs, with the keys that name them.
+    pub(super) fn fields(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let in_path = self.path.fields().map(|field| ("verify_route.path", field));
+        in_path.chain(self.equals_field.iter().map(|field| ("verify_route.equals_field", &**field)))
+    }
+
     async fn judge(
         &self,
         target: &Target,

@@ -179,6 +179,7 @@ pub(crate) fn always(bytes: impl Into<Vec<u8>>) -> Vec<Step> {
 pub(crate) fn settings(base_url: &str) -> TargetSettings {
     TargetSettings {
         platform: Platform::Alpha,
+        credential_fields: Vec::new(),
         base_url: base_url.to_owned(),
         path_prefix: "/api/".to_owned(),
         headers: vec![("authorization".to_owned(), "Bearer {token}".to_owned())],

@@ -181,8 +181,10 @@ impl StaffFailure {
 /// Everything that would keep the service from starting with this configuration.
 pub fn problems(config: &Config) -> Vec<Problem> {
     let mut problems = config.problems();
-    let of_platforms = crate::targets::targets(&config.platforms).err().unwrap_or_default();
-    let of_catalogue = crate::targets::catalogue(config).err().unwrap_or_default();
+    let catalog = crate::targets::catalogue(config);
+    let of_platforms = crate::targets::targets(&config.platforms, catalog.as_ref().ok());
+    let of_platforms = of_platforms.err().unwrap_or_default();
+    let of_catalogue = catalog.err().unwrap_or_default();
     for problem in of_platforms.into_iter().chain(of_catalogue) {
         // One sentence for each key is enough: two parts may look at the same one.
         if problems.iter().all(|known| known.key != problem.key) {

@@ -84,7 +84,8 @@ pub(super) async fn service(
         return Err(StartError::Configuration(problems));
     }
     let catalog = targets::catalogue(&config).map_err(StartError::Configuration)?;
-    let targets = targets::targets(&config.platforms).map_err(StartError::Configuration)?;
+    let targets =
+        targets::targets(&config.platforms, Some(&catalog)).map_err(StartError::Configuration)?;
     let processor = config.processor.client().map_err(StartError::Configuration)?;
     let store = store(&config, Access::ReadWrite).await?;
     if config.database.migrate_at_start {

@@ -349,6 +349,36 @@ fn all_problems_of_all_sections_are_told_at_once() {
     }
 }
 
+/// Otherwise its header is left out of every call, and the platform refuses them all.
+#[test]
+fn a_template_that_names_an_unknown_credential_is_refused_with_the_known_ones() {
+    let toml = "
+        [platforms.platform_alpha]
+        base_url = \"http://127.0.0.1:1\"
+        headers = [{ name = \"Authorization\", value = \"Session {session_tokn}\" }]
+        [platforms.platform_gamma]
+        base_url = \"http://127.0.0.1:1\"
+        verify_route = { path = \"user/{id}\", id_pointer = \"/_id\", equals_field = \"extra.x\", accepted_statuses = [] }
+    ";
+
+    let config = Config::from_toml(toml).unwrap();
+    let problems: Vec<String> =
+        server::start::problems(&config).iter().map(ToString::to_string).collect();
+
+    assert_eq!(
+        problems,
+        [
+            "platforms.platform_alpha.headers[0].value: the header authorization names {session_tokn}, which no \
+             account of platform_alpha has; known are user_id, session_token, user_agent, extra.NAME and, in headers, \
+             call_id",
+            "platforms.platform_gamma.verify_route.path: it names {id}, which no account of platform_gamma has; known \
+             are token, resource, account_id and, in headers, call_id",
+            "platforms.platform_gamma.verify_route.equals_field: it names {extra.x}, which no account of \
+             platform_gamma has; known are token, resource, account_id and, in headers, call_id",
+        ]
+    );
+}
+
 /// A service that cannot work as configured does not start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_configuration_with_problems_does_not_start() {

@@ -48,6 +48,36 @@ async fn alpha_gets_the_session_the_user_and_the_connected_user_agent() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_of_extra_reaches_the_platform_in_the_operators_header() {
+    let overrides = r#"[platforms.platform_alpha]
+        headers = [
+            { name = "Authorization", value = "Session {session_token}" },
+            { name = "X-User-Id", value = "{user_id}" },
+            { name = "X-Device", value = "id={extra.bc-Id}; v=1" },
+        ]"#;
+    on_stage(
+        "platform_alpha",
+        overrides,
+        |_, _| Script::json(200, "{}"),
+        async |stage| {
+            stage.get("users/me").await;
+            let without = stage.platform.last_call();
+            let auth = json!({
+                "user_id": "31", "session_token": "s", "extra": {"bc-Id": "b1", "unused": "u"},
+            });
+            assert_eq!(stage.import("platform_alpha", auth).await.status, 200);
+            stage.get("users/me").await;
+
+            let seen = stage.platform.last_call();
+            assert_eq!(without.header("x-device"), None, "an account without it sends no header");
+            assert_eq!(seen.header("x-device"), Some("id=b1; v=1"));
+            stage
+        },
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn beta_gets_its_prefix_and_a_signature_over_what_is_sent() {
     let overrides = "[platforms.platform_beta.signing]\nkey = \"k3y\"\nclient_id = \"c1\"\nclient_version = \"9.9\"";
     on_stage(
