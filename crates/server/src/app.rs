@@ -39,6 +39,7 @@ use crate::gateway::accounts::HealthBook;
 use crate::gateway::cache::{Cache, Caches};
 use crate::gateway::routes::KnownRoute;
 use crate::gateway::upload::spool::Spool;
+use crate::gateway::unlisted::UnlistedShapes;
 use crate::middleware::body::{BodyLimits, Budget};
 use crate::middleware::framing::FrameRules;
 use crate::middleware::in_flight::{InFlight, InFlightLimits};
@@ -68,8 +69,6 @@ struct Core {
     /// Keys and accounts used lately.
     remembered: Arc<Cache>,
     routes: Routes,
-    /// Stands for every route that the catalogue does not list.
-    unlisted: Arc<KnownRoute>,
     /// The policy of the limit for keys, as answers tell it.
     rate_policy: HeaderValue,
 }
@@ -105,6 +104,10 @@ pub(crate) struct Shared {
     /// What was learnt about reaching accounts.
     pub(crate) health: HealthBook,
     /// Calls in flight.
+    /// What stands for paths that the catalogue does not list.
+    pub(crate) unlisted: UnlistedShapes,
+    /// Which platforms refuse everybody's credentials.
+    pub(crate) platform_health: PlatformHealth,
     pub(crate) in_flight: InFlight<CustomerId, (CustomerId, CreatorId)>,
     /// Requests of each key.
     pub(crate) rate_limiter: RateLimiter<KeyId>,
@@ -189,6 +192,8 @@ impl Shared {
             cache: Caches::new(parts.config.http.cores_in_force()),
             health: HealthBook::new(),
             in_flight: InFlight::new(InFlightLimits {
+            platform_health: PlatformHealth::default(),
+            unlisted: UnlistedShapes::new(parts.config.http.unlisted_shapes_max),
                 process_max: limits.calls_in_flight_max,
                 customer_max: limits.calls_per_customer_max,
                 account_max: limits.calls_per_account_max,
@@ -346,7 +351,6 @@ impl App {
             calls: shared.tasks.calls_of_a_core(),
             remembered: shared.cache.of_a_core(),
             routes: known_routes(&shared.catalog, &shared.verified),
-            unlisted: Arc::new(KnownRoute::new("unlisted", true)),
             rate_policy: shared.rate_limiter.policy(),
             shared,
         }))
@@ -361,11 +365,6 @@ impl App {
     pub(crate) fn known_route(&self, platform: Platform, route: &Route) -> Arc<KnownRoute> {
         let known = self.0.routes.get(&platform).and_then(|routes| routes.get(&route.name));
         known.map_or_else(|| Arc::new(KnownRoute::new(&route.name, false)), Arc::clone)
-    }
-
-    /// What stands for every route that the catalogue does not list.
-    pub(crate) fn unlisted_route(&self) -> Arc<KnownRoute> {
-        Arc::clone(&self.0.unlisted)
     }
 
     /// The policy of the limit for keys, as answers tell it.

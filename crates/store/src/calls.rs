@@ -30,7 +30,7 @@ pub struct Call {
     pub method: Method,
     /// The native path as it was asked for, without its query.
     pub path: String,
-    /// The catalogue's name of the endpoint, or `unlisted`.
+    /// The catalogue's name of the endpoint, the shape of the path, or `unlisted`.
     pub route: String,
     /// What was held for it.
     pub cost: Credits,

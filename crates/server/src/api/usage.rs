@@ -231,7 +231,8 @@ struct CallOut {
     method: Method,
     /// The native path as it was sent.
     path: String,
-    /// The route of the catalogue, or `unlisted`.
+    /// The route of the catalogue. Where the catalogue lists none: the path with its ids replaced, such as
+    /// `GET chats/{}/notes`, or `unlisted` beyond a number of those.
     route: String,
     /// The status that was answered; absent while the call runs, and when its end is unknown.
     status: Option<u16>,

@@ -23,6 +23,8 @@ pub struct HttpSection {
     pub cores: usize,
     /// What happens to a path that the catalogue does not list.
     pub unlisted_routes: UnlistedRoutes,
+    /// Shapes of such paths that are told apart, for each customer and UTC day.
+    pub unlisted_shapes_max: usize,
     /// Certificate and key of the public listener.
     pub tls: TlsSection,
     /// Sizes and counts.

@@ -221,7 +221,11 @@ pub(super) fn plan(app: &App, whole: &Whole, account: &AccountEntry) -> Result<P
             return Err(ApiError::RouteNotListed(platform));
         }
         return Ok(Plan {
-            route: app.unlisted_route(),
+            route: app.unlisted.route(
+                arrival.key.customer,
+                (arrival.method, arrival.native_path()),
+                app.clock.now(),
+            ),
             shorthand: None,
             default_query: Vec::new(),
             cost,

@@ -22,6 +22,8 @@ mod refresh;
 pub(crate) mod routes;
 mod settle;
 pub(crate) mod upload;
+mod token_pauses;
+pub(crate) mod unlisted;
 
 use axum::Extension;
 use axum::extract::{Request, State};

@@ -24,7 +24,12 @@ impl KnownRoute {
         }
     }
 
-    /// Its name in the catalogue.
+    /// One that the catalogue does not list: calls are counted under the name, and are told that it is unlisted.
+    pub(crate) fn unlisted(name: &str) -> Self {
+        Self { header: HeaderValue::from_static("unlisted"), ..Self::new(name, true) }
+    }
+
+    /// Its name in the catalogue, or its shape.
     pub(crate) fn name(&self) -> &Arc<str> {
         &self.name
     }

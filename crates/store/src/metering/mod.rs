@@ -141,7 +141,7 @@ pub struct Hold {
     pub platform: Platform,
     /// The method.
     pub method: Method,
-    /// The catalogue's name of the endpoint, or `unlisted`.
+    /// The catalogue's name of the endpoint, the shape of the path, or `unlisted`.
     pub route: Arc<str>,
     /// The native path, without its query.
     pub path: String,

@@ -280,8 +280,42 @@ async fn a_route_that_is_not_listed_is_forwarded_and_named_so() {
             let log = stage.log().await;
             assert_eq!(
                 (&log[0]["route"], &log[0]["path"]),
-                (&"unlisted".into(), &"brand/new".into())
+                (&"POST brand/new".into(), &"brand/new".into())
             );
+            stage
+        },
+    )
+    .await;
+}
+
+/// Usage has a line for each shape, and so many of them that no caller can fill it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unlisted_paths_are_grouped_by_shape_and_bounded() {
+    on_stage(
+        "platform_alpha",
+        "[http]\nunlisted_shapes_max = 2",
+        |_, _| Script::json(404, "{}"),
+        async |stage| {
+            for path in ["chats/8812/notes", "chats/17/notes", "brand/new", "brand/newer"] {
+                assert_eq!(stage.get(path).await.header("x-route"), "unlisted");
+                stage.app.clock.advance_seconds(1);
+            }
+            for number in 0..4 {
+                stage.get(&format!("chats/{number}/notes")).await;
+            }
+
+            let log = stage.log().await;
+            let routes: Vec<&str> =
+                log.iter().map(|call| call["route"].as_str().unwrap()).rev().collect();
+            assert_eq!(
+                routes[..4],
+                ["GET chats/{}/notes", "GET chats/{}/notes", "GET brand/new", "unlisted"]
+            );
+            assert!(routes[4..].iter().all(|route| *route == "GET chats/{}/notes"), "{routes:?}");
+            let usage = stage.client.get("/v1/billing/usage/daily").await.json();
+            let failure = &usage["hot_failure"];
+            assert_eq!(failure["route"], "GET chats/{}/notes", "{failure}");
+            assert_eq!(failure["calls"], 6);
             stage
         },
     )
@@ -348,7 +382,28 @@ async fn a_body_that_breaks_a_rule_of_its_route_is_refused_and_free() {
     .await;
 }
 
-/// The first 200 of a route marks it verified, for all customers and for good.
+/// A creation responds 201, and is no less proof than 200.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn any_2xx_verifies_a_route() {
+    let script = |_: &_, _| Script::json(201, "{}");
+    on_stage("platform_alpha", "", script, async |stage| {
+        stage.post("lists", &json!({"name": "x"})).await;
+
+        loop {
+            let reply = stage.client.get("/v1/platforms/platform_alpha/routes").await.json();
+            let routes = reply["routes"].as_array().unwrap();
+            let is_it =
+                |route: &&serde_json::Value| route["path"] == "lists" && route["method"] == "POST";
+            if routes.iter().find(is_it).unwrap()["verified"] == true {
+                break;
+            }
+        }
+        stage
+    })
+    .await;
+}
+
+/// The first 2xx of a route marks it verified, for all customers and permanently.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_answer_of_200_verifies_a_route() {
     let script = |_: &_, number| match number {
