@@ -27,6 +27,8 @@ text_enum! {
         UpstreamTimeout = "upstream_timeout",
         /// The platform answered 5xx.
         Upstream5xx = "upstream_5xx",
+        /// The platform responded 401: it did not carry the call out.
+        Upstream401 = "upstream_401",
         /// The platform answered 429.
         Upstream429 = "upstream_429",
         /// The answer broke the rules of HTTP, or was cut.
@@ -44,6 +46,7 @@ impl Outcome {
     /// The outcome of a complete answer with this status.
     pub const fn of_status(status: u16) -> Self {
         match status {
+            401 => Self::Upstream401,
             429 => Self::Upstream429,
             500.. => Self::Upstream5xx,
             _ => Self::Answered,
@@ -63,6 +66,7 @@ impl Outcome {
             | Self::ConnectFailed
             | Self::UpstreamTimeout
             | Self::Upstream5xx
+            | Self::Upstream401
             | Self::Upstream429
             | Self::BadResponse
             | Self::ClientGoneBeforeDispatch
@@ -81,6 +85,7 @@ impl Outcome {
             | Self::NotDispatched
             | Self::ConnectFailed
             | Self::Upstream5xx
+            | Self::Upstream401
             | Self::Upstream429
             | Self::ClientGoneBeforeDispatch => false,
         }
@@ -101,10 +106,10 @@ mod tests {
 
     #[test]
     fn only_what_the_platform_answered_is_charged() {
-        for status in [200, 204, 301, 304, 400, 401, 403, 404, 409, 422, 499] {
+        for status in [200, 204, 301, 304, 400, 403, 404, 409, 422, 499] {
             assert!(Outcome::of_status(status).is_charged(), "{status}");
         }
-        for status in [429, 500, 502, 503, 504, 599] {
+        for status in [401, 429, 500, 502, 503, 504, 599] {
             assert!(!Outcome::of_status(status).is_charged(), "{status}");
         }
         for outcome in Outcome::ALL {

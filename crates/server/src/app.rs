@@ -37,9 +37,10 @@ use crate::error::payments::PaymentProblem;
 use crate::exports::worker::AtWork;
 use crate::gateway::accounts::HealthBook;
 use crate::gateway::cache::{Cache, Caches};
+use crate::gateway::platform_health::PlatformHealth;
 use crate::gateway::routes::KnownRoute;
-use crate::gateway::upload::spool::Spool;
 use crate::gateway::unlisted::UnlistedShapes;
+use crate::gateway::upload::spool::Spool;
 use crate::middleware::body::{BodyLimits, Budget};
 use crate::middleware::framing::FrameRules;
 use crate::middleware::in_flight::{InFlight, InFlightLimits};
@@ -103,11 +104,11 @@ pub(crate) struct Shared {
     pub(crate) cache: Caches,
     /// What was learnt about reaching accounts.
     pub(crate) health: HealthBook,
-    /// Calls in flight.
     /// What stands for paths that the catalogue does not list.
     pub(crate) unlisted: UnlistedShapes,
     /// Which platforms refuse everybody's credentials.
     pub(crate) platform_health: PlatformHealth,
+    /// Calls in flight.
     pub(crate) in_flight: InFlight<CustomerId, (CustomerId, CreatorId)>,
     /// Requests of each key.
     pub(crate) rate_limiter: RateLimiter<KeyId>,
@@ -191,9 +192,9 @@ impl Shared {
         Self {
             cache: Caches::new(parts.config.http.cores_in_force()),
             health: HealthBook::new(),
-            in_flight: InFlight::new(InFlightLimits {
             platform_health: PlatformHealth::default(),
             unlisted: UnlistedShapes::new(parts.config.http.unlisted_shapes_max),
+            in_flight: InFlight::new(InFlightLimits {
                 process_max: limits.calls_in_flight_max,
                 customer_max: limits.calls_per_customer_max,
                 account_max: limits.calls_per_account_max,

@@ -15,6 +15,7 @@ use store::connections::{self, ConnectionRefusal, ConnectionRequest};
 use crate::app::App;
 use crate::audit::{self, Deed};
 use crate::error::{ApiError, FieldProblem};
+use crate::gateway::platform_health;
 use crate::vault;
 
 /// An account to be connected.
@@ -131,7 +132,10 @@ async fn confirm(
     let signing = SigningInput { now: app.clock.now(), nonce: app.random.bytes() };
     let credentials = vault::credentials(auth);
     match verify::verify(app.upstream(), target, &credentials, signing).await {
-        Ok(Verification::Confirmed { platform_account_id }) => Ok(platform_account_id),
+        Ok(Verification::Confirmed { platform_account_id }) => {
+            platform_health::note_success(app, platform, app.clock.now());
+            Ok(platform_account_id)
+        }
         Ok(Verification::Refused { status }) => {
             Err(ApiError::VerificationFailed { status: Some(status) })
         }

@@ -29,6 +29,7 @@ const LATE_RESOLUTIONS: &str = "late_resolution_total";
 const EXPIRED_HOLDS: &str = "holds_expired_total";
 const LEDGER_FAILURES: &str = "ledger_invariant_failures";
 const FAILED_BATCHES: &str = "metering_failed_batches_total";
+const PLATFORM_REFUSING: &str = "platform_refusing_credentials";
 const CALLS_IN_FLIGHT: &str = "calls_in_flight";
 const LIMITED_KEYS: &str = "rate_limited_keys";
 const CONNECTIONS: &str = "connections_open";
@@ -109,6 +110,10 @@ fn describe() {
         "rows that break an invariant of the books; anything but 0 is an alarm"
     );
     describe_counter!(FAILED_BATCHES, "commits that failed and were tried again");
+    describe_gauge!(
+        PLATFORM_REFUSING,
+        "1 while a platform refuses the credentials of all accounts, by platform; anything but 0 is an alarm"
+    );
     describe_gauge!(CALLS_IN_FLIGHT, "native calls between arrival and end");
     describe_gauge!(LIMITED_KEYS, "keys whose rate is remembered");
     describe_gauge!(CONNECTIONS, "open connections of the public listener");
@@ -183,6 +188,11 @@ impl Handles {
         static HANDLES: OnceLock<Handles> = OnceLock::new();
         HANDLES.get_or_init(Self::new)
     }
+}
+
+/// Whether a platform refuses everybody's credentials.
+pub(crate) fn platform_refusing(platform: Platform, is_refusing: bool) {
+    gauge!(PLATFORM_REFUSING, "platform" => platform.as_str()).set(float(usize::from(is_refusing)));
 }
 
 /// A native call ended.

@@ -202,7 +202,7 @@ fn native_description(is_read: bool) -> String {
         "A write. It needs a key of full scope and is never sent twice."
     };
     format!(
-        "{kind} Only what the platform answered is charged: 429, 5xx, timeouts and broken answers are free. \
+        "{kind} Only what the platform answered is charged: 401, 429, 5xx, timeouts and broken answers are free. \
          `platform_alpha`: paths such as `users/me`. `platform_beta`: paths without `/api/v1`; requests are \
          signed and answers unwrapped. `platform_gamma`: full paths under `user/{{id}}/…`, or the shorthands \
          (`me`, `subscribers`, `chats`, …), which fill in the creator's id and the paging the platform demands. \
@@ -219,7 +219,7 @@ fn receipt_headers() -> Value {
         "X-Credits-Balance": header("credits left after it", "integer"),
         "X-Route": header("the route of the catalogue, or `unlisted`", "string"),
         "X-Error-Source": header("`platform` or `gateway`, on errors", "string"),
-        "X-Envelope": header("`kept` when a platform_beta answer is passed with its envelope", "string"),
+        "X-Envelope": header("`kept` when a platform_beta response is passed as it came: with its envelope, or no JSON", "string"),
         "Server-Timing": header("milliseconds at the platform and in the gateway", "string"),
         "RateLimit": header("what is left of the key's rate, and for how long", "string"),
         "RateLimit-Policy": header("the key's rate", "string"),

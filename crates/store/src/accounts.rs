@@ -261,17 +261,27 @@ pub async fn set_state(
     version: i64,
     state: AccountState,
 ) -> Result<Option<i64>, StoreError> {
+    let mut tx = store.write().await?;
+    let changed = set_state_in(&mut tx, (customer, creator_id), version, state).await?;
+    notices::tell_account(&mut tx, customer, creator_id).await?;
+    tx.commit().await?;
+    Ok(changed)
+}
+
+/// The same in a transaction of others.
+pub(crate) async fn set_state_in(
+    tx: &mut Tx,
+    (customer, creator_id): (CustomerId, &CreatorId),
+    version: i64,
+    state: AccountState,
+) -> Result<Option<i64>, StoreError> {
     const SQL: &str = "
         update accounts set state = $4, version = version + 1
         where customer_id = $1 and creator_id = $2 and version = $3
         returning version";
     let values = [customer.into(), creator_id.into(), version.into(), state.as_str().into()];
-    let mut tx = store.write().await?;
     let row = tx.row(SQL, &values).await?;
-    let changed = row.map(|row| row.int(0)).transpose()?;
-    notices::tell_account(&mut tx, customer, creator_id).await?;
-    tx.commit().await?;
-    Ok(changed)
+    row.map(|row| row.int(0)).transpose()
 }
 
 /// Replaces the credentials of an account that still has this version (a refreshed token, or sealed with
@@ -327,6 +337,19 @@ pub async fn claim_refresh(
     let claimed = tx.execute(SQL, &values).await?;
     tx.commit().await?;
     Ok(claimed == 1)
+}
+
+/// Gives a claimed refresh up, so that the next one need not wait until the claim ends.
+pub async fn release_refresh(
+    store: &Store,
+    (customer, creator_id, version): (CustomerId, &CreatorId, i64),
+) -> Result<(), StoreError> {
+    const SQL: &str = "
+        update accounts set refresh_claimed_until = null
+        where customer_id = $1 and creator_id = $2 and version = $3";
+    let mut tx = store.write().await?;
+    tx.execute(SQL, &[customer.into(), creator_id.into(), version.into()]).await?;
+    tx.commit().await
 }
 
 /// How many accounts of this platform the customer has.

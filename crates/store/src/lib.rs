@@ -41,6 +41,7 @@ mod payment_rules;
 pub mod payments;
 pub mod permissions;
 pub mod places;
+pub mod platform_health;
 mod postgres;
 pub mod processor_customers;
 pub mod processor_events;

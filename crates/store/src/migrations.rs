@@ -62,7 +62,18 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
         let collation = include_str!("../migrations/0016_bytewise.postgres.sql");
         steps.push(step(16, "texts compared byte by byte", collation));
     }
+    steps.push(step(17, "platform health", platform_health(database)));
     Migrator::with_migrations(steps)
+}
+
+const fn platform_health(database: DatabaseKind) -> &'static str {
+    match database {
+        DatabaseKind::Sqlite => include_str!("../migrations/0017_platform_health.sql"),
+        DatabaseKind::Postgres => concat!(
+            include_str!("../migrations/0017_platform_health.sql"),
+            include_str!("../migrations/0017_platform_health.postgres.sql")
+        ),
+    }
 }
 
 const fn billing(database: DatabaseKind) -> &'static str {

@@ -13,6 +13,7 @@ use crate::{Store, StoreError};
 
 const CHANNEL: &str = "creator_gateway";
 const KEYS: &str = "keys";
+const PLATFORMS: &str = "platforms";
 
 /// What has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub enum Notice {
         /// Which one.
         creator: CreatorId,
     },
+    /// A platform began to refuse everybody's credentials, or accepts them again.
+    Platforms,
     /// Notices may have been missed: anything may have changed.
     Missed,
 }
@@ -55,6 +58,11 @@ pub(crate) async fn tell_keys(tx: &mut Tx) -> Result<(), StoreError> {
     tell(tx, KEYS).await
 }
 
+/// Tells the other nodes, when the transaction is committed. Versions that do not know the word forget what they remember.
+pub(crate) async fn tell_platforms(tx: &mut Tx) -> Result<(), StoreError> {
+    tell(tx, PLATFORMS).await
+}
+
 /// Tells the other nodes, when the transaction is committed.
 pub(crate) async fn tell_account(
     tx: &mut Tx,
@@ -76,6 +84,9 @@ async fn tell(tx: &mut Tx, payload: &str) -> Result<(), StoreError> {
 fn read(payload: &str) -> Notice {
     if payload == KEYS {
         return Notice::Keys;
+    }
+    if payload == PLATFORMS {
+        return Notice::Platforms;
     }
     let parts = payload.split_once(' ');
     let account = parts.and_then(|(customer, creator)| {

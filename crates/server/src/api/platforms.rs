@@ -29,10 +29,25 @@ struct PlatformOut {
     platform: Platform,
     /// Whether accounts can be connected in this deployment.
     offered: bool,
+    /// `ok`, or `refusing_credentials`: the platform currently refuses the credentials of all accounts. Nothing needs to
+    /// be connected again for it; calls that it refuses cost nothing.
+    #[schema(value_type = String, example = "ok")]
+    state: PlatformState,
+    /// Since when the platform refuses credentials; `null` while its state is `ok`.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    since: Option<Timestamp>,
     /// The fields of `auth` in `POST /v1/connect/import`.
     auth: Vec<AuthFieldOut>,
     /// How many routes the catalogue lists.
     routes: usize,
+}
+
+/// Whether a platform accepts credentials.
+#[derive(Debug, Clone, Copy, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+enum PlatformState {
+    Ok,
+    RefusingCredentials,
 }
 
 /// One field of `auth`.
@@ -59,9 +74,12 @@ async fn list_platforms(State(app): State<App>) -> Json<Platforms> {
             secret: field.secret,
             description: field.description.clone(),
         });
+        let since = app.platform_health.refusing_since(*platform);
         PlatformOut {
             platform: *platform,
             offered: app.target(*platform).is_ok(),
+            state: since.map_or(PlatformState::Ok, |_| PlatformState::RefusingCredentials),
+            since,
             auth: auth.collect(),
             routes: catalog.routes().len(),
         }

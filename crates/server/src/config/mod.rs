@@ -7,6 +7,7 @@ mod access;
 pub mod billing;
 mod environment;
 mod exports;
+mod gateway;
 pub mod http;
 pub mod mail;
 pub mod platforms;
@@ -16,6 +17,7 @@ pub mod storage;
 
 pub use access::{PasswordsSection, SessionsSection};
 pub use exports::ExportsSection;
+pub use gateway::PlatformRefusalsSection;
 pub use sections::UploadsSection;
 pub use sections::{AdminSection, CreditsSection, DatabaseSection, LogFormat, LogSection};
 pub use sections::{
@@ -63,6 +65,8 @@ pub struct Config {
     pub uploads: UploadsSection,
     /// Where exports are stored.
     pub storage: storage::StorageSection,
+    /// When a platform refuses everybody.
+    pub platform_refusals: PlatformRefusalsSection,
     /// How calls are put on the books.
     pub metering: MeteringSection,
     /// Where mails are handed over.
@@ -146,6 +150,7 @@ impl Config {
         self.rate_limits.check(&mut problems);
         self.uploads.check(&mut problems);
         self.storage.check(&mut problems);
+        self.platform_refusals.check(&mut problems);
         self.metering.check(&mut problems);
         self.mail.check(&mut problems);
         self.jobs.check(&mut problems);

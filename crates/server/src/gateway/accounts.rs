@@ -3,6 +3,7 @@
 //! The credentials are opened by the first call that needs them and stay open, also in the headers of its requests, as
 //! long as the entry lives, a minute or two at most; they are wiped from memory with it.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use clients::platform::breaker::Breaker;
@@ -12,6 +13,7 @@ use domain::id::{CustomerId, DataKeyId};
 use domain::platform::Platform;
 use domain::time::Timestamp;
 
+use super::token_pauses::TokenPauses;
 use crate::app::App;
 use crate::clock::Random;
 use crate::error::ApiError;
@@ -53,23 +55,51 @@ pub(crate) struct AccountEntry {
 pub(crate) struct AccountHealth {
     /// Opens after failures in a row.
     pub(crate) breaker: Breaker,
-    paused_until_micros: std::sync::atomic::AtomicI64,
-    /// Set while its credentials are being checked again or refreshed.
-    pub(crate) mending: tokio::sync::Mutex<()>,
+    paused_until_micros: AtomicI64,
+    /// Set while its token is being refreshed.
+    pub(super) mending: tokio::sync::Mutex<()>,
+    /// When its token may be refreshed again.
+    pub(super) tokens: TokenPauses,
+    /// Set while its credentials are being checked again.
+    pub(super) checking: tokio::sync::Mutex<()>,
+    next_check_micros: AtomicI64,
+    /// The version whose mark is being cleared.
+    unmarked_version: AtomicI64,
 }
+
+/// After a 401 an account's credentials are checked again, once in this time.
+const CHECK_EVERY_S: i64 = 10;
 
 impl AccountHealth {
     /// How long calls still have to wait because the platform asked for it, in milliseconds.
     pub(crate) fn pause_ms(&self, now: Timestamp) -> Option<i64> {
-        let until = self.paused_until_micros.load(std::sync::atomic::Ordering::Relaxed);
+        let until = self.paused_until_micros.load(Ordering::Relaxed);
         let left = until.saturating_sub(now.unix_micros()) / domain::time::MICROS_PER_MILLI;
         (left > 0).then_some(left)
     }
 
     /// Holds calls back until then.
     pub(crate) fn pause_until(&self, until: Timestamp) {
-        self.paused_until_micros
-            .fetch_max(until.unix_micros(), std::sync::atomic::Ordering::Relaxed);
+        self.paused_until_micros.fetch_max(until.unix_micros(), Ordering::Relaxed);
+    }
+
+    /// Whether its credentials are to be checked now; the caller does it.
+    pub(super) fn begins_check(&self, now: Timestamp) -> bool {
+        let from = self.next_check_micros.load(Ordering::Relaxed);
+        let next = now.plus_seconds(CHECK_EVERY_S).unix_micros();
+        let place = &self.next_check_micros;
+        from <= now.unix_micros()
+            && place.compare_exchange(from, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Whether the mark of this version is to be cleared; the caller does it, once for all calls that succeed.
+    pub(super) fn begins_unmark(&self, account: &AccountEntry) -> bool {
+        self.unmarked_version.swap(account.version, Ordering::Relaxed) != account.version
+    }
+
+    /// The mark could not be cleared: the next success tries again.
+    pub(super) fn unmark_failed(&self) {
+        self.unmarked_version.store(0, Ordering::Relaxed);
     }
 }
 

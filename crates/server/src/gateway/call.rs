@@ -185,7 +185,37 @@ async fn carry(
     answer: &mut AnswerSender,
 ) -> Result<(), NotHeld> {
     let fetched = fetch(setting, held, destination).await;
+    // Not by a reference, which would keep room for it beside what it is moved into.
+    let is_refused =
+        matches!(fetched.received, Ok(Received { status: StatusCode::UNAUTHORIZED, .. }));
+    if is_refused && refresh::may_replace_token(setting.app, setting.target, setting.account) {
+        // Boxed: what a fresh token needs is rarely needed.
+        return Box::pin(carry_refused(setting, held, destination, fetched, answer)).await;
+    }
     conclude(setting, held, fetched, answer).await
+}
+
+/// Sends the call once more, if a fresh token can be had: a platform that responds 401 has not carried it out
+/// (RFC 9110, section 15.5.2), so a write may be repeated too.
+async fn carry_refused(
+    setting: &Setting<'_>,
+    held: &mut Held,
+    destination: &Destination<'_>,
+    fetched: Fetched,
+    answer: &mut AnswerSender,
+) -> Result<(), NotHeld> {
+    let Setting { app, target, account, .. } = *setting;
+    // A refresh changes the account; a hold that comes after that would not find the account that the call was made for.
+    held.durable().await?;
+    let fresh = held.alive_during(app, refresh::after_refusal(app, target, account)).await;
+    match fresh.filter(|_| !forward::is_late(held)) {
+        None => conclude(setting, held, fetched, answer).await,
+        Some(refreshed) => {
+            let again = Setting { account: &refreshed, ..*setting };
+            let second = fetch(&again, held, destination).await;
+            conclude(&again, held, second, answer).await
+        }
+    }
 }
 
 /// What came of a call, how long it took to come, and when it was there.
@@ -342,11 +372,16 @@ fn judge(setting: &Setting<'_>, received: &Result<Received, Failure>) {
     }
 }
 
-/// What an answer says beyond itself: a pause, credentials that may be dead, a route that works.
+/// What an answer says beyond itself: a pause, credentials that work or may be dead, a route that works.
 fn learn(setting: &Setting<'_>, received: &Received) {
-    let Setting { app, account, plan, .. } = setting;
+    let Setting { app, account, plan, now, .. } = setting;
     match received.status.as_u16() {
-        200 if plan.route.is_unverified() => app.mark_verified(account.platform, &plan.route),
+        200..=299 => {
+            reconnect::note_success(app, account, *now);
+            if plan.route.is_unverified() {
+                app.mark_verified(account.platform, &plan.route);
+            }
+        }
         401 => reconnect::confirm_in_background(app, account),
         429 => limits::note_pause(app, account, &received.headers),
         _ => {}

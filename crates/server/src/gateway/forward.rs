@@ -28,6 +28,11 @@ impl Failure {
     }
 }
 
+/// Whether the hold is too old for the call to leave.
+pub(super) fn is_late(held: &Held) -> bool {
+    held.since.is_some_and(|since| since.elapsed() > DISPATCH_GUARD)
+}
+
 /// Sends the call, and once more where that is safe.
 pub(super) async fn forward(
     setting: &Setting<'_>,
@@ -35,7 +40,7 @@ pub(super) async fn forward(
     destination: &Destination<'_>,
 ) -> Result<Answer, Failure> {
     let Setting { app, target, whole, account, .. } = *setting;
-    if held.since.is_some_and(|since| since.elapsed() > DISPATCH_GUARD) {
+    if is_late(held) {
         return Err(Failure::not_dispatched(ApiError::Overloaded));
     }
     app.retry_budget.record_call();

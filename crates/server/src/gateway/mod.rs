@@ -14,6 +14,7 @@ mod hold;
 mod idempotency;
 pub(crate) mod limits;
 mod owned;
+pub(crate) mod platform_health;
 mod prepare;
 pub(crate) mod read;
 mod receive;
@@ -21,9 +22,9 @@ mod reconnect;
 mod refresh;
 pub(crate) mod routes;
 mod settle;
-pub(crate) mod upload;
 mod token_pauses;
 pub(crate) mod unlisted;
+pub(crate) mod upload;
 
 use axum::Extension;
 use axum::extract::{Request, State};

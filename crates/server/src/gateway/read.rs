@@ -189,9 +189,10 @@ fn unwrapped(target: &Target, headers: &HeaderMap, bytes: Bytes) -> (Bytes, bool
     }
 }
 
-/// What an answer says beyond itself: a pause, credentials that may be dead.
+/// What an answer says beyond itself: a pause, credentials that work or may be dead.
 fn learn(app: &App, account: &Arc<AccountEntry>, status: StatusCode, headers: &HeaderMap) {
     match status {
+        status if status.is_success() => reconnect::note_success(app, account, app.clock.now()),
         StatusCode::UNAUTHORIZED => reconnect::confirm_in_background(app, account),
         StatusCode::TOO_MANY_REQUESTS => limits::note_pause(app, account, headers),
         _ => {}

@@ -1,50 +1,77 @@
 //! A platform's 401: the credentials are checked once more before the account is marked.
 //!
-//! Only a 401 that the identity check confirms marks an account `reconnect_needed`; a 403 never does. Calls
-//! still go through afterwards; a new import mends it.
+//! An account is marked `reconnect_needed` only when a fresh token could not be had, or is refused too, and the identity
+//! check refuses the newest credentials; a 403 never marks one. When a platform refuses several accounts within a minute
+//! it is the platform that is marked, and no account. Calls still go through, and the first that succeeds clears the
+//! mark.
 
 use std::sync::Arc;
 
 use clients::platform::{SigningInput, Verification, verify};
 use domain::account::AccountState;
+use domain::time::Timestamp;
+use store::platform_health::{CredentialRefusal, RefusalOutcome, RefusalRule};
 
 use super::accounts::AccountEntry;
+use super::{platform_health, refresh};
 use crate::app::App;
 
-/// Checks the credentials beside the call that was refused; one check of an account at a time.
+/// Notes that a call with the account's credentials succeeded: clears what said that they no longer work.
+pub(super) fn note_success(app: &App, account: &Arc<AccountEntry>, at: Timestamp) {
+    platform_health::note_success(app, account.platform, at);
+    if account.state == AccountState::ReconnectNeeded && account.health.begins_unmark(account) {
+        app.tasks.spawn_control(Box::pin(unmark(app.clone(), Arc::clone(account))));
+    }
+}
+
+/// Checks the credentials beside the call that was refused; one check of an account at a time, and none soon after
+/// another.
 pub(super) fn confirm_in_background(app: &App, account: &Arc<AccountEntry>) {
-    if account.state == AccountState::ReconnectNeeded {
+    let is_known = account.state == AccountState::ReconnectNeeded
+        || app.platform_health.refusing_since(account.platform).is_some();
+    if is_known || account.health.tokens.is_endpoint_failing() {
         return;
     }
-    let task = confirm(app.clone(), Arc::clone(account));
-    app.calls().spawn(Box::pin(task));
+    if account.health.begins_check(app.clock.now()) {
+        app.calls().spawn(Box::pin(confirm(app.clone(), Arc::clone(account))));
+    }
 }
 
 async fn confirm(app: App, account: Arc<AccountEntry>) {
-    let Ok(_single) = account.health.mending.try_lock() else { return };
-    let (Ok(target), Ok(credentials)) = (app.target(account.platform), account.credentials())
+    let Ok(_single) = account.health.checking.try_lock() else { return };
+    // The newest credentials count, not those that the call had.
+    let Ok(current) = refresh::reread(&app, &account).await else { return };
+    let (Ok(target), Ok(credentials)) = (app.target(current.platform), current.credentials())
     else {
         return;
     };
     let signing = SigningInput { now: app.clock.now(), nonce: app.random.bytes() };
     match verify::verify(app.upstream(), target, &credentials, signing).await {
         Ok(Verification::Refused { status: 401 } | Verification::Mismatch) => {
-            mark(&app, &account).await;
+            refused(&app, &current).await;
         }
-        Ok(Verification::Confirmed { .. } | Verification::Refused { .. }) | Err(_) => {}
+        Ok(Verification::Confirmed { .. }) => note_success(&app, &current, app.clock.now()),
+        Ok(Verification::Refused { .. }) | Err(_) => {}
     }
 }
 
-/// Marks the account, unless it changed in the meantime.
-pub(super) async fn mark(app: &App, account: &AccountEntry) {
-    let store = app.store.clone();
-    let (customer, creator, version) = (account.customer, account.creator.clone(), account.version);
-    let change = async move {
-        let state = AccountState::ReconnectNeeded;
-        store::accounts::set_state(&store, customer, &creator, version, state).await
+/// Marks the account, unless it changed in the meantime or the platform refuses everybody.
+async fn refused(app: &App, account: &AccountEntry) {
+    let refusal = CredentialRefusal {
+        platform: account.platform,
+        customer: account.customer,
+        creator: account.creator.clone(),
+        version: account.version,
+        at: app.clock.now(),
+        last_success_at: app.platform_health.last_success_at(account.platform),
     };
-    match app.tasks.on_control(change).await {
-        Ok(Ok(_)) => {
+    let section = &app.config.platform_refusals;
+    let rule = RefusalRule { accounts: section.accounts_min, within_s: section.window_s };
+    let store = app.store.clone();
+    let record =
+        async move { store::platform_health::record_refusal(&store, &refusal, rule).await };
+    match app.tasks.on_control(record).await {
+        Ok(Ok(RefusalOutcome::AccountMarked)) => {
             app.cache.forget_account(account.customer, &account.creator);
             tracing::info!(
                 customer.id = %account.customer,
@@ -52,7 +79,31 @@ pub(super) async fn mark(app: &App, account: &AccountEntry) {
                 "the platform refused the account's credentials; it must be connected again"
             );
         }
-        Ok(Err(error)) => tracing::warn!(%error, "an account could not be marked for reconnection"),
-        Err(_) => {}
+        Ok(Ok(RefusalOutcome::PlatformRefusing { since, unmarked })) => {
+            for (customer, creator) in &unmarked {
+                app.cache.forget_account(*customer, creator);
+            }
+            app.platform_health.set_refusing(account.platform, Some(since));
+        }
+        Ok(Ok(RefusalOutcome::AccountChanged)) | Err(_) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "a refusal of credentials could not be recorded"),
+    }
+}
+
+/// Clears the mark, unless the account changed in the meantime.
+async fn unmark(app: App, account: Arc<AccountEntry>) {
+    let (customer, creator, version) = (account.customer, &account.creator, account.version);
+    let state = AccountState::Active;
+    match store::accounts::set_state(&app.store, customer, creator, version, state).await {
+        Ok(Some(_)) => {
+            app.cache.forget_account(customer, creator);
+            let name = creator.as_str();
+            tracing::info!(customer.id = %customer, account = name, "the account's credentials work again");
+        }
+        Ok(None) => app.cache.forget_account(customer, creator),
+        Err(error) => {
+            account.health.unmark_failed();
+            tracing::warn!(%error, "an account's mark could not be cleared");
+        }
     }
 }

@@ -1,16 +1,16 @@
-//! Access tokens that end: refreshed before they do, once for all calls that wait (RFC 6749, section 6).
+//! Access tokens that end, or that the platform refuses: refreshed, once for all calls that wait (RFC 6749, section 6).
 //!
-//! A token endpoint may give a new refresh token at each use, so two refreshes at once would lose one. In this
-//! process a lock on the account serves one at a time; between nodes a short claim on its row does.
+//! A token endpoint may return a new refresh token at each use, so two refreshes at once would lose one. In this
+//! process a lock on the account serves one at a time; between nodes a short claim on its row does. An endpoint that
+//! fails, or refuses, is asked again after a pause that grows.
 
 use std::sync::Arc;
 
 use clients::platform::{Credentials, Target, Tokens, oauth};
-use domain::account::AccountState;
 use domain::time::Timestamp;
 
 use super::accounts::AccountEntry;
-use super::{cache, reconnect};
+use super::cache;
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -35,6 +35,47 @@ pub(super) async fn with_fresh_token(
     Box::pin(refreshed(app, target, account)).await
 }
 
+/// Whether a token that the platform has just refused with 401 can be replaced.
+pub(super) fn may_replace_token(app: &App, target: &Target, account: &AccountEntry) -> bool {
+    target.has_oauth()
+        && app.platform_health.refusing_since(account.platform).is_none()
+        && has_refresh_token(account)
+}
+
+/// The account with another token than the refused one; nothing where there is none to be had.
+pub(super) async fn after_refusal(
+    app: &App,
+    target: &Target,
+    account: &Arc<AccountEntry>,
+) -> Option<Arc<AccountEntry>> {
+    let health = Arc::clone(&account.health);
+    let _single = health.mending.lock().await;
+    for _ in 0..WAITS_MAX {
+        let current = reread(app, account).await.ok()?;
+        if current.platform_account_id != account.platform_account_id {
+            return None;
+        }
+        if access_token(&current) != access_token(account) {
+            return Some(current);
+        }
+        let now = app.clock.now();
+        if !health.tokens.may_replace_refused(now) || !has_refresh_token(&current) {
+            return None;
+        }
+        if claim(app, &current).await.ok()? {
+            return match refresh(app, target, &current).await.ok()? {
+                Refreshed::Fresh(fresh) => {
+                    health.tokens.replaced_refused(now);
+                    Some(fresh)
+                }
+                Refreshed::Refused | Refreshed::Failed => None,
+            };
+        }
+        tokio::time::sleep(WAIT).await;
+    }
+    None
+}
+
 async fn refreshed(
     app: &App,
     target: &Target,
@@ -44,13 +85,20 @@ async fn refreshed(
     let _single = health.mending.lock().await;
     for _ in 0..WAITS_MAX {
         let current = reread(app, &account).await?;
-        if !needs_refresh(&current, app.clock.now()) {
+        let now = app.clock.now();
+        if !needs_refresh(&current, now) || !has_refresh_token(&current) {
             return Ok(current);
         }
-        if claim(app, &current).await? {
-            return refresh(app, target, current).await;
+        if !health.tokens.may_ask(now) {
+            return without_refresh(current, now);
         }
-        if !has_ended(&current, app.clock.now()) {
+        if claim(app, &current).await? {
+            return match refresh(app, target, &current).await? {
+                Refreshed::Fresh(fresh) => Ok(fresh),
+                Refreshed::Refused | Refreshed::Failed => without_refresh(current, now),
+            };
+        }
+        if !has_ended(&current, now) {
             return Ok(current);
         }
         tokio::time::sleep(WAIT).await;
@@ -58,18 +106,40 @@ async fn refreshed(
     Ok(account)
 }
 
-/// An account that must be connected again has nothing to refresh with: its calls go on as they are.
+/// A token that has ended is not sent while nobody knows whether a fresh one can be had. One whose refresh was refused
+/// is: then the platform decides.
+fn without_refresh(
+    account: Arc<AccountEntry>,
+    now: Timestamp,
+) -> Result<Arc<AccountEntry>, ApiError> {
+    if has_ended(&account, now) && account.health.tokens.is_endpoint_failing() {
+        return Err(ApiError::PlatformUnreachable);
+    }
+    Ok(account)
+}
+
 fn needs_refresh(account: &AccountEntry, now: Timestamp) -> bool {
-    let is_due =
-        account.token_expires_at.is_some_and(|end| end <= now.plus_seconds(REFRESH_BEFORE_S));
-    is_due && account.state != AccountState::ReconnectNeeded
+    account.token_expires_at.is_some_and(|end| end <= now.plus_seconds(REFRESH_BEFORE_S))
 }
 
 fn has_ended(account: &AccountEntry, now: Timestamp) -> bool {
     account.token_expires_at.is_some_and(|end| end <= now)
 }
 
-async fn reread(app: &App, account: &AccountEntry) -> Result<Arc<AccountEntry>, ApiError> {
+fn has_refresh_token(account: &AccountEntry) -> bool {
+    account.credentials().is_ok_and(|credentials| credentials.get("refresh_token").is_some())
+}
+
+fn access_token(account: &AccountEntry) -> Option<zeroize::Zeroizing<String>> {
+    let credentials = account.credentials().ok()?;
+    credentials.get("access_token").map(|token| zeroize::Zeroizing::new(token.to_owned()))
+}
+
+/// The account as it is stored now.
+pub(super) async fn reread(
+    app: &App,
+    account: &AccountEntry,
+) -> Result<Arc<AccountEntry>, ApiError> {
     app.cache.forget_account(account.customer, &account.creator);
     cache::account(app, account.customer, &account.creator, app.clock.now()).await
 }
@@ -85,31 +155,54 @@ async fn claim(app: &App, account: &AccountEntry) -> Result<bool, ApiError> {
     Ok(app.tasks.on_control(claim).await??)
 }
 
+/// How a refresh ended.
+enum Refreshed {
+    /// The account has a fresh token.
+    Fresh(Arc<AccountEntry>),
+    /// The endpoint refused the refresh token.
+    Refused,
+    /// The endpoint could not be reached, or responded unusably.
+    Failed,
+}
+
 async fn refresh(
     app: &App,
     target: &Target,
-    account: Arc<AccountEntry>,
-) -> Result<Arc<AccountEntry>, ApiError> {
+    account: &Arc<AccountEntry>,
+) -> Result<Refreshed, ApiError> {
     let credentials = account.credentials()?;
-    let Some(refresh_token) = credentials.get("refresh_token") else { return Ok(account) };
+    let Some(refresh_token) = credentials.get("refresh_token") else {
+        return Ok(Refreshed::Refused);
+    };
+    let tokens = &account.health.tokens;
     match oauth::refresh(app.upstream(), target, refresh_token).await {
-        Ok(tokens) => {
-            keep(app, &account, tokens).await?;
-            reread(app, &account).await
+        Ok(fresh) => {
+            tokens.refreshed();
+            keep(app, account, fresh).await?;
+            return reread(app, account).await.map(Refreshed::Fresh);
         }
         Err(oauth::RefreshFailure::Refused { code }) => {
+            tokens.refused(app.clock.now());
             tracing::info!(account = account.creator.as_str(), code, "a token refresh was refused");
-            reconnect::mark(app, &account).await;
-            // Marking changed the account; a call with what it was before would be made twice.
-            reread(app, &account).await
         }
         Err(oauth::RefreshFailure::Client(error)) => {
+            tokens.failed(app.clock.now());
             tracing::warn!(account = account.creator.as_str(), %error, "a token refresh failed");
-            if has_ended(&account, app.clock.now()) {
-                return Err(ApiError::PlatformUnreachable);
-            }
-            Ok(account)
         }
+    }
+    release(app, account).await;
+    Ok(if tokens.is_endpoint_failing() { Refreshed::Failed } else { Refreshed::Refused })
+}
+
+/// Lets other nodes try too. Where that fails the claim ends by itself.
+async fn release(app: &App, account: &AccountEntry) {
+    let store = app.store.clone();
+    let (customer, creator, version) = (account.customer, account.creator.clone(), account.version);
+    let release = async move {
+        store::accounts::release_refresh(&store, (customer, &creator, version)).await
+    };
+    if let Ok(Err(error)) = app.tasks.on_control(release).await {
+        tracing::warn!(%error, "a claimed refresh could not be given up");
     }
 }
 

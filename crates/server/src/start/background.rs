@@ -12,6 +12,7 @@ use super::open::Opened;
 use crate::app::App;
 use crate::billing::{changes, lost, reconcile, top_up_worker};
 use crate::exports::{cleanup, worker};
+use crate::gateway::platform_health;
 use crate::jobs::runner;
 use crate::metrics;
 
@@ -34,6 +35,7 @@ pub(super) fn start(app: &App, opened: &Opened, stop: &CancellationToken) {
     every(app, stop, EVERY_SECOND, |_| async { metrics::sum_up() });
     every(app, stop, EVERY_TEN_SECONDS, |app| async move { follow_clock(&app).await });
     every(app, stop, EVERY_TEN_SECONDS, move |app| async move { heartbeat(&app, node).await });
+    every(app, stop, EVERY_TEN_SECONDS, |app| async move { platform_health::read(&app).await });
     listen(app, stop);
     runner::start(app, node, stop);
     every(app, stop, EVERY_TEN_SECONDS, |app| async move { changes::resume_left(&app).await });
@@ -75,7 +77,11 @@ async fn hear(app: &App) -> Result<(), store::StoreError> {
         match listener.next().await? {
             Notice::Keys => app.cache.forget_keys(),
             Notice::Account { customer, creator } => app.cache.forget_account(customer, &creator),
-            Notice::Missed => app.cache.forget_all(),
+            Notice::Platforms => platform_health::read(app).await,
+            Notice::Missed => {
+                app.cache.forget_all();
+                platform_health::read(app).await;
+            }
         }
     }
 }
@@ -188,6 +194,11 @@ async fn keep_house(app: &App) {
     let before = now.plus_seconds(-EVENT_KEPT_S);
     if let Err(error) = store::processor_events::delete_old(&app.store, before).await {
         tracing::warn!(%error, "old events could not be forgotten");
+    }
+    let window_start = now.plus_seconds(-app.config.platform_refusals.window_s);
+    if let Err(error) = store::platform_health::delete_old_refusals(&app.store, window_start).await
+    {
+        tracing::warn!(%error, "old refusals of credentials could not be forgotten");
     }
     match store::jobs::count(&app.store).await {
         Ok(counts) => metrics::jobs_counted(counts),

@@ -223,6 +223,7 @@ pub async fn start(
     // Before the first call is taken: a new database's reserve takes as long as the disk does.
     background::lay_reserve_in(&app).await;
     let recorded = metrics::install();
+    crate::gateway::platform_health::read(&app).await;
     let per_core = move |_core: usize| {
         let upstream = Upstream::new(&UpstreamSettings::default());
         router::service(App::on_core(Arc::clone(&shared), upstream))

@@ -15,8 +15,10 @@ use tokio::sync::Semaphore;
 
 use crate::support::at_once;
 use crate::support::client::{Client, Reply};
-use crate::support::nodes::{Nodes, on_hearing_and_deaf_nodes, on_three_nodes, read};
-use crate::support::platform::{Script, Seen, answer};
+use crate::support::nodes::{
+    Nodes, on_hearing_and_deaf_nodes, on_three_nodes, on_three_nodes_of, read,
+};
+use crate::support::platform::{RawPlatform, Script, Seen, answer};
 use crate::support::stage::{CREDITS, auth};
 
 /// Tests of many calls are not about the rate of one key.
@@ -433,6 +435,61 @@ async fn a_node_that_comes_back_gives_back_its_own_calls_only() {
         ends.sort();
         assert_eq!(ends, [("answered".to_owned(), 2), ("outcome_unknown".to_owned(), 0)]);
         lost.abort_all();
+        nodes
+    })
+    .await;
+}
+
+/// Waits until a node shows this state of the first platform.
+async fn platform_becomes(client: &Client, state: &str) {
+    for _ in 0..10_000 {
+        if client.get("/v1/platforms").await.json()["platforms"][0]["state"] == state {
+            return;
+        }
+    }
+    panic!("the platform does not become {state}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_platform_that_refuses_everybody_is_known_to_all_nodes_and_so_is_its_recovery() {
+    let is_refusing = Arc::new(AtomicBool::new(false));
+    let refuses = Arc::clone(&is_refusing);
+    let raw = RawPlatform::deciding(move |request, _| {
+        if refuses.load(Ordering::SeqCst) {
+            return Script::json(401, "{}");
+        }
+        request.confirmation().unwrap_or_else(|| Script::json(200, "{}"))
+    })
+    .await;
+    on_three_nodes_of(raw, async |nodes| {
+        let mut at_nodes = vec![nodes.own_clients().remove(0)];
+        for index in 1..3 {
+            let customer = nodes.stage.app.customer(CREDITS).await;
+            let client = nodes.clients(&customer.key).remove(index);
+            let import = json!({
+                "creator_id": "ada", "platform": "platform_alpha", "auth": auth("platform_alpha"),
+            });
+            assert_eq!(client.post("/v1/connect/import", &import).await.status, 201);
+            at_nodes.push(client);
+        }
+        nodes.stage.app.advance_seconds(1);
+        is_refusing.store(true, Ordering::SeqCst);
+
+        // Each account is refused at another node: none of them sees three refusals itself.
+        for client in &at_nodes {
+            let reply = read(&nodes.stage, client).await;
+            assert_eq!((reply.status, reply.receipt()), (401, (0, CREDITS)));
+        }
+        for client in &at_nodes {
+            platform_becomes(client, "refusing_credentials").await;
+            assert_eq!(client.get("/v1/accounts/ada").await.json()["state"], "active");
+        }
+
+        is_refusing.store(false, Ordering::SeqCst);
+        assert_eq!(read(&nodes.stage, &at_nodes[0]).await.status, 200);
+        for client in &at_nodes {
+            platform_becomes(client, "ok").await;
+        }
         nodes
     })
     .await;

@@ -254,7 +254,10 @@ async fn end_key(tx: &mut Tx, call: &Ended<'_>, hash: &str) -> Result<(), StoreE
         where customer_id = $1 and key_hash = $2 and call_id = $3";
     let row = [call.customer.into(), hash.into(), call.end.call_id.into()];
     let (state, answer) = match call.end.outcome {
-        Outcome::NotDispatched | Outcome::ConnectFailed | Outcome::ClientGoneBeforeDispatch => {
+        Outcome::NotDispatched
+        | Outcome::ConnectFailed
+        | Outcome::ClientGoneBeforeDispatch
+        | Outcome::Upstream401 => {
             tx.execute(FREE, &row).await?;
             return Ok(());
         }

@@ -39,6 +39,7 @@ async fn calls_are_filtered_by_how_they_ended() {
             (Outcome::Answered, Some(201)),
             (Outcome::Answered, Some(304)),
             (Outcome::Answered, Some(404)),
+            (Outcome::Upstream401, Some(401)),
             (Outcome::Upstream429, Some(429)),
             (Outcome::Upstream5xx, Some(503)),
             (Outcome::BadResponse, Some(200)),
@@ -52,11 +53,27 @@ async fn calls_are_filtered_by_how_they_ended() {
         let expected: [(Option<StatusClass>, &[Option<u16>]); 7] = [
             (Some(StatusClass::Success), &[Some(200), Some(201)]),
             (Some(StatusClass::Redirection), &[Some(304)]),
-            (Some(StatusClass::ClientError), &[Some(404), Some(429)]),
+            (Some(StatusClass::ClientError), &[Some(401), Some(404), Some(429)]),
             (Some(StatusClass::ServerError), &[Some(503)]),
             (Some(StatusClass::Ok), &[Some(201), Some(304)]),
-            (Some(StatusClass::Error), &[None, Some(200), Some(404), Some(429), Some(503)]),
-            (None, &[None, None, Some(200), Some(201), Some(304), Some(404), Some(429), Some(503)]),
+            (
+                Some(StatusClass::Error),
+                &[None, Some(200), Some(401), Some(404), Some(429), Some(503)],
+            ),
+            (
+                None,
+                &[
+                    None,
+                    None,
+                    Some(200),
+                    Some(201),
+                    Some(304),
+                    Some(401),
+                    Some(404),
+                    Some(429),
+                    Some(503),
+                ],
+            ),
         ];
         for (status_class, statuses) in expected {
             let wanted = RecentCalls { status_class, ..all(&caller) };

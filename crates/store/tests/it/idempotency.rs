@@ -141,7 +141,8 @@ async fn what_a_key_answers_follows_from_how_its_call_ended() {
                 }
                 Outcome::NotDispatched
                 | Outcome::ConnectFailed
-                | Outcome::ClientGoneBeforeDispatch => None,
+                | Outcome::ClientGoneBeforeDispatch
+                | Outcome::Upstream401 => None,
                 Outcome::UpstreamTimeout
                 | Outcome::BadResponse
                 | Outcome::OutcomeUnknown

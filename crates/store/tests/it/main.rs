@@ -23,6 +23,7 @@ mod metering;
 mod notices;
 mod opening;
 mod payments;
+mod platform_health;
 mod processor;
 mod random;
 mod recovery;

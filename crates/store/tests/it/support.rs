@@ -279,6 +279,7 @@ impl Metering {
 pub(crate) fn resolution(call_id: CallId, outcome: Outcome) -> Resolution {
     let status = match outcome {
         Outcome::Answered => Some(200),
+        Outcome::Upstream401 => Some(401),
         Outcome::Upstream429 => Some(429),
         Outcome::Upstream5xx => Some(503),
         _ => None,

@@ -307,7 +307,7 @@ async fn twenty_calls_at_once_refresh_a_token_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refused_refresh_marks_the_account_and_the_call_goes_on() {
+async fn a_refused_refresh_marks_nothing_while_the_token_works_and_is_tried_again_after_a_pause() {
     let refused = |_: &Seen, _| Script::json(400, r#"{"error":"invalid_grant"}"#);
     on_tokens(refused, async |stage| {
         stage.app.advance_seconds(3_590);
@@ -316,12 +316,14 @@ async fn a_refused_refresh_marks_the_account_and_the_call_goes_on() {
 
         assert_eq!((reply.status, reply.receipt().0), (200, 1));
         assert_eq!(used(&stage), ["Bearer access-0"]);
-        assert_eq!(stage.account_state().await, "reconnect_needed");
-
-        // Also once the token has ended: the platform decides, and the endpoint is left alone.
-        stage.app.advance_seconds(60);
+        // Also once the token has ended the platform decides, and the endpoint is left alone for a minute.
+        stage.app.advance_seconds(59);
         assert_eq!(stage.get("chats").await.status, 200);
         assert_eq!((used(&stage).len(), exchanges(&stage).len()), (2, 1));
+        stage.app.advance_seconds(1);
+        assert_eq!(stage.get("chats").await.status, 200);
+        assert_eq!((used(&stage).len(), exchanges(&stage).len()), (3, 2));
+        assert_eq!(stage.account_state().await, "active");
         stage
     })
     .await;

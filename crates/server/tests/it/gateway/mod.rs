@@ -19,6 +19,7 @@ mod metering;
 mod overload;
 mod paths;
 mod recovery;
+mod refusals;
 mod routes;
 mod streams;
 mod upload;

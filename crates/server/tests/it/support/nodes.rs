@@ -48,6 +48,16 @@ where
     }
 }
 
+/// The same on a platform that a test makes itself.
+pub(crate) async fn on_three_nodes_of<F>(raw: RawPlatform, test: F)
+where
+    F: AsyncFn(Nodes) -> Nodes,
+{
+    if let Some(database) = store::testing::postgres().await {
+        play_on(database, "", raw, test).await;
+    }
+}
+
 /// Plays a test on three nodes that hear what the others change, and on three that hear nothing: notices make a
 /// change felt sooner, and no promise may depend on them.
 pub(crate) async fn on_hearing_and_deaf_nodes<S, F>(overrides: &str, script: S, test: F)
@@ -69,7 +79,13 @@ where
     S: Fn(&Seen, usize) -> Script + Clone + Send + Sync + 'static,
     F: AsyncFn(Nodes) -> Nodes,
 {
-    let raw = RawPlatform::playing(script).await;
+    play_on(database, overrides, RawPlatform::playing(script).await, test).await;
+}
+
+async fn play_on<F>(database: store::testing::TestStore, overrides: &str, raw: RawPlatform, test: F)
+where
+    F: AsyncFn(Nodes) -> Nodes,
+{
     let stage = Box::pin(Stage::set(database, "platform_alpha", raw, overrides)).await;
     let mut others = Vec::new();
     for seed in [71, 72] {

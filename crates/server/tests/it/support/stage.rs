@@ -130,6 +130,13 @@ impl Stage {
         (call["outcome"].as_str().unwrap().to_owned(), call["credits"].as_i64().unwrap())
     }
 
+    /// How the latest call ended: (outcome, credits).
+    pub(crate) async fn ending_of_last(&self) -> (String, i64) {
+        let log = self.log().await;
+        let call = &log[0];
+        (call["outcome"].as_str().unwrap().to_owned(), call["credits"].as_i64().unwrap())
+    }
+
     /// Nothing was sent, nothing was taken, nothing is in the log.
     pub(crate) async fn is_unspent(&self) {
         assert_eq!(self.platform.calls().len(), 0);

@@ -1,0 +1,140 @@
+//! Platforms as a whole: whether one refuses everybody's credentials, and when it last accepted some.
+//!
+//! What is here is this node's copy of what the store knows for all nodes: the node that finds a change writes it there,
+//! the others read it when they are notified, and every ten seconds.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use domain::platform::Platform;
+use domain::time::{MICROS_PER_MILLI, Timestamp};
+use store::platform_health::RefusingPlatform;
+
+use crate::app::App;
+use crate::metrics;
+
+/// Successes within this time count as one: what all cores write to must not be written with each call.
+const SUCCESS_GRAIN_MICROS: i64 = 100 * MICROS_PER_MILLI;
+
+/// What this node knows of all platforms.
+#[derive(Default)]
+pub(crate) struct PlatformHealth([OnePlatform; Platform::ALL.len()]);
+
+#[derive(Default)]
+struct OnePlatform {
+    /// In microseconds; 0: it does not refuse everybody.
+    refusing_since: AtomicI64,
+    last_success_at: AtomicI64,
+}
+
+impl PlatformHealth {
+    /// Since when the platform refuses everybody's credentials; nothing when it does not.
+    pub(crate) fn refusing_since(&self, platform: Platform) -> Option<Timestamp> {
+        let since = self.of(platform)?.refusing_since.load(Ordering::Relaxed);
+        (since != 0).then(|| Timestamp::from_unix_micros(since))
+    }
+
+    /// The latest success that this node noted.
+    pub(super) fn last_success_at(&self, platform: Platform) -> Timestamp {
+        let at = self.of(platform).map_or(0, |one| one.last_success_at.load(Ordering::Relaxed));
+        Timestamp::from_unix_micros(at)
+    }
+
+    /// Notes a success. True when the platform was known to refuse everybody.
+    fn succeeded(&self, platform: Platform, at: Timestamp) -> bool {
+        let Some(one) = self.of(platform) else { return false };
+        let at = at.unix_micros();
+        if at.saturating_sub(one.last_success_at.load(Ordering::Relaxed)) >= SUCCESS_GRAIN_MICROS {
+            one.last_success_at.fetch_max(at, Ordering::Relaxed);
+        }
+        one.refusing_since.load(Ordering::Relaxed) != 0
+    }
+
+    /// Takes over what is known now; a change is logged, and an alarm where a platform begins to refuse.
+    pub(super) fn set_refusing(&self, platform: Platform, since: Option<Timestamp>) {
+        let Some(one) = self.of(platform) else { return };
+        let since = since.map_or(0, Timestamp::unix_micros);
+        let before = one.refusing_since.swap(since, Ordering::Relaxed);
+        metrics::platform_refusing(platform, since != 0);
+        if before == 0 && since != 0 {
+            tracing::error!(
+                %platform,
+                "the platform refuses the credentials of several accounts: check how this service signs in to it; \
+                 no account is marked for it"
+            );
+        }
+        if before != 0 && since == 0 {
+            tracing::warn!(%platform, "the platform accepts credentials again");
+        }
+    }
+
+    fn set_all(&self, refusing: &[RefusingPlatform]) {
+        for platform in Platform::ALL {
+            let found = refusing.iter().find(|found| found.platform == *platform);
+            self.set_refusing(*platform, found.map(|found| found.since));
+        }
+    }
+
+    fn of(&self, platform: Platform) -> Option<&OnePlatform> {
+        self.0.get(platform as usize)
+    }
+}
+
+/// Notes that the platform accepted an account's credentials: if it was known to refuse everybody, that has ended.
+pub(crate) fn note_success(app: &App, platform: Platform, at: Timestamp) {
+    if app.platform_health.succeeded(platform, at) {
+        let recovery = recover(app.clone(), platform);
+        app.tasks.spawn_control(Box::pin(recovery));
+    }
+}
+
+async fn recover(app: App, platform: Platform) {
+    let now = app.clock.now();
+    // Here first: of many calls that succeed, one writes it.
+    app.platform_health.set_refusing(platform, None);
+    if let Err(error) = store::platform_health::record_recovery(&app.store, platform, now).await {
+        tracing::warn!(%error, %platform, "a platform's recovery could not be recorded");
+    }
+}
+
+/// Reads what all nodes know.
+pub(crate) async fn read(app: &App) {
+    match store::platform_health::list_refusing(&app.store).await {
+        Ok(refusing) => app.platform_health.set_all(&refusing),
+        Err(error) => tracing::warn!(%error, "the health of the platforms could not be read"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn successes_close_to_each_other_are_written_once() {
+        let health = PlatformHealth::default();
+        let start = Timestamp::from_unix_micros(1_000_000_000);
+        let at = |millis: i64| Timestamp::from_unix_micros(1_000_000_000 + millis * 1_000);
+
+        for millis in [0, 99, 50] {
+            assert!(!health.succeeded(Platform::Beta, at(millis)));
+        }
+
+        assert_eq!(health.last_success_at(Platform::Beta), start);
+        health.succeeded(Platform::Beta, at(100));
+        assert_eq!(health.last_success_at(Platform::Beta), at(100));
+        assert_eq!(health.last_success_at(Platform::Alpha).unix_micros(), 0);
+    }
+
+    #[test]
+    fn a_success_says_whether_the_platform_refused_before() {
+        let health = PlatformHealth::default();
+        let now = Timestamp::from_unix_micros(7);
+
+        health.set_refusing(Platform::Gamma, Some(now));
+
+        assert!(health.succeeded(Platform::Gamma, now));
+        assert!(!health.succeeded(Platform::Delta, now));
+        assert_eq!(health.refusing_since(Platform::Gamma), Some(now));
+        health.set_all(&[]);
+        assert_eq!(health.refusing_since(Platform::Gamma), None);
+    }
+}

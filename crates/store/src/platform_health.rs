@@ -1,0 +1,254 @@
+//! Platforms that refuse everybody's credentials: found out from refusals of several accounts, on whichever nodes.
+//!
+//! A platform that no longer accepts how we sign, or that is broken, refuses good credentials. No account is to blame
+//! for it, so none stays marked for it.
+
+use domain::account::{AccountState, CreatorId};
+use domain::id::CustomerId;
+use domain::platform::Platform;
+use domain::time::Timestamp;
+
+use crate::tx::Tx;
+use crate::{Store, StoreError, dialect, notices};
+
+/// A platform that refuses everybody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RefusingPlatform {
+    /// Which one.
+    pub platform: Platform,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// Credentials that the platform refused, confirmed by its identity check.
+#[derive(Debug, Clone)]
+pub struct CredentialRefusal {
+    /// The platform.
+    pub platform: Platform,
+    /// Whose account it is.
+    pub customer: CustomerId,
+    /// The account.
+    pub creator: CreatorId,
+    /// The account's version that was refused.
+    pub version: i64,
+    /// When.
+    pub at: Timestamp,
+    /// The latest success of any account at the platform that this node knows.
+    pub last_success_at: Timestamp,
+}
+
+/// When refusals are the platform's fault and not the accounts'.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RefusalRule {
+    /// The number of accounts that are refused.
+    pub accounts: i64,
+    /// The seconds within which they are, without a success of any account in between.
+    pub within_s: i64,
+}
+
+/// What came of a refusal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RefusalOutcome {
+    /// The account is marked: it must be connected again.
+    AccountMarked,
+    /// The platform refuses everybody: the account is not marked.
+    PlatformRefusing {
+        /// Since when.
+        since: Timestamp,
+        /// The accounts that had been marked for it and no longer are.
+        unmarked: Vec<(CustomerId, CreatorId)>,
+    },
+    /// The account changed in the meantime: the refusal says nothing about it.
+    AccountChanged,
+}
+
+/// Records a refusal: marks the account, or finds that the platform refuses everybody.
+pub async fn record_refusal(
+    store: &Store,
+    refusal: &CredentialRefusal,
+    rule: RefusalRule,
+) -> Result<RefusalOutcome, StoreError> {
+    let mut tx = store.write().await?;
+    let (refusing_since, last_success_at) = lock(&mut tx, refusal).await?;
+    if !is_current(&mut tx, refusal).await? {
+        return Ok(RefusalOutcome::AccountChanged);
+    }
+    let oldest = refusal.at.plus_seconds(-rule.within_s);
+    delete_before(&mut tx, Some(refusal.platform), oldest).await?;
+    insert(&mut tx, refusal).await?;
+    let outcome = if let Some(since) = refusing_since {
+        RefusalOutcome::PlatformRefusing { since, unmarked: Vec::new() }
+    } else if count_since(&mut tx, refusal.platform, last_success_at).await? >= rule.accounts {
+        let unmarked = refuse(&mut tx, refusal, last_success_at).await?;
+        RefusalOutcome::PlatformRefusing { since: refusal.at, unmarked }
+    } else {
+        mark(&mut tx, refusal).await?;
+        RefusalOutcome::AccountMarked
+    };
+    tx.commit().await?;
+    Ok(outcome)
+}
+
+/// Notes that a platform accepts credentials again. False when it was not known to refuse them, or began to after `at`.
+pub async fn record_recovery(
+    store: &Store,
+    platform: Platform,
+    at: Timestamp,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        update platform_health set refusing_since = null, last_success_at = $2
+        where platform = $1 and refusing_since <= $2";
+    let mut tx = store.write().await?;
+    let changed = tx.execute(SQL, &[platform.as_str().into(), at.into()]).await?;
+    if changed > 0 {
+        notices::tell_platforms(&mut tx).await?;
+    }
+    tx.commit().await?;
+    Ok(changed > 0)
+}
+
+/// The platforms that refuse everybody.
+pub async fn list_refusing(store: &Store) -> Result<Vec<RefusingPlatform>, StoreError> {
+    const SQL: &str = "
+        select platform, refusing_since from platform_health
+        where refusing_since is not null order by platform";
+    let rows = store.read().await?.rows(SQL, &[]).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(RefusingPlatform { platform: row.parse(0, "platform_health")?, since: row.time(1)? })
+        })
+        .collect()
+}
+
+/// Deletes refusals from before this moment, of all platforms.
+pub async fn delete_old_refusals(store: &Store, before: Timestamp) -> Result<(), StoreError> {
+    let mut tx = store.write().await?;
+    delete_before(&mut tx, None, before).await?;
+    tx.commit().await
+}
+
+/// Locks what is known of the platform, so that concurrent refusals are counted one after the other. Returns since when
+/// it refuses everybody, and its latest success.
+async fn lock(
+    tx: &mut Tx,
+    refusal: &CredentialRefusal,
+) -> Result<(Option<Timestamp>, Timestamp), StoreError> {
+    const SQL: &str = "
+        insert into platform_health (platform, refusing_since, last_success_at) values ($1, null, $2)
+        on conflict (platform) do update set last_success_at = case
+            when platform_health.last_success_at < excluded.last_success_at
+            then excluded.last_success_at else platform_health.last_success_at end
+        returning refusing_since, last_success_at";
+    let values = [refusal.platform.as_str().into(), refusal.last_success_at.into()];
+    let row = tx.row(SQL, &values).await?;
+    let row = row.ok_or_else(|| StoreError::corrupt("platform_health", refusal.platform))?;
+    Ok((row.optional_time(0)?, row.time(1)?))
+}
+
+async fn is_current(tx: &mut Tx, refusal: &CredentialRefusal) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        select version from accounts
+        where customer_id = $1 and creator_id = $2 and version = $3 and state = 'active'";
+    let values = [refusal.customer.into(), (&refusal.creator).into(), refusal.version.into()];
+    let text = format!("{SQL}{}", dialect::for_update(tx.database()));
+    Ok(tx.row(sqlx::AssertSqlSafe(text), &values).await?.is_some())
+}
+
+async fn delete_before(
+    tx: &mut Tx,
+    platform: Option<Platform>,
+    before: Timestamp,
+) -> Result<(), StoreError> {
+    const OF_ONE: &str = "
+        delete from credential_refusals where platform = $1 and refused_at < $2";
+    const OF_ALL: &str = "delete from credential_refusals where refused_at < $1";
+    match platform {
+        Some(platform) => {
+            tx.execute(OF_ONE, &[platform.as_str().into(), before.into()]).await?;
+        }
+        None => {
+            tx.execute(OF_ALL, &[before.into()]).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn insert(tx: &mut Tx, refusal: &CredentialRefusal) -> Result<(), StoreError> {
+    const SQL: &str = "
+        insert into credential_refusals (platform, customer_id, creator_id, refused_at, marked_version)
+        values ($1, $2, $3, $4, null)
+        on conflict (platform, customer_id, creator_id)
+            do update set refused_at = excluded.refused_at, marked_version = null";
+    let values = [
+        refusal.platform.as_str().into(),
+        refusal.customer.into(),
+        (&refusal.creator).into(),
+        refusal.at.into(),
+    ];
+    tx.execute(SQL, &values).await?;
+    Ok(())
+}
+
+async fn count_since(
+    tx: &mut Tx,
+    platform: Platform,
+    last_success_at: Timestamp,
+) -> Result<i64, StoreError> {
+    const SQL: &str = "
+        select count(*) from credential_refusals where platform = $1 and refused_at >= $2";
+    let row = tx.row(SQL, &[platform.as_str().into(), last_success_at.into()]).await?;
+    row.map_or(Ok(0), |row| row.int(0))
+}
+
+async fn mark(tx: &mut Tx, refusal: &CredentialRefusal) -> Result<(), StoreError> {
+    const REMEMBER: &str = "
+        update credential_refusals set marked_version = $4
+        where platform = $1 and customer_id = $2 and creator_id = $3";
+    let (customer, creator) = (refusal.customer, &refusal.creator);
+    let marked = move_to(tx, (customer, creator), refusal.version, AccountState::ReconnectNeeded);
+    let marked_version = marked.await?;
+    let values =
+        [refusal.platform.as_str().into(), customer.into(), creator.into(), marked_version.into()];
+    tx.execute(REMEMBER, &values).await?;
+    Ok(())
+}
+
+/// Notes that the platform refuses everybody, and unmarks the accounts that were marked for it.
+async fn refuse(
+    tx: &mut Tx,
+    refusal: &CredentialRefusal,
+    last_success_at: Timestamp,
+) -> Result<Vec<(CustomerId, CreatorId)>, StoreError> {
+    const NOTE: &str = "update platform_health set refusing_since = $2 where platform = $1";
+    const MARKED: &str = "
+        select customer_id, creator_id, marked_version from credential_refusals
+        where platform = $1 and refused_at >= $2 and marked_version is not null
+        order by customer_id, creator_id";
+    let platform = refusal.platform.as_str();
+    tx.execute(NOTE, &[platform.into(), refusal.at.into()]).await?;
+    let mut unmarked = Vec::new();
+    for row in tx.rows(MARKED, &[platform.into(), last_success_at.into()]).await? {
+        let customer = row.parse(0, "credential_refusals")?;
+        let creator = row.parse(1, "credential_refusals")?;
+        let place = (customer, &creator);
+        if move_to(tx, place, row.int(2)?, AccountState::Active).await?.is_some() {
+            unmarked.push((customer, creator));
+        }
+    }
+    notices::tell_platforms(tx).await?;
+    Ok(unmarked)
+}
+
+/// Changes the state of an account that still has this version; returns the new version.
+async fn move_to(
+    tx: &mut Tx,
+    (customer, creator): (CustomerId, &CreatorId),
+    version: i64,
+    state: AccountState,
+) -> Result<Option<i64>, StoreError> {
+    let moved = crate::accounts::set_state_in(tx, (customer, creator), version, state).await?;
+    if moved.is_some() {
+        notices::tell_account(tx, customer, creator).await?;
+    }
+    Ok(moved)
+}
