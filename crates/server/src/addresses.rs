@@ -24,7 +24,8 @@ use crate::error::ApiError;
 use crate::jobs::send_mail;
 use crate::letters::Letter;
 use crate::listener::limits::network_of;
-use crate::passwords;
+use crate::middleware::real_ip::neighbourhood_text;
+use crate::passwords::{self, Requester};
 
 /// An address that is confirmed now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,15 +107,14 @@ pub(crate) async fn forgot_password(app: &App, ip: IpAddr, email: Email) -> Resu
     enqueue(app, &Letter::ResetPassword { email }).await
 }
 
-/// Uses a link to set a password; every session of the customer ends. `field` is the password's name in the
-/// body, for problems with it.
+/// Uses a link to set a password; every session of the customer ends. `ip` is who uses it.
 pub(crate) async fn reset_password(
     app: &App,
+    ip: IpAddr,
     token: &str,
     password: String,
-    field: &str,
 ) -> Result<(), ApiError> {
-    if let Some(problem) = passwords::problem_of_new(field, &password) {
+    if let Some(problem) = passwords::problem_of_new("new_password", &password) {
         return Err(problem.into());
     }
     let token = Token::parse(token).map_err(|_| ApiError::UnknownLink)?;
@@ -126,11 +126,17 @@ pub(crate) async fn reset_password(
     if link.state != LinkState::Open {
         return Err(not_open(link.state));
     }
-    let password = passwords::hash(app, password).await?;
+    let password = passwords::hash(app, Requester::Known(link.customer), password).await?;
     let entry = deed(app, &link);
     let jobs = [send_mail::job(app, &Letter::PasswordReset { email: link.email })];
-    let resetting =
-        Resetting { hash: &hash, password: &password, jobs: &jobs, entry: entry.as_ref(), now };
+    let resetting = Resetting {
+        hash: &hash,
+        password: &password,
+        jobs: &jobs,
+        entry: entry.as_ref(),
+        network: &neighbourhood_text(ip),
+        now,
+    };
     match store::password_resets::reset(&app.store, &resetting).await? {
         Reset::Done { .. } => {
             app.job_signal.notify_one();

@@ -42,6 +42,7 @@ use crate::gateway::upload::spool::Spool;
 use crate::middleware::body::{BodyLimits, Budget};
 use crate::middleware::framing::FrameRules;
 use crate::middleware::in_flight::{InFlight, InFlightLimits};
+use crate::middleware::network_limit::NetworkLimiter;
 use crate::middleware::rate_limit::{Quota, RateLimiter};
 use crate::middleware::real_ip::Network;
 use crate::passwords::Hashing;
@@ -109,7 +110,7 @@ pub(crate) struct Shared {
     /// Requests of each key.
     pub(crate) rate_limiter: RateLimiter<KeyId>,
     /// Registrations of each network.
-    pub(crate) registrations: RateLimiter<IpAddr>,
+    pub(crate) registrations: NetworkLimiter,
     /// Mails that each network asked for.
     pub(crate) mails_by_network: RateLimiter<IpAddr>,
     /// Mails that were asked for to each address.
@@ -142,6 +143,10 @@ pub(crate) struct Shared {
     pub(crate) admin_token: secrecy::SecretString,
     /// Wrong passwords of each address from each network.
     pub(crate) wrong_passwords: RateLimiter<(Email, IpAddr)>,
+    /// Logins of strangers that failed, by network.
+    pub(crate) failed_logins: NetworkLimiter,
+    /// Logins of strangers that failed, by address.
+    pub(crate) failed_logins_of_email: RateLimiter<Email>,
     /// Where passwords are hashed: few at a time, since it is slow on purpose.
     pub(crate) hashing: Hashing,
     /// How sessions travel.
@@ -197,7 +202,7 @@ impl Shared {
                 Quota::per_second(rates.per_key_per_second, rates.per_key_burst),
                 LIMITED_KEYS_MAX,
             ),
-            registrations: RateLimiter::new(
+            registrations: NetworkLimiter::new(
                 Quota::per_hour(rates.registrations_per_hour),
                 LIMITED_KEYS_MAX,
             ),
@@ -223,6 +228,14 @@ impl Shared {
             envelopes: Arc::new(Semaphore::new(limits.envelopes_bytes_max)),
             wrong_passwords: RateLimiter::new(
                 Quota::per_hour(rates.wrong_passwords_per_hour),
+                LIMITED_KEYS_MAX,
+            ),
+            failed_logins: NetworkLimiter::new(
+                Quota::per_hour(rates.failed_logins_per_network_per_hour),
+                LIMITED_KEYS_MAX,
+            ),
+            failed_logins_of_email: RateLimiter::new(
+                Quota::per_hour(rates.failed_logins_per_address_per_hour),
                 LIMITED_KEYS_MAX,
             ),
             hashing: Hashing::new(

@@ -196,7 +196,8 @@ async fn change(
     Ok(changed == 1)
 }
 
-fn customer(row: &Row) -> Result<Customer, StoreError> {
+/// The customer in the first columns of a row.
+pub(crate) fn customer(row: &Row) -> Result<Customer, StoreError> {
     Ok(Customer {
         id: row.parse(0, "customers")?,
         email: row.parse(1, "customers")?,

@@ -62,6 +62,11 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
         let collation = include_str!("../migrations/0016_bytewise.postgres.sql");
         steps.push(step(16, "texts compared byte by byte", collation));
     }
+    let networks = match database {
+        DatabaseKind::Sqlite => include_str!("../migrations/0017_login_networks.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0017_login_networks.postgres.sql"),
+    };
+    steps.push(step(17, "login networks", networks));
     Migrator::with_migrations(steps)
 }
 

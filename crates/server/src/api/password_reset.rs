@@ -56,8 +56,9 @@ pub(crate) struct NewPassword {
 )]
 async fn reset_password(
     State(app): State<App>,
+    Extension(client): Extension<Client>,
     Json(new): Json<NewPassword>,
 ) -> Result<StatusCode, ApiError> {
-    addresses::reset_password(&app, &new.token, new.new_password, "new_password").await?;
+    addresses::reset_password(&app, client.ip, &new.token, new.new_password).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -102,6 +102,10 @@ pub struct RateLimitsSection {
     pub registrations_per_hour: u32,
     /// Wrong passwords for one mail address from one network for each hour.
     pub wrong_passwords_per_hour: u32,
+    /// Logins from one network that fail for each hour, whatever the address.
+    pub failed_logins_per_network_per_hour: u32,
+    /// Logins to one address that fail for each hour, whatever the network.
+    pub failed_logins_per_address_per_hour: u32,
     /// Mails that anybody may ask for, to one address, for each hour.
     pub mails_per_address_per_hour: u32,
     /// Mails that one network may ask for, for each hour.
@@ -273,6 +277,8 @@ impl RateLimitsSection {
             ("per_key_burst", self.per_key_burst),
             ("registrations_per_hour", self.registrations_per_hour),
             ("wrong_passwords_per_hour", self.wrong_passwords_per_hour),
+            ("failed_logins_per_network_per_hour", self.failed_logins_per_network_per_hour),
+            ("failed_logins_per_address_per_hour", self.failed_logins_per_address_per_hour),
             ("mails_per_address_per_hour", self.mails_per_address_per_hour),
             ("mails_per_network_per_hour", self.mails_per_network_per_hour),
         ];

@@ -131,6 +131,17 @@ pub(crate) fn network_of(ip: IpAddr) -> IpAddr {
     }
 }
 
+/// What is counted as one address more loosely: an IPv6 site commonly owns a whole /48. Of IPv4 there is none.
+pub(crate) fn site_of(ip: IpAddr) -> Option<IpAddr> {
+    match ip {
+        IpAddr::V4(_) => None,
+        IpAddr::V6(address) => {
+            let [a, b, c, ..] = address.segments();
+            Some(IpAddr::V6(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0)))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

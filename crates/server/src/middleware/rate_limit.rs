@@ -49,6 +49,14 @@ impl Quota {
         Self { burst: count, unit_micros: (3_600 * MICROS_PER_SECOND / i64::from(count)).max(1) }
     }
 
+    /// The same, so many times.
+    pub(crate) fn times(self, factor: u32) -> Self {
+        Self {
+            burst: self.burst.saturating_mul(factor),
+            unit_micros: (self.unit_micros / i64::from(factor.max(1))).max(1),
+        }
+    }
+
     /// Microseconds until a key that used everything has everything back.
     const fn window_micros(self) -> i64 {
         self.unit_micros.saturating_mul(self.burst as i64)

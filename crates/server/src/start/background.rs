@@ -170,6 +170,7 @@ async fn forget_links(app: &App, now: Timestamp) -> Result<(), store::StoreError
     let before = now.plus_seconds(-LINK_KEPT_S);
     store::mail_links::delete_ended(&app.store, before).await?;
     store::registration::delete_trial_counts(&app.store, before.day()).await?;
+    store::login_networks::delete_old(&app.store, now).await?;
     Ok(())
 }
 
@@ -179,6 +180,8 @@ async fn keep_house(app: &App) {
     app.rate_limiter.forget_idle(now);
     app.registrations.forget_idle(now);
     app.wrong_passwords.forget_idle(now);
+    app.failed_logins.forget_idle(now);
+    app.failed_logins_of_email.forget_idle(now);
     app.cache.forget_old(now);
     app.mails_by_network.forget_idle(now);
     app.mails_by_address.forget_idle(now);
