@@ -39,6 +39,7 @@ use crate::gateway::accounts::HealthBook;
 use crate::gateway::cache::{Cache, Caches};
 use crate::gateway::routes::KnownRoute;
 use crate::gateway::upload::spool::Spool;
+use crate::mail_limits::MailLimits;
 use crate::middleware::body::{BodyLimits, Budget};
 use crate::middleware::framing::FrameRules;
 use crate::middleware::in_flight::{InFlight, InFlightLimits};
@@ -111,10 +112,8 @@ pub(crate) struct Shared {
     pub(crate) rate_limiter: RateLimiter<KeyId>,
     /// Registrations of each network.
     pub(crate) registrations: NetworkLimiter,
-    /// Mails that each network asked for.
-    pub(crate) mails_by_network: RateLimiter<IpAddr>,
-    /// Mails that were asked for to each address.
-    pub(crate) mails_by_address: RateLimiter<Email>,
+    /// Emails that may be asked for.
+    pub(crate) mail_limits: MailLimits,
     /// Hands mails over.
     pub(crate) mailer: Mailer,
     /// Wakes the runner of jobs: there may be one.
@@ -206,14 +205,7 @@ impl Shared {
                 Quota::per_hour(rates.registrations_per_hour),
                 LIMITED_KEYS_MAX,
             ),
-            mails_by_network: RateLimiter::new(
-                Quota::per_hour(rates.mails_per_network_per_hour),
-                LIMITED_KEYS_MAX,
-            ),
-            mails_by_address: RateLimiter::new(
-                Quota::per_hour(rates.mails_per_address_per_hour),
-                LIMITED_KEYS_MAX,
-            ),
+            mail_limits: MailLimits::new(rates),
             job_signal: Notify::new(),
             storage: Arc::new(parts.storage),
             export_signal: Notify::new(),

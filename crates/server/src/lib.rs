@@ -26,6 +26,7 @@ pub mod keyfile;
 mod letters;
 mod listener;
 mod login;
+mod mail_limits;
 mod metrics;
 mod middleware;
 pub mod openapi;

@@ -109,7 +109,7 @@ async fn register_customer(
             expires_at: None,
         },
     };
-    let letter = Letter::ConfirmEmail { email: new.email.clone() };
+    let letter = Letter::ConfirmEmail { email: new.email.clone(), asked_by: None };
     let wanted = registration::Registration {
         customer: &new,
         trial_limits: &trial_limits(&app, client.ip, &new.email),

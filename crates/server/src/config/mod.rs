@@ -10,17 +10,17 @@ mod exports;
 pub mod http;
 pub mod mail;
 pub mod platforms;
+mod rate_limits;
 pub mod secrets;
 mod sections;
 pub mod storage;
 
 pub use access::{PasswordsSection, SessionsSection};
 pub use exports::ExportsSection;
+pub use rate_limits::RateLimitsSection;
 pub use sections::UploadsSection;
 pub use sections::{AdminSection, CreditsSection, DatabaseSection, LogFormat, LogSection};
-pub use sections::{
-    IncludedSlots, JobsSection, KeysSection, MeteringSection, RateLimitsSection, SlotsSection,
-};
+pub use sections::{IncludedSlots, JobsSection, KeysSection, MeteringSection, SlotsSection};
 
 use std::path::Path;
 

@@ -211,14 +211,14 @@ pub(crate) enum ApiError {
         /// When to try again.
         retry_after_ms: i64,
     },
-    /// Too many wrong passwords for one address from one network.
-    #[error("too many wrong passwords from this network; try again later")]
+    /// Too many logins failed: for one address from one network, for one network, or for one address.
+    #[error("too many logins failed for this address or from this network; try again later")]
     TooManyLogins {
         /// When to try again.
         retry_after_ms: i64,
     },
-    /// Too many mails were asked for, to this address or from this network.
-    #[error("too many mails were asked for, to this address or from this network")]
+    /// Too many emails of one kind were asked for from this network, or by this customer.
+    #[error("too many emails of this kind were asked for lately; try again later")]
     TooManyMails {
         /// When to try again.
         retry_after_ms: i64,

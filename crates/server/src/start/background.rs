@@ -183,8 +183,7 @@ async fn keep_house(app: &App) {
     app.failed_logins.forget_idle(now);
     app.failed_logins_of_email.forget_idle(now);
     app.cache.forget_old(now);
-    app.mails_by_network.forget_idle(now);
-    app.mails_by_address.forget_idle(now);
+    app.mail_limits.forget_idle(now);
     if let Err(error) = forget_links(app, now).await {
         tracing::warn!(%error, "old links could not be forgotten");
     }
