@@ -128,7 +128,8 @@ pub(crate) async fn reset_password(
     if link.state != LinkState::Open {
         return Err(not_open(link.state));
     }
-    let password = passwords::hash(app, Requester::Known(link.customer), password).await?;
+    let requester = Requester::Known(link.customer, ip);
+    let password = passwords::hash(app, requester, password).await?;
     let entry = deed(app, &link);
     let jobs = [send_mail::job(app, &Letter::PasswordReset { email: link.email })];
     let resetting = Resetting {

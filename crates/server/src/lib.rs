@@ -14,6 +14,8 @@ pub mod clock;
 pub mod config;
 mod connect;
 mod console;
+mod contract;
+mod control_limits;
 pub mod demo;
 mod error;
 pub mod exports;

@@ -9,6 +9,7 @@ use std::net::IpAddr;
 
 use domain::customer::Email;
 use domain::id::{CustomerId, SessionId};
+use domain::time::Timestamp;
 use domain::token::Token;
 use store::customers::{Customer, PasswordHash};
 use store::sessions::{Login, NewSession, PasswordChange};
@@ -16,9 +17,45 @@ use store::sessions::{Login, NewSession, PasswordChange};
 use crate::app::App;
 use crate::audit::{self, Deed};
 use crate::auth::device::Device;
+use crate::config::RateLimitsSection;
 use crate::error::ApiError;
+use crate::middleware::network_limit::NetworkLimiter;
+use crate::middleware::rate_limit::{Quota, RateLimiter};
 use crate::middleware::real_ip::neighbourhood_of;
 use crate::passwords::{self, Requester};
+
+/// Networks, addresses and pairs of them that are remembered.
+const REMEMBERED_MAX: usize = 100_000;
+
+/// How many logins may fail, on this node.
+pub(crate) struct LoginLimits {
+    /// Of an address from a network.
+    here: RateLimiter<(Email, IpAddr)>,
+    /// Of strangers in a network, whatever the address.
+    network: NetworkLimiter,
+    /// Of strangers for an address, whatever the network.
+    email: RateLimiter<Email>,
+}
+
+impl LoginLimits {
+    pub(crate) fn new(rates: &RateLimitsSection) -> Self {
+        let here = Quota::per_hour(rates.wrong_passwords_per_hour);
+        let network = Quota::per_hour(rates.failed_logins_per_network_per_hour);
+        let email = Quota::per_hour(rates.failed_logins_per_address_per_hour);
+        Self {
+            here: RateLimiter::new(here, REMEMBERED_MAX),
+            network: NetworkLimiter::new(network, REMEMBERED_MAX),
+            email: RateLimiter::new(email, REMEMBERED_MAX),
+        }
+    }
+
+    /// Forgets what counts nothing any more. Called by housekeeping.
+    pub(crate) fn forget_idle(&self, now: Timestamp) {
+        self.here.forget_idle(now);
+        self.network.forget_idle(now);
+        self.email.forget_idle(now);
+    }
+}
 
 /// A session that began, with its token, which is shown to its device and kept nowhere.
 pub(crate) struct Begun {
@@ -41,7 +78,7 @@ pub(crate) async fn log_in(
     let (network, now) = (device.network(), app.clock.now());
     let found = store::login_networks::find_candidate(&app.store, &email, &network, now).await?;
     let requester = match &found {
-        Some(found) if found.is_known_network => Requester::Known(found.customer.id),
+        Some(found) if found.is_known_network => Requester::Known(found.customer.id, device.ip),
         Some(_) | None => Requester::Stranger(device.ip),
     };
     let guess = Guess::begin(app, &email, device.ip, requester)?;
@@ -56,7 +93,7 @@ pub(crate) async fn log_in(
     };
     drop(guess);
     let rehashed = if passwords::is_out_of_date(&customer.password_hash) {
-        Some(passwords::hash(app, Requester::Known(customer.id), password).await?)
+        Some(passwords::hash(app, Requester::Known(customer.id, device.ip), password).await?)
     } else {
         None
     };
@@ -87,7 +124,7 @@ pub(crate) async fn change_password(
         return Err(problem.into());
     }
     let customer = confirm(app, id, current, device.ip).await?;
-    let hash = passwords::hash(app, Requester::Known(id), new).await?;
+    let hash = passwords::hash(app, Requester::Known(id, device.ip), new).await?;
     let (session, token) = new_session(app, customer.id, device);
     let deed = Deed {
         customer: customer.id,
@@ -120,7 +157,7 @@ pub(crate) async fn confirm(
     passwords::check_length_of_given("current_password", &password)?;
     let found = store::customers::find_by_id(&app.store, id).await?;
     let customer = found.ok_or(ApiError::InvalidSession)?;
-    let requester = Requester::Known(id);
+    let requester = Requester::Known(id, ip);
     let guess = Guess::begin(app, &customer.email, ip, requester)?;
     if passwords::is_right(app, requester, password, &customer.password_hash).await? {
         Ok(customer)
@@ -159,15 +196,15 @@ impl<'a> Guess<'a> {
         let now = app.clock.now();
         // The network first: what it is refused leaves no trace of the addresses that it makes up.
         if let Requester::Stranger(_) = requester {
-            let of_network = app.failed_logins.check(ip, now);
+            let of_network = app.login_limits.network.check(ip, now);
             allowed(of_network.and_then(|decision| decision.retry_after_ms))?;
             guess.counted.network = true;
         }
-        let here = app.wrong_passwords.check(guess.here(), 1, now);
+        let here = app.login_limits.here.check(guess.here(), 1, now);
         allowed(here.retry_after_ms)?;
         guess.counted.here = true;
         if let Requester::Stranger(_) = requester {
-            let of_email = app.failed_logins_of_email.check(email.clone(), 1, now);
+            let of_email = app.login_limits.email.check(email.clone(), 1, now);
             allowed(of_email.retry_after_ms)?;
             guess.counted.email = true;
         }
@@ -185,15 +222,15 @@ impl<'a> Guess<'a> {
 
 impl Drop for Guess<'_> {
     fn drop(&mut self) {
-        let now = self.app.clock.now();
+        let (limits, now) = (&self.app.login_limits, self.app.clock.now());
         if self.counted.here {
-            self.app.wrong_passwords.give_back(self.here(), 1, now);
+            limits.here.give_back(self.here(), 1, now);
         }
         if self.counted.network {
-            self.app.failed_logins.give_back(self.ip, now);
+            limits.network.give_back(self.ip, now);
         }
         if self.counted.email {
-            self.app.failed_logins_of_email.give_back(self.email.clone(), 1, now);
+            limits.email.give_back(self.email.clone(), 1, now);
         }
     }
 }

@@ -127,7 +127,7 @@ pub async fn disable(store: &Store, id: CustomerId, now: Timestamp) -> Result<bo
     const SQL: &str = "update customers set disabled_at = $2 where id = $1 and disabled_at is null";
     let mut tx = store.write().await?;
     let changed = tx.execute(SQL, &[id.into(), now.into()]).await?;
-    notices::tell_keys(&mut tx).await?;
+    notices::tell_keys(&mut tx, id).await?;
     tx.commit().await?;
     Ok(changed == 1)
 }

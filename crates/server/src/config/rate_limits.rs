@@ -10,6 +10,20 @@ pub struct RateLimitsSection {
     pub per_key_per_second: u32,
     /// Requests of one key at once.
     pub per_key_burst: u32,
+    /// Requests of the control plane with one key or session for each second, on average.
+    pub control_per_key_per_second: u32,
+    /// The same in one burst.
+    pub control_per_key_burst: u32,
+    /// Requests of the control plane from one network for each second, on average.
+    pub control_per_network_per_second: u32,
+    /// The same in one burst.
+    pub control_per_network_burst: u32,
+    /// Imports of accounts of one customer for each minute.
+    pub imports_per_minute: u32,
+    /// Changes of keys and of support access of one customer for each minute.
+    pub key_changes_per_minute: u32,
+    /// Requests of one customer that reach the payment processor for each minute.
+    pub payment_requests_per_minute: u32,
     /// Registrations from one network for each hour.
     pub registrations_per_hour: u32,
     /// Wrong passwords for one mail address from one network for each hour.
@@ -36,6 +50,13 @@ impl RateLimitsSection {
         let positive = [
             ("per_key_per_second", self.per_key_per_second),
             ("per_key_burst", self.per_key_burst),
+            ("control_per_key_per_second", self.control_per_key_per_second),
+            ("control_per_key_burst", self.control_per_key_burst),
+            ("control_per_network_per_second", self.control_per_network_per_second),
+            ("control_per_network_burst", self.control_per_network_burst),
+            ("imports_per_minute", self.imports_per_minute),
+            ("key_changes_per_minute", self.key_changes_per_minute),
+            ("payment_requests_per_minute", self.payment_requests_per_minute),
             ("registrations_per_hour", self.registrations_per_hour),
             ("wrong_passwords_per_hour", self.wrong_passwords_per_hour),
             ("failed_logins_per_network_per_hour", self.failed_logins_per_network_per_hour),

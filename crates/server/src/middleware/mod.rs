@@ -4,6 +4,7 @@
 //! nothing of customers, credits or platforms.
 
 pub(crate) mod body;
+pub(crate) mod budget;
 pub(crate) mod framing;
 pub(crate) mod in_flight;
 pub(crate) mod network_limit;

@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 
 use domain::time::Timestamp;
+use http::HeaderValue;
 
 use super::rate_limit::{Decision, Quota, RateLimiter};
 use crate::listener::limits::{network_of, site_of};
@@ -43,6 +44,11 @@ impl NetworkLimiter {
                 Some(decision)
             }
         }
+    }
+
+    /// What `RateLimit-Policy` says of one network.
+    pub(crate) fn policy(&self, name: &str) -> HeaderValue {
+        self.networks.policy_named(name)
     }
 
     /// Gives a unit back that turned out not to count.

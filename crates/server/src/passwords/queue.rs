@@ -23,8 +23,8 @@ const KNOWN_IN_A_ROW_MAX: u32 = 3;
 pub(crate) enum Requester {
     /// Nobody that we know, at this address.
     Stranger(IpAddr),
-    /// A customer who has shown that it is one.
-    Known(CustomerId),
+    /// A customer who has shown that it is one, at this address.
+    Known(CustomerId, IpAddr),
 }
 
 /// The queue. Clones share it.
@@ -54,11 +54,12 @@ struct Waiting {
     turn: oneshot::Sender<Turn>,
 }
 
-/// Whose places are counted together: first by site (an IPv6 /48), within it by network (an IPv6 /64).
+/// Whose places are counted together: first by site (an IPv4 address, an IPv6 /48), then by network (an IPv6 /64) or
+/// customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Share {
     site: Party,
-    network: Party,
+    party: Party,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -77,11 +78,11 @@ impl Requester {
             Self::Stranger(ip) => {
                 let network = network_of(ip);
                 let site = Party::Address(site_of(ip).unwrap_or(network));
-                Share { site, network: Party::Address(network) }
+                Share { site, party: Party::Address(network) }
             }
-            Self::Known(customer) => {
-                let party = Party::Customer(customer);
-                Share { site: party, network: party }
+            Self::Known(customer, ip) => {
+                let site = Party::Address(site_of(ip).unwrap_or(network_of(ip)));
+                Share { site, party: Party::Customer(customer) }
             }
         }
     }
@@ -117,7 +118,7 @@ impl HashQueue {
             return Ok(Entered::Turn(Turn(Some(self.clone()))));
         }
         let lane = match requester {
-            Requester::Known(_) => &mut queue.known,
+            Requester::Known(..) => &mut queue.known,
             Requester::Stranger(_) => &mut queue.strangers,
         };
         lane.enter(requester.share()).map(Entered::Waits).ok_or(ApiError::Overloaded)
@@ -163,10 +164,18 @@ impl Lane {
     fn displaced_by(&self, newcomer: Share) -> Option<usize> {
         let by_site = self.greedy(|waiting| Some(waiting.share.site), newcomer.site);
         by_site.or_else(|| {
-            let within = |waiting: &Waiting| {
-                (waiting.share.site == newcomer.site).then_some(waiting.share.network)
+            // Of its own site, or of one that has more: a site never gains by having many customers or networks.
+            let mut places: HashMap<Party, usize> = HashMap::new();
+            for waiting in &self.waiting {
+                *places.entry(waiting.share.site).or_default() += 1;
+            }
+            let of = |site: Party| places.get(&site).copied().unwrap_or_default();
+            let own = of(newcomer.site);
+            let counted = |waiting: &Waiting| {
+                let Share { site, party } = waiting.share;
+                (site == newcomer.site || of(site) > own).then_some(party)
             };
-            self.greedy(within, newcomer.network)
+            self.greedy(counted, newcomer.party)
         })
     }
 
@@ -227,7 +236,8 @@ mod tests {
     }
 
     fn known(number: u8) -> Requester {
-        Requester::Known(CustomerId::new(Timestamp::from_unix_micros(0), [number; 10]))
+        let customer = CustomerId::new(Timestamp::from_unix_micros(0), [number; 10]);
+        Requester::Known(customer, IpAddr::from([198, 51, 100, number]))
     }
 
     /// A queue whose only turn is taken, and those who wait for it.
@@ -333,7 +343,7 @@ mod tests {
 
         let served = waiters.all_served();
         let is_known: Vec<bool> =
-            served.iter().map(|one| matches!(one, Requester::Known(_))).collect();
+            served.iter().map(|one| matches!(one, Requester::Known(..))).collect();
         assert_eq!(is_known[..8], [true, true, true, false, true, true, true, false]);
         assert_eq!(served.len(), 16);
     }
@@ -347,6 +357,23 @@ mod tests {
 
         assert!(waiters.comes(known(2)));
         assert!(!waiters.comes(known(1)));
+    }
+
+    #[test]
+    fn neither_many_customers_of_one_network_nor_one_of_many_networks_fill_the_lane_of_the_known() {
+        let at = |customer: u8, host: u8| {
+            let Requester::Known(customer, _) = known(customer) else { unreachable!() };
+            Requester::Known(customer, IpAddr::from([203, 0, 113, host]))
+        };
+        let (mut crowd, mut roamer) = (Waiters::of(8), Waiters::of(8));
+        for number in 0..8 {
+            assert!(crowd.comes(at(number, 1)));
+            assert!(roamer.comes(at(1, number)));
+        }
+
+        assert!(crowd.comes(known(100)) && crowd.comes(known(100)));
+        assert!(!crowd.comes(at(50, 1)), "the crowd has more than whoever has two");
+        assert!(roamer.comes(known(100)));
     }
 
     #[test]

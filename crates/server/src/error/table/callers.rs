@@ -82,7 +82,7 @@ pub(in crate::error) const HTTPS_REQUIRED: Row = Row {
     status: StatusCode::FORBIDDEN,
     title: "Https required",
     retryable: false,
-    meaning: "Sessions travel over https only, or over plain HTTP on the service's own machine. Keys are not affected.",
+    meaning: "Sessions travel over https only, or over plain HTTP on the service's own machine. Where the public address is https, a key that comes through a trusted proxy is refused unless the proxy says with `X-Forwarded-Proto: https` that its caller's connection is encrypted. A key that was sent unencrypted should be rotated.",
 };
 /// `read_only_key`
 pub(in crate::error) const READ_ONLY_KEY: Row = Row {

@@ -20,6 +20,7 @@ mod overload;
 mod paths;
 mod recovery;
 mod routes;
+mod shares;
 mod streams;
 mod upload;
 mod wire;
