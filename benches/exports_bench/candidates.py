@@ -33,6 +33,9 @@ token = "{admin_token}"
 url = "sqlite:{folder}/gateway.db"
 [secrets]
 master_keys = ["bench:{master_key}"]
+[rate_limits]
+control_per_key_per_second = 1000000
+control_per_key_burst = 1000000
 [log]
 filter = "warn"
 format = "json"

@@ -39,6 +39,7 @@ public_base_url = "http://127.0.0.1:{port}"
 [http.limits]
 calls_per_account_max = 16000
 calls_per_customer_max = 16000
+native_bodies_per_customer_bytes_max = 67108864
 [admin]
 listen = "127.0.0.1:{admin_port}"
 token = "{admin_token}"
@@ -49,6 +50,9 @@ master_keys = ["bench:{master_key}"]
 [rate_limits]
 per_key_per_second = 1000000
 per_key_burst = 1000000
+control_per_key_per_second = 1000000
+control_per_key_burst = 1000000
+imports_per_minute = 1000000
 [log]
 filter = "warn"
 format = "json"

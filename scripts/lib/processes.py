@@ -144,6 +144,21 @@ def node_id():
     return "node_" + os.urandom(16).hex()
 
 
+# Trials ask more often than anybody may.
+RATE_LIMITS = dict.fromkeys(
+    [
+        "per_key_per_second",
+        "per_key_burst",
+        "control_per_key_per_second",
+        "control_per_key_burst",
+        "imports_per_minute",
+        "key_changes_per_minute",
+        "payment_requests_per_minute",
+    ],
+    100_000,
+)
+
+
 class Service:
     """`creator-gateway serve`, which is killed and started again on the same configuration."""
 
@@ -167,7 +182,7 @@ class Service:
             "http": {"listen": f"127.0.0.1:{self.port}", "public_base_url": self.base_url},
             "admin": {"listen": self.admin_url.removeprefix("http://")},
             "database": {"url": self.database_url, "reserve_bytes": RESERVE_BYTES},
-            "rate_limits": {"per_key_per_second": 100_000, "per_key_burst": 100_000},
+            "rate_limits": RATE_LIMITS,
             "log": {"filter": "warn", "format": "text"},
         }
         for name, section in self.settings.items():

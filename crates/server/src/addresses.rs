@@ -1,8 +1,8 @@
 //! Mail addresses: confirmed, changed, and used to get back in, by links that are mailed. The API and the pages
 //! use these functions alike.
 //!
-//! Whether an address has a customer is told to nobody who only names it: asking for a mail answers the same,
-//! does the same work and counts under the same limits, whether one is sent or not.
+//! Nobody who only names an address learns whether it has a customer: the response to a request for an email is the same,
+//! and so are its work and its limits, whether one is sent or not (`mail_limits.rs`).
 
 use std::net::IpAddr;
 
@@ -24,7 +24,8 @@ use crate::error::ApiError;
 use crate::jobs::send_mail;
 use crate::letters::Letter;
 use crate::listener::limits::network_of;
-use crate::passwords;
+use crate::middleware::real_ip::neighbourhood_text;
+use crate::passwords::{self, Requester};
 
 /// An address that is confirmed now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,25 +97,26 @@ fn notices(app: &App, link: &Link) -> Vec<NewJob> {
 
 /// Asks for the mail that asks for a confirmation, once more. `ip` is who asks.
 pub(crate) async fn send_confirmation(app: &App, ip: IpAddr, email: Email) -> Result<(), ApiError> {
-    ask(app, ip, &email)?;
-    enqueue(app, &Letter::ConfirmEmail { email }).await
+    app.mail_limits.ask(LinkPurpose::ConfirmEmail, ip, app.clock.now())?;
+    let asked_by = Some(network_of(ip).to_string());
+    enqueue(app, &Letter::ConfirmEmail { email, asked_by }).await
 }
 
 /// Asks for the mail that lets a customer set a password. `ip` is who asks.
 pub(crate) async fn forgot_password(app: &App, ip: IpAddr, email: Email) -> Result<(), ApiError> {
-    ask(app, ip, &email)?;
-    enqueue(app, &Letter::ResetPassword { email }).await
+    app.mail_limits.ask(LinkPurpose::ResetPassword, ip, app.clock.now())?;
+    let asked_by = Some(network_of(ip).to_string());
+    enqueue(app, &Letter::ResetPassword { email, asked_by }).await
 }
 
-/// Uses a link to set a password; every session of the customer ends. `field` is the password's name in the
-/// body, for problems with it.
+/// Uses a link to set a password; every session of the customer ends. `ip` is who uses it.
 pub(crate) async fn reset_password(
     app: &App,
+    ip: IpAddr,
     token: &str,
     password: String,
-    field: &str,
 ) -> Result<(), ApiError> {
-    if let Some(problem) = passwords::problem_of_new(field, &password) {
+    if let Some(problem) = passwords::problem_of_new("new_password", &password) {
         return Err(problem.into());
     }
     let token = Token::parse(token).map_err(|_| ApiError::UnknownLink)?;
@@ -126,11 +128,18 @@ pub(crate) async fn reset_password(
     if link.state != LinkState::Open {
         return Err(not_open(link.state));
     }
-    let password = passwords::hash(app, password).await?;
+    let requester = Requester::Known(link.customer, ip);
+    let password = passwords::hash(app, requester, password).await?;
     let entry = deed(app, &link);
     let jobs = [send_mail::job(app, &Letter::PasswordReset { email: link.email })];
-    let resetting =
-        Resetting { hash: &hash, password: &password, jobs: &jobs, entry: entry.as_ref(), now };
+    let resetting = Resetting {
+        hash: &hash,
+        password: &password,
+        jobs: &jobs,
+        entry: entry.as_ref(),
+        network: &neighbourhood_text(ip),
+        now,
+    };
     match store::password_resets::reset(&app.store, &resetting).await? {
         Reset::Done { .. } => {
             app.job_signal.notify_one();
@@ -156,7 +165,7 @@ pub(crate) async fn request_change(
         return Ok(EmailChange::NotFound);
     };
     if current.email != email {
-        ask(app, ip, &email)?;
+        app.mail_limits.ask_change(customer, ip, app.clock.now())?;
     }
     let letters = [
         Letter::ChangeEmail { customer, email: email.clone() },
@@ -167,22 +176,6 @@ pub(crate) async fn request_change(
     let change = store::email_changes::request(&app.store, customer, &email, &jobs, now).await?;
     app.job_signal.notify_one();
     Ok(change)
-}
-
-/// Takes one mail from what the network and the address may still ask for; this machine may ask for as many as
-/// it likes.
-fn ask(app: &App, ip: IpAddr, email: &Email) -> Result<(), ApiError> {
-    let now = app.clock.now();
-    if !ip.is_loopback() {
-        let by_network = app.mails_by_network.check(network_of(ip), 1, now);
-        if let Some(retry_after_ms) = by_network.retry_after_ms {
-            return Err(ApiError::TooManyMails { retry_after_ms });
-        }
-    }
-    match app.mails_by_address.check(email.clone(), 1, now).retry_after_ms {
-        None => Ok(()),
-        Some(retry_after_ms) => Err(ApiError::TooManyMails { retry_after_ms }),
-    }
 }
 
 async fn enqueue(app: &App, letter: &Letter) -> Result<(), ApiError> {

@@ -1,11 +1,11 @@
 //! Everything the service stands on, in one place: what a handler or a phase may use.
 
 use std::collections::{HashMap, HashSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use catalog::{Catalog, Route};
@@ -15,7 +15,6 @@ use clients::platform::{Target, Upstream};
 use clients::processor::Processor;
 use clients::storage::Storage;
 use domain::account::CreatorId;
-use domain::customer::Email;
 use domain::id::{CustomerId, KeyId};
 use domain::platform::Platform;
 use domain::slot::Allowances;
@@ -23,7 +22,7 @@ use foldhash::fast::RandomState;
 use http::HeaderValue;
 use store::Store;
 use store::metering::Meter;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
 
 use crate::auth::cookie::Transport;
 use crate::billing::low_balances::LowBalances;
@@ -32,6 +31,8 @@ use crate::auth::csrf::Own;
 use crate::billing::plans;
 use crate::clock::{Clock, Random};
 use crate::config::Config;
+use crate::contract::Contract;
+use crate::control_limits::ControlLimits;
 use crate::error::ApiError;
 use crate::error::payments::PaymentProblem;
 use crate::exports::worker::AtWork;
@@ -41,11 +42,17 @@ use crate::gateway::platform_health::PlatformHealth;
 use crate::gateway::routes::KnownRoute;
 use crate::gateway::unlisted::UnlistedShapes;
 use crate::gateway::upload::spool::Spool;
-use crate::middleware::body::{BodyLimits, Budget};
+use crate::listener::limits::site_of;
+use crate::login::LoginLimits;
+use crate::mail_limits::MailLimits;
+use crate::middleware::body;
+use crate::middleware::body::{BodyLimits, Kept};
+use crate::middleware::budget::{Budget, Room};
 use crate::middleware::framing::FrameRules;
-use crate::middleware::in_flight::{InFlight, InFlightLimits};
+use crate::middleware::in_flight::{InFlight, InFlightLimits, Load, Loads};
+use crate::middleware::network_limit::NetworkLimiter;
 use crate::middleware::rate_limit::{Quota, RateLimiter};
-use crate::middleware::real_ip::Network;
+use crate::middleware::real_ip::{Client, Network};
 use crate::passwords::Hashing;
 use crate::start;
 use crate::tasks::{Calls, Tasks};
@@ -112,12 +119,12 @@ pub(crate) struct Shared {
     pub(crate) in_flight: InFlight<CustomerId, (CustomerId, CreatorId)>,
     /// Requests of each key.
     pub(crate) rate_limiter: RateLimiter<KeyId>,
+    /// Requests of the control plane.
+    pub(crate) control_limits: ControlLimits,
     /// Registrations of each network.
-    pub(crate) registrations: RateLimiter<IpAddr>,
-    /// Mails that each network asked for.
-    pub(crate) mails_by_network: RateLimiter<IpAddr>,
-    /// Mails that were asked for to each address.
-    pub(crate) mails_by_address: RateLimiter<Email>,
+    pub(crate) registrations: NetworkLimiter,
+    /// Emails that may be asked for.
+    pub(crate) mail_limits: MailLimits,
     /// Hands mails over.
     pub(crate) mailer: Mailer,
     /// Wakes the runner of jobs: there may be one.
@@ -128,24 +135,34 @@ pub(crate) struct Shared {
     pub(crate) export_signal: Notify,
     /// The exports that this process works on.
     pub(crate) exports_at_work: AtWork,
+    /// The contract, once somebody has asked for it.
+    pub(crate) contract: OnceLock<Contract>,
     /// Rules for the head of every request.
     pub(crate) frame_rules: FrameRules,
     /// Proxies that are believed.
     pub(crate) trusted_proxies: Vec<Network>,
+    /// Whether a key that comes through one of them must have come by https.
+    pub(crate) keys_need_https: bool,
     /// Second tries of reads.
     pub(crate) retry_budget: RetryBudget,
-    /// Bytes of buffered request bodies.
+    /// Bytes of buffered request bodies of customers.
     pub(crate) bodies: Budget,
+    /// The same of those that nobody is known for: on open routes.
+    pub(crate) open_bodies: Budget,
+    /// Who holds buffered bodies.
+    body_holders: Loads<BodyHolder>,
     /// Where the files of uploads wait.
     pub(crate) spool: Spool,
     /// Bytes of answers buffered for their envelope.
-    envelopes: Arc<Semaphore>,
+    pub(crate) envelopes: Budget,
+    /// Who holds answers that are buffered for their envelope.
+    envelope_holders: Loads<CustomerId>,
     /// Every task.
     pub(crate) tasks: Tasks,
     /// The admin listener's token, as in force.
     pub(crate) admin_token: secrecy::SecretString,
-    /// Wrong passwords of each address from each network.
-    pub(crate) wrong_passwords: RateLimiter<(Email, IpAddr)>,
+    /// Logins that failed.
+    pub(crate) login_limits: LoginLimits,
     /// Where passwords are hashed: few at a time, since it is slow on purpose.
     pub(crate) hashing: Hashing,
     /// How sessions travel.
@@ -162,6 +179,26 @@ impl Deref for App {
         &self.0.shared
     }
 }
+
+/// Who holds buffered request bodies: an IPv4 address or an IPv6 /48 where no customer is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum BodyHolder {
+    Customer(CustomerId),
+    Network(IpAddr),
+}
+
+/// What a customer holds of the room that all share.
+#[derive(Debug)]
+pub(crate) struct BuffersOf {
+    /// Of that for request bodies.
+    pub(crate) bodies: Arc<Load>,
+    /// Of that for answers that are buffered for their envelope.
+    pub(crate) envelopes: Arc<Load>,
+}
+
+/// Whose the body of a request is, once its caller is known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BodyOf(pub(crate) CustomerId);
 
 /// What only the start knows.
 pub(crate) struct Parts {
@@ -203,34 +240,31 @@ impl Shared {
                 Quota::per_second(rates.per_key_per_second, rates.per_key_burst),
                 LIMITED_KEYS_MAX,
             ),
-            registrations: RateLimiter::new(
+            control_limits: ControlLimits::new(rates, start::trusted_proxies(&parts.config)),
+            registrations: NetworkLimiter::new(
                 Quota::per_hour(rates.registrations_per_hour),
                 LIMITED_KEYS_MAX,
             ),
-            mails_by_network: RateLimiter::new(
-                Quota::per_hour(rates.mails_per_network_per_hour),
-                LIMITED_KEYS_MAX,
-            ),
-            mails_by_address: RateLimiter::new(
-                Quota::per_hour(rates.mails_per_address_per_hour),
-                LIMITED_KEYS_MAX,
-            ),
+            mail_limits: MailLimits::new(rates),
             job_signal: Notify::new(),
             storage: Arc::new(parts.storage),
             export_signal: Notify::new(),
             exports_at_work: AtWork::default(),
             mailer: parts.mailer,
+            contract: OnceLock::new(),
             frame_rules: FrameRules::new(&parts.config.http.allowed_hosts)
                 .with_head(limits.head_bytes_max, limits.headers_max),
             trusted_proxies: start::trusted_proxies(&parts.config),
+            keys_need_https: parts.config.http.is_public_https()
+                && !parts.config.http.trusted_proxies.is_empty(),
             stopping: AtomicBool::new(false),
             retry_budget: RetryBudget::default(),
-            bodies: Budget::new(limits.native_bodies_bytes_max),
-            envelopes: Arc::new(Semaphore::new(limits.envelopes_bytes_max)),
-            wrong_passwords: RateLimiter::new(
-                Quota::per_hour(rates.wrong_passwords_per_hour),
-                LIMITED_KEYS_MAX,
-            ),
+            bodies: limits.room_for_bodies(),
+            open_bodies: limits.room_for_open_bodies(),
+            body_holders: Loads::new(),
+            envelopes: limits.room_for_envelopes(),
+            envelope_holders: Loads::new(),
+            login_limits: LoginLimits::new(rates),
             hashing: Hashing::new(
                 parts.config.passwords.at_once,
                 parts.config.passwords.waiting_max,
@@ -290,19 +324,42 @@ impl Shared {
             bytes_max,
             grace: Duration::from_millis(timeouts.body_grace_ms),
             total: Duration::from_millis(timeouts.body_ms),
+            kept: Kept::InMemory,
         }
     }
 
     /// The same for an upload, which has more time.
     pub(crate) const fn upload_limits(&self, bytes_max: usize) -> BodyLimits {
         let total = Duration::from_millis(self.config.http.timeouts.upload_ms);
-        BodyLimits { total, ..self.body_limits(bytes_max) }
+        BodyLimits { total, kept: Kept::OnDisk, ..self.body_limits(bytes_max) }
     }
 
-    /// Takes room for an answer that must be buffered, if there is any.
-    pub(crate) fn take_envelope_budget(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
-        let bytes = u32::try_from(bytes).ok()?;
-        Arc::clone(&self.envelopes).try_acquire_many_owned(bytes).ok()
+    /// What a customer holds of the room for bodies and for answers that must be buffered.
+    pub(crate) fn buffers_of(&self, customer: CustomerId) -> BuffersOf {
+        BuffersOf {
+            bodies: self.body_holders.of(BodyHolder::Customer(customer)),
+            envelopes: self.envelope_holders.of(customer),
+        }
+    }
+
+    /// Reads the body of a request of the control plane, in the room of its caller: of the customer if one is known, and
+    /// otherwise of its network.
+    pub(crate) async fn read_body(
+        &self,
+        extensions: &http::Extensions,
+        body: axum::body::Body,
+        bytes_max: usize,
+    ) -> Result<bytes::Bytes, ApiError> {
+        let (budget, holder) = if let Some(BodyOf(customer)) = extensions.get() {
+            (&self.bodies, BodyHolder::Customer(*customer))
+        } else {
+            let ip =
+                extensions.get::<Client>().map_or(Ipv4Addr::UNSPECIFIED.into(), |client| client.ip);
+            (&self.open_bodies, BodyHolder::Network(site_of(ip).unwrap_or(ip)))
+        };
+        let holder = self.body_holders.of(holder);
+        let room = Room { budget, holder: &holder };
+        Ok(body::read_body(body, &self.body_limits(bytes_max), room).await?.bytes)
     }
 
     /// Remembers the first success of a route.

@@ -70,7 +70,7 @@ pub(crate) async fn connect(app: &App, import: Import) -> Result<Connected, ApiE
         }
     };
     if joined_list {
-        app.cache.forget_keys();
+        app.cache.forget_keys_of(new.customer);
     }
     app.cache.forget_account(new.customer, &new.creator_id);
     let stored = store::accounts::find(&app.store, new.customer, &new.creator_id).await?;

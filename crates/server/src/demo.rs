@@ -2,6 +2,8 @@
 //!
 //! Made by the same steps as the API takes, so that what the sandbox shows is what a customer gets.
 
+use std::net::Ipv4Addr;
+
 use domain::account::CreatorId;
 use domain::credits::Credits;
 use domain::customer::{Email, TrialState};
@@ -18,7 +20,7 @@ use crate::app::App;
 use crate::audit::{self, Deed};
 use crate::connect::{self, Import};
 use crate::error::ApiError;
-use crate::passwords;
+use crate::passwords::{self, Requester};
 use crate::start::Running;
 
 /// Who the demo customer is.
@@ -106,11 +108,12 @@ async fn customer(app: &App, wanted: &Wanted) -> Result<(CustomerId, KeySecret),
         add_key(app, known.id, &first_key).await?;
         return Ok((known.id, secret));
     }
+    let requester = Requester::Stranger(Ipv4Addr::LOCALHOST.into());
     let new = NewCustomer {
         id: CustomerId::new(now, app.random.bytes()),
         email: wanted.email.clone(),
         name: "Demo".to_owned(),
-        password_hash: passwords::hash(app, wanted.password.clone()).await?,
+        password_hash: passwords::hash(app, requester, wanted.password.clone()).await?,
         email_verified_at: Some(now),
         trial: TrialState::None,
         created_at: now,

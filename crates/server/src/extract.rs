@@ -12,7 +12,6 @@ use serde::{Deserialize, Deserializer};
 
 use crate::app::App;
 use crate::error::{ApiError, FieldProblem};
-use crate::middleware::body;
 
 /// A JSON body of the service's own routes.
 pub(crate) struct Json<T>(pub(crate) T);
@@ -34,8 +33,8 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
         if !is_json(&parts.headers) {
             return Err(ApiError::UnsupportedMediaType);
         }
-        let limits = app.body_limits(app.config.http.limits.json_body_bytes_max);
-        let bytes = body::read_body(incoming, &limits, &app.bodies).await?.bytes;
+        let bytes_max = app.config.http.limits.json_body_bytes_max;
+        let bytes = app.read_body(&parts.extensions, incoming, bytes_max).await?;
         parse_json(&bytes).map(Self)
     }
 }
@@ -196,7 +195,20 @@ fn field_problem(place: &str, path: &str, message: &str) -> ApiError {
     {
         loc.push(field);
     }
-    FieldProblem { loc, msg: message.to_owned(), kind }.into()
+    FieldProblem { loc, msg: without_value(message), kind }.into()
+}
+
+/// The sentence without the value that it is about, which may be a secret in the wrong place.
+fn without_value(message: &str) -> String {
+    let Some((_, expected)) = message.rsplit_once(", expected ") else {
+        return message.to_owned();
+    };
+    for kind in ["invalid type", "invalid value", "unknown variant"] {
+        if message.starts_with(kind) {
+            return format!("{kind}: expected {expected}");
+        }
+    }
+    message.to_owned()
 }
 
 #[cfg(test)]
@@ -237,6 +249,22 @@ mod tests {
         );
         assert_eq!(problem("{"), ("body".to_owned(), "value_error"));
         assert_eq!(problem(r#"{"email":"a@b.c"} x"#), ("body".to_owned(), "value_error"));
+    }
+
+    #[test]
+    fn a_message_never_repeats_the_value() {
+        for (message, shown) in [
+            ("invalid type: string \"secret\", expected u8", "invalid type: expected u8"),
+            ("invalid type: string \"a, expected b\", expected u8", "invalid type: expected u8"),
+            ("invalid value: integer `7`, expected a word", "invalid value: expected a word"),
+            (
+                "unknown variant `secret`, expected `a` or `b`",
+                "unknown variant: expected `a` or `b`",
+            ),
+            ("missing field `name`", "missing field `name`"),
+        ] {
+            assert_eq!(without_value(message), shown);
+        }
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! Logging in and changing the password: who knows the password of a customer, and what that begins.
 //!
-//! Guesses are limited for each customer and network together, so that nobody can lock a customer out from
-//! elsewhere. An address that nobody has costs and answers what a wrong password does.
+//! Wrong passwords are counted, and nothing else: for each address and network together, for each network whatever the
+//! address, and for each address whatever the network. The last two do not concern a network in which the customer's
+//! login succeeded lately, so that nobody can lock a customer out from elsewhere. An address that no customer has costs
+//! what a wrong password costs, and the response is the same.
 
 use std::net::IpAddr;
 
 use domain::customer::Email;
 use domain::id::{CustomerId, SessionId};
+use domain::time::Timestamp;
 use domain::token::Token;
 use store::customers::{Customer, PasswordHash};
 use store::sessions::{Login, NewSession, PasswordChange};
@@ -14,9 +17,45 @@ use store::sessions::{Login, NewSession, PasswordChange};
 use crate::app::App;
 use crate::audit::{self, Deed};
 use crate::auth::device::Device;
+use crate::config::RateLimitsSection;
 use crate::error::ApiError;
+use crate::middleware::network_limit::NetworkLimiter;
+use crate::middleware::rate_limit::{Quota, RateLimiter};
 use crate::middleware::real_ip::neighbourhood_of;
-use crate::passwords;
+use crate::passwords::{self, Requester};
+
+/// Networks, addresses and pairs of them that are remembered.
+const REMEMBERED_MAX: usize = 100_000;
+
+/// How many logins may fail, on this node.
+pub(crate) struct LoginLimits {
+    /// Of an address from a network.
+    here: RateLimiter<(Email, IpAddr)>,
+    /// Of strangers in a network, whatever the address.
+    network: NetworkLimiter,
+    /// Of strangers for an address, whatever the network.
+    email: RateLimiter<Email>,
+}
+
+impl LoginLimits {
+    pub(crate) fn new(rates: &RateLimitsSection) -> Self {
+        let here = Quota::per_hour(rates.wrong_passwords_per_hour);
+        let network = Quota::per_hour(rates.failed_logins_per_network_per_hour);
+        let email = Quota::per_hour(rates.failed_logins_per_address_per_hour);
+        Self {
+            here: RateLimiter::new(here, REMEMBERED_MAX),
+            network: NetworkLimiter::new(network, REMEMBERED_MAX),
+            email: RateLimiter::new(email, REMEMBERED_MAX),
+        }
+    }
+
+    /// Forgets what counts nothing any more. Called by housekeeping.
+    pub(crate) fn forget_idle(&self, now: Timestamp) {
+        self.here.forget_idle(now);
+        self.network.forget_idle(now);
+        self.email.forget_idle(now);
+    }
+}
 
 /// A session that began, with its token, which is shown to its device and kept nowhere.
 pub(crate) struct Begun {
@@ -36,16 +75,25 @@ pub(crate) async fn log_in(
     device: &Device,
 ) -> Result<Begun, ApiError> {
     passwords::check_length_of_given("password", &password)?;
-    let guess = Guess::begin(app, &email, device.ip)?;
-    let found = store::customers::find_by_email(&app.store, &email).await?;
+    let (network, now) = (device.network(), app.clock.now());
+    let found = store::login_networks::find_candidate(&app.store, &email, &network, now).await?;
+    let requester = match &found {
+        Some(found) if found.is_known_network => Requester::Known(found.customer.id, device.ip),
+        Some(_) | None => Requester::Stranger(device.ip),
+    };
+    let guess = Guess::begin(app, &email, device.ip, requester)?;
     let nobody = PasswordHash::none();
-    let checked = found.as_ref().map_or(&nobody, |customer| &customer.password_hash);
-    let is_right = passwords::is_right(app, password.clone(), checked).await?;
-    let customer = found.filter(|customer| is_right && customer.disabled_at.is_none());
-    let customer = customer.ok_or(ApiError::WrongCredentials)?;
-    guess.was_right(app);
+    let checked = found.as_ref().map_or(&nobody, |found| &found.customer.password_hash);
+    let is_right = passwords::is_right(app, requester, password.clone(), checked).await?;
+    let customer = found.map(|found| found.customer);
+    let customer = customer.filter(|customer| is_right && customer.disabled_at.is_none());
+    let Some(customer) = customer else {
+        guess.was_wrong();
+        return Err(ApiError::WrongCredentials);
+    };
+    drop(guess);
     let rehashed = if passwords::is_out_of_date(&customer.password_hash) {
-        Some(passwords::hash(app, password).await?)
+        Some(passwords::hash(app, Requester::Known(customer.id, device.ip), password).await?)
     } else {
         None
     };
@@ -76,7 +124,7 @@ pub(crate) async fn change_password(
         return Err(problem.into());
     }
     let customer = confirm(app, id, current, device.ip).await?;
-    let hash = passwords::hash(app, new).await?;
+    let hash = passwords::hash(app, Requester::Known(id, device.ip), new).await?;
     let (session, token) = new_session(app, customer.id, device);
     let deed = Deed {
         customer: customer.id,
@@ -109,32 +157,86 @@ pub(crate) async fn confirm(
     passwords::check_length_of_given("current_password", &password)?;
     let found = store::customers::find_by_id(&app.store, id).await?;
     let customer = found.ok_or(ApiError::InvalidSession)?;
-    let guess = Guess::begin(app, &customer.email, ip)?;
-    if passwords::is_right(app, password, &customer.password_hash).await? {
-        guess.was_right(app);
+    let requester = Requester::Known(id, ip);
+    let guess = Guess::begin(app, &customer.email, ip, requester)?;
+    if passwords::is_right(app, requester, password, &customer.password_hash).await? {
         Ok(customer)
     } else {
+        guess.was_wrong();
         Err(ApiError::WrongPassword)
     }
 }
 
-/// A try at the password of an address from a network. It is counted before the password is checked, so that
-/// many at once gain nothing, and no longer once it was right.
-struct Guess((Email, IpAddr));
+/// A try at the password of an address from a network. It is counted before the password is checked, so that many
+/// concurrent tries gain nothing, and stays counted only where the password was wrong: not where it was right, nor where
+/// it was never checked.
+struct Guess<'a> {
+    app: &'a App,
+    email: Email,
+    ip: IpAddr,
+    /// What it was counted in, to be given back.
+    counted: Counted,
+}
 
-impl Guess {
-    fn begin(app: &App, email: &Email, ip: IpAddr) -> Result<Self, ApiError> {
-        let guess = Self((email.clone(), neighbourhood_of(ip)));
-        let decision = app.wrong_passwords.check(guess.0.clone(), 1, app.clock.now());
-        match decision.retry_after_ms {
-            None => Ok(guess),
-            Some(retry_after_ms) => Err(ApiError::TooManyLogins { retry_after_ms }),
+#[derive(Default)]
+struct Counted {
+    here: bool,
+    network: bool,
+    email: bool,
+}
+
+impl<'a> Guess<'a> {
+    fn begin(
+        app: &'a App,
+        email: &Email,
+        ip: IpAddr,
+        requester: Requester,
+    ) -> Result<Self, ApiError> {
+        let mut guess = Self { app, email: email.clone(), ip, counted: Counted::default() };
+        let now = app.clock.now();
+        // The network first: what it is refused leaves no trace of the addresses that it makes up.
+        if let Requester::Stranger(_) = requester {
+            let of_network = app.login_limits.network.check(ip, now);
+            allowed(of_network.and_then(|decision| decision.retry_after_ms))?;
+            guess.counted.network = true;
+        }
+        let here = app.login_limits.here.check(guess.here(), 1, now);
+        allowed(here.retry_after_ms)?;
+        guess.counted.here = true;
+        if let Requester::Stranger(_) = requester {
+            let of_email = app.login_limits.email.check(email.clone(), 1, now);
+            allowed(of_email.retry_after_ms)?;
+            guess.counted.email = true;
+        }
+        Ok(guess)
+    }
+
+    fn here(&self) -> (Email, IpAddr) {
+        (self.email.clone(), neighbourhood_of(self.ip))
+    }
+
+    fn was_wrong(mut self) {
+        self.counted = Counted::default();
+    }
+}
+
+impl Drop for Guess<'_> {
+    fn drop(&mut self) {
+        let (limits, now) = (&self.app.login_limits, self.app.clock.now());
+        if self.counted.here {
+            limits.here.give_back(self.here(), 1, now);
+        }
+        if self.counted.network {
+            limits.network.give_back(self.ip, now);
+        }
+        if self.counted.email {
+            limits.email.give_back(self.email.clone(), 1, now);
         }
     }
+}
 
-    fn was_right(self, app: &App) {
-        app.wrong_passwords.give_back(self.0, 1, app.clock.now());
-    }
+fn allowed(retry_after_ms: Option<i64>) -> Result<(), ApiError> {
+    retry_after_ms.map_or(Ok(()), |retry_after_ms| Err(ApiError::TooManyLogins { retry_after_ms }))
 }
 
 fn new_session(app: &App, customer: CustomerId, device: &Device) -> (NewSession, Token) {

@@ -4,10 +4,11 @@
 use axum::Router;
 use axum::response::{IntoResponse, Response};
 use domain::id::RequestId;
-use http::HeaderValue;
+use http::{HeaderMap, HeaderValue};
 use tower::ServiceExt;
 
 use crate::app::App;
+use crate::auth;
 use crate::error::render::render;
 use crate::error::{ApiError, Pending};
 use crate::gateway;
@@ -22,6 +23,9 @@ pub(crate) async fn serve(app: App, control: Router, arrived: Arrived) -> Respon
     let label =
         RequestLabel::of(request.headers(), || RequestId::new(app.clock.now(), app.random.bytes()));
     let response = match framing::admit(&request, &app.frame_rules) {
+        Ok(()) if app.keys_need_https && is_key_bare(&app, peer, request.headers()) => {
+            ApiError::HttpsRequired.into_response()
+        }
         Ok(()) if gateway::is_native(request.uri().path()) => {
             gateway::proxy_call(app.clone(), request, label.clone()).await
         }
@@ -45,9 +49,18 @@ pub(crate) async fn serve(app: App, control: Router, arrived: Arrived) -> Respon
     response
 }
 
+/// Whether a key came through a trusted proxy that does not say that its caller's connection is encrypted.
+fn is_key_bare(app: &App, peer: Peer, headers: &HeaderMap) -> bool {
+    let Peer { ip, tls } = peer;
+    real_ip::came_in_the_clear(ip, tls, headers, &app.trusted_proxies) && auth::carries_key(headers)
+}
+
 /// After a head that could be read in two ways nothing else on the connection is trusted.
 fn refused(problem: framing::FrameProblem) -> Response {
     let mut response = ApiError::from(problem).into_response();
+    if problem == framing::FrameProblem::Method {
+        response.headers_mut().insert(http::header::ALLOW, framing::METHODS);
+    }
     let close = HeaderValue::from_static("close");
     response.headers_mut().insert(http::header::CONNECTION, close);
     response

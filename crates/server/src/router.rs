@@ -5,8 +5,11 @@ use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use http::HeaderMap;
 
 use crate::app::App;
+use crate::contract::Contract;
+use crate::control_limits::Reported;
 use crate::error::ApiError;
 use crate::listener::Answers;
 use crate::{api, console, gateway, openapi, pipeline};
@@ -30,12 +33,20 @@ fn control(app: App) -> Router {
     control.fallback(nothing_here).method_not_allowed_fallback(method_not_allowed).with_state(app)
 }
 
-/// Runs the control plane's work where the store lives, to its end even if the caller hangs up.
-async fn on_control(State(app): State<App>, request: Request, next: Next) -> Response {
-    match app.tasks.on_control(async move { next.run(request).await }).await {
-        Ok(response) => response,
-        Err(error) => error.into_response(),
-    }
+/// Counts the request, and runs the control plane's work where the store lives, to its end even if the caller hangs up.
+async fn on_control(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let reported = Reported::default();
+    let (cookie, now) = (app.transport.cookie(), app.clock.now());
+    let mut response = match app.control_limits.admit(&request, cookie, &reported, now) {
+        Ok(()) => {
+            request.extensions_mut().insert(reported.clone());
+            let done = app.tasks.on_control(async move { next.run(request).await }).await;
+            done.unwrap_or_else(IntoResponse::into_response)
+        }
+        Err(refused) => refused.into_response(),
+    };
+    reported.put_headers(response.headers_mut());
+    response
 }
 
 async fn nothing_here() -> ApiError {
@@ -47,8 +58,11 @@ async fn method_not_allowed() -> ApiError {
 }
 
 /// The contract, for tools.
-async fn openapi_document(State(app): State<App>) -> axum::Json<serde_json::Value> {
-    axum::Json(openapi::document(&app.catalog, &app.config.credits.costs()))
+async fn openapi_document(State(app): State<App>, headers: HeaderMap) -> Response {
+    let contract = app.contract.get_or_init(|| {
+        Contract::of(&openapi::document(&app.catalog, &app.config.credits.costs()))
+    });
+    contract.response(&headers)
 }
 
 /// What each error code means, for people who follow an error's `type`.

@@ -150,7 +150,7 @@ pub async fn connect(store: &Store, new: &NewAccount) -> Result<Connection, Stor
     let created = existing.is_none();
     let joined_list = created && !allowed.may_use(&new.creator_id);
     if joined_list && let Authority::Key(key) = new.authority {
-        keys::allow_account(&mut tx, key, &new.creator_id).await?;
+        keys::allow_account(&mut tx, new.customer, key, &new.creator_id).await?;
     }
     audit::insert(&mut tx, &new.audited(replaced)).await?;
     notices::tell_account(&mut tx, new.customer, &new.creator_id).await?;

@@ -127,7 +127,7 @@ pub async fn disable(store: &Store, id: CustomerId, now: Timestamp) -> Result<bo
     const SQL: &str = "update customers set disabled_at = $2 where id = $1 and disabled_at is null";
     let mut tx = store.write().await?;
     let changed = tx.execute(SQL, &[id.into(), now.into()]).await?;
-    notices::tell_keys(&mut tx).await?;
+    notices::tell_keys(&mut tx, id).await?;
     tx.commit().await?;
     Ok(changed == 1)
 }
@@ -196,7 +196,8 @@ async fn change(
     Ok(changed == 1)
 }
 
-fn customer(row: &Row) -> Result<Customer, StoreError> {
+/// The customer in the first columns of a row.
+pub(crate) fn customer(row: &Row) -> Result<Customer, StoreError> {
     Ok(Customer {
         id: row.parse(0, "customers")?,
         email: row.parse(1, "customers")?,

@@ -139,3 +139,32 @@ fn existing(row: &Row, fingerprint: &str) -> Result<Existing, StoreError> {
         _ => Err(corrupt()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    const NOON: Timestamp = Timestamp::from_unix_micros(1_800_000_000_000_000);
+
+    /// More rows than a minute of 1,600 writes a second leaves: each step is bounded, and a hundred of them take all.
+    #[tokio::test]
+    async fn a_hundred_thousand_expired_answers_go_in_bounded_steps() {
+        const MANY: &str = "
+            with recursive n (i) as (select 1 union all select i + 1 from n where i < 100000)
+            insert into idempotency
+                (customer_id, key_hash, fingerprint, call_id, answer_state, status, created_at, expires_at)
+            select 'cus', cast(i as text), 'f', 'call', 'stored', 200, 0, $1 from n";
+        for store in testing::stores().await {
+            let mut tx = store.write().await.unwrap();
+            tx.execute(MANY, &[NOON.into()]).await.unwrap();
+            tx.commit().await.unwrap();
+
+            assert_eq!(delete_expired(&store, NOON.plus_seconds(-1), 1_000).await.unwrap(), 0);
+            for _ in 0..100 {
+                assert_eq!(delete_expired(&store, NOON, 1_000).await.unwrap(), 1_000);
+            }
+            assert_eq!(delete_expired(&store, NOON, 1_000).await.unwrap(), 0);
+        }
+    }
+}

@@ -110,7 +110,7 @@ pub async fn change(
     }
     let changed = keys::find_in(&mut tx, change.customer, change.key).await?;
     audit::insert(&mut tx, entry).await?;
-    notices::tell_keys(&mut tx).await?;
+    notices::tell_keys(&mut tx, change.customer).await?;
     tx.commit().await?;
     Ok(changed.map_or(KeyChanging::NotFound, KeyChanging::Changed))
 }

@@ -250,7 +250,7 @@ pub async fn rotate(
     insert_secret(&mut tx, rotation.key, &rotation.secret).await?;
     let rotated = find_in(&mut tx, rotation.customer, rotation.key).await?;
     audit::insert(&mut tx, entry).await?;
-    notices::tell_keys(&mut tx).await?;
+    notices::tell_keys(&mut tx, rotation.customer).await?;
     tx.commit().await?;
     Ok(rotated)
 }
@@ -273,7 +273,7 @@ pub async fn revoke(
     }
     tx.execute(SECRETS, &[key.into()]).await?;
     audit::insert(&mut tx, entry).await?;
-    notices::tell_keys(&mut tx).await?;
+    notices::tell_keys(&mut tx, customer).await?;
     tx.commit().await?;
     Ok(true)
 }
@@ -290,13 +290,14 @@ pub async fn touch(store: &Store, key: KeyId, used_at: Timestamp) -> Result<(), 
 /// Lets a key that is limited to some accounts use one more, in the transaction that created the account.
 pub(crate) async fn allow_account(
     tx: &mut Tx,
+    customer: CustomerId,
     key: KeyId,
     creator_id: &CreatorId,
 ) -> Result<(), StoreError> {
     const CHANGED: &str = "update keys set version = version + 1 where id = $1";
     insert_accounts(tx, key, std::slice::from_ref(creator_id)).await?;
     tx.execute(CHANGED, &[key.into()]).await?;
-    notices::tell_keys(tx).await
+    notices::tell_keys(tx, customer).await
 }
 
 pub(crate) async fn insert(

@@ -28,6 +28,7 @@ pub mod key_list;
 pub mod keys;
 pub mod ledger;
 pub mod limits;
+pub mod login_networks;
 pub mod mail_links;
 pub mod metering;
 mod migrations;

@@ -63,6 +63,11 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
         steps.push(step(16, "texts compared byte by byte", collation));
     }
     steps.push(step(17, "platform health", platform_health(database)));
+    let networks = match database {
+        DatabaseKind::Sqlite => include_str!("../migrations/0018_login_networks.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0018_login_networks.postgres.sql"),
+    };
+    steps.push(step(18, "login networks", networks));
     Migrator::with_migrations(steps)
 }
 

@@ -18,8 +18,11 @@ const PLATFORMS: &str = "platforms";
 /// What has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
-    /// A key was rotated or revoked, or its customer closed.
-    Keys,
+    /// A key was changed, rotated or revoked, or its customer closed.
+    Keys {
+        /// Whose; versions before this was told named nobody.
+        customer: Option<CustomerId>,
+    },
     /// An account was connected, changed or deleted.
     Account {
         /// Whose it is.
@@ -54,8 +57,8 @@ impl Listener {
 }
 
 /// Tells the other nodes, when the transaction is committed.
-pub(crate) async fn tell_keys(tx: &mut Tx) -> Result<(), StoreError> {
-    tell(tx, KEYS).await
+pub(crate) async fn tell_keys(tx: &mut Tx, customer: CustomerId) -> Result<(), StoreError> {
+    tell(tx, &format!("{KEYS} {customer}")).await
 }
 
 /// Tells the other nodes, when the transaction is committed. Versions that do not know the word forget what they remember.
@@ -83,14 +86,37 @@ async fn tell(tx: &mut Tx, payload: &str) -> Result<(), StoreError> {
 /// What this version does not understand counts as missed.
 fn read(payload: &str) -> Notice {
     if payload == KEYS {
-        return Notice::Keys;
+        return Notice::Keys { customer: None };
     }
     if payload == PLATFORMS {
         return Notice::Platforms;
     }
     let parts = payload.split_once(' ');
+    if let Some((KEYS, customer)) = parts {
+        let keys = customer.parse().map(|customer| Notice::Keys { customer: Some(customer) });
+        return keys.unwrap_or(Notice::Missed);
+    }
     let account = parts.and_then(|(customer, creator)| {
         Some(Notice::Account { customer: customer.parse().ok()?, creator: creator.parse().ok()? })
     });
     account.unwrap_or(Notice::Missed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notices_of_this_version_and_of_the_one_before_are_understood_and_others_count_as_missed() {
+        let customer = CustomerId::new(domain::time::Timestamp::from_unix_micros(0), [1; 10]);
+        let creator: CreatorId = "ada".parse().unwrap();
+
+        assert_eq!(read("keys"), Notice::Keys { customer: None });
+        let of_one = Notice::Keys { customer: Some(customer) };
+        assert_eq!(read(&format!("keys {customer}")), of_one);
+        assert_eq!(read(&format!("{customer} ada")), Notice::Account { customer, creator });
+        for other in ["", "keys nobody", "something new", "something"] {
+            assert_eq!(read(other), Notice::Missed, "{other}");
+        }
+    }
 }

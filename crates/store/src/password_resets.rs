@@ -10,7 +10,7 @@ use crate::audit::{self, AuditEntry};
 use crate::customers::PasswordHash;
 use crate::jobs::{self, NewJob};
 use crate::mail_links::{self, LinkState};
-use crate::{Store, StoreError, email_changes, sessions};
+use crate::{Store, StoreError, email_changes, login_networks, sessions};
 
 /// The use of a link.
 #[derive(Debug, Clone)]
@@ -23,6 +23,8 @@ pub struct Resetting<'a> {
     pub jobs: &'a [NewJob],
     /// What the customer's audit list says of it, if it comes about.
     pub entry: Option<&'a AuditEntry>,
+    /// The network it is used in: from now on the customer is known there.
+    pub network: &'a str,
     /// Now.
     pub now: Timestamp,
 }
@@ -62,6 +64,7 @@ pub async fn reset(store: &Store, resetting: &Resetting<'_>) -> Result<Reset, St
     mail_links::use_up(&mut tx, link.customer, LinkPurpose::ResetPassword, now).await?;
     email_changes::cancel(&mut tx, link.customer, now).await?;
     sessions::end_all_in(&mut tx, link.customer).await?;
+    login_networks::remember(&mut tx, link.customer, resetting.network, now).await?;
     jobs::insert_all(&mut tx, resetting.jobs).await?;
     if let Some(entry) = resetting.entry {
         audit::insert(&mut tx, entry).await?;

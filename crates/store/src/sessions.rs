@@ -12,7 +12,7 @@ use crate::audit::{self, AuditEntry};
 use crate::customers::PasswordHash;
 use crate::sql::Row;
 use crate::tx::Tx;
-use crate::{Store, StoreError, mail_links};
+use crate::{Store, StoreError, login_networks, mail_links};
 
 /// A session as stored; its token is not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,6 +126,7 @@ pub async fn log_in(store: &Store, login: &Login<'_>) -> Result<bool, StoreError
     }
     end_surplus(&mut tx, customer, login.sessions_max.saturating_sub(1)).await?;
     insert(&mut tx, login.session).await?;
+    remember_network(&mut tx, login.session).await?;
     tx.commit().await?;
     Ok(true)
 }
@@ -145,6 +146,7 @@ pub async fn change_password(
     let now = change.session.created_at;
     mail_links::use_up(&mut tx, customer, LinkPurpose::ResetPassword, now).await?;
     insert(&mut tx, change.session).await?;
+    remember_network(&mut tx, change.session).await?;
     audit::insert(&mut tx, change.entry).await?;
     tx.commit().await?;
     Ok(true)
@@ -247,6 +249,10 @@ async fn end_surplus(tx: &mut Tx, customer: CustomerId, keep: i64) -> Result<(),
         )";
     tx.execute(SQL, &[customer.into(), keep.max(0).into()]).await?;
     Ok(())
+}
+
+async fn remember_network(tx: &mut Tx, new: &NewSession) -> Result<(), StoreError> {
+    login_networks::remember(tx, new.customer, &new.network, new.created_at).await
 }
 
 async fn insert(tx: &mut Tx, new: &NewSession) -> Result<(), StoreError> {

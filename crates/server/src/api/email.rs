@@ -124,7 +124,7 @@ impl Asked {
     post, path = "/v1/auth/email/resend", tag = "auth", request_body = Address,
     responses(
         (status = 202, body = Asked),
-        (status = 429, description = "too many mails to this address or from this network; see `Retry-After`"),
+        (status = 429, description = "too many emails of this kind were asked for from this network; see `Retry-After`"),
     )
 )]
 async fn resend_email_link(

@@ -255,7 +255,7 @@ async fn update_key(
     };
     let entry = entry(&app, &caller, audit::KEY_CHANGED, key_limits::described_change(&change));
     let changed = store::key_changes::change(&app.store, &change, &entry).await?;
-    app.cache.forget_keys();
+    app.cache.forget_keys_of(caller.customer);
     match changed {
         KeyChanging::Changed(changed) => Ok(axum::Json(changed.into())),
         KeyChanging::NotFound => Err(NO_KEY),
@@ -297,7 +297,7 @@ async fn delete_key(
     caller.refuse_other_keys(key)?;
     let entry = entry(&app, &caller, audit::KEY_DELETED, key.to_string());
     let revoked = store::keys::revoke(&app.store, caller.customer, key, &entry).await?;
-    app.cache.forget_keys();
+    app.cache.forget_keys_of(caller.customer);
     if revoked { Ok(StatusCode::NO_CONTENT) } else { Err(NO_KEY) }
 }
 
@@ -359,7 +359,7 @@ async fn rotate_key(
     };
     let entry = entry(&app, &caller, audit::KEY_ROTATED, change.key.to_string());
     let rotated = store::keys::rotate(&app.store, &change, &entry).await?;
-    app.cache.forget_keys();
+    app.cache.forget_keys_of(caller.customer);
     let rotated = rotated.ok_or(NO_KEY)?;
     Ok(axum::Json(CreatedKey { key: rotated.into(), api_key: secret.expose().to_owned() }))
 }

@@ -21,7 +21,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     post, path = "/v1/auth/password/forgot", tag = "auth", request_body = Address,
     responses(
         (status = 202, body = Asked),
-        (status = 429, description = "too many mails to this address or from this network; see `Retry-After`"),
+        (status = 429, description = "too many emails of this kind were asked for from this network; see `Retry-After`"),
     )
 )]
 async fn forgot_password(
@@ -56,8 +56,9 @@ pub(crate) struct NewPassword {
 )]
 async fn reset_password(
     State(app): State<App>,
+    Extension(client): Extension<Client>,
     Json(new): Json<NewPassword>,
 ) -> Result<StatusCode, ApiError> {
-    addresses::reset_password(&app, &new.token, new.new_password, "new_password").await?;
+    addresses::reset_password(&app, client.ip, &new.token, new.new_password).await?;
     Ok(StatusCode::NO_CONTENT)
 }

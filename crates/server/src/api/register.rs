@@ -21,7 +21,7 @@ use crate::jobs::send_mail;
 use crate::letters::Letter;
 use crate::listener::limits::network_of;
 use crate::middleware::real_ip::Client;
-use crate::passwords;
+use crate::passwords::{self, Requester};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(register_customer))
@@ -82,7 +82,11 @@ async fn register_customer(
 ) -> Result<(StatusCode, axum::Json<RegisteredOut>), ApiError> {
     check(&form)?;
     limit(&app, client.ip)?;
-    let password_hash = passwords::hash(&app, form.password).await?;
+    let requester = Requester::Stranger(client.ip);
+    let hashed = passwords::hash(&app, requester, form.password).await;
+    // A registration that was not even tried does not count.
+    let password_hash =
+        hashed.inspect_err(|_| app.registrations.give_back(client.ip, app.clock.now()))?;
     let secret = KeySecret::generate(|bound| app.random.below(bound));
     let now = app.clock.now();
     let key_id = KeyId::new(now, app.random.bytes());
@@ -105,7 +109,7 @@ async fn register_customer(
             expires_at: None,
         },
     };
-    let letter = Letter::ConfirmEmail { email: new.email.clone() };
+    let letter = Letter::ConfirmEmail { email: new.email.clone(), asked_by: None };
     let wanted = registration::Registration {
         customer: &new,
         trial_limits: &trial_limits(&app, client.ip, &new.email),
@@ -160,13 +164,10 @@ fn check(form: &Registration) -> Result<(), ApiError> {
     if problems.is_empty() { Ok(()) } else { Err(ApiError::Invalid(problems)) }
 }
 
-/// An address may register so often in an hour; the machine itself as often as it likes.
+/// A network may register so often in an hour; the machine itself as often as it likes.
 fn limit(app: &App, ip: IpAddr) -> Result<(), ApiError> {
-    if ip.is_loopback() {
-        return Ok(());
-    }
-    let decision = app.registrations.check(network_of(ip), 1, app.clock.now());
-    match decision.retry_after_ms {
+    let decision = app.registrations.check(ip, app.clock.now());
+    match decision.and_then(|decision| decision.retry_after_ms) {
         None => Ok(()),
         Some(retry_after_ms) => Err(ApiError::TooManyRegistrations { retry_after_ms }),
     }

@@ -22,9 +22,10 @@ use store::authority::Authority;
 use store::keys::Presented;
 use store::sessions::Session;
 
-pub(crate) use presented::presented_key;
+pub(crate) use presented::carries_key;
+pub(crate) use presented::{PresentedCredential, presented_key};
 
-use crate::app::App;
+use crate::app::{App, BodyOf};
 use crate::error::ApiError;
 use crate::extract;
 use crate::middleware::real_ip::Client;
@@ -213,12 +214,12 @@ impl FromRequestParts<App> for KeyCaller {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let caller = caller_of(app, &parts.headers).await?;
         refuse_other_session(app, parts, caller.customer).await?;
-        if matches!(parts.method, Method::GET | Method::HEAD) || caller.key.scope == KeyScope::Full
-        {
-            Ok(caller)
-        } else {
-            Err(ApiError::ReadOnlyKey)
+        let is_read = matches!(parts.method, Method::GET | Method::HEAD);
+        if !is_read && caller.key.scope != KeyScope::Full {
+            return Err(ApiError::ReadOnlyKey);
         }
+        admit_customer(app, parts, caller.customer)?;
+        Ok(caller)
     }
 }
 
@@ -227,12 +228,13 @@ impl FromRequestParts<App> for SignedIn {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let signed_in = signed_in(app, parts).await?;
-        if presented::carries_key(&parts.headers) {
+        if carries_key(&parts.headers) {
             let caller = caller_of(app, &parts.headers).await?;
             if caller.customer != signed_in.customer {
                 return Err(ApiError::ConflictingCustomers);
             }
         }
+        admit_customer(app, parts, signed_in.customer)?;
         Ok(signed_in)
     }
 }
@@ -241,12 +243,16 @@ impl FromRequestParts<App> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        if presented::carries_key(&parts.headers) {
+        if carries_key(&parts.headers) {
             return KeyCaller::from_request_parts(parts, app).await.map(Self::from);
         }
         match signed_in(app, parts).await {
             Err(ApiError::MissingSession) => Err(ApiError::MissingKey),
-            signed_in => signed_in.map(Self::from),
+            Err(error) => Err(error),
+            Ok(signed_in) => {
+                admit_customer(app, parts, signed_in.customer)?;
+                Ok(Self::from(signed_in))
+            }
         }
     }
 }
@@ -268,6 +274,13 @@ impl FromRequestParts<App> for FullCaller {
         let caller = Caller::from_request_parts(parts, app).await?;
         if caller.scope() == KeyScope::Full { Ok(Self(caller)) } else { Err(ApiError::ReadOnlyKey) }
     }
+}
+
+/// Counts the request among those of its customer, and takes the room for its body from what the customer has.
+fn admit_customer(app: &App, parts: &mut Parts, customer: CustomerId) -> Result<(), ApiError> {
+    app.control_limits.admit_work(parts, customer, app.clock.now())?;
+    parts.extensions.insert(BodyOf(customer));
+    Ok(())
 }
 
 /// Refuses a request whose cookie belongs to another customer than its key. A cookie that opens nothing is

@@ -2,16 +2,37 @@
 //!
 //! Forms and checksums are looked at here, before anything is looked up.
 
-use domain::key::KeySecret;
-use domain::token::Token;
+use domain::key::{KeyHash, KeySecret};
+use domain::token::{Token, TokenHash};
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, COOKIE};
 
 use crate::error::ApiError;
 
 /// Whether the request carries something in the place of a key, be it valid or not.
-pub(super) fn carries_key(headers: &HeaderMap) -> bool {
+pub(crate) fn carries_key(headers: &HeaderMap) -> bool {
     headers.contains_key("x-api-key") || headers.contains_key(AUTHORIZATION)
+}
+
+/// What a request carries to say who it is from, as the hash that it would be looked up by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PresentedCredential {
+    /// A key.
+    Key(KeyHash),
+    /// A session's token.
+    Session(TokenHash),
+}
+
+impl PresentedCredential {
+    /// The one that counts; none where there is none, or none of the right form: that opens nothing and is looked up
+    /// nowhere.
+    pub(crate) fn of(headers: &HeaderMap, cookie: &str) -> Option<Self> {
+        if carries_key(headers) {
+            return presented_key(headers).ok().map(|key| Self::Key(key.hash()));
+        }
+        let token = presented_token(headers, cookie)?.ok()?;
+        Some(Self::Session(token.hash()))
+    }
 }
 
 /// Reads the key that the request carries. Form and checksum are checked here, before any lookup.

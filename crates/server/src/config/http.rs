@@ -5,7 +5,11 @@ use std::time::Duration;
 
 use super::Problem;
 use crate::listener::tls::TlsFiles;
+use crate::middleware::budget::{Budget, READING_BYTES};
 use crate::middleware::real_ip::Network;
+
+/// The largest event of the payment processor that is read.
+pub(crate) const EVENT_BYTES_MAX: usize = 256 * 1_024;
 
 /// The public listener.
 #[derive(Debug, Clone, serde::Deserialize)]
@@ -65,18 +69,28 @@ pub struct LimitsSection {
     pub json_body_bytes_max: usize,
     /// Bytes of a native request body.
     pub native_body_bytes_max: usize,
-    /// Bytes of all buffered native request bodies together.
+    /// Bytes of all buffered request bodies of customers together.
     pub native_bodies_bytes_max: usize,
+    /// The same of one customer.
+    pub native_bodies_per_customer_bytes_max: usize,
+    /// Bytes of all buffered request bodies on routes that need no caller.
+    pub open_bodies_bytes_max: usize,
+    /// The same from one network.
+    pub open_bodies_per_network_bytes_max: usize,
     /// Bytes of an uploaded file.
     pub upload_bytes_max: usize,
     /// Bytes of the rest of an upload's form.
     pub upload_fields_bytes_max: usize,
     /// Bytes of all uploaded files that wait on disk together.
     pub uploads_bytes_max: usize,
+    /// The same of one customer.
+    pub uploads_per_customer_bytes_max: usize,
     /// Bytes of one answer that is buffered for its envelope.
     pub envelope_bytes_max: usize,
     /// Bytes of all such answers together.
     pub envelopes_bytes_max: usize,
+    /// The same of one customer.
+    pub envelopes_per_customer_bytes_max: usize,
     /// Bytes of an answer that is read whole before its head is sent.
     pub answer_buffer_bytes_max: usize,
     /// Bytes of any answer; 0: no limit.
@@ -179,6 +193,21 @@ impl HttpSection {
 }
 
 impl LimitsSection {
+    /// Room for the request bodies of customers.
+    pub(crate) fn room_for_bodies(&self) -> Budget {
+        Budget::new(self.native_bodies_bytes_max, self.native_bodies_per_customer_bytes_max)
+    }
+
+    /// Room for request bodies on routes that need no caller.
+    pub(crate) fn room_for_open_bodies(&self) -> Budget {
+        Budget::new(self.open_bodies_bytes_max, self.open_bodies_per_network_bytes_max)
+    }
+
+    /// Room for responses that are buffered for their envelope.
+    pub(crate) fn room_for_envelopes(&self) -> Budget {
+        Budget::new(self.envelopes_bytes_max, self.envelopes_per_customer_bytes_max)
+    }
+
     fn check(&self, problems: &mut Vec<Problem>) {
         let positive = [
             ("head_bytes_max", self.head_bytes_max),
@@ -204,6 +233,7 @@ impl LimitsSection {
                 "must be at least native_body_bytes_max",
             ));
         }
+        self.check_shares(problems);
         if self.uploads_bytes_max < self.upload_bytes_max {
             problems.push(Problem::new(
                 "http.limits.uploads_bytes_max",
@@ -215,6 +245,42 @@ impl LimitsSection {
                 "http.limits.envelopes_bytes_max",
                 "must be at least envelope_bytes_max",
             ));
+        }
+    }
+
+    /// What one may have of what all share must be enough for one request.
+    fn check_shares(&self, problems: &mut Vec<Problem>) {
+        // A body is put together in memory of up to twice its size, beside what waiting for it takes.
+        let whole = |bytes: usize| bytes.saturating_mul(2).saturating_add(READING_BYTES);
+        let open_bytes_max = self.json_body_bytes_max.max(EVENT_BYTES_MAX);
+        let shares = [
+            (
+                "native_bodies_per_customer_bytes_max",
+                self.native_bodies_per_customer_bytes_max,
+                whole(self.native_body_bytes_max.max(self.json_body_bytes_max)),
+            ),
+            (
+                "open_bodies_per_network_bytes_max",
+                self.open_bodies_per_network_bytes_max,
+                whole(open_bytes_max),
+            ),
+            ("open_bodies_bytes_max", self.open_bodies_bytes_max, whole(open_bytes_max)),
+            (
+                "uploads_per_customer_bytes_max",
+                self.uploads_per_customer_bytes_max,
+                self.upload_bytes_max.saturating_add(READING_BYTES),
+            ),
+            (
+                "envelopes_per_customer_bytes_max",
+                self.envelopes_per_customer_bytes_max,
+                self.envelope_bytes_max,
+            ),
+        ];
+        for (key, share, least) in shares {
+            if share < least {
+                let message = format!("must be {least} or more: enough for one request");
+                problems.push(Problem::new(format!("http.limits.{key}"), message));
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ mod gateway;
 pub mod http;
 pub mod mail;
 pub mod platforms;
+mod rate_limits;
 pub mod secrets;
 mod sections;
 pub mod storage;
@@ -18,11 +19,10 @@ pub mod storage;
 pub use access::{PasswordsSection, SessionsSection};
 pub use exports::ExportsSection;
 pub use gateway::PlatformRefusalsSection;
+pub use rate_limits::RateLimitsSection;
 pub use sections::UploadsSection;
 pub use sections::{AdminSection, CreditsSection, DatabaseSection, LogFormat, LogSection};
-pub use sections::{
-    IncludedSlots, JobsSection, KeysSection, MeteringSection, RateLimitsSection, SlotsSection,
-};
+pub use sections::{IncludedSlots, JobsSection, KeysSection, MeteringSection, SlotsSection};
 
 use std::path::Path;
 

@@ -90,28 +90,6 @@ pub struct IncludedSlots {
     pub platform_delta: i64,
 }
 
-/// `[rate_limits]`: how often a key or an address may call; each node counts for itself.
-#[derive(Debug, Clone, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RateLimitsSection {
-    /// Requests of one key for each second, on average.
-    pub per_key_per_second: u32,
-    /// Requests of one key at once.
-    pub per_key_burst: u32,
-    /// Registrations from one network for each hour.
-    pub registrations_per_hour: u32,
-    /// Wrong passwords for one mail address from one network for each hour.
-    pub wrong_passwords_per_hour: u32,
-    /// Mails that anybody may ask for, to one address, for each hour.
-    pub mails_per_address_per_hour: u32,
-    /// Mails that one network may ask for, for each hour.
-    pub mails_per_network_per_hour: u32,
-    /// Free trials that begin in one network on one UTC day.
-    pub trials_per_network_per_day: u32,
-    /// Free trials that begin under one mail domain on one UTC day.
-    pub trials_per_domain_per_day: u32,
-}
-
 /// `[jobs]`: work that follows a change, such as sending a mail.
 #[derive(Debug, Clone, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -263,24 +241,6 @@ impl SlotsSection {
     pub(super) fn check(&self, problems: &mut Vec<Problem>) {
         self.included.check("slots.included", problems);
         self.prices.check(problems);
-    }
-}
-
-impl RateLimitsSection {
-    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
-        let positive = [
-            ("per_key_per_second", self.per_key_per_second),
-            ("per_key_burst", self.per_key_burst),
-            ("registrations_per_hour", self.registrations_per_hour),
-            ("wrong_passwords_per_hour", self.wrong_passwords_per_hour),
-            ("mails_per_address_per_hour", self.mails_per_address_per_hour),
-            ("mails_per_network_per_hour", self.mails_per_network_per_hour),
-        ];
-        for (key, value) in positive {
-            if value == 0 {
-                problems.push(Problem::new(format!("rate_limits.{key}"), "must be above zero"));
-            }
-        }
     }
 }
 

@@ -118,8 +118,7 @@ async fn ask_again(
 }
 
 /// What is said where too many mails were asked for.
-pub(super) const TOO_MANY: &str = "So many mails were asked for, to this address or from your network, that the next one must wait. Try again \
-     in an hour.";
+pub(super) const TOO_MANY: &str = "So many emails were asked for from your network that the next one must wait. Try again in an hour.";
 
 fn refused_or(error: ApiError) -> Result<Response, ApiError> {
     match error {

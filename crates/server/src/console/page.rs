@@ -10,7 +10,6 @@ use serde::de::DeserializeOwned;
 use crate::app::App;
 use crate::auth::csrf;
 use crate::error::ApiError;
-use crate::middleware::body;
 
 /// Nothing is loaded but our style, forms lead to us, and nobody shows our pages within theirs.
 const POLICY: &str = "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; \
@@ -45,8 +44,8 @@ impl<T: DeserializeOwned> FromRequest<App> for Form<T> {
         if !is_form(&parts.headers) {
             return Err(ApiError::UnsupportedMediaType);
         }
-        let limits = app.body_limits(app.config.http.limits.json_body_bytes_max);
-        let bytes = body::read_body(incoming, &limits, &app.bodies).await?.bytes;
+        let bytes_max = app.config.http.limits.json_body_bytes_max;
+        let bytes = app.read_body(&parts.extensions, incoming, bytes_max).await?;
         serde_urlencoded::from_bytes(&bytes)
             .map(Self)
             .map_err(|_| ApiError::NotFound("this is not a form of ours"))

@@ -69,13 +69,14 @@ async fn show_link(
 
 async fn set_password(
     State(app): State<App>,
+    Extension(client): Extension<Client>,
     Form(new): Form<PasswordForm>,
 ) -> Result<Response, ApiError> {
     if new.new_password != new.repeated {
         let problem = "The two passwords are not the same.".to_owned();
         return Ok(form(StatusCode::UNPROCESSABLE_ENTITY, new.token, Some(problem)));
     }
-    let set = addresses::reset_password(&app, &new.token, new.new_password, "new_password").await;
+    let set = addresses::reset_password(&app, client.ip, &new.token, new.new_password).await;
     match set {
         Ok(()) => Ok(show(StatusCode::OK, &Page { done: true, ..Page::default() })),
         Err(ApiError::Invalid(problems)) => {

@@ -55,8 +55,11 @@ pub(crate) enum ApiError {
     /// A browser may have been made to send the request by another site's page.
     #[error("the request does not come from a page of this service (`Sec-Fetch-Site`, `Origin`)")]
     CrossSite,
-    /// Sessions do not travel unencrypted.
-    #[error("sessions need https; plain HTTP carries them on the service's own machine only")]
+    /// Sessions do not travel unencrypted, nor do keys through a proxy where the public address is https.
+    #[error(
+        "sessions and keys need https; a proxy in front of the service must say with `X-Forwarded-Proto: https` that \
+         its caller's connection is encrypted"
+    )]
     HttpsRequired,
     /// A key that may only read was used for a write.
     #[error("this key is read-only; a full-scope key is needed for this request")]
@@ -199,8 +202,8 @@ pub(crate) enum ApiError {
         /// When to try again.
         retry_after_ms: i64,
     },
-    /// The key called too often.
-    #[error("this key sends more requests than its limit allows")]
+    /// The key, the session, the network or the customer asked too often.
+    #[error("more requests than the limit allows; see `RateLimit-Policy`")]
     RateLimited {
         /// When to try again.
         retry_after_ms: i64,
@@ -211,20 +214,20 @@ pub(crate) enum ApiError {
         /// When to try again.
         retry_after_ms: i64,
     },
-    /// Too many wrong passwords for one address from one network.
-    #[error("too many wrong passwords from this network; try again later")]
+    /// Too many logins failed: for one address from one network, for one network, or for one address.
+    #[error("too many logins failed for this address or from this network; try again later")]
     TooManyLogins {
         /// When to try again.
         retry_after_ms: i64,
     },
-    /// Too many mails were asked for, to this address or from this network.
-    #[error("too many mails were asked for, to this address or from this network")]
+    /// Too many emails of one kind were asked for from this network, or by this customer.
+    #[error("too many emails of this kind were asked for lately; try again later")]
     TooManyMails {
         /// When to try again.
         retry_after_ms: i64,
     },
-    /// Too many calls of this customer or account are running.
-    #[error("too many calls are running for this {0}; wait for some to end")]
+    /// Too many calls of this customer or account are running, or too many bodies of this caller are on their way.
+    #[error("too many requests are running for this {0}; wait for some to end")]
     TooManyInFlight(&'static str),
     /// We cannot take more work.
     #[error("the service is busy; nothing was sent or charged")]
@@ -429,6 +432,7 @@ impl From<BodyProblem> for ApiError {
             BodyProblem::TooSlow => Self::BodyTimeout,
             BodyProblem::Broken => Self::BrokenBody,
             BodyProblem::NoRoom => Self::Overloaded,
+            BodyProblem::ShareFull => Self::TooManyInFlight("caller"),
         }
     }
 }

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use quick_cache::Equivalent;
 
 use super::accounts::AccountEntry;
-use crate::app::App;
+use crate::app::{App, BuffersOf};
 use crate::error::ApiError;
 use crate::middleware::in_flight::Load;
 
@@ -44,6 +44,8 @@ pub(crate) struct KeyEntry {
     pub(crate) has_budget: bool,
     /// The customer's calls that are going on.
     pub(crate) load: Arc<Load>,
+    /// What the customer holds of the room for bodies and responses.
+    pub(crate) buffers: BuffersOf,
 }
 
 /// Keys and accounts that were used lately on one core.
@@ -75,7 +77,12 @@ impl Caches {
         cache
     }
 
-    /// Forgets every key: after one was rotated or closed.
+    /// Forgets the keys of a customer: after one was changed, rotated or revoked.
+    pub(crate) fn forget_keys_of(&self, customer: CustomerId) {
+        self.each(|cache| cache.keys.forget_where(|entry| entry.customer == customer));
+    }
+
+    /// Forgets every key: after staff changed something.
     pub(crate) fn forget_keys(&self) {
         self.each(|cache| cache.keys.forget_all());
     }
@@ -139,6 +146,7 @@ pub(super) async fn read_key(app: &App, hash: KeyHash) -> Result<Arc<KeyEntry>, 
         version: key.version,
         has_budget: key.monthly_budget.is_some(),
         load: app.in_flight.of_customer(key.customer),
+        buffers: app.buffers_of(key.customer),
     };
     Ok(app.remembered().keys.put(hash, Arc::new(entry), now))
 }
@@ -189,6 +197,10 @@ impl<K: Hash + Eq, V: Clone> Shelf<K, V> {
         self.0.retain(|_, (loaded_at, _)| is_fresh(*loaded_at, now));
     }
 
+    fn forget_where(&self, is_meant: impl Fn(&V) -> bool) {
+        self.0.retain(|_, (_, value)| !is_meant(value));
+    }
+
     fn put(&self, key: K, value: V, now: Timestamp) -> V {
         self.0.insert(key, (now, value.clone()));
         value
@@ -223,6 +235,7 @@ mod tests {
             version: 1,
             has_budget: false,
             load: Arc::default(),
+            buffers: BuffersOf { bodies: Arc::default(), envelopes: Arc::default() },
         }
     }
 
@@ -262,6 +275,27 @@ mod tests {
         caches.forget_keys();
 
         assert!(cores.iter().all(|core| core.keys.get(&hash, now).is_none()));
+    }
+
+    #[test]
+    fn the_keys_of_one_customer_are_forgotten_and_those_of_others_stay() {
+        let caches = Caches::new(2);
+        let cores = [caches.of_a_core(), caches.of_a_core()];
+        let now = Timestamp::from_unix_micros(0);
+        let [one, other] = [[1; 32], [2; 32]].map(|bytes| KeyHash::from_bytes(&bytes).unwrap());
+        let other_customer = CustomerId::new(now, [9; 10]);
+        for core in &cores {
+            core.keys.put(one, Arc::new(entry(one)), now);
+            let of_other = KeyEntry { customer: other_customer, ..entry(other) };
+            core.keys.put(other, Arc::new(of_other), now);
+        }
+
+        caches.forget_keys_of(entry(one).customer);
+
+        for core in &cores {
+            assert!(core.keys.get(&one, now).is_none());
+            assert!(core.keys.get(&other, now).is_some());
+        }
     }
 
     #[test]

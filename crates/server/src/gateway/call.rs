@@ -26,6 +26,7 @@ use super::{cache, idempotency, reconnect, refresh, upload};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::middleware::body;
+use crate::middleware::budget::Room;
 use crate::middleware::request_id::RequestLabel;
 
 /// Everything that is settled about a call once it is admitted.
@@ -103,7 +104,8 @@ async fn arrive(
         // Whole, so that body rules, signing and idempotency see it.
         Entrance::Native => {
             let limits = app.body_limits(app.config.http.limits.native_body_bytes_max);
-            let body = body::read_body(body, &limits, &app.bodies).await?;
+            let room = Room { budget: &app.bodies, holder: &arrival.key.buffers.bodies };
+            let body = body::read_body(body, &limits, room).await?;
             Whole { arrival, content: admit::Content::Native(body), passed: None }
         }
         Entrance::Upload => Box::pin(upload::receive(app, arrival, &account, body)).await?,

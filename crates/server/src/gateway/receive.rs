@@ -17,11 +17,13 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::answer::{Cut, RelayedBody};
+use super::cache::KeyEntry;
 use super::call::Setting;
 use super::forward::{self, Failure};
 use super::hold::Held;
 use super::prepare::Destination;
 use crate::app::App;
+use crate::middleware::budget::{Room, Share};
 
 /// After the caller left, so much of an answer is still read to keep the connection; then it is dropped.
 const READ_ON_BYTES_MAX: u64 = 1_048_576;
@@ -66,7 +68,8 @@ pub(super) fn receive<'a>(
     destination: &Destination<'_>,
     answer: Answer,
 ) -> impl Future<Output = Result<Received, Failure>> + Send + use<'a> {
-    let Setting { app, target, account, .. } = *setting;
+    let Setting { app, target, account, whole, .. } = *setting;
+    let key: &KeyEntry = &whole.arrival.key;
     let Answer { status, headers, mut body } = answer;
     let called = CalledWith {
         account: account.creator.as_str(),
@@ -91,7 +94,7 @@ pub(super) fn receive<'a>(
         };
         let content = if has_envelope {
             // Boxed: most platforms put none around their answers.
-            Box::pin(unwrap(app, &mut headers, content)).await?
+            Box::pin(unwrap(app, key, &mut headers, content)).await?
         } else {
             if target.has_envelope() && !content.is_empty() {
                 mark_kept(&mut headers);
@@ -151,11 +154,16 @@ pub(super) fn is_gzip(headers: &HeaderMap) -> bool {
 }
 
 /// Takes the envelope off, if the answer fits the buffers and has one; otherwise says that it was kept.
-async fn unwrap(app: &App, headers: &mut HeaderMap, content: Content) -> Result<Content, Failure> {
-    let (whole, _permit) = match content {
+async fn unwrap(
+    app: &App,
+    key: &KeyEntry,
+    headers: &mut HeaderMap,
+    content: Content,
+) -> Result<Content, Failure> {
+    let (whole, _share) = match content {
         Content::Whole(bytes) => (bytes, None),
-        Content::Stream { first, rest } => match buffer(app, first, rest).await? {
-            Buffered::Whole(bytes, permit) => (bytes, Some(permit)),
+        Content::Stream { first, rest } => match buffer(app, key, first, rest).await? {
+            Buffered::Whole(bytes, share) => (bytes, Some(share)),
             Buffered::TooLarge(unread) => {
                 mark_kept(headers);
                 return Ok(unread);
@@ -185,28 +193,34 @@ fn decoded(app: &App, bytes: &Bytes) -> Result<Option<Bytes>, Failure> {
 }
 
 enum Buffered {
-    Whole(Bytes, tokio::sync::OwnedSemaphorePermit),
+    Whole(Bytes, Share),
     TooLarge(Content),
 }
 
-/// Reads an answer on into memory, within the limit for one and the budget for all.
-async fn buffer(app: &App, first: Bytes, mut rest: AnswerBody) -> Result<Buffered, Failure> {
+/// Reads an answer on into memory, within the limits for one and for one customer, and the budget for all. One whose
+/// length is not known takes room as it comes.
+async fn buffer(
+    app: &App,
+    key: &KeyEntry,
+    first: Bytes,
+    mut rest: AnswerBody,
+) -> Result<Buffered, Failure> {
     let bytes_max = app.config.http.limits.envelope_bytes_max;
-    let expected =
-        rest.length().and_then(|length| usize::try_from(length).ok()).unwrap_or(bytes_max);
-    let permit = if expected <= bytes_max { app.take_envelope_budget(expected) } else { None };
-    let Some(permit) = permit else {
+    let mut share = Room { budget: &app.envelopes, holder: &key.buffers.envelopes }.share();
+    let expected = rest.length().map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+    let expected = expected.unwrap_or(first.len());
+    if expected > bytes_max || share.hold(expected).is_err() {
         return Ok(Buffered::TooLarge(Content::Stream { first, rest }));
-    };
+    }
     let mut whole = BytesMut::from(first);
     while let Some(chunk) = rest.next().await.map_err(|error| forward::failure(&error))? {
         whole.extend_from_slice(&chunk);
-        if whole.len() > bytes_max {
+        if whole.len() > bytes_max || share.hold(whole.len()).is_err() {
             let read = whole.freeze();
             return Ok(Buffered::TooLarge(Content::Stream { first: read, rest }));
         }
     }
-    Ok(Buffered::Whole(whole.freeze(), permit))
+    Ok(Buffered::Whole(whole.freeze(), share))
 }
 
 /// The body for the caller and the end that feeds it, for an answer that streams.

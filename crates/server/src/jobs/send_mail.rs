@@ -1,5 +1,5 @@
 //! Sends one mail. Safe to run again: what the mail would say is read anew, and a mail that nobody needs any
-//! more is not sent. A crash between handing over and putting that down sends it a second time.
+//! more, or that the limits of its address leave out, is not sent. A crash between handing over and putting that down sends it a second time.
 
 use domain::job::JobKind;
 use store::jobs::{Job, NewJob};
@@ -18,11 +18,20 @@ pub(crate) fn job(app: &App, letter: &Letter) -> NewJob {
 pub(crate) async fn run(app: &App, job: &Job) -> Result<(), JobError> {
     let letter: Letter = serde_json::from_str(&job.payload)
         .map_err(|error| JobError::Never(format!("the payload cannot be read: {error}")))?;
+    let Some(sending) = app.mail_limits.send(&letter, app.clock.now()) else {
+        tracing::info!(
+            job.id = job.id.to_string(),
+            "an email was left out: many were sent to its address lately"
+        );
+        return Ok(());
+    };
     let Some(mail) = letters::write(app, &letter, job.id).await? else { return Ok(()) };
     let sent = app.mailer.send(&mail).await;
     metrics::mail_ended(sent.is_ok());
     sent.map_err(|error| {
         let text = chain(&error);
         if error.is_permanent { JobError::Never(text) } else { JobError::Later(text) }
-    })
+    })?;
+    sending.done();
+    Ok(())
 }

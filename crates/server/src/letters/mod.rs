@@ -24,11 +24,17 @@ pub(crate) enum Letter {
     ConfirmEmail {
         /// The address.
         email: Email,
+        /// The network that asked for it by naming the address; none where it follows the registration.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked_by: Option<String>,
     },
     /// Lets a customer set a password without the old one. Nobody may have the address.
     ResetPassword {
         /// The address.
         email: Email,
+        /// The network that asked for it; none in rows of versions before this was written.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked_by: Option<String>,
     },
     /// Asks for the confirmation of the address that a customer wants.
     ChangeEmail {
@@ -96,13 +102,13 @@ pub(crate) async fn write(
     let (to, words) = match letter {
         Letter::TopUpWaits { customer } => return top_up_waits(app, *customer, job).await,
         Letter::TopUpStopped { customer } => return top_up_stopped(app, *customer, job).await,
-        Letter::ConfirmEmail { email } => {
+        Letter::ConfirmEmail { email, .. } => {
             let Some(owner) = owner(app, email).await? else { return Ok(None) };
             let link = link(app, owner, LinkPurpose::ConfirmEmail, email).await?;
             let Some(link) = link else { return Ok(None) };
             (email, text::confirm_email(link, app.config.credits.trial))
         }
-        Letter::ResetPassword { email } => {
+        Letter::ResetPassword { email, .. } => {
             let Some(owner) = owner(app, email).await? else { return Ok(None) };
             let link = link(app, owner, LinkPurpose::ResetPassword, email).await?;
             let Some(link) = link else { return Ok(None) };

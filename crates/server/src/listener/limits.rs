@@ -18,6 +18,7 @@ pub(crate) struct ConnectionLimits {
     trusted_proxies: Vec<Network>,
     open: AtomicUsize,
     by_ip: Loads<IpAddr>,
+    by_site: Loads<IpAddr>,
     counts: Counts,
 }
 
@@ -51,8 +52,11 @@ pub(crate) struct ConnectionCounts {
 #[derive(Debug)]
 pub(super) struct Place {
     limits: Arc<ConnectionLimits>,
-    _of_ip: Option<Counted>,
+    _counted: Option<(Counted, Option<Counted>)>,
 }
+
+/// An IPv6 site may have so many times the connections of one of its networks.
+const SITE_FACTOR: usize = 2;
 
 impl ConnectionLimits {
     pub(super) fn new(settings: &ListenerSettings) -> Self {
@@ -62,17 +66,16 @@ impl ConnectionLimits {
             trusted_proxies: settings.trusted_proxies.clone(),
             open: AtomicUsize::new(0),
             by_ip: Loads::new(),
+            by_site: Loads::new(),
             counts: Counts::default(),
         }
     }
 
     /// A place for a new connection from `ip`, or none if the limits are reached.
     pub(super) fn enter(self: &Arc<Self>, ip: IpAddr) -> Option<Place> {
-        let of_ip = if self.is_exempt(ip) {
+        let counted = if self.is_exempt(ip) {
             None
-        } else if let Some(counted) =
-            Counted::enter(&self.by_ip.of(network_of(ip)), self.per_ip_max)
-        {
+        } else if let Some(counted) = self.count(ip) {
             Some(counted)
         } else {
             self.counts.refused_by_ip.fetch_add(1, Ordering::Relaxed);
@@ -80,13 +83,21 @@ impl ConnectionLimits {
         };
         let open_before = self.open.fetch_add(1, Ordering::Relaxed);
         // From here on dropping the place takes the connection out again.
-        let place = Place { limits: Arc::clone(self), _of_ip: of_ip };
+        let place = Place { limits: Arc::clone(self), _counted: counted };
         if open_before >= self.total_max {
             self.counts.refused.fetch_add(1, Ordering::Relaxed);
             return None;
         }
         self.counts.accepted.fetch_add(1, Ordering::Relaxed);
         Some(place)
+    }
+
+    /// Counts a connection of an address, and of its IPv6 site if it is in one.
+    fn count(&self, ip: IpAddr) -> Option<(Counted, Option<Counted>)> {
+        let of_ip = Counted::enter(&self.by_ip.of(network_of(ip)), self.per_ip_max)?;
+        let Some(site) = site_of(ip) else { return Some((of_ip, None)) };
+        let site_max = self.per_ip_max.saturating_mul(SITE_FACTOR);
+        Some((of_ip, Some(Counted::enter(&self.by_site.of(site), site_max)?)))
     }
 
     /// Notes how a connection ended.
@@ -127,6 +138,17 @@ pub(crate) fn network_of(ip: IpAddr) -> IpAddr {
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();
             IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+    }
+}
+
+/// What is counted as one address more loosely: an IPv6 site commonly owns a whole /48. Of IPv4 there is none.
+pub(crate) fn site_of(ip: IpAddr) -> Option<IpAddr> {
+    match ip {
+        IpAddr::V4(_) => None,
+        IpAddr::V6(address) => {
+            let [a, b, c, ..] = address.segments();
+            Some(IpAddr::V6(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0)))
         }
     }
 }
@@ -189,6 +211,19 @@ mod tests {
 
         assert!(limits.enter(ip("2001:db8:1:2:ffff::9")).is_none());
         assert!(limits.enter(ip("2001:db8:1:3::1")).is_some());
+    }
+
+    #[test]
+    fn an_ipv6_site_cannot_take_the_places_of_others_with_its_many_networks() {
+        let limits = limits(100, 2);
+        let held: Vec<_> = (0..20)
+            .filter_map(|number| limits.enter(ip(&format!("2001:db8:1:{number}::1"))))
+            .collect();
+
+        assert_eq!(held.len(), 4);
+        assert!(limits.enter(ip("2001:db8:2::1")).is_some());
+        drop(held);
+        assert!(limits.enter(ip("2001:db8:1:99::1")).is_some());
     }
 
     #[test]

@@ -20,7 +20,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
-use crate::middleware::body::{self, BodyLimits, Budget};
+use crate::middleware::body::{self, BodyLimits, Kept};
+use crate::middleware::budget::{Budget, Room};
 use crate::middleware::framing::{self, FrameRules};
 
 use super::limits::ConnectionCounts;
@@ -137,8 +138,10 @@ async fn checked(request: Request<Body>) -> Response {
     if let Err(problem) = framing::admit(&request, &FrameRules::new(&[])) {
         return problem.status().into_response();
     }
-    let limits = BodyLimits { bytes_max: 1_000, grace: LONG, total: LONG };
-    match body::read_body(request.into_body(), &limits, &Budget::new(1_000)).await {
+    let limits = BodyLimits { bytes_max: 1_000, grace: LONG, total: LONG, kept: Kept::InMemory };
+    let (budget, holder) = (Budget::new(100_000, 100_000), Arc::default());
+    let room = Room { budget: &budget, holder: &holder };
+    match body::read_body(request.into_body(), &limits, room).await {
         Ok(buffered) => format!("read {} bytes", buffered.bytes.len()).into_response(),
         Err(_) => StatusCode::BAD_REQUEST.into_response(),
     }

@@ -1,20 +1,37 @@
 //! Reading request bodies: never more than allowed, never slower than allowed, never more of all together
 //! than there is memory for.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use http_body::Body;
 use http_body_util::BodyExt;
 use tokio::time::Instant;
 
-/// The rate below which a body counts as held back, once the grace is over.
-const BYTES_PER_SECOND_MIN: u64 = 1024;
+use super::budget::{Room, Share};
 
-/// What is reserved for a body whose length is only claimed; more follows as bytes arrive.
-const FIRST_CAPACITY_BYTES: usize = 64 * 1024;
+/// The lowest rate at which bytes must come, once the grace is over: up to so many bytes, so many for each second. Who
+/// holds much must be fast.
+type Rates = &'static [(u64, u64)];
+/// Of what is kept in memory.
+const MEMORY: Rates = &[(16 * KIB, KIB), (128 * KIB, 8 * KIB), (u64::MAX, 64 * KIB)];
+/// Of what goes to disk.
+const DISK: Rates = &[(16 * KIB, KIB), (u64::MAX, 8 * KIB)];
+const KIB: u64 = 1024;
+
+/// The most memory that is reserved beyond what has arrived, for a body whose length is only claimed: so many times that.
+const AHEAD: usize = 4;
+/// The same in bytes.
+const AHEAD_BYTES_MAX: usize = 64 * 1024;
+
+/// Where a body goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// Into memory.
+    InMemory,
+    /// To disk.
+    OnDisk,
+}
 
 /// What a body may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +42,8 @@ pub(crate) struct BodyLimits {
     pub(crate) grace: Duration,
     /// When all of it must be there.
     pub(crate) total: Duration,
+    /// Where it goes: how fast it must come depends on that.
+    pub(crate) kept: Kept,
 }
 
 /// Why a body was not read.
@@ -33,32 +52,18 @@ pub(crate) enum BodyProblem {
     /// It is larger than this many bytes: 413.
     #[error("the body is larger than {0} bytes")]
     TooLarge(usize),
-    /// It came slower than 1 KiB/s, or not whole within its time: 408.
+    /// It came too slowly, not whole within its time, or so slowly that others needed its room: 408.
     #[error("the body did not arrive in time")]
     TooSlow,
     /// Its framing is broken, or the caller hung up: 400.
     #[error("the body could not be read to its end")]
     Broken,
-    /// All bodies together take as much memory as they may: 503.
+    /// All bodies together take as much room as they may: 503.
     #[error("too many request bodies are being read; try again")]
     NoRoom,
-}
-
-/// Memory that all buffered bodies share. Clones share it too.
-#[derive(Debug, Clone)]
-pub(crate) struct Budget(Arc<Shared>);
-
-#[derive(Debug)]
-struct Shared {
-    bytes_max: usize,
-    bytes_used: AtomicUsize,
-}
-
-/// A part of a [`Budget`]; dropping it gives it back.
-#[derive(Debug)]
-pub(crate) struct Share {
-    budget: Budget,
-    bytes: usize,
+    /// Those of this caller take as much as they may: 429.
+    #[error("too many request bodies of this caller are being read; wait for some to end")]
+    ShareFull,
 }
 
 /// A whole body. Its share of the budget is given back with it.
@@ -68,45 +73,6 @@ pub(crate) struct Buffered {
     pub(crate) bytes: Bytes,
     /// Their place in memory; none for an empty body.
     pub(crate) _share: Option<Share>,
-}
-
-impl Budget {
-    pub(crate) fn new(bytes_max: usize) -> Self {
-        Self(Arc::new(Shared { bytes_max, bytes_used: AtomicUsize::new(0) }))
-    }
-
-    /// Bytes in use; for metrics.
-    pub(crate) fn bytes_used(&self) -> usize {
-        self.0.bytes_used.load(Ordering::Relaxed)
-    }
-
-    /// A share of nothing, which grows.
-    pub(crate) fn share(&self) -> Share {
-        Share { budget: self.clone(), bytes: 0 }
-    }
-
-    /// Takes `bytes`, if there are so many left.
-    fn take(&self, bytes: usize) -> Result<(), BodyProblem> {
-        let taken = self.0.bytes_used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-            used.checked_add(bytes).filter(|used| *used <= self.0.bytes_max)
-        });
-        taken.map(drop).map_err(|_| BodyProblem::NoRoom)
-    }
-}
-
-impl Share {
-    /// Takes `bytes` more, if there are so many left.
-    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), BodyProblem> {
-        self.budget.take(bytes)?;
-        self.bytes += bytes;
-        Ok(())
-    }
-}
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        self.budget.0.bytes_used.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
 }
 
 /// Reads a body part by part within its limits; for what is not kept in memory.
@@ -154,17 +120,30 @@ where
     /// When the next part must be there: what has come buys time at the lowest rate.
     fn deadline(&self) -> Instant {
         let bytes = u64::try_from(self.bytes).unwrap_or(u64::MAX);
-        let earned = self.limits.grace
-            + Duration::from_millis(bytes.saturating_mul(1_000) / BYTES_PER_SECOND_MIN);
-        self.began + earned.min(self.limits.total)
+        let rates = match self.limits.kept {
+            Kept::InMemory => MEMORY,
+            Kept::OnDisk => DISK,
+        };
+        self.began + (self.limits.grace + time_for(bytes, rates)).min(self.limits.total)
     }
 }
 
-/// Reads a whole body into memory, as long as the budget has room for what has arrived.
+/// What so many bytes may take at the lowest rates.
+fn time_for(bytes: u64, rates: Rates) -> Duration {
+    let (mut from, mut millis) = (0, 0_u64);
+    for (up_to, per_second) in rates {
+        let at_this_rate = bytes.min(*up_to).saturating_sub(from);
+        millis = millis.saturating_add(at_this_rate.saturating_mul(1_000) / per_second);
+        from = *up_to;
+    }
+    Duration::from_millis(millis)
+}
+
+/// Reads a whole body into memory, as long as there is room for it.
 pub(crate) async fn read_body<B>(
     body: B,
     limits: &BodyLimits,
-    budget: &Budget,
+    room: Room<'_>,
 ) -> Result<Buffered, BodyProblem>
 where
     B: Body<Data = Bytes> + Unpin,
@@ -177,20 +156,63 @@ where
     let Some(first) = reader.next().await? else {
         return Ok(Buffered { bytes: Bytes::new(), _share: None });
     };
-    let mut share = budget.share();
+    let mut share = room.share();
     share.grow(first.len())?;
-    let Some(second) = reader.next().await? else {
+    if first.len() == announced && reader.body.is_end_stream() {
+        return Ok(Buffered { bytes: first, _share: Some(share) });
+    }
+    share.begin_receiving()?;
+    let Some(second) = next_part(&mut reader, &share).await? else {
+        share.end_receiving()?;
         return Ok(Buffered { bytes: first, _share: Some(share) });
     };
-    let mut whole = BytesMut::with_capacity(announced.min(FIRST_CAPACITY_BYTES));
-    whole.extend_from_slice(&first);
+    let mut whole = Whole { bytes: Vec::new(), announced };
+    whole.add(&first, &mut share)?;
     let mut part = Some(second);
     while let Some(bytes) = part {
-        share.grow(bytes.len())?;
-        whole.extend_from_slice(&bytes);
-        part = reader.next().await?;
+        whole.add(&bytes, &mut share)?;
+        part = next_part(&mut reader, &share).await?;
     }
-    Ok(Buffered { bytes: whole.freeze(), _share: Some(share) })
+    share.end_receiving()?;
+    Ok(Buffered { bytes: whole.bytes.into(), _share: Some(share) })
+}
+
+/// The next part, unless others need the room before it comes.
+async fn next_part<B>(
+    reader: &mut BodyReader<B>,
+    share: &Share,
+) -> Result<Option<Bytes>, BodyProblem>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    tokio::select! {
+        biased;
+        () = share.given_up() => Err(BodyProblem::TooSlow),
+        part = reader.next() => part,
+    }
+}
+
+/// A body that is put together. What is reserved for it is counted, not only what has come.
+struct Whole {
+    bytes: Vec<u8>,
+    announced: usize,
+}
+
+impl Whole {
+    fn add(&mut self, part: &Bytes, share: &mut Share) -> Result<(), BodyProblem> {
+        let needed = self.bytes.len() + part.len();
+        if needed > self.bytes.capacity() {
+            let more = match self.bytes.capacity() {
+                0 => (needed * AHEAD).min(needed + AHEAD_BYTES_MAX),
+                capacity => needed.max(capacity * 2),
+            };
+            let wanted = if self.announced >= needed { more.min(self.announced) } else { more };
+            share.hold(wanted)?;
+            self.bytes.reserve_exact(wanted - self.bytes.len());
+        }
+        self.bytes.extend_from_slice(part);
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -198,6 +220,7 @@ mod tests {
     use super::*;
     use std::collections::VecDeque;
     use std::pin::Pin;
+    use std::sync::Arc;
     use std::task::{Context, Poll};
 
     use http::HeaderMap;
@@ -205,12 +228,27 @@ mod tests {
     use http_body_util::Full;
     use tokio::time::Sleep;
 
+    use crate::middleware::budget::Budget;
+
     const SECOND: Duration = Duration::from_secs(1);
     const LIMITS: BodyLimits = BodyLimits {
         bytes_max: 1_000_000,
         grace: Duration::from_secs(10),
         total: Duration::from_mins(1),
+        kept: Kept::InMemory,
     };
+
+    /// Reads a body for a holder of its own.
+    async fn read<B>(body: B, limits: &BodyLimits, budget: &Budget) -> Result<Buffered, BodyProblem>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        read_body(body, limits, Room { budget, holder: &Arc::default() }).await
+    }
+
+    fn budget(bytes_max: usize) -> Budget {
+        Budget::new(bytes_max, bytes_max)
+    }
 
     /// A body that hands out parts with pauses before them.
     struct Scripted {
@@ -249,9 +287,9 @@ mod tests {
     #[tokio::test]
     async fn a_body_in_one_part_is_passed_on_without_a_copy() {
         let bytes = Bytes::from_static(b"{\"a\":1}");
-        let budget = Budget::new(100);
+        let budget = budget(100_000);
 
-        let buffered = read_body(Full::new(bytes.clone()), &LIMITS, &budget).await.unwrap();
+        let buffered = read(Full::new(bytes.clone()), &LIMITS, &budget).await.unwrap();
 
         assert_eq!(buffered.bytes.as_ptr(), bytes.as_ptr());
         assert_eq!(budget.bytes_used(), 7);
@@ -271,17 +309,17 @@ mod tests {
             (SECOND, trailers),
         ]);
 
-        let buffered = read_body(body, &LIMITS, &Budget::new(100)).await.unwrap();
+        let buffered = read(body, &LIMITS, &budget(100_000)).await.unwrap();
 
         assert_eq!(buffered.bytes, "abcdef");
     }
 
     #[tokio::test]
     async fn an_empty_body_needs_no_room() {
-        let full = Budget::new(0);
+        let full = budget(0);
 
-        let buffered = read_body(Full::new(Bytes::new()), &LIMITS, &full).await.unwrap();
-        let ended_late = read_body(scripted([]), &LIMITS, &full).await.unwrap();
+        let buffered = read(Full::new(Bytes::new()), &LIMITS, &full).await.unwrap();
+        let ended_late = read(scripted([]), &LIMITS, &full).await.unwrap();
 
         assert!(buffered.bytes.is_empty());
         assert!(ended_late.bytes.is_empty());
@@ -290,21 +328,21 @@ mod tests {
     #[tokio::test]
     async fn a_body_that_announces_too_much_is_refused_unread() {
         let limits = BodyLimits { bytes_max: 10, ..LIMITS };
-        let budget = Budget::new(100);
+        let budget = budget(100_000);
 
-        let problem = read_body(Full::new(Bytes::from(vec![0; 11])), &limits, &budget).await;
+        let problem = read(Full::new(Bytes::from(vec![0; 11])), &limits, &budget).await;
 
         assert_eq!(problem.unwrap_err(), BodyProblem::TooLarge(10));
-        assert!(read_body(Full::new(Bytes::from(vec![0; 10])), &limits, &budget).await.is_ok());
+        assert!(read(Full::new(Bytes::from(vec![0; 10])), &limits, &budget).await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_grows_too_large_is_refused_and_gives_its_room_back() {
         let limits = BodyLimits { bytes_max: 10, ..LIMITS };
-        let budget = Budget::new(100);
+        let budget = budget(100_000);
         let body = scripted([(Duration::ZERO, part(6)), (SECOND, part(6)), (SECOND, part(6))]);
 
-        let problem = read_body(body, &limits, &budget).await.unwrap_err();
+        let problem = read(body, &limits, &budget).await.unwrap_err();
 
         assert_eq!(problem, BodyProblem::TooLarge(10));
         assert_eq!(budget.bytes_used(), 0);
@@ -315,43 +353,94 @@ mod tests {
         let began = Instant::now();
         let drip = (0..1_000).map(|_| (SECOND, part(1)));
 
-        let problem = read_body(scripted(drip), &LIMITS, &Budget::new(100)).await.unwrap_err();
+        let problem = read(scripted(drip), &LIMITS, &budget(100_000)).await.unwrap_err();
 
         assert_eq!(problem, BodyProblem::TooSlow);
         assert_eq!(began.elapsed().as_secs(), 10);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_at_the_lowest_rate_is_read_and_not_beyond_its_total_time() {
-        let steady = |seconds: usize| (0..seconds).map(|_| (SECOND, part(1_024)));
-        let budget = Budget::new(1_000_000);
+    async fn the_more_a_body_holds_the_faster_it_must_come() {
+        let steady = |seconds: usize, bytes: usize| {
+            scripted((0..seconds).map(move |_| (SECOND, part(bytes))))
+        };
+        let limits = BodyLimits { bytes_max: 2_000_000, ..LIMITS };
+        let budget = budget(10_000_000);
+        let small = read(steady(16, 1_024), &limits, &budget).await;
+        let slow = read(steady(50, 1_024), &limits, &budget).await;
+        let fast = read(steady(50, 25_600), &limits, &budget).await;
+        let long = read(steady(70, 25_600), &limits, &budget).await;
 
-        assert!(read_body(scripted(steady(50)), &LIMITS, &budget).await.is_ok());
-        let problem = read_body(scripted(steady(70)), &LIMITS, &budget).await.unwrap_err();
+        assert!(small.is_ok() && fast.is_ok(), "{small:?} {fast:?}");
+        assert_eq!(slow.unwrap_err(), BodyProblem::TooSlow);
+        assert_eq!(
+            long.unwrap_err(),
+            BodyProblem::TooSlow,
+            "nothing may take longer than the total"
+        );
+    }
 
-        assert_eq!(problem, BodyProblem::TooSlow);
+    #[test]
+    fn what_so_many_bytes_may_take_at_the_lowest_rates() {
+        let seconds = |bytes, rates| time_for(bytes, rates).as_secs();
+
+        assert_eq!([0, 4, 16].map(|kib| seconds(kib * KIB, MEMORY)), [0, 4, 16]);
+        assert_eq!(seconds(128 * KIB, MEMORY), 16 + 14);
+        assert_eq!(seconds(1_024 * KIB, MEMORY), 16 + 14 + 14);
+        assert_eq!(seconds(1_040 * KIB, DISK), 16 + 128);
+    }
+
+    #[test]
+    fn what_is_reserved_is_counted_and_not_only_what_has_come() {
+        let budget = budget(1_000_000);
+        let mut share = Room { budget: &budget, holder: &Arc::default() }.share();
+        let mut whole = Whole { bytes: Vec::new(), announced: 900_000 };
+
+        whole.add(&Bytes::from(vec![0; 1_000]), &mut share).unwrap();
+        assert_eq!((whole.bytes.capacity(), budget.bytes_used()), (4_000, 4_000));
+        whole.add(&Bytes::from(vec![0; 899_000]), &mut share).unwrap();
+        assert_eq!((whole.bytes.capacity(), budget.bytes_used()), (900_000, 900_000));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_who_drip_make_room_for_whoever_comes_whole() {
+        let budget = budget(64 * 1_024);
+        let drip = || scripted((0..1_000).map(|_| (SECOND, part(900))));
+        let late = async {
+            tokio::time::sleep(5 * SECOND).await;
+            read(Full::new(Bytes::from(vec![b'x'; 60_000])), &LIMITS, &budget).await
+        };
+
+        let (one, other, late) =
+            tokio::join!(read(drip(), &LIMITS, &budget), read(drip(), &LIMITS, &budget), late,);
+
+        assert!(late.is_ok(), "{late:?}");
+        assert_eq!(one.unwrap_err(), BodyProblem::TooSlow);
+        assert_eq!(other.unwrap_err(), BodyProblem::TooSlow);
+        drop(late);
+        assert_eq!(budget.bytes_used(), 0);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_with_broken_framing_is_refused() {
         let body = scripted([(Duration::ZERO, part(5)), (SECOND, Err("invalid chunk size"))]);
 
-        let problem = read_body(body, &LIMITS, &Budget::new(100)).await.unwrap_err();
+        let problem = read(body, &LIMITS, &budget(100_000)).await.unwrap_err();
 
         assert_eq!(problem, BodyProblem::Broken);
     }
 
     #[tokio::test]
     async fn all_bodies_together_stay_within_the_budget() {
-        let budget = Budget::new(10);
+        let budget = budget(10);
         let six = || Full::new(Bytes::from_static(b"sixsix"));
-        let held = read_body(six(), &LIMITS, &budget).await.unwrap();
+        let held = read(six(), &LIMITS, &budget).await.unwrap();
 
-        let problem = read_body(six(), &LIMITS, &budget).await.unwrap_err();
+        let problem = read(six(), &LIMITS, &budget).await.unwrap_err();
         assert_eq!(problem, BodyProblem::NoRoom);
         drop(held);
 
-        assert!(read_body(six(), &LIMITS, &budget).await.is_ok());
+        assert!(read(six(), &LIMITS, &budget).await.is_ok());
         assert_eq!(budget.bytes_used(), 0);
     }
 }

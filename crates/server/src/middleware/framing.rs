@@ -205,6 +205,10 @@ fn check_target(uri: &Uri, rules: &FrameRules) -> Result<usize, FrameProblem> {
     if uri.path().starts_with('/') { Ok(bytes) } else { Err(FrameProblem::Target) }
 }
 
+/// The methods that are served somewhere, as `Allow` names them.
+pub(crate) const METHODS: HeaderValue =
+    HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
+
 fn check_method(method: &Method) -> Result<(), FrameProblem> {
     match *method {
         Method::GET

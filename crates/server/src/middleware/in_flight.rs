@@ -37,9 +37,22 @@ pub(crate) enum TooMany {
     Account,
 }
 
-/// What is going on at present, of one customer, one account or one address.
+/// What is going on at present, of one customer, one account or one address: how many, or how many bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Load(AtomicUsize);
+
+impl Load {
+    /// Adds `amount`, if that makes `max` at most.
+    pub(super) fn take(&self, amount: usize, max: usize) -> bool {
+        let more = |load: usize| load.checked_add(amount).filter(|load| *load <= max);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    /// Takes `amount` away again.
+    pub(super) fn give_back(&self, amount: usize) {
+        self.0.fetch_sub(amount, Ordering::Relaxed);
+    }
+}
 
 /// Counts of calls that are going on, by customer `C` and connected account `A`.
 #[derive(Debug)]
@@ -111,15 +124,13 @@ impl<C: Hash + Eq, A: Hash + Eq> InFlight<C, A> {
 impl Counted {
     /// Counts one more, unless there are `max` already.
     pub(crate) fn enter(load: &Arc<Load>, max: usize) -> Option<Self> {
-        let more = |count: usize| (count < max).then_some(count + 1);
-        let entered = load.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        entered.is_ok().then(|| Self(Arc::clone(load)))
+        load.take(1, max).then(|| Self(Arc::clone(load)))
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.give_back(1);
     }
 }
 

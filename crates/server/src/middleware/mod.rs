@@ -4,8 +4,10 @@
 //! nothing of customers, credits or platforms.
 
 pub(crate) mod body;
+pub(crate) mod budget;
 pub(crate) mod framing;
 pub(crate) mod in_flight;
+pub(crate) mod network_limit;
 pub(crate) mod rate_limit;
 pub(crate) mod real_ip;
 pub(crate) mod request_id;

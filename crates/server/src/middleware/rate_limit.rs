@@ -49,9 +49,45 @@ impl Quota {
         Self { burst: count, unit_micros: (3_600 * MICROS_PER_SECOND / i64::from(count)).max(1) }
     }
 
+    /// `count` units for each minute, also at once; counts as at least 1.
+    pub(crate) fn per_minute(count: u32) -> Self {
+        let count = count.max(1);
+        Self { burst: count, unit_micros: (60 * MICROS_PER_SECOND / i64::from(count)).max(1) }
+    }
+
+    /// The same, so many times.
+    pub(crate) fn times(self, factor: u32) -> Self {
+        Self {
+            burst: self.burst.saturating_mul(factor),
+            unit_micros: (self.unit_micros / i64::from(factor.max(1))).max(1),
+        }
+    }
+
     /// Microseconds until a key that used everything has everything back.
     const fn window_micros(self) -> i64 {
         self.unit_micros.saturating_mul(self.burst as i64)
+    }
+}
+
+/// A decision of a limit that has a name, and the policy of the limit.
+#[derive(Debug)]
+pub(crate) struct Named {
+    /// The name.
+    pub(crate) name: &'static str,
+    /// What `RateLimit-Policy` says of it.
+    pub(crate) policy: HeaderValue,
+    /// The decision.
+    pub(crate) decision: Decision,
+}
+
+impl Named {
+    /// Writes `RateLimit-Policy` and `RateLimit`.
+    pub(crate) fn put_headers(self, headers: &mut HeaderMap) {
+        let Decision { remaining, reset_s, .. } = self.decision;
+        let mut texts = Texts::new();
+        texts.word("\"").word(self.name).word("\";r=").number(remaining);
+        headers.insert(RATE_LIMIT, texts.word(";t=").number(reset_s).value());
+        headers.insert(RATE_LIMIT_POLICY, self.policy);
     }
 }
 
@@ -122,8 +158,13 @@ impl<K: Eq + Hash> RateLimiter<K> {
 
     /// What `RateLimit-Policy` says of it, in memory of its own.
     pub(crate) fn policy(&self) -> HeaderValue {
+        self.policy_named("default")
+    }
+
+    /// The same of a limit with another name.
+    pub(crate) fn policy_named(&self, name: &str) -> HeaderValue {
         let window_s = ceil_div(self.quota.window_micros(), MICROS_PER_SECOND);
-        let policy = format!("\"default\";q={};w={window_s}", self.quota.burst);
+        let policy = format!("\"{name}\";q={};w={window_s}", self.quota.burst);
         HeaderValue::try_from(policy).unwrap_or_else(|_| HeaderValue::from_static("\"default\""))
     }
 

@@ -38,11 +38,24 @@ pub(crate) fn client(peer: IpAddr, tls: bool, headers: &HeaderMap, trusted: &[Ne
     if trusted.is_empty() || !is_trusted(peer, trusted) {
         return Client { ip: peer, https: tls, by_proxy: false };
     }
+    let https = tls || says_https(headers);
+    Client { ip: forwarded_for(peer, headers, trusted), https, by_proxy: true }
+}
+
+/// Whether a trusted proxy passed the request on unencrypted without saying that its caller came by https.
+pub(crate) fn came_in_the_clear(
+    peer: IpAddr,
+    tls: bool,
+    headers: &HeaderMap,
+    trusted: &[Network],
+) -> bool {
+    !tls && !says_https(headers) && is_trusted(peer.to_canonical(), trusted)
+}
+
+fn says_https(headers: &HeaderMap) -> bool {
     let mut protocols = headers.get_all("x-forwarded-proto").iter();
-    let https =
-        protocols.next().is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"https"))
-            && protocols.next().is_none();
-    Client { ip: forwarded_for(peer, headers, trusted), https: tls || https, by_proxy: true }
+    protocols.next().is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"https"))
+        && protocols.next().is_none()
 }
 
 fn forwarded_for(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {

@@ -1,9 +1,10 @@
 //! Passwords: what is accepted as one, and how one is hashed and checked.
 //!
 //! argon2id, a few at a time, away from the threads that serve; those who wait for their turn are counted, and
-//! beyond a limit refused. A check costs the same whether there is a password to compare with or not.
+//! beyond a limit refused (`queue.rs`). A check costs the same whether there is a password to compare with or not.
 
 mod common;
+mod queue;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +14,8 @@ use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use argon2::{Algorithm, Argon2, Params, Version};
 use domain::customer::PASSWORD_CHARS;
 use store::customers::PasswordHash;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+pub(crate) use queue::{Requester, Turn};
 
 use crate::app::App;
 use crate::error::{ApiError, FieldProblem};
@@ -27,24 +29,17 @@ const MADE_TODAY: &str = "$argon2id$v=19$m=19456,t=2,p=1$";
 /// What a password is compared with where there is none: the same work, and never equal to it.
 const NOBODYS: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
-/// The places where passwords are hashed.
+/// Where passwords are hashed.
 #[derive(Debug, Clone)]
 pub(crate) struct Hashing {
-    /// One for each hash that is computed or waits to be.
-    places: Arc<Semaphore>,
-    /// One for each that is computed.
-    turns: Arc<Semaphore>,
+    queue: queue::HashQueue,
     computed: Arc<AtomicU64>,
 }
 
 impl Hashing {
-    /// So many at once, and so many that wait.
+    /// So many concurrently, and so many that wait, of known customers and of strangers each.
     pub(crate) fn new(at_once: usize, waiting_max: usize) -> Self {
-        Self {
-            places: Arc::new(Semaphore::new(at_once.saturating_add(waiting_max))),
-            turns: Arc::new(Semaphore::new(at_once)),
-            computed: Arc::default(),
-        }
+        Self { queue: queue::HashQueue::new(at_once, waiting_max), computed: Arc::default() }
     }
 
     /// Hashes computed since the start, checks included.
@@ -52,18 +47,26 @@ impl Hashing {
         self.computed.load(Ordering::SeqCst)
     }
 
-    /// Computes one hash in its turn. It is computed to its end although nobody may wait for it any more.
+    /// Takes every free turn until what is returned is dropped; for tests of a full queue.
+    pub(crate) fn occupy(&self) -> Vec<Turn> {
+        self.queue.occupy()
+    }
+
+    /// How many wait for a turn; for tests of a full queue.
+    pub(crate) fn waiting(&self) -> usize {
+        self.queue.waiting()
+    }
+
+    /// Computes one hash in its turn. It is computed to its end even if its requester went away.
     async fn run<T: Send + 'static>(
         &self,
+        requester: Requester,
         work: impl FnOnce() -> Result<T, String> + Send + 'static,
     ) -> Result<T, ApiError> {
-        let place =
-            Arc::clone(&self.places).try_acquire_owned().map_err(|_| ApiError::Overloaded)?;
-        let turn = Arc::clone(&self.turns).acquire_owned().await;
-        let turn = turn.map_err(|_| ApiError::Overloaded)?;
+        let turn = self.queue.turn(requester).await?;
         self.computed.fetch_add(1, Ordering::SeqCst);
         let task = tokio::task::spawn_blocking(move || {
-            let _until_done: (OwnedSemaphorePermit, OwnedSemaphorePermit) = (place, turn);
+            let _until_done: Turn = turn;
             work()
         });
         task.await
@@ -73,19 +76,24 @@ impl Hashing {
 }
 
 /// Hashes a password into a PHC string with a random salt of 16 bytes.
-pub(crate) async fn hash(app: &App, password: String) -> Result<PasswordHash, ApiError> {
+pub(crate) async fn hash(
+    app: &App,
+    requester: Requester,
+    password: String,
+) -> Result<PasswordHash, ApiError> {
     let salt: [u8; 16] = app.random.bytes();
-    app.hashing.run(move || hash_with(&password, salt)).await
+    app.hashing.run(requester, move || hash_with(&password, salt)).await
 }
 
 /// Whether it is the password that was hashed. Without a hash the same work is done, and it is not.
 pub(crate) async fn is_right(
     app: &App,
+    requester: Requester,
     password: String,
     stored: &PasswordHash,
 ) -> Result<bool, ApiError> {
     let stored = stored.0.clone();
-    app.hashing.run(move || check_with(&password, &stored)).await
+    app.hashing.run(requester, move || check_with(&password, &stored)).await
 }
 
 /// Whether a hash was made otherwise than one would be made today.
@@ -182,28 +190,33 @@ mod tests {
         assert_eq!(kind("password of mine"), None);
     }
 
-    #[tokio::test]
-    async fn beyond_the_waiting_places_a_hash_is_refused_at_once() {
-        let hashing = Hashing::new(2, 32);
-        let all = Arc::clone(&hashing.places).try_acquire_many_owned(34).unwrap();
+    const STRANGER: Requester =
+        Requester::Stranger(std::net::IpAddr::V4(std::net::Ipv4Addr::new(203, 0, 113, 7)));
 
-        let refused = hashing.run(|| Ok(())).await;
-        drop(all);
-        let taken = hashing.run(|| Ok(())).await;
+    #[tokio::test]
+    async fn beyond_the_waiting_places_a_hash_is_refused_immediately() {
+        let hashing = Hashing::new(1, 1);
+        let taken = hashing.occupy();
+        let mut waiting = Box::pin(hashing.run(STRANGER, || Ok(())));
+        assert!(now(&mut waiting).await.is_none(), "it did not wait for its turn");
+
+        let refused = hashing.run(STRANGER, || Ok(())).await;
+        drop(taken);
 
         assert!(matches!(refused, Err(ApiError::Overloaded)), "{refused:?}");
-        assert!(taken.is_ok());
+        assert!(waiting.await.is_ok());
         assert_eq!(hashing.computed(), 1, "what is refused costs nothing");
-        assert_eq!(hashing.places.available_permits(), 34, "places are given back");
+        assert_eq!(hashing.occupy().len(), 1, "the turn is given back");
     }
 
     #[tokio::test]
-    async fn no_more_than_the_turns_are_computed_at_once() {
+    async fn no_more_than_the_turns_are_computed_concurrently() {
         let hashing = Hashing::new(2, 32);
-        let turns = Arc::clone(&hashing.turns).try_acquire_many_owned(2).unwrap();
-        let mut waiting = Box::pin(hashing.run(|| Ok(())));
+        let turns = hashing.occupy();
+        assert_eq!(turns.len(), 2);
+        let mut waiting = Box::pin(hashing.run(STRANGER, || Ok(())));
 
-        let early = futures_now(&mut waiting).await;
+        let early = now(&mut waiting).await;
         drop(turns);
         let late = waiting.await;
 
@@ -212,7 +225,7 @@ mod tests {
     }
 
     /// The value of a future that is ready now.
-    async fn futures_now<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+    async fn now<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
         std::future::poll_fn(|context| {
             std::task::Poll::Ready(match std::pin::Pin::new(&mut *future).poll(context) {
                 std::task::Poll::Ready(value) => Some(value),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use domain::time::Timestamp;
 use store::metering;
 use store::notices::{self, Notice};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::open::Opened;
@@ -45,6 +46,7 @@ pub(super) fn start(app: &App, opened: &Opened, stop: &CancellationToken) {
     top_up_worker::start(app, stop);
     reconcile::start(app, stop);
     every(app, stop, EVERY_MINUTE, |app| async move { keep_house(&app).await });
+    every(app, stop, EVERY_TEN_SECONDS, |app| async move { forget_answers(&app).await });
     every(app, stop, EVERY_MINUTE, |app| async move { check_books(&app).await });
     every(app, stop, EVERY_MINUTE, |app| async move { lost::settle_old(&app).await });
 }
@@ -75,7 +77,8 @@ async fn hear(app: &App) -> Result<(), store::StoreError> {
     let Some(mut listener) = notices::listen(&app.store).await? else { return Ok(()) };
     loop {
         match listener.next().await? {
-            Notice::Keys => app.cache.forget_keys(),
+            Notice::Keys { customer: Some(customer) } => app.cache.forget_keys_of(customer),
+            Notice::Keys { customer: None } => app.cache.forget_keys(),
             Notice::Account { customer, creator } => app.cache.forget_account(customer, &creator),
             Notice::Platforms => platform_health::read(app).await,
             Notice::Missed => {
@@ -176,18 +179,36 @@ async fn forget_links(app: &App, now: Timestamp) -> Result<(), store::StoreError
     let before = now.plus_seconds(-LINK_KEPT_S);
     store::mail_links::delete_ended(&app.store, before).await?;
     store::registration::delete_trial_counts(&app.store, before.day()).await?;
+    store::login_networks::delete_old(&app.store, now).await?;
     Ok(())
 }
 
-/// Forgets what has had its time: stored answers, sessions, idle limits, links and counts of trials.
+/// Forgets answers whose time is over, in steps of [`FORGET_MAX`] until none are left, so that it keeps up with any rate at
+/// which they are made. After each step the database is left to others for as long as the step took.
+async fn forget_answers(app: &App) {
+    let now = app.clock.now();
+    loop {
+        let began = Instant::now();
+        match store::idempotency::delete_expired(&app.store, now, FORGET_MAX).await {
+            Ok(deleted) if deleted < FORGET_MAX.unsigned_abs() => return,
+            Ok(_) => tokio::time::sleep(began.elapsed()).await,
+            Err(error) => {
+                tracing::warn!(%error, "expired answers could not be forgotten");
+                return;
+            }
+        }
+    }
+}
+
+/// Forgets what has had its time: sessions, idle limits, links and counts of trials.
 async fn keep_house(app: &App) {
     let now = app.clock.now();
     app.rate_limiter.forget_idle(now);
     app.registrations.forget_idle(now);
-    app.wrong_passwords.forget_idle(now);
+    app.login_limits.forget_idle(now);
+    app.control_limits.forget_idle(now);
     app.cache.forget_old(now);
-    app.mails_by_network.forget_idle(now);
-    app.mails_by_address.forget_idle(now);
+    app.mail_limits.forget_idle(now);
     if let Err(error) = forget_links(app, now).await {
         tracing::warn!(%error, "old links could not be forgotten");
     }
@@ -203,9 +224,6 @@ async fn keep_house(app: &App) {
     match store::jobs::count(&app.store).await {
         Ok(counts) => metrics::jobs_counted(counts),
         Err(error) => tracing::warn!(%error, "the jobs could not be counted"),
-    }
-    if let Err(error) = store::idempotency::delete_expired(&app.store, now, FORGET_MAX).await {
-        tracing::warn!(%error, "expired answers could not be forgotten");
     }
     let lifetime = app.config.sessions.lifetime();
     if let Err(error) = store::sessions::delete_expired(&app.store, now, lifetime, FORGET_MAX).await

@@ -317,6 +317,18 @@ impl Running {
         self.app.hashing.computed()
     }
 
+    /// Takes every free turn to hash a password until what is returned is dropped, so that whoever comes must wait; for
+    /// tests.
+    #[must_use]
+    pub fn occupy_password_turns(&self) -> impl Sized + use<> {
+        self.app.hashing.occupy()
+    }
+
+    /// Passwords that wait to be hashed; for tests.
+    pub fn passwords_waiting(&self) -> usize {
+        self.app.hashing.waiting()
+    }
+
     /// Carries out every job that is due, and gives how many attempts that took: for tests, and where no
     /// worker runs.
     pub async fn run_due_jobs(&self) -> Result<usize, StoreError> {

@@ -185,7 +185,8 @@ fn spool(
 ) -> Result<Spool, StartError> {
     let beside = embedded_path(config).and_then(|path| path.parent().map(Path::to_path_buf));
     let folder = beside.unwrap_or_default().join(&config.uploads.folder);
-    let spool = Spool::new(folder, config.http.limits.uploads_bytes_max);
+    let limits = &config.http.limits;
+    let spool = Spool::new(folder, limits.uploads_bytes_max, limits.uploads_per_customer_bytes_max);
     if targets.keys().any(|platform| catalog.platform(*platform).upload().is_some()) {
         let path = spool.folder().to_path_buf();
         spool.prepare().map_err(|source| StartError::Uploads { path, source })?;

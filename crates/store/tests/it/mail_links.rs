@@ -231,8 +231,14 @@ async fn a_link_for_one_thing_does_no_other() {
         let mailed = link(&store, ada.id, LinkPurpose::ConfirmEmail, "ada@example.com").await;
         let reset = link(&store, ada.id, LinkPurpose::ResetPassword, "ada@example.com").await;
         let password = PasswordHash("$argon2id$new".to_owned());
-        let resetting =
-            |hash| Resetting { hash, password: &password, jobs: &[], entry: None, now: NOON };
+        let resetting = |hash| Resetting {
+            hash,
+            password: &password,
+            jobs: &[],
+            entry: None,
+            network: "192.0.2.0/24",
+            now: NOON,
+        };
 
         assert_eq!(confirm(&store, &reset).await, Confirmation::NotFound);
         let wrong = password_resets::reset(&store, &resetting(&mailed)).await.unwrap();
@@ -357,6 +363,7 @@ async fn a_password_is_reset_once_and_ends_what_waits() {
                     password: &password,
                     jobs: &job,
                     entry: None,
+                    network: "192.0.2.0/24",
                     now: NOON,
                 };
                 let done = password_resets::reset(&shared, &resetting).await.unwrap();

@@ -18,6 +18,7 @@ mod idempotency;
 mod jobs;
 mod keys;
 mod ledger;
+mod login_networks;
 mod mail_links;
 mod metering;
 mod notices;

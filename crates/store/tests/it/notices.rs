@@ -26,7 +26,7 @@ async fn a_node_hears_of_changed_accounts_and_revoked_keys() {
         keys::revoke(&store, customer, caller.key, &entry(customer)).await.unwrap();
 
         assert_eq!(listener.next().await.unwrap(), Notice::Account { customer, creator });
-        assert_eq!(listener.next().await.unwrap(), Notice::Keys);
+        assert_eq!(listener.next().await.unwrap(), Notice::Keys { customer: Some(customer) });
         heard_anything = true;
         drop(listener);
         other_node.close().await;

@@ -6,11 +6,9 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::billing::webhook;
+use crate::config::http::EVENT_BYTES_MAX;
 use crate::error::ApiError;
-use crate::middleware::body;
 
-/// The largest event that is read.
-const EVENT_BYTES_MAX: usize = 256 * 1_024;
 const SIGNATURE: &str = "stripe-signature";
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -44,7 +42,7 @@ async fn receive_event(
     let mut signatures = parts.headers.get_all(SIGNATURE).iter();
     let signature = signatures.next().and_then(|value| value.to_str().ok());
     let signature = signature.filter(|_| signatures.next().is_none());
-    let whole = body::read_body(incoming, &app.body_limits(EVENT_BYTES_MAX), &app.bodies).await?;
-    webhook::receive(&app, signature, &whole.bytes).await?;
+    let event = app.read_body(&parts.extensions, incoming, EVENT_BYTES_MAX).await?;
+    webhook::receive(&app, signature, &event).await?;
     Ok(axum::Json(Received { received: true }))
 }

@@ -24,7 +24,6 @@ use crate::error::{ApiError, FieldProblem};
 use crate::extract::{self, Path};
 use crate::idempotency;
 use crate::idempotency_key::IdempotencyKey;
-use crate::middleware::body;
 use crate::sealing::DataKey;
 
 /// Words by which archives of media are asked for.
@@ -89,8 +88,8 @@ pub(super) async fn create_export(
         return Err(ApiError::UnsupportedMediaType);
     }
     let key = IdempotencyKey::from_headers(&parts.headers)?;
-    let limits = app.body_limits(app.config.http.limits.json_body_bytes_max);
-    let body = body::read_body(incoming, &limits, &app.bodies).await?.bytes;
+    let bytes_max = app.config.http.limits.json_body_bytes_max;
+    let body = app.read_body(&parts.extensions, incoming, bytes_max).await?;
     let account = usable_account(&app, &caller, &named).await?;
     let wish = check(&app, &account, extract::parse_json(&body)?)?;
     let now = app.clock.now();

@@ -82,7 +82,7 @@ pub(in crate::error) const HTTPS_REQUIRED: Row = Row {
     status: StatusCode::FORBIDDEN,
     title: "Https required",
     retryable: false,
-    meaning: "Sessions travel over https only, or over plain HTTP on the service's own machine. Keys are not affected.",
+    meaning: "Sessions travel over https only, or over plain HTTP on the service's own machine. Where the public address is https, a key that comes through a trusted proxy is refused unless the proxy says with `X-Forwarded-Proto: https` that its caller's connection is encrypted. A key that was sent unencrypted should be rotated.",
 };
 /// `read_only_key`
 pub(in crate::error) const READ_ONLY_KEY: Row = Row {
@@ -178,7 +178,7 @@ pub(in crate::error) const TOO_MANY_REGISTRATIONS: Row = Row {
     status: StatusCode::TOO_MANY_REQUESTS,
     title: "Too many registrations",
     retryable: true,
-    meaning: "Too many registrations came from this network within an hour.",
+    meaning: "Too many registrations came from this network (an IPv4 address, an IPv6 /64, and more loosely an IPv6 /48) within an hour.",
 };
 /// `too_many_logins`
 pub(in crate::error) const TOO_MANY_LOGINS: Row = Row {
@@ -186,7 +186,7 @@ pub(in crate::error) const TOO_MANY_LOGINS: Row = Row {
     status: StatusCode::TOO_MANY_REQUESTS,
     title: "Too many wrong passwords",
     retryable: true,
-    meaning: "Too many wrong passwords for this mail address came from this network. Other networks are not affected.",
+    meaning: "Too many logins failed: for this address from this network, from this network whatever the address, or for this address from networks in which its customer has not logged in lately. A customer can always log in from a network in which it did in the last 90 days, unless the wrong passwords for its own address come from there.",
 };
 /// `too_many_mails`
 pub(in crate::error) const TOO_MANY_MAILS: Row = Row {
@@ -194,5 +194,5 @@ pub(in crate::error) const TOO_MANY_MAILS: Row = Row {
     status: StatusCode::TOO_MANY_REQUESTS,
     title: "Too many mails",
     retryable: true,
-    meaning: "So many mails were asked for lately, to this address or from this network, that the next one must wait; see `Retry-After`.",
+    meaning: "So many emails of this kind were asked for lately from this network (or, for a change of address, by this customer) that the next one must wait; see `Retry-After`. It says nothing of the address.",
 };

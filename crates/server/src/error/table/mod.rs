@@ -187,7 +187,7 @@ pub(in crate::error) const RATE_LIMITED: Row = Row {
     status: StatusCode::TOO_MANY_REQUESTS,
     title: "Rate limited",
     retryable: true,
-    meaning: "The key sends more requests than its limit allows; see `RateLimit` and `Retry-After`.",
+    meaning: "The key sends more requests than its limit allows; see `RateLimit`, `RateLimit-Policy` and `Retry-After`. On the service's own routes the limit that is reached may also be one of the session, of the network (`network`), or of the customer's imports (`imports`), changes of keys (`key-changes`) or requests that reach the payment processor (`payments`).",
 };
 /// `too_many_in_flight`
 pub(in crate::error) const TOO_MANY_IN_FLIGHT: Row = Row {
@@ -195,7 +195,7 @@ pub(in crate::error) const TOO_MANY_IN_FLIGHT: Row = Row {
     status: StatusCode::TOO_MANY_REQUESTS,
     title: "Too many calls in flight",
     retryable: true,
-    meaning: "Too many calls of this customer or account are running. Wait for some to end.",
+    meaning: "Too many calls of this customer or account are running, or the bodies that this customer (on routes without a caller: this network) is sending take as much room as they may. Wait for some to end.",
 };
 /// `overloaded`
 pub(in crate::error) const OVERLOADED: Row = Row {

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use axum::body::Body;
 use bytes::Bytes;
 use catalog::Route;
+use domain::id::CustomerId;
 use futures_util::stream::{self, Stream};
 use http::HeaderMap;
 use sha2::{Digest as _, Sha256};
@@ -38,11 +39,14 @@ pub(super) struct Reading {
     pub(super) boundary: String,
     /// Whether two forms will be compared.
     pub(super) wants_hash: bool,
+    /// Whose it is.
+    pub(super) customer: CustomerId,
 }
 
 /// What the parts read so far have given.
 struct Parts<'a> {
     app: &'a App,
+    customer: CustomerId,
     /// Bytes that the file has taken from the parser.
     saved: &'a AtomicU64,
     hash: Option<Sha256>,
@@ -75,7 +79,9 @@ pub(super) async fn read(
     let feed = Feed::new(&mut reader, &saved, beside_file_max);
     let mut form = multer::Multipart::new(feed.pieces(), reading.boundary);
     let hash = reading.wants_hash.then(Sha256::new);
-    let mut parts = Parts { app, saved: &saved, hash, given: Given::default(), file: None };
+    let customer = reading.customer;
+    let mut parts =
+        Parts { app, customer, saved: &saved, hash, given: Given::default(), file: None };
     while let Some(part) = form.next_field().await.map_err(|error| of_parser(&error))? {
         parts.take(part).await?;
     }
@@ -118,20 +124,22 @@ impl Parts<'_> {
         let bytes_max = self.app.config.http.limits.upload_bytes_max;
         let bytes_max = u64::try_from(bytes_max).unwrap_or(u64::MAX);
         let spool = &self.app.spool;
-        let mut file =
-            spool.create(&self.app.random, bytes_max).await.map_err(|error| of_disk(&error))?;
-        while let Some(piece) = part.chunk().await.map_err(|error| of_parser(&error))? {
+        let created = spool.create(&self.app.random, self.customer, bytes_max).await;
+        let mut file = created.map_err(of_spool)?;
+        loop {
+            let piece = tokio::select! {
+                biased;
+                () = file.given_up() => return Err(ApiError::BodyTimeout),
+                piece = part.chunk() => piece.map_err(|error| of_parser(&error))?,
+            };
+            let Some(piece) = piece else { break };
             self.add(&mut file, &piece).await?;
         }
-        file.finish().await.map_err(|error| of_disk(&error))
+        file.finish().await.map_err(of_spool)
     }
 
     async fn add(&mut self, file: &mut Writing, piece: &Bytes) -> Result<(), ApiError> {
-        file.add(piece).await.map_err(|problem| match problem {
-            SpoolProblem::TooLarge(bytes_max) => ApiError::UploadTooLarge("the file", bytes_max),
-            SpoolProblem::NoRoom => ApiError::Overloaded,
-            SpoolProblem::Disk(error) => of_disk(&error),
-        })?;
+        file.add(piece).await.map_err(of_spool)?;
         self.saved.fetch_add(u64::try_from(piece.len()).unwrap_or(u64::MAX), Ordering::Relaxed);
         if let Some(hash) = &mut self.hash {
             hash.update(piece);
@@ -236,9 +244,15 @@ fn of_body(problem: BodyProblem) -> ApiError {
     }
 }
 
-fn of_disk(error: &std::io::Error) -> ApiError {
-    tracing::error!(%error, "the file of an upload could not be kept");
-    ApiError::Overloaded
+fn of_spool(problem: SpoolProblem) -> ApiError {
+    match problem {
+        SpoolProblem::TooLarge(bytes_max) => ApiError::UploadTooLarge("the file", bytes_max),
+        SpoolProblem::NoRoom(problem) => problem.into(),
+        SpoolProblem::Disk(error) => {
+            tracing::error!(%error, "the file of an upload could not be kept");
+            ApiError::Overloaded
+        }
+    }
 }
 
 /// The parser's problems are the form's, but for those that it was fed.

@@ -44,7 +44,9 @@ pub(super) async fn receive(
         limits::check_balance(app, &arrival.key, cost).await?;
     }
     let wants_hash = arrival.idempotency.is_some();
-    let form = form::read(app, route, body, form::Reading { boundary, wants_hash }).await?;
+    let customer = arrival.key.customer;
+    let reading = form::Reading { boundary, wants_hash, customer };
+    let form = form::read(app, route, body, reading).await?;
     let upload = Upload { form, boundary: hex::encode(app.random.bytes::<16>()) };
     Ok(Whole { arrival, content: Content::Upload(upload), passed: Some(passed) })
 }

@@ -10,10 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use domain::id::CustomerId;
 use tokio::io::{AsyncWriteExt as _, BufWriter};
 
 use crate::clock::Random;
-use crate::middleware::body::{BodyProblem, Budget, Share};
+use crate::middleware::body::BodyProblem;
+use crate::middleware::budget::{Budget, Room, Share};
+use crate::middleware::in_flight::Loads;
 
 /// What is gathered in memory before it is written.
 const WRITE_BYTES: usize = 256 * 1024;
@@ -25,6 +28,7 @@ const PREFIX: &str = "upload-";
 pub(crate) struct Spool {
     folder: PathBuf,
     budget: Budget,
+    customers: Loads<CustomerId>,
 }
 
 /// A file that is being written.
@@ -54,18 +58,21 @@ pub(super) enum SpoolProblem {
     /// The file is larger than it may be.
     #[error("the file is larger than {0} bytes")]
     TooLarge(u64),
-    /// All files together take as much room as they may.
-    #[error("all uploads together take as much room as they may")]
-    NoRoom,
+    /// All files together, or those of the customer, take as much room as they may; or this one came so slowly that it was
+    /// given up for others.
+    #[error(transparent)]
+    NoRoom(#[from] BodyProblem),
     /// The disk does not take it.
     #[error("the disk does not take it")]
     Disk(#[from] io::Error),
 }
 
 impl Spool {
-    /// A folder whose files take at most `bytes_max` bytes together. Nothing is opened.
-    pub(crate) fn new(folder: PathBuf, bytes_max: usize) -> Self {
-        Self { folder, budget: Budget::new(bytes_max) }
+    /// A folder whose files take at most `bytes_max` bytes together, and those of one customer `customer_bytes_max`.
+    /// Nothing is opened.
+    pub(crate) fn new(folder: PathBuf, bytes_max: usize, customer_bytes_max: usize) -> Self {
+        let budget = Budget::new(bytes_max, customer_bytes_max);
+        Self { folder, budget, customers: Loads::new() }
     }
 
     /// Makes the folder, readable by nobody else, and removes what a process left that died in the moment
@@ -92,7 +99,15 @@ impl Spool {
     }
 
     /// Opens a new file of at most `bytes_max` bytes that only this process can read.
-    pub(super) async fn create(&self, random: &Random, bytes_max: u64) -> io::Result<Writing> {
+    pub(super) async fn create(
+        &self,
+        random: &Random,
+        customer: CustomerId,
+        bytes_max: u64,
+    ) -> Result<Writing, SpoolProblem> {
+        let holder = self.customers.of(customer);
+        let mut share = Room { budget: &self.budget, holder: &holder }.share();
+        share.begin_receiving()?;
         let name = format!("{PREFIX}{}", hex::encode(random.bytes::<16>()));
         let path = self.folder.join(name);
         let mut options = tokio::fs::OpenOptions::new();
@@ -101,7 +116,7 @@ impl Spool {
         tokio::fs::remove_file(&path).await?;
         file.set_max_buf_size(WRITE_BYTES);
         let file = BufWriter::with_capacity(WRITE_BYTES, file);
-        Ok(Writing { file, share: self.budget.share(), bytes: 0, bytes_max })
+        Ok(Writing { file, share, bytes: 0, bytes_max })
     }
 }
 
@@ -120,14 +135,20 @@ impl Writing {
         if bytes > self.bytes_max {
             return Err(SpoolProblem::TooLarge(self.bytes_max));
         }
-        self.share.grow(part.len()).map_err(|_: BodyProblem| SpoolProblem::NoRoom)?;
+        self.share.grow(part.len())?;
         self.file.write_all(part).await?;
         self.bytes = bytes;
         Ok(())
     }
 
+    /// Ends when the file was given up for others, since it comes too slowly.
+    pub(super) async fn given_up(&self) {
+        self.share.given_up().await;
+    }
+
     /// The file with all that was added.
-    pub(super) async fn finish(mut self) -> io::Result<Spooled> {
+    pub(super) async fn finish(mut self) -> Result<Spooled, SpoolProblem> {
+        self.share.end_receiving()?;
         self.file.flush().await?;
         let file = self.file.into_inner().into_std().await;
         let file = Arc::new(Nameless(Some(file)));

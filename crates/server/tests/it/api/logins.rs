@@ -1,5 +1,8 @@
 //! Logging in: what a wrong password learns, what it costs, how often it may be tried, and what a right one begins.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::{Value, json};
 use store::customers::{self, PasswordHash};
 
@@ -319,5 +322,157 @@ async fn logins_beyond_the_waiting_places_are_refused_and_not_hashed() {
     assert_eq!(app.running().password_hashes() - before, u64::try_from(checked).unwrap());
     assert!(replies.iter().all(|reply| [401, 503].contains(&reply.status)));
     assert_eq!(app.try_log_in("ada@example.com", PASSWORD).await.status, 200);
+    app.end().await;
+}
+
+/// A network that fills the queue of passwords with made-up addresses, while the only turn is taken, and honest people
+/// elsewhere who log in, register, reset and change their passwords.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_from_one_network_keeps_nobody_elsewhere_from_a_login_or_a_new_password() {
+    const FLOOD: usize = 40;
+    const WAITING: usize = 4;
+    let settings = format!("{BEHIND_A_PROXY}\n[passwords]\nat_once = 1\nwaiting_max = {WAITING}");
+    let app = TestApp::on_sqlite(&settings).await;
+    for email in ["ada@example.com", "bob@example.com", "cleo@example.com"] {
+        app.member(email).await;
+    }
+    let ask = json!({"email": "bob@example.com"});
+    assert_eq!(app.anonymous().post("/v1/auth/password/forgot", &ask).await.status, 202);
+    let token = app.mailed_token("bob@example.com").await;
+    let cleo = from(&app, "198.51.100.3").post(LOGIN, &form("cleo@example.com", PASSWORD)).await;
+    let cleo = from(&app, "198.51.100.3").with_session(&cleo.cookie());
+    let turn = app.running().occupy_password_turns();
+    let refused = Arc::new(AtomicUsize::new(0));
+
+    let flood = crate::support::at_once((0..FLOOD).map(|number| {
+        let client = from(&app, "203.0.113.7");
+        let form = form(&format!("n{number}@example.com"), "wrong password");
+        let refused = Arc::clone(&refused);
+        async move {
+            let reply = client.post(LOGIN, &form).await;
+            refused.fetch_add(usize::from(reply.code() == "overloaded"), Ordering::SeqCst);
+            reply.status
+        }
+    }));
+    let honest = async {
+        until(&app, || refused.load(Ordering::SeqCst) == FLOOD - WAITING).await;
+        let ada = from(&app, "198.51.100.1");
+        let bob = from(&app, "198.51.100.2");
+        let dora = from(&app, "198.51.100.4");
+        let (login, new) = (form("ada@example.com", PASSWORD), form("dora@example.com", PASSWORD));
+        let reset = json!({"token": token, "new_password": "another long password"});
+        let change = json!({"current_password": PASSWORD, "new_password": "another long password"});
+        tokio::join!(
+            ada.post(LOGIN, &login),
+            bob.post("/v1/auth/password/reset", &reset),
+            cleo.post("/v1/auth/password", &change),
+            dora.post("/v1/auth/register", &new),
+        )
+    };
+    let release = async {
+        // Two of them are strangers as well, and take two places of those who have four.
+        until(&app, || refused.load(Ordering::SeqCst) == FLOOD - WAITING + 2).await;
+        drop(turn);
+    };
+    let (statuses, (ada, bob, cleo, dora), ()) = tokio::join!(flood, honest, release);
+
+    assert_eq!((ada.status, ada.cookie().is_empty()), (200, false), "{}", ada.text());
+    assert_eq!(bob.status, 204, "{}", bob.text());
+    assert_eq!(cleo.status, 200, "{}", cleo.text());
+    assert_eq!(dora.status, 201, "{}", dora.text());
+    let checked = statuses.iter().filter(|status| **status == 401).count();
+    assert_eq!(checked, WAITING - 2);
+    app.end().await;
+}
+
+/// Asks the service for anything until `met`.
+async fn until(app: &TestApp, met: impl Fn() -> bool) {
+    for _ in 0..10_000 {
+        if met() {
+            return;
+        }
+        app.anonymous().get("/health").await;
+    }
+    panic!("it does not come to that");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_login_whose_password_was_never_checked_is_no_wrong_password() {
+    let app = TestApp::on_sqlite("[passwords]\nat_once = 1\nwaiting_max = 0").await;
+    app.member("ada@example.com").await;
+    let turn = app.running().occupy_password_turns();
+
+    for _ in 0..15 {
+        let reply = app.try_log_in("ada@example.com", PASSWORD).await;
+        assert_eq!(reply.failure(), (503, "overloaded".to_owned()));
+    }
+    drop(turn);
+
+    assert_eq!(app.try_log_in("ada@example.com", PASSWORD).await.status, 200);
+    app.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_network_may_fail_at_so_many_logins_whatever_the_address() {
+    let settings =
+        format!("{BEHIND_A_PROXY}\n[rate_limits]\nfailed_logins_per_network_per_hour = 5");
+    let app = TestApp::on_sqlite(&settings).await;
+    app.member("ada@example.com").await;
+    app.member("bob@example.com").await;
+    let right = form("ada@example.com", PASSWORD);
+    let other = form("bob@example.com", PASSWORD);
+    // Ada's logins succeed here; Bob has never been here.
+    assert_eq!(from(&app, "203.0.113.7").post(LOGIN, &right).await.status, 200);
+
+    for number in 0..5 {
+        let made_up = form(&format!("n{number}@example.com"), "wrong password");
+        assert_eq!(from(&app, "203.0.113.7").post(LOGIN, &made_up).await.status, 401);
+    }
+    let before = app.running().password_hashes();
+    let refused = from(&app, "203.0.113.7").post(LOGIN, &other).await;
+
+    assert_eq!(refused.failure(), (429, "too_many_logins".to_owned()));
+    assert_eq!(app.running().password_hashes(), before, "what is refused is not hashed");
+    assert_eq!(from(&app, "203.0.113.8").post(LOGIN, &other).await.status, 200);
+    assert_eq!(from(&app, "203.0.113.7").post(LOGIN, &right).await.status, 200);
+    // The site of an IPv6 network may do more, and not without end.
+    let mut answers = Vec::new();
+    for number in 0..41 {
+        let made_up = form(&format!("m{number}@example.com"), "wrong password");
+        let network = format!("2001:db8:1:{number:x}::1");
+        answers.push(from(&app, &network).post(LOGIN, &made_up).await.status);
+    }
+    assert_eq!((&answers[..40], answers[40]), (&[401; 40][..], 429));
+    app.end().await;
+}
+
+/// Many networks guess at one address: its customer goes on from where it has logged in before, and others notice nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn guesses_from_many_networks_do_not_lock_a_customer_out_of_its_own() {
+    let settings =
+        format!("{BEHIND_A_PROXY}\n[rate_limits]\nfailed_logins_per_address_per_hour = 5");
+    let app = TestApp::on_sqlite(&settings).await;
+    app.member("ada@example.com").await;
+    app.member("bob@example.com").await;
+    let right = form("ada@example.com", PASSWORD);
+    assert_eq!(from(&app, "198.51.100.1").post(LOGIN, &right).await.status, 200);
+
+    let wrong = form("ada@example.com", "wrong password");
+    for host in 0..5 {
+        let guess = from(&app, &format!("203.0.{host}.7")).post(LOGIN, &wrong).await;
+        assert_eq!(guess.code(), "wrong_credentials");
+    }
+
+    let refused = from(&app, "203.0.99.7").post(LOGIN, &right).await;
+    assert_eq!(refused.failure(), (429, "too_many_logins".to_owned()));
+    let app = app.restart().await;
+    for host in 0..5 {
+        from(&app, &format!("203.0.{host}.7")).post(LOGIN, &wrong).await;
+    }
+    assert_eq!(from(&app, "203.0.99.7").post(LOGIN, &right).await.status, 429);
+    // The same network, which is remembered over a restart.
+    assert_eq!(from(&app, "198.51.100.200").post(LOGIN, &right).await.status, 200);
+    let other = form("bob@example.com", PASSWORD);
+    assert_eq!(from(&app, "203.0.99.7").post(LOGIN, &other).await.status, 200);
     app.end().await;
 }

@@ -14,6 +14,7 @@ mod configuration;
 mod email;
 mod key_limits;
 mod keys;
+mod limits;
 mod logins;
 mod me;
 mod password_reset;

@@ -186,3 +186,37 @@ async fn a_customer_made_by_staff_gets_a_first_password() {
     assert_eq!(app.try_log_in("staff@example.com", NEW).await.status, 200);
     app.end().await;
 }
+
+/// A stranger who asks for resets of somebody's address again and again. Its customer still gets one, and every link that
+/// was mailed before works until one is used.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stranger_who_asks_for_resets_does_not_keep_a_customer_from_one() {
+    let proxy = "[http]\ntrusted_proxies = [\"127.0.0.1\"]";
+    for own_link in [true, false] {
+        let app = TestApp::on_sqlite(proxy).await;
+        app.member("ada@example.com").await;
+        app.run_jobs().await;
+        let ask = async |from: &str| {
+            let client = app.anonymous().with("x-forwarded-for", from);
+            let form = json!({"email": "ada@example.com"});
+            let reply = client.post("/v1/auth/password/forgot", &form).await;
+            assert_eq!(reply.status, 202, "{}", reply.text());
+            app.run_jobs().await;
+        };
+        for _ in 0..10 {
+            ask("203.0.113.7").await;
+        }
+        let of_stranger = app.mails_to("ada@example.com").await.len() - 1;
+        assert_eq!(of_stranger, 3, "the address is not flooded");
+        let earlier = app.mailed_token("ada@example.com").await;
+
+        ask("198.51.100.1").await;
+
+        assert_eq!(app.mails_to("ada@example.com").await.len(), 1 + 3 + 1);
+        let token = if own_link { app.mailed_token("ada@example.com").await } else { earlier };
+        let form = json!({"token": token, "new_password": NEW});
+        let set = app.anonymous().post("/v1/auth/password/reset", &form).await;
+        assert_eq!(set.status, 204, "{}", set.text());
+        app.end().await;
+    }
+}

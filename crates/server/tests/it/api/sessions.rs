@@ -391,7 +391,7 @@ async fn over_https_the_cookie_is_secure_and_in_the_clear_there_is_none() {
         assert_eq!(refused.failure(), (403, "https_required".to_owned()));
         assert!(refused.header("set-cookie").is_empty());
     }
-    assert_eq!(app.with_key(&member.customer.key).get("/v1/billing").await.status, 200);
+    assert_eq!(https.with_key(&member.customer.key).get("/v1/billing").await.status, 200);
     app.end().await;
 }
 

@@ -21,6 +21,7 @@ mod paths;
 mod recovery;
 mod refusals;
 mod routes;
+mod shares;
 mod streams;
 mod upload;
 mod wire;

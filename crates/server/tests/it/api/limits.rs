@@ -1,0 +1,361 @@
+//! How often the control plane may be asked, by whom, and what others notice of whoever asks too often: nothing.
+
+use serde_json::{Value, json};
+
+use crate::support::member::PASSWORD;
+use crate::support::raw::RawConnection;
+use crate::support::{Client, Reply, TestApp, on_both};
+
+const BEHIND_A_PROXY: &str = "[http]\ntrusted_proxies = [\"127.0.0.1\"]\n";
+
+const REFUSED: (u16, &str) = (429, "rate_limited");
+
+fn failure(reply: &Reply) -> (u16, String) {
+    assert!(reply.header("retry-after").parse::<i64>().is_ok_and(|seconds| seconds > 0));
+    reply.failure()
+}
+
+fn refused() -> (u16, String) {
+    (REFUSED.0, REFUSED.1.to_owned())
+}
+
+/// What the response says of the limit: its policy and what is left of it.
+fn limit(reply: &Reply) -> (&str, &str) {
+    (reply.header("ratelimit-policy"), reply.header("ratelimit"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_or_a_session_that_asks_too_often_is_refused_and_others_do_not_notice() {
+    let settings = "[rate_limits]\ncontrol_per_key_per_second = 1\ncontrol_per_key_burst = 5";
+    let app = TestApp::on_sqlite(settings).await;
+    let (one, other) = (app.customer(10).await, app.customer(10).await);
+    let key = app.with_key(&one.key);
+    let session = app.member("ada@example.com").await;
+    let session = app.signed_in(&session).await;
+
+    for client in [&key, &session] {
+        for left in (0..5).rev() {
+            let reply = client.get("/v1/whoami").await;
+            assert_eq!(reply.status, 200, "{}", reply.text());
+            let reset = 5 - left;
+            let state = format!("\"default\";r={left};t={reset}");
+            assert_eq!(limit(&reply), ("\"default\";q=5;w=5", state.as_str()));
+        }
+        let sixth = client.get("/v1/whoami").await;
+        assert_eq!(failure(&sixth), refused());
+        assert_eq!(limit(&sixth), ("\"default\";q=5;w=5", "\"default\";r=0;t=5"));
+    }
+
+    assert_eq!(app.with_key(&other.key).get("/v1/whoami").await.status, 200);
+    // Native calls have a limit of their own: this one gets as far as the account, which does not exist.
+    let native = key.get("/v1/nobody/native/users/me").await;
+    assert_eq!(native.failure(), (404, "account_not_found".to_owned()));
+    app.advance_seconds(1);
+    assert_eq!(key.get("/v1/whoami").await.status, 200);
+    app.end().await;
+}
+
+/// A credential that opens nothing is not looked up more often than one that does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_opens_nothing_is_limited_as_well() {
+    let settings = "[rate_limits]\ncontrol_per_key_per_second = 1\ncontrol_per_key_burst = 5";
+    let app = TestApp::on_sqlite(settings).await;
+    let customer = app.customer(10).await;
+    let key = app.with_key(&customer.key);
+    assert_eq!(key.delete(&format!("/v1/auth/keys/{}", customer.key_id)).await.status, 204);
+
+    for _ in 0..4 {
+        assert_eq!(key.get("/v1/whoami").await.failure(), (401, "invalid_key".to_owned()));
+    }
+
+    assert_eq!(failure(&key.get("/v1/whoami").await), refused());
+    app.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_network_that_asks_too_often_is_refused_and_others_do_not_notice() {
+    let settings = format!(
+        "{BEHIND_A_PROXY}[rate_limits]\ncontrol_per_network_per_second = 1\n\
+         control_per_network_burst = 3"
+    );
+    let app = TestApp::on_sqlite(&settings).await;
+    let from = |address: &str| app.anonymous().with("x-forwarded-for", address);
+
+    for _ in 0..3 {
+        assert_eq!(from("203.0.113.7").get("/v1/platforms").await.status, 200);
+    }
+    let fourth = from("203.0.113.7").get("/v1/platforms").await;
+
+    assert_eq!(failure(&fourth), refused());
+    assert_eq!(limit(&fourth), ("\"network\";q=3;w=3", "\"network\";r=0;t=3"));
+    assert_eq!(from("203.0.113.8").get("/v1/platforms").await.status, 200);
+    // Load balancers ask this, and a proxy that names no caller speaks for many.
+    assert_eq!(from("203.0.113.7").get("/health").await.status, 200);
+    for _ in 0..5 {
+        assert_eq!(app.anonymous().get("/v1/platforms").await.status, 200);
+    }
+    app.end().await;
+}
+
+/// Guessed tokens are requests at the platform, in its customers' name.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_customer_asks_a_platform_for_so_many_imports_and_another_is_not_affected() {
+    on_both_with("[rate_limits]\nimports_per_minute = 3", async |app| {
+        let (one, other) = (app.customer(10).await, app.customer(10).await);
+        let guess = json!({
+            "creator_id": "guess", "platform": "platform_delta", "auth": {"access_token": "guessed"},
+        });
+        let import = async |key: &str| {
+            app.with_key(key).post("/v1/connect/import", &guess).await
+        };
+        for _ in 0..3 {
+            assert_eq!(import(&one.key).await.code(), "verification_failed");
+        }
+        let asked = app.seen("platform_delta").await.len();
+
+        let fourth = import(&one.key).await;
+
+        assert_eq!(failure(&fourth), refused());
+        assert_eq!(limit(&fourth).0, "\"imports\";q=3;w=60");
+        assert_eq!(app.seen("platform_delta").await.len(), asked, "the platform was asked");
+        assert_eq!(import(&other.key).await.code(), "verification_failed");
+        app.advance_seconds(20);
+        assert_eq!(import(&one.key).await.code(), "verification_failed");
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_customer_changes_its_keys_so_often_and_writes_no_more_into_its_audit_list() {
+    on_both_with("[rate_limits]\nkey_changes_per_minute = 4", async |app| {
+        let (one, other) = (app.customer(10).await, app.customer(10).await);
+        let change = async |customer: &crate::support::app::Customer, name: &str| {
+            let path = format!("/v1/auth/keys/{}", customer.key_id);
+            app.with_key(&customer.key).json("PATCH", &path, &json!({"name": name})).await
+        };
+        for number in 0..4 {
+            assert_eq!(change(&one, &format!("name {number}")).await.status, 200);
+        }
+
+        for number in 4..20 {
+            assert_eq!(failure(&change(&one, &format!("name {number}")).await), refused());
+        }
+
+        let audit = app.with_key(&one.key).get("/v1/audit").await.json();
+        let entries = audit["entries"].as_array().unwrap();
+        let changes = entries.iter().filter(|entry| entry["action"] == "key.changed").count();
+        assert_eq!(changes, 4, "{audit}");
+        assert_eq!(change(&other, "another").await.status, 200);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_customer_reaches_the_payment_processor_so_often() {
+    let app = TestApp::on_sqlite("[rate_limits]\npayment_requests_per_minute = 2").await;
+    let (one, other) = (app.customer(10).await, app.customer(10).await);
+    let buy = async |key: &str| {
+        let pack = json!({"pack_id": "pack_10"});
+        app.with_key(key).post("/v1/billing/checkout", &pack).await
+    };
+
+    for _ in 0..2 {
+        let reply = buy(&one.key).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+    }
+
+    assert_eq!(failure(&buy(&one.key).await), refused());
+    assert_eq!(app.with_key(&one.key).get("/v1/billing").await.status, 200);
+    assert_eq!(buy(&other.key).await.status, 200);
+    app.end().await;
+}
+
+/// A proxy that does not say how its caller came may have been reached without encryption.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_a_proxy_passes_on_without_saying_https_is_refused_where_the_address_is_https() {
+    let https = format!("{BEHIND_A_PROXY}public_base_url = 'https://api.example.com'");
+    let app = TestApp::on_sqlite(&https).await;
+    let customer = app.customer(10).await;
+    let key = app.with_key(&customer.key);
+    let bearer = app.anonymous().bearer(&customer.key);
+    let expected = (403, "https_required".to_owned());
+
+    for client in [&key, &bearer] {
+        for path in ["/v1/whoami", "/v1/nobody/native/users/me", "/v1/nobody/media/upload"] {
+            assert_eq!(client.get(path).await.failure(), expected, "{path}");
+            let plain = client.with("x-forwarded-proto", "http");
+            assert_eq!(plain.get(path).await.failure(), expected, "{path}");
+        }
+        let secured = client.with("x-forwarded-proto", "https");
+        assert_eq!(secured.get("/v1/whoami").await.status, 200);
+        let native = secured.get("/v1/nobody/native/users/me").await;
+        assert_eq!(native.failure(), (404, "account_not_found".to_owned()));
+    }
+    assert_eq!(app.anonymous().get("/v1/platforms").await.status, 200, "it needs no key");
+    app.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_ipv6_site_registers_eight_times_as_often_as_one_of_its_networks() {
+    let settings = format!("{BEHIND_A_PROXY}[rate_limits]\nregistrations_per_hour = 1");
+    let app = TestApp::on_sqlite(&settings).await;
+    let register = async |address: String, number: usize| {
+        let form = json!({"email": format!("n{number}@example.com"), "password": PASSWORD});
+        let client = app.anonymous().with("x-forwarded-for", &address);
+        client.post("/v1/auth/register", &form).await
+    };
+
+    for number in 0..8 {
+        let reply = register(format!("2001:db8:1:{number}::1"), number).await;
+        assert_eq!(reply.status, 201, "{}", reply.text());
+    }
+
+    let ninth = register("2001:db8:1:99::1".to_owned(), 9).await;
+    assert_eq!(ninth.failure(), (429, "too_many_registrations".to_owned()));
+    assert_eq!(register("2001:db8:2::1".to_owned(), 10).await.status, 201);
+    app.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_contract_is_sent_once_to_those_who_keep_it() {
+    let app = TestApp::on_sqlite("").await;
+    let client = app.anonymous();
+
+    let first = client.get("/openapi.json").await;
+    let tag = first.header("etag").to_owned();
+    let again = client.with("if-none-match", &tag).get("/openapi.json").await;
+    let other = client.with("if-none-match", "\"other\"").get("/openapi.json").await;
+
+    assert_eq!((first.status, first.header("cache-control")), (200, "public, max-age=300"));
+    assert_eq!(first.header("content-type"), "application/json");
+    assert!(tag.starts_with('"') && tag.len() > 16, "{tag}");
+    assert_eq!((again.status, again.body.len()), (304, 0));
+    assert_eq!(again.header("etag"), tag);
+    assert_eq!((other.status, &other.body), (200, &first.body));
+    app.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_method_that_is_never_served_is_told_which_are() {
+    let app = TestApp::on_sqlite("").await;
+    let mut connection = RawConnection::open(app.running().address()).await;
+
+    connection.send("TRACE /v1/whoami HTTP/1.1\r\nHost: gateway\r\n\r\n").await;
+    let answer = connection.answer().await.unwrap();
+
+    assert_eq!((answer.status, answer.code().as_str()), (405, "method_not_supported"));
+    let allow = "allow: get, head, post, put, patch, delete, options\r\n";
+    assert!(answer.head.contains(allow), "{}", answer.head);
+    app.end().await;
+}
+
+/// What a caller sends may be a secret in the wrong place: a response that refuses it does not repeat it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_422_never_repeats_the_value_that_it_refuses() {
+    const SECRET: &str = "sk-canary-5b1f0c";
+    let app = TestApp::on_sqlite("").await;
+    let member = app.member("ada@example.com").await;
+    let key = app.with_key(&member.customer.key);
+    let session = app.signed_in(&member).await;
+    let anonymous = app.anonymous();
+    let posts: Vec<(&Client, &str, &str, Value)> = vec![
+        (&anonymous, "POST", "/v1/auth/login", json!({"email": SECRET, "password": "x"})),
+        (&anonymous, "POST", "/v1/auth/login", json!({"email": "a@b.de", "password": [SECRET]})),
+        (&anonymous, "POST", "/v1/auth/login", json!({"email": "a@b.de", "password": {SECRET: 1}})),
+        (&anonymous, "POST", "/v1/auth/login", json!(SECRET)),
+        (&anonymous, "POST", "/v1/auth/register", json!({"email": SECRET, "password": SECRET})),
+        (
+            &anonymous,
+            "POST",
+            "/v1/auth/register",
+            json!({"email": "a@b.de", "password": SECRET, "name": 5}),
+        ),
+        (&key, "POST", "/v1/auth/keys", json!({"name": "n", "scope": SECRET})),
+        (
+            &key,
+            "POST",
+            "/v1/auth/keys",
+            json!({"name": "n", "scope": "full", "expires_at": SECRET}),
+        ),
+        (
+            &key,
+            "POST",
+            "/v1/auth/keys",
+            json!({"name": "n", "scope": "full", "monthly_budget_credits": SECRET}),
+        ),
+        (&key, "POST", "/v1/auth/keys", json!({"name": "n", "scope": "full", "accounts": SECRET})),
+        (&key, "POST", "/v1/auth/keys/rotate", json!({"key_id": SECRET})),
+        (
+            &key,
+            "POST",
+            "/v1/connect/import",
+            json!({"creator_id": "a", "platform": SECRET, "auth": {}}),
+        ),
+        (
+            &key,
+            "POST",
+            "/v1/connect/import",
+            json!({"creator_id": "a/b", "platform": "platform_alpha", "auth": SECRET}),
+        ),
+        (
+            &key,
+            "POST",
+            "/v1/connect/import",
+            json!({"creator_id": "a", "platform": "platform_delta", "auth": {"access_token": [SECRET]}}),
+        ),
+        (
+            &key,
+            "POST",
+            "/v1/connect/import",
+            json!({"creator_id": "a", "platform": "platform_delta", "auth": {"refresh_token": 7, "access_token": {"a": SECRET}}}),
+        ),
+        (&session, "PATCH", "/v1/auth/me", json!({"email": SECRET, "current_password": PASSWORD})),
+        (
+            &session,
+            "POST",
+            "/v1/auth/password",
+            json!({"current_password": {"a": SECRET}, "new_password": SECRET}),
+        ),
+        (&key, "POST", "/v1/billing/autotopup", json!({"enable": SECRET})),
+    ];
+    for (client, method, path, body) in posts {
+        let reply = client.json(method, path, &body).await;
+        assert_eq!(reply.status, 422, "{path} {body}: {}", reply.text());
+        assert!(!reply.text().contains("canary"), "{path} {body}: {}", reply.text());
+    }
+    let query = key.get(&format!("/v1/billing/usage?days={SECRET}")).await;
+    assert!(!query.text().contains("canary"), "{}", query.text());
+    app.end().await;
+}
+
+async fn on_both_with<F, T>(overrides: &str, test: F)
+where
+    F: Fn(TestApp) -> T,
+    T: Future<Output = TestApp>,
+{
+    for database in store::testing::stores().await {
+        let app = TestApp::start(database, overrides).await;
+        test(app).await.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_of_keys_is_felt_by_the_next_native_call() {
+    on_both(async |app| {
+        let (one, client, account) = app.ready("platform_alpha", 10).await;
+        let native = format!("/v1/{account}/native/users/me");
+        assert_eq!(client.get(&native).await.status, 200);
+
+        let rotated = client.post("/v1/auth/keys/rotate", &json!({})).await.json();
+
+        assert_eq!(client.get(&native).await.failure(), (401, "invalid_key".to_owned()));
+        let fresh = app.with_key(rotated["api_key"].as_str().unwrap());
+        assert_eq!(fresh.get(&native).await.status, 200);
+        assert_ne!(rotated["api_key"], one.key.as_str());
+        app.settled(&fresh).await;
+        app
+    })
+    .await;
+}
