@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use quick_cache::Equivalent;
 
 use super::accounts::AccountEntry;
+use super::balance::ShownBalance;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::middleware::in_flight::Load;
@@ -44,6 +45,8 @@ pub(crate) struct KeyEntry {
     pub(crate) has_budget: bool,
     /// The customer's calls that are going on.
     pub(crate) load: Arc<Load>,
+    /// The balance that was shown last.
+    pub(super) shown: ShownBalance,
 }
 
 /// Keys and accounts that were used lately on one core.
@@ -139,6 +142,7 @@ pub(super) async fn read_key(app: &App, hash: KeyHash) -> Result<Arc<KeyEntry>, 
         version: key.version,
         has_budget: key.monthly_budget.is_some(),
         load: app.in_flight.of_customer(key.customer),
+        shown: ShownBalance::default(),
     };
     Ok(app.remembered().keys.put(hash, Arc::new(entry), now))
 }
@@ -223,6 +227,7 @@ mod tests {
             version: 1,
             has_budget: false,
             load: Arc::default(),
+            shown: ShownBalance::default(),
         }
     }
 

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::answer::{Cut, RelayedBody};
 use super::call::Setting;
-use super::forward::{self, Failure};
+use super::forward;
 use super::hold::Held;
 use super::prepare::Destination;
 use crate::app::App;
@@ -54,7 +54,7 @@ pub(super) fn receive<'a>(
     setting: &'a Setting<'a>,
     destination: &Destination<'_>,
     answer: Answer,
-) -> impl Future<Output = Result<Received, Failure>> + Send + use<'a> {
+) -> impl Future<Output = Result<Received, ClientError>> + Send + use<'a> {
     let Setting { app, target, account, .. } = *setting;
     let Answer { status, headers, mut body } = answer;
     let called = CalledWith {
@@ -74,7 +74,7 @@ pub(super) fn receive<'a>(
         }
         let has_envelope = target.has_envelope() && is_json(&headers);
         let read = body.read_up_to(reading(app, has_envelope)).await;
-        let content = match read.map_err(|error| forward::failure(&error))? {
+        let content = match read? {
             ReadUpTo::Whole(bytes) => Content::Whole(bytes),
             ReadUpTo::Partial(first) => Content::Stream { first, rest: body },
         };
@@ -137,7 +137,11 @@ pub(super) fn is_gzip(headers: &HeaderMap) -> bool {
 }
 
 /// Takes the envelope off, if the answer fits the buffers and has one; otherwise says that it was kept.
-async fn unwrap(app: &App, headers: &mut HeaderMap, content: Content) -> Result<Content, Failure> {
+async fn unwrap(
+    app: &App,
+    headers: &mut HeaderMap,
+    content: Content,
+) -> Result<Content, ClientError> {
     let (whole, _permit) = match content {
         Content::Whole(bytes) => (bytes, None),
         Content::Stream { first, rest } => match buffer(app, first, rest).await? {
@@ -162,9 +166,9 @@ async fn unwrap(app: &App, headers: &mut HeaderMap, content: Content) -> Result<
 }
 
 /// The decoded bytes, or nothing where they would be too many.
-fn decoded(app: &App, bytes: &Bytes) -> Result<Option<Bytes>, Failure> {
+fn decoded(app: &App, bytes: &Bytes) -> Result<Option<Bytes>, ClientError> {
     let decoded = envelope::decode_gzip(bytes, app.config.http.limits.envelope_bytes_max);
-    match decoded.map_err(|error| forward::failure(&error))? {
+    match decoded? {
         envelope::Gzip::Decoded(plain) => Ok(Some(plain)),
         envelope::Gzip::TooLarge => Ok(None),
     }
@@ -176,7 +180,7 @@ enum Buffered {
 }
 
 /// Reads an answer on into memory, within the limit for one and the budget for all.
-async fn buffer(app: &App, first: Bytes, mut rest: AnswerBody) -> Result<Buffered, Failure> {
+async fn buffer(app: &App, first: Bytes, mut rest: AnswerBody) -> Result<Buffered, ClientError> {
     let bytes_max = app.config.http.limits.envelope_bytes_max;
     let expected =
         rest.length().and_then(|length| usize::try_from(length).ok()).unwrap_or(bytes_max);
@@ -185,7 +189,7 @@ async fn buffer(app: &App, first: Bytes, mut rest: AnswerBody) -> Result<Buffere
         return Ok(Buffered::TooLarge(Content::Stream { first, rest }));
     };
     let mut whole = BytesMut::from(first);
-    while let Some(chunk) = rest.next().await.map_err(|error| forward::failure(&error))? {
+    while let Some(chunk) = rest.next().await? {
         whole.extend_from_slice(&chunk);
         if whole.len() > bytes_max {
             let read = whole.freeze();
@@ -290,7 +294,7 @@ impl Relay<'_> {
                 }
                 Next::Failed(error) => {
                     cut(caller).await;
-                    return forward::failure(&error).outcome;
+                    return forward::outcome_of(&error);
                 }
             };
         }

@@ -280,6 +280,7 @@ pub(crate) fn resolution(call_id: CallId, outcome: Outcome) -> Resolution {
     let status = match outcome {
         Outcome::Answered => Some(200),
         Outcome::Upstream429 => Some(429),
+        Outcome::UpstreamNotCarriedOut => Some(425),
         Outcome::Upstream5xx => Some(503),
         _ => None,
     };
@@ -291,6 +292,7 @@ pub(crate) fn resolution(call_id: CallId, outcome: Outcome) -> Resolution {
         duration_ms: 7,
         upstream_ms: Some(5),
         answer: None,
+        frees_key: false,
     }
 }
 
