@@ -13,7 +13,9 @@ pub struct ClientError {
     pub fault: Fault,
     /// What happened.
     pub kind: Kind,
-    /// Whether the other side may have seen the request. `false` is certain, `true` is not.
+    /// Whether the other side may have carried the request out. `false` is certain: no byte of it was
+    /// written to a connection, or the other side said by the rules of HTTP/2 that it did not look at
+    /// it. `true` is not certain.
     pub sent: bool,
     /// Whether a request without effects may be sent again at once: no byte of an answer came, and the
     /// connection was refused, or was an old one that the other side had given up. Never set for a

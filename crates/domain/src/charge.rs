@@ -31,6 +31,8 @@ text_enum! {
         Upstream401 = "upstream_401",
         /// The platform answered 429.
         Upstream429 = "upstream_429",
+        /// The platform answered 408, 421 or 425: it did not carry the call out.
+        UpstreamNotCarriedOut = "upstream_not_carried_out",
         /// The answer broke the rules of HTTP, or was cut.
         BadResponse = "bad_response",
         /// The caller left before the call did.
@@ -47,6 +49,7 @@ impl Outcome {
     pub const fn of_status(status: u16) -> Self {
         match status {
             401 => Self::Upstream401,
+            408 | 421 | 425 => Self::UpstreamNotCarriedOut,
             429 => Self::Upstream429,
             500.. => Self::Upstream5xx,
             _ => Self::Answered,
@@ -68,8 +71,27 @@ impl Outcome {
             | Self::Upstream5xx
             | Self::Upstream401
             | Self::Upstream429
+            | Self::UpstreamNotCarriedOut
             | Self::BadResponse
             | Self::ClientGoneBeforeDispatch
+            | Self::OutcomeUnknown
+            | Self::Expired => false,
+        }
+    }
+
+    /// Whether it is certain that the platform did nothing: the call did not leave, or the platform said so.
+    pub const fn is_certainly_not_carried_out(self) -> bool {
+        match self {
+            Self::NotDispatched
+            | Self::ConnectFailed
+            | Self::ClientGoneBeforeDispatch
+            | Self::Upstream401
+            | Self::Upstream429
+            | Self::UpstreamNotCarriedOut => true,
+            Self::Answered
+            | Self::UpstreamTimeout
+            | Self::Upstream5xx
+            | Self::BadResponse
             | Self::OutcomeUnknown
             | Self::Expired => false,
         }
@@ -87,6 +109,7 @@ impl Outcome {
             | Self::Upstream5xx
             | Self::Upstream401
             | Self::Upstream429
+            | Self::UpstreamNotCarriedOut
             | Self::ClientGoneBeforeDispatch => false,
         }
     }
@@ -109,13 +132,25 @@ mod tests {
         for status in [200, 204, 301, 304, 400, 403, 404, 409, 422, 499] {
             assert!(Outcome::of_status(status).is_charged(), "{status}");
         }
-        for status in [401, 429, 500, 502, 503, 504, 599] {
+        for status in [401, 408, 421, 425, 429, 500, 502, 503, 504, 599] {
             assert!(!Outcome::of_status(status).is_charged(), "{status}");
         }
         for outcome in Outcome::ALL {
             assert_eq!(outcome.is_charged(), *outcome == Outcome::Answered, "{outcome}");
             assert_eq!(outcome.state() == CallState::Settled, outcome.is_charged(), "{outcome}");
         }
+    }
+
+    #[test]
+    fn a_call_was_not_carried_out_or_may_have_been_but_never_both() {
+        for outcome in Outcome::ALL {
+            let is_both = outcome.is_certainly_not_carried_out() && outcome.may_have_happened();
+            assert!(!is_both, "{outcome}");
+        }
+        for status in [408, 421, 425, 429] {
+            assert!(Outcome::of_status(status).is_certainly_not_carried_out(), "{status}");
+        }
+        assert!(!Outcome::of_status(503).is_certainly_not_carried_out());
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub mod mail;
 pub mod method;
 pub mod payment;
 pub mod platform;
+pub mod repeat;
 pub mod slot;
 pub mod staff;
 pub mod subscription;

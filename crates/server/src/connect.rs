@@ -142,7 +142,7 @@ async fn confirm(
         Ok(Verification::Mismatch) => Err(ApiError::VerificationFailed { status: None }),
         Err(error) => {
             tracing::warn!(%error, %platform, "a platform could not be reached to verify an account");
-            Err(ApiError::PlatformUnreachable)
+            Err(ApiError::of_harmless(&error))
         }
     }
 }

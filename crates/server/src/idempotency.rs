@@ -3,6 +3,7 @@
 //! The fingerprint covers method, path, query, content type and body. Answers are kept sealed, for a day.
 
 use bytes::Bytes;
+use domain::credits::Credits;
 use domain::id::CustomerId;
 use domain::time::Timestamp;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
@@ -101,8 +102,15 @@ pub(crate) fn open(
     Ok((status, headers, Bytes::copy_from_slice(body)))
 }
 
-/// Says that an answer was given before, and costs nothing now.
+/// Says that an answer was given before.
 pub(crate) fn mark_replayed(headers: &mut HeaderMap) {
     headers.insert("idempotent-replayed", HeaderValue::from_static("true"));
+}
+
+/// Writes the receipt of what costs nothing: a refusal of ours, or a response that is given again.
+pub(crate) fn put_free(headers: &mut HeaderMap, balance: Option<Credits>) {
     headers.insert("x-credits-cost", HeaderValue::from_static("0"));
+    if let Some(balance) = balance {
+        headers.insert("x-credits-balance", HeaderValue::from(balance.whole()));
+    }
 }

@@ -10,8 +10,9 @@ use tower::ServiceExt;
 use crate::app::App;
 use crate::auth;
 use crate::error::render::render;
-use crate::error::{ApiError, Pending};
+use crate::error::{ApiError, Harmless, Pending};
 use crate::gateway;
+use crate::idempotency;
 use crate::listener::{Arrived, Peer};
 use crate::metrics;
 use crate::middleware::request_id::RequestLabel;
@@ -22,6 +23,8 @@ pub(crate) async fn serve(app: App, control: Router, arrived: Arrived) -> Respon
     let Arrived { peer, mut request } = arrived;
     let label =
         RequestLabel::of(request.headers(), || RequestId::new(app.clock.now(), app.random.bytes()));
+    let is_safe = request.method().is_safe();
+    let is_metered = gateway::is_metered(request.method(), request.uri().path());
     let response = match framing::admit(&request, &app.frame_rules) {
         Ok(()) if app.keys_need_https && is_key_bare(&app, peer, request.headers()) => {
             ApiError::HttpsRequired.into_response()
@@ -42,7 +45,10 @@ pub(crate) async fn serve(app: App, control: Router, arrived: Arrived) -> Respon
         }
         Err(problem) => refused(problem),
     };
-    let mut response = rendered(response, label.as_str());
+    let mut response = rendered(response, label.as_str(), is_safe);
+    if is_metered && !response.headers().contains_key("x-credits-cost") {
+        idempotency::put_free(response.headers_mut(), None);
+    }
     label.put(response.headers_mut());
     security_headers::put(response.headers_mut(), app.config.http.is_public_https());
     metrics::request_answered(response.status());
@@ -66,12 +72,14 @@ fn refused(problem: framing::FrameProblem) -> Response {
     response
 }
 
-/// Writes the body of a failure; what the failed answer carried besides, such as a receipt, stays.
-fn rendered(mut response: Response, id: &str) -> Response {
+/// Writes the body of a failure; what the failed answer carried besides, such as a receipt, stays. `is_safe`: the
+/// request's method changes nothing.
+fn rendered(mut response: Response, id: &str, is_safe: bool) -> Response {
     let Some(Pending(failure)) = response.extensions_mut().remove::<Pending>() else {
         return response;
     };
-    let mut rendered = render(&failure, id);
+    let is_harmless = is_safe || response.extensions_mut().remove::<Harmless>().is_some();
+    let mut rendered = render(&failure, id, is_harmless);
     response.headers_mut().remove(http::header::CONTENT_LENGTH);
     for (name, value) in response.headers() {
         if !rendered.headers().contains_key(name) {

@@ -189,6 +189,7 @@ fn end_of(hold: &Hold) -> Resolution {
         duration_ms: 7,
         upstream_ms: Some(5),
         answer: None,
+        frees_key: false,
     }
 }
 

@@ -54,6 +54,13 @@ impl Mirror {
         Taking::Taken
     }
 
+    /// What a customer has left, where it is known: committed, less what is reserved.
+    pub(crate) fn left(&self, customer: CustomerId) -> Option<i64> {
+        let entries = self.entries();
+        let entry = entries.get(&customer)?;
+        entry.committed.map(|committed| committed.saturating_sub(entry.reserved))
+    }
+
     /// Ends a reservation: its hold is committed, refused or failed.
     pub(crate) fn give_back(&self, customer: CustomerId, cost: i64) {
         if let Some(entry) = self.entries().get_mut(&customer) {
@@ -148,6 +155,7 @@ mod tests {
         mirror.load(customer(1), 5);
 
         assert_eq!(mirror.take(customer(1), 3), Taking::Taken);
+        assert_eq!((mirror.left(customer(1)), mirror.left(customer(2))), (Some(2), None));
         assert_eq!(mirror.take(customer(1), 3), Taking::TooLow(2));
         mirror.give_back(customer(1), 3);
         assert_eq!(mirror.take(customer(1), 5), Taking::Taken);

@@ -55,6 +55,8 @@ pub(crate) struct Watch {
     answered: AtomicBool,
     /// Whether anything was read since the last write.
     heard: AtomicBool,
+    /// Whether any byte was written since the last request began. TLS may still hold it back.
+    written: AtomicBool,
     /// Whether it carries several requests at a time.
     is_h2: bool,
     /// Counts the requests, so that the stream knows when another answer begins.
@@ -170,7 +172,14 @@ fn connect_kind(error: &(dyn Error + 'static)) -> Kind {
 impl Watch {
     /// A next request is about to be sent on the connection.
     pub(super) fn expect_answer(&self) {
+        self.written.store(false, Ordering::Relaxed);
         self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether it is certain that no byte of the request that was begun last has left. Requests share an
+    /// HTTP/2 connection, so nothing of the kind is known about one of them.
+    pub(super) fn is_unwritten(&self) -> bool {
+        !self.is_h2 && !self.written.load(Ordering::Relaxed)
     }
 
     /// Whether more informational answers came than are borne; then the connection has ended.
@@ -199,6 +208,7 @@ impl Watched {
         let watch = Watch {
             answered: AtomicBool::new(false),
             heard: AtomicBool::new(false),
+            written: AtomicBool::new(false),
             is_h2: stream.connected().is_negotiated_h2(),
             requests: AtomicU32::new(0),
             too_many: AtomicBool::new(false),
@@ -226,8 +236,9 @@ impl Watched {
     }
 
     fn note_written(&self, written: &Poll<io::Result<usize>>) {
-        if matches!(written, Poll::Ready(Ok(_))) {
+        if matches!(written, Poll::Ready(Ok(1..))) {
             self.watch.heard.store(false, Ordering::Relaxed);
+            self.watch.written.store(true, Ordering::Relaxed);
         }
     }
 }
@@ -280,5 +291,28 @@ impl AsyncWrite for Watched {
 
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn it_is_known_whether_any_byte_of_the_request_at_hand_was_written() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let tcp = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let mut stream = Watched::new(MaybeHttpsStream::Http(TokioIo::new(tcp)));
+        let watch = stream.watch();
+
+        watch.expect_answer();
+        assert!(watch.is_unwritten());
+        stream.write_all(b"P").await.unwrap();
+        assert!(!watch.is_unwritten());
+
+        watch.expect_answer();
+        assert!(watch.is_unwritten());
     }
 }

@@ -24,7 +24,7 @@ use super::fault;
 use super::link::{Link, Unanswered};
 use super::shared::SharedLink;
 use super::within::within;
-use crate::error::{ClientError, Fault, Kind, Phase};
+use crate::error::ClientError;
 
 /// Connections to any number of places, made and kept alike. Cheap to clone; clones share them.
 #[derive(Clone)]
@@ -119,7 +119,7 @@ impl Connections {
                         let lease = place.checked(carrier, &response)?;
                         return Ok(Answer::new(response, lease, timeouts.between_bytes));
                     }
-                    Err(NoHead::Late) => return Err(late()),
+                    Err(NoHead::Late) => return Err(fault::late(carrier.watch())),
                     Err(NoHead::Unanswered(unanswered)) => unanswered,
                 };
                 request = again(unanswered, carrier.watch(), is_old)?;
@@ -347,16 +347,6 @@ async fn in_time<T>(
             None if progress.get() != left_before => {}
             None => return Err(NoHead::Late),
         }
-    }
-}
-
-const fn late() -> ClientError {
-    ClientError {
-        fault: Fault::Theirs,
-        kind: Kind::Timeout(Phase::FirstByte),
-        sent: true,
-        retryable: false,
-        source: None,
     }
 }
 

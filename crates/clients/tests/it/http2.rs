@@ -1,5 +1,6 @@
 //! HTTP/2, where a platform offers it in the TLS handshake.
 
+use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -192,6 +193,49 @@ async fn only_a_refused_stream_lets_a_call_be_tried_again() {
 
     assert_eq!(refused, (Fault::Theirs, Kind::Closed, false, true));
     assert_eq!(broken, (Fault::Network, Kind::Closed, true, false));
+}
+
+/// Reads requests until the first one's head is there, says goodbye and names `last` as the last stream that it looked at,
+/// and closes.
+fn say_goodbye(listener: &TcpListener, tls: &TlsAcceptor, last: u32) {
+    const HEADERS: u8 = 1;
+    const GOAWAY: [u8; 9] = [0, 0, 8, 7, 0, 0, 0, 0, 0];
+    const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    let mut tcp = listener.accept().unwrap().0;
+    let mut session = rustls::ServerConnection::new(Arc::clone(tls.config())).unwrap();
+    let mut stream = rustls::Stream::new(&mut session, &mut tcp);
+    stream.write_all(&SETTINGS).unwrap();
+    stream.read_exact(&mut [0; b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".len()]).unwrap();
+    loop {
+        let mut head = [0; 9];
+        stream.read_exact(&mut head).unwrap();
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        stream.read_exact(&mut vec![0; usize::try_from(length).unwrap()]).unwrap();
+        if head[3] == HEADERS {
+            break;
+        }
+    }
+    let goodbye = [&GOAWAY[..], &last.to_be_bytes(), &0_u32.to_be_bytes()].concat();
+    stream.write_all(&goodbye).unwrap();
+    stream.conn.send_close_notify();
+    stream.flush().unwrap();
+}
+
+#[tokio::test]
+async fn a_goodbye_that_names_an_earlier_request_as_the_last_is_proof_that_this_one_was_not_looked_at()
+ {
+    for (last, was_looked_at) in [(0, false), (1, true), (0x7fff_ffff, true)] {
+        for method in [Method::Post, Method::Delete] {
+            let (listener, tls, target) = listen();
+            thread::spawn(move || say_goodbye(&listener, &tls, last));
+
+            let error = call(&upstream(), &target, method, "a", "").await.unwrap_err();
+
+            let fault = if was_looked_at { Fault::Network } else { Fault::Theirs };
+            let expected = (fault, Kind::Closed, was_looked_at, !was_looked_at);
+            assert_eq!(facts(&error), expected, "{last} {method}: {error:?}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -91,6 +91,10 @@ pub(crate) struct KeyCaller {
     pub(crate) is_email_verified: bool,
 }
 
+/// Who calls, once a key said so, also where the request is then refused; kept with the head of the request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Authenticated(pub(crate) CustomerId);
+
 /// A customer by session.
 #[derive(Debug, Clone)]
 pub(crate) struct SignedIn {
@@ -214,6 +218,7 @@ impl FromRequestParts<App> for KeyCaller {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let caller = caller_of(app, &parts.headers).await?;
         refuse_other_session(app, parts, caller.customer).await?;
+        parts.extensions.insert(Authenticated(caller.customer));
         let is_read = matches!(parts.method, Method::GET | Method::HEAD);
         if !is_read && caller.key.scope != KeyScope::Full {
             return Err(ApiError::ReadOnlyKey);

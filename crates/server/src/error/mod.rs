@@ -4,6 +4,7 @@
 //! The body is written by `render`, called by the outermost layer, which knows the request's id.
 
 pub(crate) mod exports;
+pub(crate) mod outcome;
 pub(crate) mod payments;
 pub(crate) mod reference;
 pub(crate) mod render;
@@ -181,14 +182,14 @@ pub(crate) enum ApiError {
     /// The stored credentials do not open; a new import mends it.
     #[error("the stored credentials of this account cannot be opened; connect it again")]
     CredentialError,
-    /// The platform could not be reached, or broke off before an answer.
-    #[error("the platform could not be reached; nothing was charged")]
+    /// The request certainly did not reach the platform, or the platform did not look at it.
+    #[error("the platform could not be reached; nothing was carried out and nothing was charged")]
     PlatformUnreachable,
-    /// The platform's answer broke the rules of HTTP or was cut.
-    #[error("the platform's answer was broken ({0}); nothing was charged")]
+    /// The platform's response broke the rules of HTTP or was cut; nothing took effect.
+    #[error("the platform's response was lost or cannot be used ({0}); nothing was charged")]
     BadPlatformAnswer(&'static str),
-    /// The platform did not answer in time.
-    #[error("the platform did not answer in time; nothing was charged")]
+    /// The platform did not respond in time; nothing took effect.
+    #[error("the platform did not respond in time; nothing was charged")]
     PlatformTimeout,
     /// Recent calls to this account failed; none is tried for a moment.
     #[error("recent calls of this account to the platform failed; the next try is allowed shortly")]
@@ -244,11 +245,9 @@ pub(crate) enum ApiError {
     /// The first answer was too large to keep.
     #[error("the first answer was too large to be stored; its call is {0}")]
     AnswerNotStored(CallId),
-    /// Nobody knows whether the first request took effect.
-    #[error(
-        "the outcome of the first request is unknown; check at the platform before you repeat it; its call is {0}"
-    )]
-    OutcomeUnknown(CallId),
+    /// Nobody knows whether a write took effect.
+    #[error("{0}")]
+    OutcomeUnknown(outcome::UnknownOutcome),
     /// The body is larger than allowed.
     #[error("the body is larger than {0} bytes")]
     BodyTooLarge(usize),
@@ -380,7 +379,7 @@ impl ApiError {
             Self::IdempotencyMismatch => table::IDEMPOTENCY_MISMATCH,
             Self::InvalidIdempotencyKey => table::INVALID_IDEMPOTENCY_KEY,
             Self::AnswerNotStored(_) => table::ANSWER_NOT_STORED,
-            Self::OutcomeUnknown(_) => table::OUTCOME_UNKNOWN,
+            Self::OutcomeUnknown(unknown) => unknown.row(),
             Self::BodyTooLarge(_) | Self::UploadTooLarge(..) => table::BODY_TOO_LARGE,
             Self::BodyTimeout => table::BODY_TIMEOUT,
             Self::BrokenBody => table::BROKEN_BODY,
@@ -391,6 +390,18 @@ impl ApiError {
             Self::Export(problem) => problem.row(),
             Self::Store(error) if error.is_outage() => table::DATABASE_UNAVAILABLE,
             Self::Store(_) | Self::Internal(_) => table::INTERNAL,
+        }
+    }
+
+    /// The row for a request that changes nothing or certainly changed nothing (`is_harmless`), or for one that
+    /// may have been carried out before it failed.
+    pub(crate) fn row_of(&self, is_harmless: bool) -> Row {
+        match self {
+            Self::Store(error) if !is_harmless && error.is_outage() => {
+                table::DATABASE_UNAVAILABLE_IN_CHANGE
+            }
+            Self::Store(_) | Self::Internal(_) if !is_harmless => table::INTERNAL_IN_CHANGE,
+            _ => self.row(),
         }
     }
 
@@ -436,6 +447,11 @@ impl From<BodyProblem> for ApiError {
         }
     }
 }
+
+/// Marks the response to a request that may be repeated although it failed on our side: it was refused before it did
+/// anything, or its `Idempotency-Key` keeps it from taking effect twice.
+#[derive(Clone, Copy)]
+pub(crate) struct Harmless;
 
 /// A failure on its way out: rendered into the body by the outermost layer.
 #[derive(Clone)]

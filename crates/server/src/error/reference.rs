@@ -32,14 +32,20 @@ pub(crate) fn markdown() -> String {
          Every failure of this service has a stable `code`; match it, and show `detail` to people. Failures are\n\
          `application/problem+json` (RFC 9457) with `type`, `title`, `status`, `code`, `detail`, `request_id` and\n\
          `retryable`; wrong fields alone answer 422 with `{\"detail\": [{\"loc\", \"msg\", \"type\"}]}`. Errors of a platform\n\
-         are passed through as the platform gives them, with `X-Error-Source: platform`.\n\n\
+         are passed through as the platform gives them, with `X-Error-Source: platform`. The header `X-Should-Retry`\n\
+         (`true` or `false`) says the same as `retryable`, also on errors of a platform. A code that comes with several\n\
+         statuses has a line for each.\n\n\
          None of the failures below is charged.\n",
     );
+    let mut last = "";
     for row in table::ALL {
+        if row.code != last {
+            let _written = write!(text, "\n## {}\n", row.code);
+            last = row.code;
+        }
         let again = if row.retryable { "; the same request may succeed later" } else { "" };
-        let status = row.status.as_u16();
-        let (code, title, meaning) = (row.code, row.title, row.meaning);
-        let _written = write!(text, "\n## {code}\n\n{status}, {title}{again}. {meaning}\n");
+        let (status, title, meaning) = (row.status.as_u16(), row.title, row.meaning);
+        let _written = write!(text, "\n{status}, {title}{again}. {meaning}\n");
     }
     text.push_str("\n# Heads that are refused\n\nBefore a request is looked at, its head must keep these rules.\n");
     for problem in HEAD_PROBLEMS {

@@ -3,7 +3,7 @@
 //! Failures of our own are logged here, once, with their whole chain, and answered with a fixed sentence.
 
 use axum::response::{IntoResponse, Response};
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use super::{ApiError, FieldProblem};
 
@@ -23,9 +23,10 @@ struct ProblemBody<'a> {
     retryable: bool,
 }
 
-/// Writes the failure as the answer of the request `request_id`. Server errors are logged here, once.
-pub(crate) fn render(error: &ApiError, request_id: &str) -> Response {
-    let row = error.row();
+/// Writes the failure as the response to the request `request_id`, which changes nothing or certainly changed nothing
+/// (`is_harmless`), or may have been carried out. Server errors are logged here, once.
+pub(crate) fn render(error: &ApiError, request_id: &str, is_harmless: bool) -> Response {
+    let row = error.row_of(is_harmless);
     let is_ours = matches!(error, ApiError::Store(_) | ApiError::Internal(_));
     if is_ours || row.status == StatusCode::INTERNAL_SERVER_ERROR {
         tracing::error!(request.id = request_id, error = %chain(error), "request failed on our side");
@@ -47,6 +48,7 @@ pub(crate) fn render(error: &ApiError, request_id: &str) -> Response {
     let mut response = (row.status, [(header::CONTENT_TYPE, media_type)], text).into_response();
     let headers = response.headers_mut();
     headers.insert("x-error-source", HeaderValue::from_static("gateway"));
+    put_hint(headers, row.retryable);
     if row.status == StatusCode::UNAUTHORIZED {
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge(error)));
     }
@@ -59,6 +61,12 @@ pub(crate) fn render(error: &ApiError, request_id: &str) -> Response {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
     }
     response
+}
+
+/// Writes the hint for loops that read no bodies: whether the same request may be sent again.
+pub(crate) fn put_hint(headers: &mut HeaderMap, should_retry: bool) {
+    let hint = HeaderValue::from_static(if should_retry { "true" } else { "false" });
+    headers.insert("x-should-retry", hint);
 }
 
 /// What would have been accepted: a key, or a session's cookie.
@@ -95,8 +103,14 @@ fn members(error: &ApiError) -> serde_json::Map<String, serde_json::Value> {
         ApiError::Payment(problem) => {
             members.extend(problem.member().map(|(name, value)| (name.to_owned(), value)));
         }
-        ApiError::AnswerNotStored(call) | ApiError::OutcomeUnknown(call) => {
+        ApiError::AnswerNotStored(call) => {
             members.insert("call_id".to_owned(), call.to_string().into());
+        }
+        ApiError::OutcomeUnknown(unknown) => {
+            members.insert("call_id".to_owned(), unknown.call.to_string().into());
+            if let Some(status) = unknown.platform_status {
+                members.insert("platform_status".to_owned(), status.into());
+            }
         }
         _ => {}
     }

@@ -105,12 +105,13 @@ impl Arrival {
     }
 }
 
-/// Reads the head: method, path, key, scope. Nothing is looked up before the key's form is right.
+/// Reads the head: method, path, key, scope. Nothing is looked up before the key's form is right. `caller` is the key once
+/// it is known, also if the request is refused afterwards.
 pub(super) async fn identify(
     app: &App,
     entrance: Entrance,
     parts: &Parts,
-    now: Timestamp,
+    (now, caller): (Timestamp, &mut Option<Arc<KeyEntry>>),
 ) -> Result<Identified, ApiError> {
     let method: Method = parts.method.as_str().parse().map_err(|_| ApiError::NativeMethod)?;
     let (named, path_at) = split_path(entrance, parts.uri.path())?;
@@ -120,6 +121,7 @@ pub(super) async fn identify(
     let secret = auth::presented_key(&parts.headers)?;
     let mut key = cache::key(app, secret.hash(), now).await?;
     auth::refuse_other_session(app, parts, key.customer).await?;
+    *caller = Some(Arc::clone(&key));
     let mut allowed = check_key(&key, method, named);
     if allowed.is_err() {
         // What is remembered may be older than a change that allows it.

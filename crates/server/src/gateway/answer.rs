@@ -7,14 +7,16 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use axum::body::Body;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use bytes::Bytes;
 use domain::credits::Credits;
+use domain::method::Method;
+use domain::repeat::PlatformStatus;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use http_body::{Frame, SizeHint};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::error::ApiError;
+use crate::error::render::put_hint;
 use crate::middleware::rate_limit::Decision;
 use crate::middleware::texts::Texts;
 
@@ -39,11 +41,6 @@ impl AnswerSender {
     /// Whether the caller has hung up.
     pub(super) fn is_abandoned(&self) -> bool {
         self.0.as_ref().is_none_or(oneshot::Sender::is_closed)
-    }
-
-    /// Sends a refusal without a receipt: nothing was held.
-    pub(super) fn refuse(&mut self, error: ApiError) {
-        self.send(error.into_response());
     }
 
     /// Sends the head, with whatever body it has. A caller that has left misses it.
@@ -102,6 +99,28 @@ pub(super) fn platform_head(status: StatusCode, headers: HeaderMap, body: Body) 
         response.headers_mut().insert(name("x-error-source"), HeaderValue::from_static("platform"));
     }
     response
+}
+
+/// What a platform's response says beside its outcome, by its head.
+pub(super) fn platform_status(status: StatusCode, headers: &HeaderMap) -> PlatformStatus {
+    let has_retry_after = headers.contains_key(http::header::RETRY_AFTER);
+    PlatformStatus { status: status.as_u16(), has_retry_after }
+}
+
+/// Says on an error of the platform whether the same request may be sent again.
+pub(super) fn put_platform_hint(response: &mut Response, method: Method) {
+    if response.status().as_u16() >= 400 {
+        let platform = platform_status(response.status(), response.headers());
+        put_hint(response.headers_mut(), platform.should_retry(method));
+    }
+}
+
+/// Says of a stored error that it stays what it is: nothing else comes however often it is asked for.
+pub(super) fn put_final_hint(response: &mut Response) {
+    response.headers_mut().remove(http::header::RETRY_AFTER);
+    if response.status().as_u16() >= 400 {
+        put_hint(response.headers_mut(), false);
+    }
 }
 
 const fn name(text: &'static str) -> HeaderName {

@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use quick_cache::Equivalent;
 
 use super::accounts::AccountEntry;
+use super::balance::ShownBalance;
 use crate::app::{App, BuffersOf};
 use crate::error::ApiError;
 use crate::middleware::in_flight::Load;
@@ -46,6 +47,8 @@ pub(crate) struct KeyEntry {
     pub(crate) load: Arc<Load>,
     /// What the customer holds of the room for bodies and responses.
     pub(crate) buffers: BuffersOf,
+    /// The balance that was shown last.
+    pub(super) shown: ShownBalance,
 }
 
 /// Keys and accounts that were used lately on one core.
@@ -147,6 +150,7 @@ pub(super) async fn read_key(app: &App, hash: KeyHash) -> Result<Arc<KeyEntry>, 
         has_budget: key.monthly_budget.is_some(),
         load: app.in_flight.of_customer(key.customer),
         buffers: app.buffers_of(key.customer),
+        shown: ShownBalance::default(),
     };
     Ok(app.remembered().keys.put(hash, Arc::new(entry), now))
 }
@@ -236,6 +240,7 @@ mod tests {
             has_budget: false,
             load: Arc::default(),
             buffers: BuffersOf { bodies: Arc::default(), envelopes: Arc::default() },
+            shown: ShownBalance::default(),
         }
     }
 

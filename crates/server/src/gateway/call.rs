@@ -1,11 +1,13 @@
 //! One call from its arrival to its end: the phases in their order, and nothing else.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::Request;
+use axum::response::IntoResponse as _;
 use bytes::Bytes;
-use clients::platform::Target;
+use clients::platform::{ClientError, Target};
 use domain::charge::Outcome;
 use domain::credits::Credits;
 use domain::platform::Platform;
@@ -16,15 +18,16 @@ use tokio::time::Instant;
 use super::accounts::AccountEntry;
 use super::admit::{self, Arrival, Entrance, Plan, Whole};
 use super::answer::{self, AnswerSender, Receipt};
+use super::cache::KeyEntry;
 use super::forward::{self, Failure};
 use super::hold::{self, Held, NotHeld};
 use super::limits::{self, Passed};
 use super::prepare::{self, Destination};
 use super::receive::{self, Content, Copy, Received};
 use super::settle::{self, Ending};
-use super::{cache, idempotency, reconnect, refresh, upload};
+use super::{balance, cache, idempotency, reconnect, refresh, upload};
 use crate::app::App;
-use crate::error::ApiError;
+use crate::error::{ApiError, Harmless};
 use crate::middleware::body;
 use crate::middleware::budget::Room;
 use crate::middleware::request_id::RequestLabel;
@@ -53,30 +56,56 @@ pub(super) async fn run(
     let started = Instant::now();
     let (parts, body) = request.into_parts();
     let begun = Begun { request_id: label.as_str(), started };
-    let (mut whole, account) = match arrive(&app, entrance, parts, body).await {
-        Ok(arrived) => arrived,
-        Err(refusal) => return answer.refuse(refusal),
-    };
-    let mut account = Some(account);
-    // A key or an account that changes between its reading and the hold is read again.
-    for _ in 0..3 {
-        match attempt(&app, &whole, account.take(), &begun, &mut answer).await {
-            Ok(()) => return,
-            Err(NotHeld::Refused(refusal)) => return answer.refuse(refusal),
-            Err(NotHeld::Replay(stored)) => {
-                return Box::pin(replay(&app, &whole, &stored, &mut answer)).await;
-            }
-            Err(NotHeld::Stale) => {
-                app.cache.forget_account(whole.arrival.key.customer, &whole.arrival.creator);
-            }
-            Err(NotHeld::KeyChanged) => {
-                if let Err(refusal) = admit::identify_again(&app, &mut whole).await {
-                    return answer.refuse(refusal);
+    let mut caller = None;
+    // A block of its own: what a call needs has no place beside what a refusal needs.
+    let refusal = 'call: {
+        let arrived = arrive(&app, entrance, (parts, body), &mut caller).await;
+        let (mut whole, account) = match arrived {
+            Ok(arrived) => arrived,
+            Err(refusal) => break 'call refusal,
+        };
+        let mut account = Some(account);
+        // A key or an account that changes between its reading and the hold is read again.
+        for _ in 0..3 {
+            match attempt(&app, &whole, account.take(), &begun, &mut answer).await {
+                Ok(()) => return,
+                Err(NotHeld::Refused(refusal)) => break 'call refusal,
+                Err(NotHeld::Replay(stored)) => {
+                    return Box::pin(replay(&app, &whole, &stored, &mut answer)).await;
+                }
+                Err(NotHeld::Stale) => {
+                    app.cache.forget_account(whole.arrival.key.customer, &whole.arrival.creator);
+                }
+                Err(NotHeld::KeyChanged) => {
+                    if let Err(refusal) = admit::identify_again(&app, &mut whole).await {
+                        break 'call refusal;
+                    }
                 }
             }
         }
-    }
-    answer.refuse(ApiError::Overloaded);
+        ApiError::Overloaded
+    };
+    refuse(&app, caller.as_deref(), refusal, &mut answer).await;
+}
+
+/// Sends a refusal of ours: nothing was sent to the platform, and it cost nothing.
+fn refuse<'a>(
+    app: &'a App,
+    caller: Option<&'a KeyEntry>,
+    refusal: ApiError,
+    answer: &'a mut AnswerSender,
+) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+    // Boxed: a call that is not refused does not carry its room.
+    Box::pin(async move {
+        let balance = match caller {
+            Some(caller) => balance::shown(app, caller, &refusal).await,
+            None => None,
+        };
+        let mut response = refusal.into_response();
+        response.extensions_mut().insert(Harmless);
+        crate::idempotency::put_free(response.headers_mut(), balance);
+        answer.send(response);
+    })
 }
 
 /// What is known of a call from its first moment.
@@ -88,11 +117,11 @@ struct Begun<'a> {
 async fn arrive(
     app: &App,
     entrance: Entrance,
-    parts: http::request::Parts,
-    body: Body,
+    (parts, body): (http::request::Parts, Body),
+    caller: &mut Option<Arc<KeyEntry>>,
 ) -> Result<(Whole, Arc<AccountEntry>), ApiError> {
     let now = app.clock.now();
-    let identified = admit::identify(app, entrance, &parts, now).await?;
+    let identified = admit::identify(app, entrance, &parts, (now, caller)).await?;
     let arrival = Arrival::new(identified, parts);
     let account = cache::account(app, arrival.key.customer, &arrival.creator, now).await?;
     let whole = match entrance {
@@ -126,8 +155,12 @@ async fn replay(
         Err(error) => Err(error),
     };
     match replayed {
-        Ok(response) => answer.send(response),
-        Err(error) => answer.refuse(error),
+        Ok(mut response) => {
+            let balance = balance::known(app, &arrival.key).await;
+            crate::idempotency::put_free(response.headers_mut(), balance);
+            answer.send(response);
+        }
+        Err(error) => refuse(app, Some(&arrival.key), error, answer).await,
     }
 }
 
@@ -232,9 +265,10 @@ async fn fetch(setting: &Setting<'_>, held: &Held, destination: &Destination<'_>
     let sent_at = Instant::now();
     let received = match forward::forward(setting, held, destination).await {
         Ok(platform_answer) => {
+            let head = answer::platform_status(platform_answer.status, &platform_answer.headers);
             let received = receive::receive(setting, destination, platform_answer).await;
             judge(setting, &received);
-            received
+            received.map_err(|error| forward::failure(setting, held, &error, Some(head)))
         }
         Err(failure) => Err(failure),
     };
@@ -275,6 +309,13 @@ struct Beginning {
     at: Instant,
 }
 
+impl Beginning {
+    /// Whether the platform says that it did nothing, so that the call's `Idempotency-Key` is free again.
+    fn frees_key(&self) -> bool {
+        answer::platform_status(self.status, &self.headers).is_not_carried_out()
+    }
+}
+
 /// Ends a call whose whole answer is here: the books first, then the caller.
 async fn deliver(
     setting: &Setting<'_>,
@@ -291,10 +332,12 @@ async fn deliver(
         upstream_ms: Some(begun.upstream_ms),
         at: begun.at,
         stored,
+        frees_key: begun.frees_key(),
     };
     let (balance, ended) = settle::settle_before_answer(setting, held, ending).await?;
     let Beginning { status, headers, upstream_ms, at: _ } = begun;
     let mut response = receive::whole_response(status, headers, bytes);
+    answer::put_platform_hint(&mut response, setting.whole.arrival.method);
     let receipt = receipt(held.cost, balance, outcome);
     put_receipt(setting, response.headers_mut(), &receipt, upstream_ms);
     answer.send(response);
@@ -314,6 +357,7 @@ async fn stream(
     let balance = held.durable().await?;
     let (sender, body) = receive::relayed(&content.1);
     let mut response = answer::platform_head(begun.status, begun.headers.clone(), body);
+    answer::put_platform_hint(&mut response, setting.whole.arrival.method);
     let receipt = receipt(held.cost, balance, outcome);
     put_receipt(setting, response.headers_mut(), &receipt, begun.upstream_ms);
     answer.send(response);
@@ -334,6 +378,7 @@ async fn stream(
         upstream_ms: Some(begun.upstream_ms),
         at: Instant::now(),
         stored: stored.filter(|_| !reached.may_have_happened()),
+        frees_key: begun.frees_key(),
     };
     settle::settle(setting, held, ending).report(setting);
     Ok(())
@@ -354,9 +399,13 @@ async fn fail(
         upstream_ms: Some(upstream_ms),
         at,
         stored: None,
+        frees_key: failure.frees_key,
     };
     let (balance, ended) = settle::settle_before_answer(setting, held, ending).await?;
-    let mut response = axum::response::IntoResponse::into_response(failure.error);
+    let mut response = failure.error.into_response();
+    if failure.outcome.is_certainly_not_carried_out() {
+        response.extensions_mut().insert(Harmless);
+    }
     let receipt = receipt(held.cost, balance, failure.outcome);
     put_receipt(setting, response.headers_mut(), &receipt, upstream_ms);
     answer.send(response);
@@ -365,7 +414,7 @@ async fn fail(
 }
 
 /// Tells the breaker of an answer whose head came. Of one that streams only its end tells.
-fn judge(setting: &Setting<'_>, received: &Result<Received, Failure>) {
+fn judge(setting: &Setting<'_>, received: &Result<Received, ClientError>) {
     let breaker = &setting.account.health.breaker;
     match received {
         Ok(Received { content: Content::Whole(_), .. }) => breaker.succeeded(),
@@ -396,6 +445,9 @@ fn stored_answer(
     body: Option<&Bytes>,
 ) -> Option<store::idempotency::StoredAnswer> {
     setting.whole.arrival.idempotency?;
+    if begun.frees_key() {
+        return None;
+    }
     let bytes_max = setting.app.config.http.limits.stored_answer_bytes_max;
     let body = body.filter(|body| body.len() <= bytes_max)?;
     idempotency::seal(setting, begun.status, &begun.headers, body)
@@ -417,6 +469,7 @@ fn put_receipt(
     receipt: &Receipt,
     upstream_ms: f64,
 ) {
+    setting.whole.arrival.key.shown.note(receipt.balance, setting.now);
     let whole_ms = milliseconds(setting.started, Instant::now());
     let gateway_ms = (whole_ms - upstream_ms).max(0.0);
     let told = answer::Told {

@@ -5,12 +5,14 @@
 
 use clients::platform::{Answer, ClientError, Kind};
 use domain::charge::Outcome;
+use domain::repeat::PlatformStatus;
 
 use super::admit::Content;
 use super::call::Setting;
 use super::hold::Held;
 use super::prepare::{self, Destination};
 use crate::error::ApiError;
+use crate::error::outcome::UnknownOutcome;
 
 /// How late after its hold a call may still leave: protects against a process that was stopped in between.
 const DISPATCH_GUARD: std::time::Duration = std::time::Duration::from_secs(5);
@@ -19,12 +21,14 @@ const DISPATCH_GUARD: std::time::Duration = std::time::Duration::from_secs(5);
 pub(super) struct Failure {
     pub(super) outcome: Outcome,
     pub(super) error: ApiError,
+    /// Whether the platform did nothing, as the head of its response says.
+    pub(super) frees_key: bool,
 }
 
 impl Failure {
     /// The call never left.
     pub(super) const fn not_dispatched(error: ApiError) -> Self {
-        Self { outcome: Outcome::NotDispatched, error }
+        Self { outcome: Outcome::NotDispatched, error, frees_key: true }
     }
 }
 
@@ -61,25 +65,42 @@ pub(super) async fn forward(
             Err(error) => {
                 account.health.breaker.failed(app.clock.now());
                 tracing::debug!(call.id = %held.call, %error, "no answer from the platform");
-                return Err(failure(&error));
+                return Err(failure(setting, held, &error, None));
             }
         }
     }
 }
 
-/// What a failure to get an answer means for the caller and for the books.
-pub(super) fn failure(error: &ClientError) -> Failure {
+/// What a failure to get a usable response means for the caller and for the books. `head`: what its head said, if that came.
+pub(super) fn failure(
+    setting: &Setting<'_>,
+    held: &Held,
+    error: &ClientError,
+    head: Option<PlatformStatus>,
+) -> Failure {
+    if error.kind == Kind::Build {
+        return Failure::not_dispatched(ApiError::Internal(error.to_string()));
+    }
+    let arrival = &setting.whole.arrival;
+    let frees_key = head.is_some_and(PlatformStatus::is_not_carried_out);
+    let is_harmless = arrival.method.is_read() || !error.sent || frees_key;
+    let told = if is_harmless {
+        ApiError::of_harmless(error)
+    } else {
+        let status = head.map(|head| head.status);
+        let has_key = arrival.idempotency.is_some();
+        ApiError::OutcomeUnknown(UnknownOutcome::of(error, held.call, status, has_key))
+    };
+    Failure { outcome: outcome_of(error), error: told, frees_key }
+}
+
+/// How a call without a usable response is logged.
+pub(super) const fn outcome_of(error: &ClientError) -> Outcome {
     match error.kind {
-        Kind::Build => Failure::not_dispatched(ApiError::Internal(error.to_string())),
-        Kind::Timeout(_) if error.sent => {
-            Failure { outcome: Outcome::UpstreamTimeout, error: ApiError::PlatformTimeout }
+        _ if !error.sent => Outcome::ConnectFailed,
+        Kind::Timeout(_) => Outcome::UpstreamTimeout,
+        Kind::BadResponse(_) | Kind::Closed | Kind::Connect | Kind::Tls | Kind::Build => {
+            Outcome::BadResponse
         }
-        Kind::BadResponse(what) => {
-            Failure { outcome: Outcome::BadResponse, error: ApiError::BadPlatformAnswer(what) }
-        }
-        Kind::Connect | Kind::Tls | Kind::Timeout(_) | Kind::Closed => Failure {
-            outcome: if error.sent { Outcome::BadResponse } else { Outcome::ConnectFailed },
-            error: ApiError::PlatformUnreachable,
-        },
     }
 }

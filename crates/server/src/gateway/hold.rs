@@ -12,6 +12,7 @@ use store::metering::{Hold, HoldOutcome, Refusal, Reservation};
 use super::call::Setting;
 use super::idempotency;
 use crate::error::ApiError;
+use crate::error::outcome::UnknownOutcome;
 
 /// A hold on its way to the books, or on them.
 pub(super) struct Held {
@@ -102,7 +103,9 @@ impl Held {
             HoldOutcome::Idempotency(existing) => match existing {
                 Existing::Replay(answer) => return Err(NotHeld::Replay(answer)),
                 Existing::Running => ApiError::IdempotencyInProgress,
-                Existing::OutcomeUnknown { call } => ApiError::OutcomeUnknown(call),
+                Existing::OutcomeUnknown { call } => {
+                    ApiError::OutcomeUnknown(UnknownOutcome::repeated(call))
+                }
                 Existing::NotStored { call } => ApiError::AnswerNotStored(call),
                 Existing::OtherRequest => ApiError::IdempotencyMismatch,
             },

@@ -52,5 +52,6 @@ pub(super) fn replay(account: &AccountEntry, stored: &StoredAnswer) -> Result<Re
         idempotency::open((account.data_key(), account.customer), stored)?;
     let mut response = answer::platform_head(status, headers, Body::from(body));
     idempotency::mark_replayed(response.headers_mut());
+    answer::put_final_hint(&mut response);
     Ok(response)
 }

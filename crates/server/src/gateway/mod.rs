@@ -7,6 +7,7 @@
 pub(crate) mod accounts;
 mod admit;
 mod answer;
+mod balance;
 pub(crate) mod cache;
 mod call;
 mod forward;
@@ -41,6 +42,16 @@ pub(crate) fn is_native(path: &str) -> bool {
     let account = path.strip_prefix("/v1/").and_then(|rest| rest.split_once('/'));
     account.is_some_and(|(account, rest)| {
         !account.is_empty() && rest.strip_prefix("native/").is_some_and(|native| !native.is_empty())
+    })
+}
+
+/// Whether responses of a path say what they cost: native calls, uploads, and asking for an export.
+pub(crate) fn is_metered(method: &http::Method, path: &str) -> bool {
+    let account = path.strip_prefix("/v1/").and_then(|rest| rest.split_once('/'));
+    account.is_some_and(|(_, rest)| match rest {
+        "media/upload" => true,
+        "exports" => method == http::Method::POST,
+        _ => is_native(path),
     })
 }
 
@@ -82,6 +93,22 @@ fn relay(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn native_calls_uploads_and_new_exports_say_what_they_cost() {
+        let (get, post) = (http::Method::GET, http::Method::POST);
+        for (method, path, is) in [
+            (&get, "/v1/ada/native/users/me", true),
+            (&post, "/v1/ada/media/upload", true),
+            (&post, "/v1/ada/exports", true),
+            (&get, "/v1/ada/exports", false),
+            (&get, "/v1/exports/exp_1", false),
+            (&post, "/v1/connect/import", false),
+            (&get, "/health", false),
+        ] {
+            assert_eq!(is_metered(method, path), is, "{method} {path}");
+        }
+    }
 
     #[test]
     fn a_native_path_has_an_account_and_something_behind_it() {

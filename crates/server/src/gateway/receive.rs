@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::answer::{Cut, RelayedBody};
 use super::cache::KeyEntry;
 use super::call::Setting;
-use super::forward::{self, Failure};
+use super::forward;
 use super::hold::Held;
 use super::prepare::Destination;
 use crate::app::App;
@@ -67,7 +67,7 @@ pub(super) fn receive<'a>(
     setting: &'a Setting<'a>,
     destination: &Destination<'_>,
     answer: Answer,
-) -> impl Future<Output = Result<Received, Failure>> + Send + use<'a> {
+) -> impl Future<Output = Result<Received, ClientError>> + Send + use<'a> {
     let Setting { app, target, account, whole, .. } = *setting;
     let key: &KeyEntry = &whole.arrival.key;
     let Answer { status, headers, mut body } = answer;
@@ -88,7 +88,7 @@ pub(super) fn receive<'a>(
         }
         let has_envelope = target.has_envelope() && is_json(&headers);
         let read = body.read_up_to(reading(app, has_envelope)).await;
-        let content = match read.map_err(|error| forward::failure(&error))? {
+        let content = match read? {
             ReadUpTo::Whole(bytes) => Content::Whole(bytes),
             ReadUpTo::Partial(first) => Content::Stream { first, rest: body },
         };
@@ -159,7 +159,7 @@ async fn unwrap(
     key: &KeyEntry,
     headers: &mut HeaderMap,
     content: Content,
-) -> Result<Content, Failure> {
+) -> Result<Content, ClientError> {
     let (whole, _share) = match content {
         Content::Whole(bytes) => (bytes, None),
         Content::Stream { first, rest } => match buffer(app, key, first, rest).await? {
@@ -184,9 +184,9 @@ async fn unwrap(
 }
 
 /// The decoded bytes, or nothing where they would be too many.
-fn decoded(app: &App, bytes: &Bytes) -> Result<Option<Bytes>, Failure> {
+fn decoded(app: &App, bytes: &Bytes) -> Result<Option<Bytes>, ClientError> {
     let decoded = envelope::decode_gzip(bytes, app.config.http.limits.envelope_bytes_max);
-    match decoded.map_err(|error| forward::failure(&error))? {
+    match decoded? {
         envelope::Gzip::Decoded(plain) => Ok(Some(plain)),
         envelope::Gzip::TooLarge => Ok(None),
     }
@@ -204,7 +204,7 @@ async fn buffer(
     key: &KeyEntry,
     first: Bytes,
     mut rest: AnswerBody,
-) -> Result<Buffered, Failure> {
+) -> Result<Buffered, ClientError> {
     let bytes_max = app.config.http.limits.envelope_bytes_max;
     let mut share = Room { budget: &app.envelopes, holder: &key.buffers.envelopes }.share();
     let expected = rest.length().map(|length| usize::try_from(length).unwrap_or(usize::MAX));
@@ -213,7 +213,7 @@ async fn buffer(
         return Ok(Buffered::TooLarge(Content::Stream { first, rest }));
     }
     let mut whole = BytesMut::from(first);
-    while let Some(chunk) = rest.next().await.map_err(|error| forward::failure(&error))? {
+    while let Some(chunk) = rest.next().await? {
         whole.extend_from_slice(&chunk);
         if whole.len() > bytes_max || share.hold(whole.len()).is_err() {
             let read = whole.freeze();
@@ -318,7 +318,7 @@ impl Relay<'_> {
                 }
                 Next::Failed(error) => {
                     cut(caller).await;
-                    return forward::failure(&error).outcome;
+                    return forward::outcome_of(&error);
                 }
             };
         }

@@ -23,12 +23,15 @@ pub(super) struct Ending {
     pub(super) at: Instant,
     /// The answer to give again, for calls with an `Idempotency-Key`.
     pub(super) stored: Option<StoredAnswer>,
+    /// Whether the platform said that it did nothing, so that the key is free again.
+    pub(super) frees_key: bool,
 }
 
 impl Ending {
     /// An end without an answer of the platform.
     pub(super) fn of(outcome: Outcome, status: Option<u16>) -> Self {
-        Self { outcome, status, upstream_ms: None, at: Instant::now(), stored: None }
+        let at = Instant::now();
+        Self { outcome, status, upstream_ms: None, at, stored: None, frees_key: false }
     }
 }
 
@@ -71,7 +74,7 @@ pub(super) async fn settle_before_answer(
 
 /// What the log is told, and what goes to the writer.
 fn resolved(setting: &Setting<'_>, held: &Held, ending: Ending) -> (EndedCall, Resolution) {
-    let Ending { outcome, status, upstream_ms, at, stored } = ending;
+    let Ending { outcome, status, upstream_ms, at, stored, frees_key } = ending;
     let duration_ms = milliseconds(setting.started, at);
     let credits = if outcome.is_charged() { held.cost.whole() } else { 0 };
     let resolution = Resolution {
@@ -82,6 +85,7 @@ fn resolved(setting: &Setting<'_>, held: &Held, ending: Ending) -> (EndedCall, R
         duration_ms: whole(duration_ms),
         upstream_ms: upstream_ms.map(whole),
         answer: stored,
+        frees_key,
     };
     let ended = EndedCall { call: held.call, outcome, status, credits, duration_ms, upstream_ms };
     (ended, resolution)

@@ -29,6 +29,7 @@ pub(crate) struct End<'a> {
     pub(crate) duration_ms: Option<i64>,
     pub(crate) upstream_ms: Option<i64>,
     pub(crate) answer: Option<&'a StoredAnswer>,
+    pub(crate) frees_key: bool,
 }
 
 /// A call that has just ended, and what its end is booked by.
@@ -57,6 +58,7 @@ impl<'a> End<'a> {
             duration_ms: None,
             upstream_ms: None,
             answer: None,
+            frees_key: false,
         }
     }
 
@@ -70,6 +72,7 @@ impl<'a> End<'a> {
             duration_ms: Some(resolution.duration_ms),
             upstream_ms: resolution.upstream_ms,
             answer: resolution.answer.as_ref(),
+            frees_key: resolution.frees_key,
         }
     }
 
@@ -245,7 +248,7 @@ pub(crate) async fn end_idempotency(tx: &mut Tx, calls: &[Ended<'_>]) -> Result<
     Ok(())
 }
 
-/// What a later request with the same key gets. A call that never left frees its key.
+/// What a later request with the same key gets. A call that was certainly not carried out frees its key.
 async fn end_key(tx: &mut Tx, call: &Ended<'_>, hash: &str) -> Result<(), StoreError> {
     const FREE: &str = "
         delete from idempotency where customer_id = $1 and key_hash = $2 and call_id = $3";
@@ -253,22 +256,14 @@ async fn end_key(tx: &mut Tx, call: &Ended<'_>, hash: &str) -> Result<(), StoreE
         update idempotency set answer_state = $4, status = $5, answer = $6
         where customer_id = $1 and key_hash = $2 and call_id = $3";
     let row = [call.customer.into(), hash.into(), call.end.call_id.into()];
-    let (state, answer) = match call.end.outcome {
-        Outcome::NotDispatched
-        | Outcome::ConnectFailed
-        | Outcome::ClientGoneBeforeDispatch
-        | Outcome::Upstream401 => {
-            tx.execute(FREE, &row).await?;
-            return Ok(());
-        }
-        Outcome::Answered | Outcome::Upstream5xx | Outcome::Upstream429 => match call.end.answer {
-            Some(answer) => ("stored", Some(answer)),
-            None => ("not_stored", None),
-        },
-        Outcome::UpstreamTimeout
-        | Outcome::BadResponse
-        | Outcome::OutcomeUnknown
-        | Outcome::Expired => ("outcome_unknown", None),
+    if call.end.frees_key || call.end.outcome.is_certainly_not_carried_out() {
+        tx.execute(FREE, &row).await?;
+        return Ok(());
+    }
+    let (state, answer) = match call.end.answer {
+        _ if call.end.outcome.may_have_happened() => ("outcome_unknown", None),
+        Some(answer) => ("stored", Some(answer)),
+        None => ("not_stored", None),
     };
     let [owner, key_hash, call_id] = row;
     let values = [

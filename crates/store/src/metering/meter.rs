@@ -93,6 +93,11 @@ impl Meter {
         self.store.mirror().is_some()
     }
 
+    /// What a customer may spend, where that is in memory: on SQLite, unless it must be read first.
+    pub fn balance_in_memory(&self, customer: CustomerId) -> Option<Credits> {
+        self.store.mirror()?.left(customer).map(Credits::from_whole)
+    }
+
     /// Asks for a hold. Returns as soon as it is queued, on SQLite with its cost reserved. Whoever gets a
     /// reservation ends the call, also when the hold's outcome makes the call pointless; dropping the
     /// reservation gives nothing back.

@@ -243,4 +243,7 @@ pub struct Resolution {
     pub upstream_ms: Option<i64>,
     /// The answer to keep for the Idempotency-Key the call came with; nothing when it is too large.
     pub answer: Option<StoredAnswer>,
+    /// Whether the platform said that it did nothing and that the request may come again: nothing is
+    /// kept, and the next request with the same Idempotency-Key is carried out.
+    pub frees_key: bool,
 }

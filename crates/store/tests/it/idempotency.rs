@@ -136,13 +136,13 @@ async fn what_a_key_answers_follows_from_how_its_call_ended() {
 
             let call = hold.call_id;
             let expected = match outcome {
-                Outcome::Answered | Outcome::Upstream5xx | Outcome::Upstream429 => {
-                    Some(Existing::NotStored { call })
-                }
+                Outcome::Answered | Outcome::Upstream5xx => Some(Existing::NotStored { call }),
                 Outcome::NotDispatched
                 | Outcome::ConnectFailed
-                | Outcome::ClientGoneBeforeDispatch
-                | Outcome::Upstream401 => None,
+                | Outcome::Upstream401
+                | Outcome::Upstream429
+                | Outcome::UpstreamNotCarriedOut
+                | Outcome::ClientGoneBeforeDispatch => None,
                 Outcome::UpstreamTimeout
                 | Outcome::BadResponse
                 | Outcome::OutcomeUnknown
@@ -165,6 +165,25 @@ async fn a_call_that_never_left_frees_its_key() {
 
         assert!(is_held(&metering.hold(claiming(&caller)).await));
         assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_says_come_again_frees_its_key_in_the_transaction_that_ends_the_call() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 100).await;
+        let metering = Metering::start(&store).await;
+        for (outcome, status) in [(Outcome::Answered, 401), (Outcome::Upstream5xx, 503)] {
+            let hold = claiming(&caller);
+            assert!(is_held(&metering.hold(hold.clone()).await));
+            let end = resolution(hold.call_id, outcome);
+            let end = Resolution { status: Some(status), frees_key: true, ..end };
+            assert!(metering.meter.resolve(end).await);
+
+            assert_eq!(found(&store, &caller, NOON).await, None, "{status}");
+            assert_sound(&store).await;
+        }
+        assert!(is_held(&metering.hold(claiming(&caller)).await));
     }
 }
 

@@ -281,6 +281,7 @@ pub(crate) fn resolution(call_id: CallId, outcome: Outcome) -> Resolution {
         Outcome::Answered => Some(200),
         Outcome::Upstream401 => Some(401),
         Outcome::Upstream429 => Some(429),
+        Outcome::UpstreamNotCarriedOut => Some(425),
         Outcome::Upstream5xx => Some(503),
         _ => None,
     };
@@ -292,6 +293,7 @@ pub(crate) fn resolution(call_id: CallId, outcome: Outcome) -> Resolution {
         duration_ms: 7,
         upstream_ms: Some(5),
         answer: None,
+        frees_key: false,
     }
 }
 

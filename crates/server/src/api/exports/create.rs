@@ -1,6 +1,7 @@
 //! Asking for an export: everything is checked before any credits are held, and wrong fields cost nothing.
 
-use axum::extract::{Request, State};
+use axum::body::Body;
+use axum::extract::{FromRequestParts as _, Request, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use catalog::dataset::{Dataset, MediaArchive};
@@ -10,6 +11,7 @@ use domain::export::{ExportCredits, ExportFormat, ExportState};
 use domain::id::ExportId;
 use domain::platform::Platform;
 use domain::window::Window;
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use sha2::{Digest as _, Sha256};
 use store::accounts::Account;
@@ -18,9 +20,10 @@ use store::idempotency::Existing;
 
 use super::record::{ExportOut, Sight};
 use crate::app::App;
-use crate::auth::{self, KeyCaller};
+use crate::auth::{self, Authenticated, KeyCaller};
 use crate::error::exports::ExportProblem;
-use crate::error::{ApiError, FieldProblem};
+use crate::error::outcome::UnknownOutcome;
+use crate::error::{ApiError, FieldProblem, Harmless};
 use crate::extract::{self, Path};
 use crate::idempotency;
 use crate::idempotency_key::IdempotencyKey;
@@ -77,24 +80,47 @@ struct Wish {
         (status = 429, description = "too many exports wait (`too_many_exports`)"),
     )
 )]
-pub(super) async fn create_export(
-    State(app): State<App>,
-    caller: KeyCaller,
-    Path(named): Path<String>,
-    request: Request,
-) -> Result<Response, ApiError> {
-    let (parts, incoming) = request.into_parts();
+pub(super) async fn create_export(State(app): State<App>, request: Request) -> Response {
+    let (mut parts, incoming) = request.into_parts();
+    match create(&app, &mut parts, incoming).await {
+        Ok(response) => response,
+        Err(refusal) => refused(&app, &parts, refusal).await,
+    }
+}
+
+/// A refusal costs nothing, and keeps nothing for its `Idempotency-Key`: a repetition is looked at anew. What failed on
+/// our side may have been written down; then the key keeps a repetition from being a second export.
+async fn refused(app: &App, parts: &Parts, refusal: ApiError) -> Response {
+    let customer = parts.extensions.get::<Authenticated>().map(|Authenticated(it)| *it);
+    let balance = match (customer, &refusal) {
+        (Some(customer), refusal) if !matches!(refusal, ApiError::Store(_)) => {
+            let read = store::usage::balance(&app.store, customer).await;
+            read.ok().flatten().map(|balance| balance.available)
+        }
+        _ => None,
+    };
+    let mut response = refusal.into_response();
+    if matches!(IdempotencyKey::from_headers(&parts.headers), Ok(Some(_))) {
+        response.extensions_mut().insert(Harmless);
+    }
+    idempotency::put_free(response.headers_mut(), balance);
+    response
+}
+
+async fn create(app: &App, parts: &mut Parts, incoming: Body) -> Result<Response, ApiError> {
+    let caller = KeyCaller::from_request_parts(parts, app).await?;
+    let Path(named) = Path::<String>::from_request_parts(parts, app).await?;
     if !extract::is_json(&parts.headers) {
         return Err(ApiError::UnsupportedMediaType);
     }
     let key = IdempotencyKey::from_headers(&parts.headers)?;
     let bytes_max = app.config.http.limits.json_body_bytes_max;
     let body = app.read_body(&parts.extensions, incoming, bytes_max).await?;
-    let account = usable_account(&app, &caller, &named).await?;
-    let wish = check(&app, &account, extract::parse_json(&body)?)?;
+    let account = usable_account(app, &caller, &named).await?;
+    let wish = check(app, &account, extract::parse_json(&body)?)?;
     let now = app.clock.now();
-    let mut new = new_export(&app, &caller, &account, wish, &parts.headers)?;
-    let record = axum::Json(ExportOut::of(&app, as_created(&new), Sight::Own)).into_response();
+    let mut new = new_export(app, &caller, &account, wish, &parts.headers)?;
+    let record = axum::Json(ExportOut::of(app, as_created(&new), Sight::Own)).into_response();
     let (head, answer) = (record.headers().clone(), whole(record).await?);
     let data_key = app.vault.find(account.credentials.data_key).await?;
     if let Some(key) = key {
@@ -110,7 +136,13 @@ pub(super) async fn create_export(
         new.idempotency = stored.map(|stored| (same.claim(key, now), stored));
     }
     let creation = exports::create(&app.store, &new).await?;
-    answered(&app, &new, creation, (&data_key, head, answer))
+    let repeated = matches!(creation, Creation::Repeated(_));
+    let mut response = answered(app, &new, creation, (&data_key, head, answer))?;
+    if repeated {
+        let balance = store::usage::balance(&app.store, caller.customer).await?;
+        idempotency::put_free(response.headers_mut(), balance.map(|balance| balance.available));
+    }
+    Ok(response)
 }
 
 /// The account, if the key may use it and it is in use.
@@ -302,7 +334,9 @@ fn answered(
             return Ok(response);
         }
         Creation::Repeated(Existing::Running) => ApiError::IdempotencyInProgress,
-        Creation::Repeated(Existing::OutcomeUnknown { call }) => ApiError::OutcomeUnknown(call),
+        Creation::Repeated(Existing::OutcomeUnknown { call }) => {
+            ApiError::OutcomeUnknown(UnknownOutcome::repeated(call))
+        }
         Creation::Repeated(Existing::NotStored { call }) => ApiError::AnswerNotStored(call),
         Creation::Repeated(Existing::OtherRequest) => ApiError::IdempotencyMismatch,
         Creation::KeyRefused => ApiError::InvalidKey,

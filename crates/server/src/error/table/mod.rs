@@ -1,4 +1,5 @@
-//! The table of failures: one row for each, and nothing else decides a code or a status.
+//! The table of failures: one row for each code and each status that it comes with, and nothing else decides
+//! a code, a status or whether to repeat.
 
 pub(in crate::error) mod callers;
 
@@ -6,7 +7,7 @@ use http::StatusCode;
 
 use super::{exports, payments};
 
-/// What the table says of one failure.
+/// What the table says of one failure. A code that comes with several statuses has a row for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Row {
     /// What clients match. It never changes.
@@ -15,7 +16,7 @@ pub(crate) struct Row {
     pub(crate) status: StatusCode,
     /// A short name for people.
     pub(crate) title: &'static str,
-    /// Whether the same request may succeed later.
+    /// Whether the same request may succeed later, and is certain not to take effect twice.
     pub(crate) retryable: bool,
     /// What happened and what to do, for the reference.
     pub(crate) meaning: &'static str,
@@ -147,7 +148,9 @@ pub(in crate::error) const PLATFORM_UNREACHABLE: Row = Row {
     status: StatusCode::BAD_GATEWAY,
     title: "Platform unreachable",
     retryable: true,
-    meaning: "No connection to the platform, or it broke before an answer. Nothing was charged.",
+    meaning: "The request certainly did not reach the platform: its name is unknown, no connection or no TLS \
+              session could be made, the connection ended before a byte was sent, or the platform said by the \
+              rules of HTTP/2 that it did not look at the request. Nothing was charged.",
 };
 /// `bad_platform_answer`
 pub(in crate::error) const BAD_PLATFORM_ANSWER: Row = Row {
@@ -155,7 +158,8 @@ pub(in crate::error) const BAD_PLATFORM_ANSWER: Row = Row {
     status: StatusCode::BAD_GATEWAY,
     title: "Bad platform answer",
     retryable: true,
-    meaning: "The platform's answer broke the rules of HTTP or was cut. Nothing was charged; a write may have taken effect.",
+    meaning: "The response to a read was lost, was cut or broke the rules of HTTP. Nothing was charged. Of a write \
+              whose response is lost, `outcome_unknown` says so.",
 };
 /// `platform_timeout`
 pub(in crate::error) const PLATFORM_TIMEOUT: Row = Row {
@@ -163,7 +167,8 @@ pub(in crate::error) const PLATFORM_TIMEOUT: Row = Row {
     status: StatusCode::GATEWAY_TIMEOUT,
     title: "Platform timeout",
     retryable: true,
-    meaning: "The platform did not answer in time. Nothing was charged; a write may have taken effect.",
+    meaning: "The platform did not respond to a read in time. Nothing was charged. Of a write whose response \
+              does not come, `outcome_unknown` says so.",
 };
 /// `platform_unavailable`
 pub(in crate::error) const PLATFORM_UNAVAILABLE: Row = Row {
@@ -237,13 +242,35 @@ pub(in crate::error) const ANSWER_NOT_STORED: Row = Row {
     retryable: false,
     meaning: "The request with this `Idempotency-Key` was sent and answered, but its answer was too large to keep. `call_id` names its entry in the call log.",
 };
-/// `outcome_unknown`
-pub(in crate::error) const OUTCOME_UNKNOWN: Row = Row {
+/// `outcome_unknown` of a write whose response was lost
+pub(in crate::error) const OUTCOME_UNKNOWN_UNUSABLE: Row = Row {
+    code: "outcome_unknown",
+    status: StatusCode::BAD_GATEWAY,
+    title: "Outcome unknown",
+    retryable: false,
+    meaning: "A write left, or parts of it did, and the platform's response was lost, was cut or broke the rules of \
+              HTTP; `platform_status` is its status where that came. The write may have taken effect; nothing was \
+              charged. Look at the platform whether it did, and repeat it only if it did not. Send an \
+              `Idempotency-Key` with writes: a repetition under the same key is never sent twice. `call_id` names \
+              the entry in the call log.",
+};
+/// `outcome_unknown` of a write whose response did not come in time
+pub(in crate::error) const OUTCOME_UNKNOWN_LATE: Row = Row {
+    code: "outcome_unknown",
+    status: StatusCode::GATEWAY_TIMEOUT,
+    title: "Outcome unknown",
+    retryable: false,
+    meaning: "The same, where the response or the rest of it did not come in time.",
+};
+/// `outcome_unknown` of a repetition
+pub(in crate::error) const OUTCOME_UNKNOWN_REPEATED: Row = Row {
     code: "outcome_unknown",
     status: StatusCode::CONFLICT,
     title: "Outcome unknown",
     retryable: false,
-    meaning: "Nobody knows whether the first request with this `Idempotency-Key` took effect. Look at the platform before repeating it with a new key. `call_id` names its entry in the call log.",
+    meaning: "A repetition: nobody knows whether the first request with this `Idempotency-Key` took effect, and this \
+              one was not sent. Look at the platform, and repeat the request with a new key only if the first one \
+              did nothing. `call_id` names the first one's entry in the call log.",
 };
 /// `body_too_large`
 pub(in crate::error) const BODY_TOO_LARGE: Row = Row {
@@ -299,8 +326,17 @@ pub(in crate::error) const DATABASE_UNAVAILABLE: Row = Row {
     status: StatusCode::SERVICE_UNAVAILABLE,
     title: "Database unavailable",
     retryable: true,
-    meaning: "The service's database does not answer for a moment. No call was sent or charged; what another request \
-              was to change may or may not have changed.",
+    meaning: "The service's database does not respond for a moment. The request changes nothing, or nothing was \
+              changed, sent or charged, or its `Idempotency-Key` keeps it from taking effect twice.",
+};
+/// `database_unavailable` of a request that changes something
+pub(in crate::error) const DATABASE_UNAVAILABLE_IN_CHANGE: Row = Row {
+    code: "database_unavailable",
+    status: StatusCode::SERVICE_UNAVAILABLE,
+    title: "Database unavailable",
+    retryable: false,
+    meaning: "The same for a request that changes something on this service: what it was to change may or may not have \
+              changed. Look before you repeat it.",
 };
 /// `internal`
 pub(in crate::error) const INTERNAL: Row = Row {
@@ -308,7 +344,16 @@ pub(in crate::error) const INTERNAL: Row = Row {
     status: StatusCode::INTERNAL_SERVER_ERROR,
     title: "Internal error",
     retryable: true,
-    meaning: "Something went wrong on our side. It is logged under `request_id`; nothing was charged.",
+    meaning: "Something went wrong on our side. It is logged under `request_id`; nothing was charged. The request \
+              changes nothing, or nothing was done, or its `Idempotency-Key` keeps it from taking effect twice.",
+};
+/// `internal` of a request that changes something
+pub(in crate::error) const INTERNAL_IN_CHANGE: Row = Row {
+    code: "internal",
+    status: StatusCode::INTERNAL_SERVER_ERROR,
+    title: "Internal error",
+    retryable: false,
+    meaning: "The same for a request that may have taken effect before that. Look before you repeat it.",
 };
 
 /// Every row, in the order of the reference.
@@ -364,7 +409,9 @@ pub(in crate::error) const ALL: &[Row] = &[
     IDEMPOTENCY_MISMATCH,
     INVALID_IDEMPOTENCY_KEY,
     ANSWER_NOT_STORED,
-    OUTCOME_UNKNOWN,
+    OUTCOME_UNKNOWN_UNUSABLE,
+    OUTCOME_UNKNOWN_LATE,
+    OUTCOME_UNKNOWN_REPEATED,
     BODY_TOO_LARGE,
     BODY_TIMEOUT,
     BROKEN_BODY,
@@ -394,7 +441,9 @@ pub(in crate::error) const ALL: &[Row] = &[
     exports::RANGE_NOT_SATISFIABLE,
     exports::STORAGE_UNAVAILABLE,
     DATABASE_UNAVAILABLE,
+    DATABASE_UNAVAILABLE_IN_CHANGE,
     INTERNAL,
+    INTERNAL_IN_CHANGE,
 ];
 
 #[cfg(test)]
@@ -412,11 +461,23 @@ mod tests {
         .map(|file| file.matches(": Row = Row {").count())
         .iter()
         .sum::<usize>();
+        let mut told_apart: Vec<_> =
+            ALL.iter().map(|row| (row.code, row.status.as_u16(), row.retryable)).collect();
+        told_apart.sort_unstable();
+        told_apart.dedup();
+
+        // The pattern itself stands once in this test.
+        assert_eq!((ALL.len(), told_apart.len()), (rows - 1, rows - 1));
+    }
+
+    #[test]
+    fn rows_of_one_code_stand_together() {
         let mut codes: Vec<&str> = ALL.iter().map(|row| row.code).collect();
+        codes.dedup();
+        let in_order = codes.len();
         codes.sort_unstable();
         codes.dedup();
 
-        // The pattern itself stands once in this test.
-        assert_eq!((ALL.len(), codes.len()), (rows - 1, rows - 1));
+        assert_eq!(codes.len(), in_order);
     }
 }

@@ -40,7 +40,7 @@ async fn a_write_ends(script: Script, status: u16, code: &str, outcome: &str) {
 /// A write whose answer is `bytes` is a bad answer: 502, and free.
 async fn is_a_bad_answer(bytes: impl Into<Vec<u8>>) {
     let script = Script::AnswerAndClose(bytes.into());
-    a_write_ends(script, 502, "bad_platform_answer", "bad_response").await;
+    a_write_ends(script, 502, "outcome_unknown", "bad_response").await;
 }
 
 /// A read whose long answer breaks off after `sent` never ends cleanly, and is free.
@@ -61,7 +61,7 @@ async fn a_long_answer_breaks_off(script: Script, outcome: &str) {
     .await;
 }
 
-/// Only what the platform answered with a status of 200 to 499 other than 429 is charged.
+/// Only what the platform answered with a status of 200 to 499 other than 408, 421, 425 and 429 is charged.
 async fn an_answer_is(status: u16, charged: i64, outcome: &str) {
     let script = move |_: &_, _| Script::json(status, r#"{"said":"so"}"#);
     on_stage("platform_alpha", "", script, async |stage| {
@@ -80,7 +80,7 @@ async fn an_answer_is(status: u16, charged: i64, outcome: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_closed_connection_before_an_answer_is_502_and_free() {
-    a_write_ends(Script::close(), 502, "platform_unreachable", "bad_response").await;
+    a_write_ends(Script::close(), 502, "outcome_unknown", "bad_response").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -106,13 +106,13 @@ async fn a_refused_connection_is_502_and_free() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn silence_before_the_answer_is_504_and_free() {
-    a_write_ends(Script::silence(), 504, "platform_timeout", "upstream_timeout").await;
+    a_write_ends(Script::silence(), 504, "outcome_unknown", "upstream_timeout").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn silence_within_a_short_answer_is_504_and_free() {
     let half = b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n12345".to_vec();
-    a_write_ends(Script::AnswerAndHang(half), 504, "platform_timeout", "upstream_timeout").await;
+    a_write_ends(Script::AnswerAndHang(half), 504, "outcome_unknown", "upstream_timeout").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -263,6 +263,9 @@ async fn a_failure_of_the_platform_passes_as_it_is_and_is_free() {
     }
     an_answer_is(429, 0, "upstream_429").await;
     an_answer_is(401, 0, "upstream_401").await;
+    for status in [408, 421, 425] {
+        an_answer_is(status, 0, "upstream_not_carried_out").await;
+    }
 }
 
 /// A redirection that leads away is passed, with where it leads under another name, never followed, and charged.

@@ -524,7 +524,7 @@ async fn an_answer_says_who_failed_and_carries_its_receipt() {
             assert!(!reply.header("ratelimit").is_empty(), "{:?}", reply.headers);
             assert!(!reply.header("ratelimit-policy").is_empty(), "{:?}", reply.headers);
         }
-        assert_eq!(ours.header("x-credits-cost"), "", "nothing was metered");
+        assert_eq!(ours.header("x-credits-cost"), "0", "nothing was metered");
         stage
     })
     .await;

@@ -73,7 +73,7 @@ async fn another_request_under_the_same_key_is_refused_and_free() {
 /// The platform's errors are answers too: charged as such once, and given again for nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_error_of_the_platform_is_given_again() {
-    for (status, cost) in [(400, 2), (404, 2), (429, 0), (503, 0)] {
+    for (status, cost) in [(400, 2), (404, 2), (422, 2), (500, 0), (502, 0), (503, 0), (504, 0)] {
         let script = move |_: &_, number| Script::json(status, format!("{{\"n\":{number}}}"));
         on_stage("platform_alpha", "", script, async |stage| {
             let client = keyed(&stage);
@@ -83,7 +83,46 @@ async fn an_error_of_the_platform_is_given_again() {
             assert_eq!((first.status, first.receipt()), (status, (cost, CREDITS - cost)));
             assert_eq!((again.status, &again.body), (status, &first.body));
             assert_eq!(again.header("idempotent-replayed"), "true", "{}", again.text());
+            for reply in [&first, &again] {
+                assert_eq!(reply.header("x-should-retry"), "false", "{status}");
+            }
             assert_eq!((stage.platform.calls().len(), stage.balance().await), (1, CREDITS - cost));
+            assert_eq!(again.receipt(), (0, CREDITS - cost), "{status}");
+            stage
+        })
+        .await;
+    }
+}
+
+/// What a platform says that it did not carry out may come again under the same key, and is then carried out.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_error_that_says_come_again_frees_its_key() {
+    let wait = "retry-after: 7\r\n";
+    for (status, headers, cost, should_retry) in [
+        (401, "", 2, "false"),
+        (408, "", 0, "true"),
+        (421, "", 0, "true"),
+        (425, "", 0, "true"),
+        (429, wait, 0, "true"),
+        (503, wait, 0, "true"),
+    ] {
+        let script = move |_: &_, number| match number {
+            0 => Script::Answer(answer(status, headers, "later")),
+            _ => Script::json(201, "{}"),
+        };
+        on_stage("platform_alpha", "", script, async |stage| {
+            let client = keyed(&stage);
+            let first = client.post(&stage.path("lists"), &json!({})).await;
+            stage.app.advance_seconds(7);
+            let again = client.post(&stage.path("lists"), &json!({})).await;
+            let replayed = client.post(&stage.path("lists"), &json!({})).await;
+
+            assert_eq!((first.status, first.receipt()), (status, (cost, CREDITS - cost)));
+            assert_eq!(first.header("x-should-retry"), should_retry, "{status}");
+            assert_eq!((again.status, again.header("idempotent-replayed")), (201, ""), "{status}");
+            assert_eq!(replayed.header("idempotent-replayed"), "true");
+            assert_eq!(stage.platform.calls().len(), 2, "{status}");
+            assert_eq!(stage.balance().await, CREDITS - cost - 2);
             stage
         })
         .await;
@@ -137,6 +176,9 @@ async fn a_repeat_of_a_call_without_an_answer_is_told_that_its_outcome_is_unknow
                 assert!(first.is_err() || first.is_ok_and(|reply| reply.status >= 500));
                 assert_eq!((again.status, again.code().as_str()), (409, "outcome_unknown"));
                 assert_eq!(again.json()["call_id"], call);
+                assert_eq!(again.json()["retryable"], false);
+                assert_eq!(again.header("x-should-retry"), "false");
+                assert_eq!(again.receipt(), (0, CREDITS));
                 assert_eq!((stage.platform.calls().len(), stage.balance().await), (1, CREDITS));
                 stage
             },

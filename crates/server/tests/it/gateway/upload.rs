@@ -662,13 +662,13 @@ async fn a_platforms_answer_to_an_upload_is_charged_like_any_writes() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upload_without_an_answer_is_free_and_not_sent_again() {
     let faults = [
-        (Script::close(), 502, "platform_unreachable"),
+        (Script::close(), 502, "outcome_unknown"),
         (
             Script::AnswerAndClose(b"HTTP/1.1 201 Created\r\ncontent-length: 9\r\n\r\n{".to_vec()),
             502,
-            "bad_platform_answer",
+            "outcome_unknown",
         ),
-        (Script::silence(), 504, "platform_timeout"),
+        (Script::silence(), 504, "outcome_unknown"),
     ];
     for (script, status, code) in faults {
         let patience = "[platforms.platform_gamma.timeouts]\nfirst_byte_ms = 200";

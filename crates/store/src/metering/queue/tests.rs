@@ -54,6 +54,7 @@ pub(crate) fn its_end() -> (Box<ResolveRequest>, oneshot::Receiver<bool>) {
         duration_ms: 1,
         upstream_ms: Some(1),
         answer: None,
+        frees_key: false,
     };
     let (reply, told) = oneshot::channel();
     (Box::new(ResolveRequest { resolution, reply: Some(reply), since: Instant::now() }), told)

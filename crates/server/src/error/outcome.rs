@@ -1,0 +1,107 @@
+//! What a request to a platform that got no usable response means for its caller.
+//!
+//! A read may be repeated. A write that did not leave may be repeated too. Of any other write only the
+//! platform knows whether it took effect, and saying so is all that can be done.
+
+use std::fmt;
+
+use clients::platform::{ClientError, Kind};
+use domain::id::CallId;
+
+use super::ApiError;
+use super::table::{self, Row};
+
+/// A write that may or may not have taken effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UnknownOutcome {
+    /// The call in the log.
+    pub(crate) call: CallId,
+    /// Why nobody knows.
+    pub(crate) reason: UnknownReason,
+    /// The status of the platform's response, where at least its head came.
+    pub(crate) platform_status: Option<u16>,
+    /// Whether the request came with an `Idempotency-Key`.
+    pub(crate) has_key: bool,
+}
+
+/// Why nobody knows whether a write took effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UnknownReason {
+    /// There is no response, or none that can be used; the text says why.
+    Unusable(&'static str),
+    /// The response did not come in time, or not all of it.
+    Late,
+    /// It is a repetition, and nobody knows of the first request with its `Idempotency-Key`.
+    Repeated,
+}
+
+impl UnknownOutcome {
+    /// Of a write that may have left and ended like this.
+    pub(crate) fn of(
+        error: &ClientError,
+        call: CallId,
+        platform_status: Option<u16>,
+        has_key: bool,
+    ) -> Self {
+        let reason = match error.kind {
+            Kind::Timeout(_) => UnknownReason::Late,
+            Kind::BadResponse(what) => UnknownReason::Unusable(what),
+            Kind::Closed | Kind::Connect | Kind::Tls | Kind::Build => {
+                UnknownReason::Unusable(CLOSED)
+            }
+        };
+        Self { call, reason, platform_status, has_key }
+    }
+
+    /// Of the first request with a key, asked for by a repetition.
+    pub(crate) const fn repeated(call: CallId) -> Self {
+        Self { call, reason: UnknownReason::Repeated, platform_status: None, has_key: true }
+    }
+
+    pub(super) const fn row(&self) -> Row {
+        match self.reason {
+            UnknownReason::Unusable(_) => table::OUTCOME_UNKNOWN_UNUSABLE,
+            UnknownReason::Late => table::OUTCOME_UNKNOWN_LATE,
+            UnknownReason::Repeated => table::OUTCOME_UNKNOWN_REPEATED,
+        }
+    }
+}
+
+const CLOSED: &str = "the connection ended before it began";
+
+impl fmt::Display for UnknownOutcome {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.reason {
+            UnknownReason::Unusable(what) => {
+                write!(to, "the platform's response was lost or cannot be used ({what})")?;
+            }
+            UnknownReason::Late => to.write_str("the platform's response did not come in time")?,
+            UnknownReason::Repeated => to.write_str(
+                "the platform's response to the first request with this Idempotency-Key was lost",
+            )?,
+        }
+        to.write_str(
+            "; the request may have taken effect, and nothing was charged. Look at the platform whether it \
+             did, and repeat it only if it did not, ",
+        )?;
+        to.write_str(if self.has_key {
+            "with a new Idempotency-Key"
+        } else {
+            "with an `Idempotency-Key`: repetitions under one key are sent once"
+        })
+    }
+}
+
+impl ApiError {
+    /// A read without a usable response, or a write that the platform certainly did not carry out.
+    pub(crate) const fn of_harmless(error: &ClientError) -> Self {
+        match error.kind {
+            _ if !error.sent => Self::PlatformUnreachable,
+            Kind::Timeout(_) => Self::PlatformTimeout,
+            Kind::BadResponse(what) => Self::BadPlatformAnswer(what),
+            Kind::Closed | Kind::Connect | Kind::Tls | Kind::Build => {
+                Self::BadPlatformAnswer(CLOSED)
+            }
+        }
+    }
+}
