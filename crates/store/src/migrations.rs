@@ -62,6 +62,11 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
         let collation = include_str!("../migrations/0016_bytewise.postgres.sql");
         steps.push(step(16, "texts compared byte by byte", collation));
     }
+    if database == DatabaseKind::Sqlite {
+        // PostgreSQL counts at once.
+        let deltas = include_str!("../migrations/0017_usage_deltas.sqlite.sql");
+        steps.push(step(17, "usage deltas", deltas));
+    }
     Migrator::with_migrations(steps)
 }
 

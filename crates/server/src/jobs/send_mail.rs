@@ -16,8 +16,7 @@ pub(crate) fn job(app: &App, letter: &Letter) -> NewJob {
 
 /// Writes the mail and hands it over.
 pub(crate) async fn run(app: &App, job: &Job) -> Result<(), JobError> {
-    let letter: Letter = serde_json::from_str(&job.payload)
-        .map_err(|error| JobError::Never(format!("the payload cannot be read: {error}")))?;
+    let letter: Letter = super::payload(job)?;
     let Some(mail) = letters::write(app, &letter, job.id).await? else { return Ok(()) };
     let sent = app.mailer.send(&mail).await;
     metrics::mail_ended(sent.is_ok());
