@@ -42,6 +42,7 @@ pub mod payments;
 pub mod permissions;
 pub mod places;
 mod postgres;
+mod private_files;
 pub mod processor_customers;
 pub mod processor_events;
 pub mod registration;
