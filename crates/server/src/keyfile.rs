@@ -1,17 +1,22 @@
 //! The key file of the embedded default: master keys, one a line, the current one first, mode 0600.
 //!
-//! It is generated at the first start. Whoever has the database and this file can read every credential, so
-//! back them up apart.
+//! It is generated with the database. Whoever has the database and this file can read every credential, so
+//! back them up apart. The file is the truth: it is read again before it is written, what is in it stays, and what is
+//! not understood is refused and left alone.
 
+use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
 
 use domain::time::Timestamp;
 use zeroize::Zeroizing;
 
 use crate::clock::Random;
 use crate::sealing::{Keyring, MasterKey};
+
+/// Only its owner reads and writes it.
+const FILE_MODE: u32 = 0o600;
 
 /// What is wrong with the key file.
 #[derive(Debug, thiserror::Error)]
@@ -34,72 +39,151 @@ pub enum KeyFileError {
         /// What is wrong with it.
         message: String,
     },
+    /// Another process is writing it.
+    #[error("the key file {path} is being changed by another process; try again")]
+    Busy {
+        /// The file.
+        path: String,
+    },
+    /// It is not there, and what it sealed is.
+    #[error(
+        "the key file {path} is missing, and this database has data that its keys sealed: restore the file from its \
+         backup, or name it with `secrets.key_file`; a new one could not open anything"
+    )]
+    Missing {
+        /// The file.
+        path: String,
+    },
 }
 
-/// Reads the keys, or makes the first one.
-pub(crate) fn load(path: &Path, random: &Random) -> Result<Keyring, KeyFileError> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => parse(path, &Zeroizing::new(text)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let keys = vec![MasterKey::generate("1", random)];
-            write(path, &keys)?;
-            Keyring::new(keys).ok_or_else(|| malformed(path, 1, "is missing"))
+/// The key file, which nobody else changes until this is dropped.
+pub(crate) struct LockedKeyFile<'p> {
+    path: &'p Path,
+    /// Held for its lock; the file stays.
+    _lock: File,
+}
+
+/// Reads the keys; nothing when there is no file.
+pub(crate) fn read(path: &Path) -> Result<Option<Keyring>, KeyFileError> {
+    let Some(keys) = keys(path)? else { return Ok(None) };
+    // A copy from a backup may be open to others. Where that cannot be changed, it is not ours.
+    drop(std::fs::set_permissions(path, Permissions::from_mode(FILE_MODE)));
+    Keyring::new(keys).map(Some).ok_or_else(|| empty(path))
+}
+
+/// Makes the file with a first key. One that is there meanwhile is taken as it is.
+pub(crate) fn create(path: &Path, random: &Random) -> Result<Keyring, KeyFileError> {
+    let file = LockedKeyFile::lock(path)?;
+    if let Some(keyring) = read(path)? {
+        return Ok(keyring);
+    }
+    let keyring =
+        Keyring::new(vec![MasterKey::generate("1", random)]).ok_or_else(|| empty(path))?;
+    file.write(&keyring)?;
+    Ok(keyring)
+}
+
+impl<'p> LockedKeyFile<'p> {
+    /// Lets no other process change the file.
+    pub(crate) fn lock(path: &'p Path) -> Result<Self, KeyFileError> {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".lock");
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).write(true).mode(FILE_MODE);
+        let lock = options.open(PathBuf::from(name)).map_err(|source| io(path, source))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { path, _lock: lock }),
+            Err(TryLockError::WouldBlock) => {
+                Err(KeyFileError::Busy { path: path.display().to_string() })
+            }
+            Err(TryLockError::Error(source)) => Err(io(path, source)),
         }
-        Err(source) => Err(io(path, source)),
     }
-}
 
-fn parse(path: &Path, text: &str) -> Result<Keyring, KeyFileError> {
-    let mut keys = Vec::new();
-    for (index, line) in text.lines().enumerate() {
-        if !line.trim().is_empty() {
-            let key =
-                MasterKey::parse(line).map_err(|message| malformed(path, index + 1, &message))?;
-            keys.push(key);
-        }
-    }
-    Keyring::new(keys).ok_or_else(|| malformed(path, 1, "is missing: the file is empty"))
-}
-
-/// Makes a new key and puts it in front of the file; the older ones stay for reading.
-pub(crate) fn add_key(
-    path: &Path,
-    keyring: &Keyring,
-    random: &Random,
-    now: Timestamp,
-) -> Result<Keyring, KeyFileError> {
-    let id = format!("{}", now.unix_micros());
-    let mut keys = vec![MasterKey::generate(&id, random)];
-    keys.extend(keyring.keys().cloned());
-    write(path, &keys)?;
-    Keyring::new(keys).ok_or_else(|| malformed(path, 1, "is missing"))
-}
-
-/// Writes a temporary file of mode 0600, syncs it and renames it, so that the file is whole or the old one.
-fn write(path: &Path, keys: &[MasterKey]) -> Result<(), KeyFileError> {
-    let temporary = path.with_extension("tmp");
-    let mut text = Zeroizing::new(String::new());
-    for key in keys {
-        text.push_str(&key.expose());
-        text.push('\n');
-    }
-    let written = std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&temporary)
-        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
-        .and_then(|()| std::fs::rename(&temporary, path))
-        .and_then(|()| {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            std::fs::File::open(folder.unwrap_or_else(|| Path::new(".")))?.sync_all()
+    /// The keys of the file behind a new one. A key of `in_force` that is not in the file stays only if it is one of
+    /// `needed`: data are still wrapped by it.
+    pub(crate) fn with_new_key(
+        &self,
+        (in_force, needed): (&Keyring, &[String]),
+        random: &Random,
+        now: Timestamp,
+    ) -> Result<Keyring, KeyFileError> {
+        let path = self.path;
+        let kept = keys(path)?
+            .ok_or_else(|| KeyFileError::Missing { path: path.display().to_string() })?;
+        let id = fresh_id(&kept, now);
+        let lost = in_force.keys().filter(|key| {
+            needed.iter().any(|wanted| wanted == key.id())
+                && kept.iter().all(|known| known.id() != key.id())
         });
-    written.map_err(|source| io(path, source))
+        let lost: Vec<MasterKey> = lost.cloned().collect();
+        let all = [MasterKey::generate(&id, random)].into_iter().chain(kept).chain(lost).collect();
+        Keyring::new(all).ok_or_else(|| empty(path))
+    }
+
+    /// Writes a temporary file of mode 0600, syncs it and renames it, so that the file is whole or the old one.
+    pub(crate) fn write(&self, keyring: &Keyring) -> Result<(), KeyFileError> {
+        let mut text = Zeroizing::new(String::new());
+        for key in keyring.keys() {
+            text.push_str(&key.expose());
+            text.push('\n');
+        }
+        replace(self.path, text.as_bytes()).map_err(|source| io(self.path, source))
+    }
+}
+
+fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".tmp");
+    let temporary = PathBuf::from(name);
+    // What an interrupted write left behind may have another mode.
+    match std::fs::remove_file(&temporary) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mut file =
+        OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(&temporary)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    std::fs::rename(&temporary, path)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or_else(|| Path::new(".")))?.sync_all()
+}
+
+/// The keys of the file in their order; nothing when there is no file.
+fn keys(path: &Path) -> Result<Option<Vec<MasterKey>>, KeyFileError> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => Zeroizing::new(text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(io(path, source)),
+    };
+    let mut keys: Vec<MasterKey> = Vec::new();
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let key = MasterKey::parse(line).map_err(|message| malformed(path, index + 1, &message))?;
+        if keys.iter().any(|known| known.id() == key.id()) {
+            let message = format!("repeats the id `{}`: each key needs its own", key.id());
+            return Err(malformed(path, index + 1, &message));
+        }
+        keys.push(key);
+    }
+    Ok(Some(keys))
+}
+
+/// The time, or the next number that no key has.
+fn fresh_id(keys: &[MasterKey], now: Timestamp) -> String {
+    let mut number = now.unix_micros();
+    while keys.iter().any(|key| key.id() == number.to_string()) {
+        number = number.saturating_add(1);
+    }
+    number.to_string()
 }
 
 fn io(path: &Path, source: std::io::Error) -> KeyFileError {
     KeyFileError::Io { path: path.display().to_string(), source }
+}
+
+fn empty(path: &Path) -> KeyFileError {
+    malformed(path, 1, "is missing: the file is empty")
 }
 
 fn malformed(path: &Path, line: usize, message: &str) -> KeyFileError {
@@ -109,45 +193,138 @@ fn malformed(path: &Path, line: usize, message: &str) -> KeyFileError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt as _;
+
+    const BY_HAND: &str = "hand:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 
     fn ids(keyring: &Keyring) -> Vec<String> {
         keyring.keys().map(|key| key.id().to_owned()).collect()
     }
 
-    #[test]
-    fn the_first_key_is_generated_and_only_its_owner_may_read_it() {
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    fn folder() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys");
+        (folder, path)
+    }
 
-        let made = load(&path, &Random::seeded(1)).unwrap();
-        let read = load(&path, &Random::seeded(2)).unwrap();
-
-        let sealed = made.current().unwrap().seal(b"x", "place", &Random::seeded(3)).unwrap();
-        assert!(read.current().unwrap().open(&sealed, "place").is_some());
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    /// What a rotation does to the file.
+    fn rotated(path: &Path, in_force: &Keyring, needed: &[&str]) -> Result<Keyring, KeyFileError> {
+        let file = LockedKeyFile::lock(path)?;
+        let needed: Vec<String> = needed.iter().map(|id| (*id).to_owned()).collect();
+        let now = Timestamp::from_unix_micros(7);
+        let keyring = file.with_new_key((in_force, &needed), &Random::seeded(5), now)?;
+        file.write(&keyring)?;
+        Ok(keyring)
     }
 
     #[test]
-    fn a_new_key_goes_in_front_of_the_old_ones() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("keys");
-        let random = Random::seeded(1);
-        let first = load(&path, &random).unwrap();
+    fn the_first_key_is_generated_and_only_its_owner_may_read_it() {
+        let (_folder, path) = folder();
 
-        let both = add_key(&path, &first, &random, Timestamp::from_unix_micros(7)).unwrap();
+        assert!(read(&path).unwrap().is_none());
+        let made = create(&path, &Random::seeded(1)).unwrap();
+        let again = create(&path, &Random::seeded(2)).unwrap();
 
-        assert_eq!(ids(&both), ["7", "1"]);
-        assert_eq!(ids(&load(&path, &random).unwrap()), ["7", "1"]);
+        let sealed = made.current().unwrap().seal(b"x", "place", &Random::seeded(3)).unwrap();
+        assert!(again.current().unwrap().open(&sealed, "place").is_some());
+        assert_eq!(mode(&path), 0o600);
+    }
+
+    #[test]
+    fn a_rotation_keeps_what_was_added_to_the_file_by_hand() {
+        let (_folder, path) = folder();
+        let first = create(&path, &Random::seeded(1)).unwrap();
+        let before = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, format!("{BY_HAND}\n\n{before}")).unwrap();
+
+        let all = rotated(&path, &first, &["1"]).unwrap();
+
+        assert_eq!(ids(&all), ["7", "hand", "1"]);
+        let written = std::fs::read_to_string(&path).unwrap();
+        assert!(written.contains(BY_HAND) && written.contains(before.trim()), "{written}");
+        assert_eq!(ids(&read(&path).unwrap().unwrap()), ["7", "hand", "1"]);
+        assert_eq!(ids(&rotated(&path, &all, &[]).unwrap()), ["8", "7", "hand", "1"]);
+    }
+
+    #[test]
+    fn a_key_in_force_that_left_the_file_comes_back_only_while_data_need_it() {
+        let (_folder, path) = folder();
+        let first = create(&path, &Random::seeded(1)).unwrap();
+        std::fs::write(&path, BY_HAND).unwrap();
+
+        assert_eq!(ids(&rotated(&path, &first, &["1"]).unwrap()), ["7", "hand", "1"]);
+        std::fs::write(&path, BY_HAND).unwrap();
+        assert_eq!(ids(&rotated(&path, &first, &[]).unwrap()), ["7", "hand"]);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused_and_stays() {
+        let (_folder, path) = folder();
+        let first = create(&path, &Random::seeded(1)).unwrap();
+        let good = std::fs::read_to_string(&path).unwrap();
+        for (wrong, line) in [
+            (format!("{good}# a note of the operator\n"), "line 2"),
+            (format!("{good}\n{good}"), "line 3"),
+            (String::new(), "line 1"),
+        ] {
+            std::fs::write(&path, &wrong).unwrap();
+
+            let refused = rotated(&path, &first, &["1"]);
+
+            if wrong.is_empty() {
+                // Nothing is in it that could be lost, and what is needed comes back.
+                assert_eq!(ids(&refused.unwrap()), ["7", "1"]);
+                continue;
+            }
+            let refused = refused.map(|_| ()).unwrap_err().to_string();
+            assert!(refused.contains(line), "{refused}");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), wrong);
+            assert!(read(&path).is_err());
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_missing_or_in_use_is_not_written() {
+        let (_folder, path) = folder();
+        let first = create(&path, &Random::seeded(1)).unwrap();
+        let held = LockedKeyFile::lock(&path).unwrap();
+        assert!(matches!(rotated(&path, &first, &[]), Err(KeyFileError::Busy { .. })));
+        drop(held);
+        std::fs::remove_file(&path).unwrap();
+
+        let refused = rotated(&path, &first, &["1"]).map(|_| ()).unwrap_err();
+
+        assert!(matches!(refused, KeyFileError::Missing { .. }), "{refused}");
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn the_file_is_private_whatever_was_there_before() {
+        let (_folder, path) = folder();
+        let first = create(&path, &Random::seeded(1)).unwrap();
+        let left = path.with_file_name("keys.tmp");
+        for file in [&path, &left] {
+            std::fs::write(file, std::fs::read_to_string(&path).unwrap()).unwrap();
+            std::fs::set_permissions(file, Permissions::from_mode(0o644)).unwrap();
+        }
+
+        read(&path).unwrap();
+        assert_eq!(mode(&path), 0o600);
+        rotated(&path, &first, &[]).unwrap();
+
+        assert_eq!(mode(&path), 0o600);
+        assert!(!left.exists());
     }
 
     #[test]
     fn a_broken_line_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("keys");
+        let (_folder, path) = folder();
         std::fs::write(&path, "\nnot a key\n").unwrap();
 
-        let refused = load(&path, &Random::seeded(1)).map(|_| ()).unwrap_err().to_string();
+        let refused = read(&path).map(|_| ()).unwrap_err().to_string();
 
         assert!(refused.contains("line 2"), "{refused}");
     }

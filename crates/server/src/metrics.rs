@@ -28,6 +28,8 @@ const QUEUE_DEPTH: &str = "metering_queue_operations";
 const LATE_RESOLUTIONS: &str = "late_resolution_total";
 const EXPIRED_HOLDS: &str = "holds_expired_total";
 const LEDGER_FAILURES: &str = "ledger_invariant_failures";
+const USAGE_SET_ASIDE: &str = "usage_rows_set_aside";
+const EXPORTS_BEGUN_ANEW: &str = "exports_begun_anew_total";
 const FAILED_BATCHES: &str = "metering_failed_batches_total";
 const PLATFORM_REFUSING: &str = "platform_refusing_credentials";
 const CALLS_IN_FLIGHT: &str = "calls_in_flight";
@@ -108,6 +110,14 @@ fn describe() {
     describe_gauge!(
         LEDGER_FAILURES,
         "rows that break an invariant of the books; anything but 0 is an alarm"
+    );
+    describe_gauge!(
+        USAGE_SET_ASIDE,
+        "rows of counted usage that could not be read and were set aside; anything but 0 is an alarm"
+    );
+    describe_counter!(
+        EXPORTS_BEGUN_ANEW,
+        "exports that were read again from their first page, because what was kept could not be read"
     );
     describe_counter!(FAILED_BATCHES, "commits that failed and were tried again");
     describe_gauge!(
@@ -239,6 +249,16 @@ static LOST: AtomicU64 = AtomicU64::new(0);
 /// Log lines could not be written, or found no room. Logging is the caller's business; only the count is ours.
 pub fn log_lines_lost(lines: u64) {
     LOST.fetch_add(lines, Ordering::Relaxed);
+}
+
+/// An export is read from its first page, because what was kept of it cannot be read.
+pub(crate) fn export_begun_anew() {
+    counter!(EXPORTS_BEGUN_ANEW).increment(1);
+}
+
+/// Rows of counted usage that could not be read and were set aside.
+pub(crate) fn usage_set_aside(rows: i64) {
+    gauge!(USAGE_SET_ASIDE).set(float(usize::try_from(rows).unwrap_or_default()));
 }
 
 /// Reads what is known at any moment; called when the metrics are read.

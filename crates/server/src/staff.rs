@@ -16,7 +16,7 @@ use store::{Store, StoreError, permissions};
 
 use crate::audit::{self, Deed};
 use crate::clock::{Clock, Random};
-use crate::keyfile;
+use crate::keyfile::{self, LockedKeyFile};
 use crate::vault::{Vault, VaultError};
 
 /// One piece of staff work, as it is sent to a running server.
@@ -190,6 +190,9 @@ pub enum Done {
         master_key_id: String,
         /// Data keys that were wrapped again.
         rewrapped: u64,
+        /// The file that must be backed up now; none where the keys are in the configuration.
+        #[serde(default)]
+        key_file: Option<String>,
     },
     /// Jobs that were given up are due again.
     JobsRetried {
@@ -226,7 +229,7 @@ pub enum StaffError {
     #[error("the master key could not be rotated")]
     Vault(#[from] VaultError),
     /// The key file could not be written.
-    #[error("the key file could not be written")]
+    #[error("the master key could not be rotated")]
     KeyFile(#[from] keyfile::KeyFileError),
 }
 
@@ -406,16 +409,24 @@ async fn disable_key(desk: &Desk<'_>, key: KeyId) -> Result<Done, StaffError> {
     Ok(Done::KeyDisabled { key_id: key })
 }
 
-/// With a key file a new key is made and put in front of it; configured keys are the operator's to change.
+/// With a key file a new key is made and put in front of what is in it; configured keys are the operator's to change.
 async fn rotate_master_key(desk: &Desk<'_>) -> Result<Done, StaffError> {
     if let Some(path) = desk.key_file {
-        let keyring = keyfile::add_key(path, &desk.vault.keyring(), desk.random, desk.clock.now())?;
+        let file = LockedKeyFile::lock(path)?;
+        let counts = store::data_keys::count_by_master_key(desk.store).await?;
+        let needed: Vec<String> = counts.into_iter().map(|(id, _)| id).collect();
+        let known = desk.vault.keyring();
+        let keyring = file.with_new_key((&known, &needed), desk.random, desk.clock.now())?;
+        // A key in the file that is not what it was must not become the file's.
+        desk.vault.check(&keyring).await?;
+        file.write(&keyring)?;
         desk.vault.prefer(keyring);
     }
     let rewrapped = desk.vault.rewrap_all().await?;
     let keyring = desk.vault.keyring();
     let master_key_id = keyring.current().map(|key| key.id().to_owned()).unwrap_or_default();
-    Ok(Done::MasterKeyRotated { master_key_id, rewrapped })
+    let key_file = desk.key_file.map(|path| path.display().to_string());
+    Ok(Done::MasterKeyRotated { master_key_id, rewrapped, key_file })
 }
 
 fn entry(

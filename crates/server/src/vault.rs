@@ -64,12 +64,12 @@ impl Vault {
             random,
             clock,
         };
-        vault.check().await?;
+        vault.check(&vault.keyring()).await?;
         Ok(vault)
     }
 
-    async fn check(&self) -> Result<(), VaultError> {
-        let keyring = self.keyring.read().clone();
+    /// Whether these keys are the ones that this database was sealed with, and none in use is missing.
+    pub(crate) async fn check(&self, keyring: &Keyring) -> Result<(), VaultError> {
         for key in keyring.keys() {
             match data_keys::canary(&self.store, key.id()).await? {
                 Some(sealed) => {
@@ -171,7 +171,7 @@ impl Vault {
     /// Wraps every data key again under the current master key, in steps; tells how many it was.
     pub(crate) async fn rewrap_all(&self) -> Result<u64, VaultError> {
         const STEP: i64 = 500;
-        self.check().await?;
+        self.check(&self.keyring()).await?;
         let mut rewrapped = 0;
         loop {
             let current = self.keyring.read().current().map(|key| key.id().to_owned());

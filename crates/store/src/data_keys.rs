@@ -96,6 +96,13 @@ pub async fn count_by_master_key(store: &Store) -> Result<Vec<(String, i64)>, St
     rows.iter().map(|row| Ok((row.text(0)?, row.int(1)?))).collect()
 }
 
+/// Whether a master key has sealed anything here.
+pub async fn are_sealed(store: &Store) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        select 1 from data_keys union all select 1 from master_key_canaries limit 1";
+    Ok(store.read().await?.row(SQL, &[]).await?.is_some())
+}
+
 /// Replaces the wrapping of a key that is still wrapped by `from_master_key`. False when it is not.
 pub async fn rewrap(
     store: &Store,

@@ -7,13 +7,14 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::watch;
 
-use crate::StoreError;
+use crate::{StoreError, private_files};
 
 /// What is written at once while the reserve is laid in.
 const BLOCK: usize = 1024 * 1024;
@@ -100,7 +101,9 @@ impl Reserve {
         if there == self.bytes {
             return Ok(());
         }
-        let mut file = File::create(&self.path)?;
+        let mut options = File::options();
+        options.create(true).truncate(true).write(true).mode(private_files::MODE);
+        let mut file = options.open(&self.path)?;
         let block = vec![0; BLOCK];
         let mut left = self.bytes;
         while left > 0 {

@@ -44,6 +44,7 @@ pub mod permissions;
 pub mod places;
 pub mod platform_health;
 mod postgres;
+mod private_files;
 pub mod processor_customers;
 pub mod processor_events;
 pub mod registration;

@@ -68,6 +68,11 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
         DatabaseKind::Postgres => include_str!("../migrations/0018_login_networks.postgres.sql"),
     };
     steps.push(step(18, "login networks", networks));
+    if database == DatabaseKind::Sqlite {
+        // PostgreSQL counts at once.
+        let deltas = include_str!("../migrations/0019_usage_deltas.sqlite.sql");
+        steps.push(step(19, "usage deltas", deltas));
+    }
     Migrator::with_migrations(steps)
 }
 

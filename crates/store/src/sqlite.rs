@@ -1,6 +1,7 @@
 //! SQLite: one writer connection behind one fair queue, several readers, and a lock file.
 
 use std::fs::{File, TryLockError};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +17,7 @@ use crate::direct;
 use crate::disk::Disk;
 use crate::mirror::Mirror;
 use crate::tx::{Turn, Tx};
-use crate::{Access, OpenOptions, StoreError};
+use crate::{Access, OpenOptions, StoreError, private_files};
 
 /// How long a statement waits for a lock that another process holds.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -132,6 +133,7 @@ impl Sqlite {
 impl Writer {
     async fn open(path: &Path) -> Result<Self, StoreError> {
         let lock = lock(path)?;
+        private_files::secure(path)?;
         let renew = Arc::new(AtomicBool::new(false));
         let renewed = Arc::clone(&renew);
         let connect = connect_options(path)
@@ -182,6 +184,7 @@ fn lock(path: &Path) -> Result<File, StoreError> {
         .create(true)
         .truncate(false)
         .write(true)
+        .mode(private_files::MODE)
         .open(&lock_path)
         .map_err(failed)?;
     match file.try_lock() {

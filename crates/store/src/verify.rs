@@ -4,6 +4,7 @@ use domain::time::Timestamp;
 
 use crate::payment_rules::PAYMENTS;
 use crate::sql::{Row, Value};
+use crate::store::DatabaseKind;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
@@ -201,6 +202,9 @@ pub async fn check(store: &Store, now: Timestamp) -> Result<Vec<Violation>, Stor
     violations.extend(broken(&mut tx, HISTORY).await?);
     violations.extend(broken(&mut tx, PAYMENTS).await?);
     violations.extend(overdue(&mut tx, now).await?);
+    if store.database() == DatabaseKind::Sqlite {
+        violations.extend(set_aside(&mut tx).await?);
+    }
     for row in tx.rows(DAILY, &[]).await? {
         violations.push(difference(
             "usage by day counts every ended call once",
@@ -252,6 +256,21 @@ async fn overdue(tx: &mut Tx, now: Timestamp) -> Result<Vec<Violation>, StoreErr
                 rule: "no call is held long after its expiry",
                 subject: row.text(0)?,
                 details: format!("expired at {}", row.time(1)?),
+            })
+        })
+        .collect()
+}
+
+/// Rows of counted usage that nobody could read. What they counted is a difference below as well.
+async fn set_aside(tx: &mut Tx) -> Result<Vec<Violation>, StoreError> {
+    const SQL: &str = "select id, source, reason from usage_notes_set_aside order by id";
+    let rows = tx.rows(SQL, &[]).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Violation {
+                rule: "every row of counted usage can be read",
+                subject: format!("usage_notes_set_aside {}", row.int(0)?),
+                details: format!("was set aside from {}: {}", row.text(1)?, row.text(2)?),
             })
         })
         .collect()

@@ -178,8 +178,15 @@ fn print(done: &Done) -> anyhow::Result<()> {
             }
         }
         Done::KeyDisabled { key_id } => say_line!("key {key_id} is closed")?,
-        Done::MasterKeyRotated { master_key_id, rewrapped } => {
+        Done::MasterKeyRotated { master_key_id, rewrapped, key_file } => {
             say_line!("{rewrapped} data key(s) are now wrapped by the master key {master_key_id}")?;
+            if let Some(path) = key_file {
+                say_line!("Back up {path} now, apart from the database: backups of the database")?;
+                say_line!(
+                    "from now on open with it alone. Keep the earlier copy of the file as long"
+                )?;
+                say_line!("as you keep earlier backups of the database.")?;
+            }
         }
         Done::JobsRetried { jobs } => say_line!("{jobs} job(s) are tried again")?,
     }

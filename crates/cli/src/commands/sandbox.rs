@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -88,7 +88,11 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
         (None, Some(temporary)) => temporary.path().to_path_buf(),
         (None, None) => anyhow::bail!("there is no data folder"),
     };
-    std::fs::create_dir_all(&folder)
+    // A demo customer's keys and password lie in it.
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&folder)
         .with_context(|| format!("the data folder {} cannot be made", folder.display()))?;
     let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
     let state = Some(folder.join(SIMULATORS));

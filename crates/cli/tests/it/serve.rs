@@ -81,6 +81,9 @@ fn staff_work_with_and_without_a_server() {
     assert_eq!(request(&base, "GET", "/v1/whoami", &beside_key, "").0, 401);
     let rotated = admin(folder, &["rotate-master-key"]);
     assert!(rotated["master_key_id"].is_string(), "{rotated}");
+    let told = ok(folder, &with_config(&["admin", "rotate-master-key"]));
+    let backup = format!("Back up {}", rotated["key_file"].as_str().unwrap());
+    assert!(told.contains(&backup), "{told}");
     let closed = fails(folder, &with_config(&["admin", "disable-key", "--key", &beside]));
     assert_eq!(closed, format!("error: there is no open key {beside}\n"));
     assert_eq!(server.stop("TERM").0, 0);

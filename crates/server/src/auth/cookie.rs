@@ -77,7 +77,7 @@ impl Transport {
 }
 
 /// Whether a host is this machine under a name that nobody else can claim.
-pub(super) fn is_loopback_host(host: &str) -> bool {
+pub(crate) fn is_loopback_host(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     host.eq_ignore_ascii_case("localhost")
         || bare.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())

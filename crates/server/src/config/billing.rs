@@ -11,6 +11,7 @@ use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
 use super::{IncludedSlots, Problem};
+use crate::auth::cookie::is_loopback_host;
 
 /// What everything is paid in.
 pub const CURRENCY: &str = "usd";
@@ -175,6 +176,11 @@ impl ProcessorSection {
         if self.reconcile_every_s != 0 && !(10..=86_400).contains(&self.reconcile_every_s) {
             problem("reconcile_every_s", "must be 0, or 10 to 86,400");
         }
+        if ["sk_", "rk_"].iter().any(|prefix| self.publishable_key.starts_with(prefix)) {
+            let message = "is a secret key, and would be shown to browsers: use the publishable key (pk_…), and \
+                replace this one at the processor if it was ever in use here";
+            problem("publishable_key", message);
+        }
         let pages = [
             ("js_url", &self.js_url),
             ("success_url", &self.success_url),
@@ -216,6 +222,10 @@ impl ProcessorSection {
         let secret = self.secret_key.expose_secret();
         let is_live = secret.starts_with("sk_live_") || secret.starts_with("rk_live_");
         let is_test = secret.starts_with("sk_test_") || secret.starts_with("rk_test_");
+        if is_live && is_plain_to_another_host(&self.base_url) {
+            let message = "must be https: the live secret key would cross the network in the clear";
+            problems.push(Problem::new("processor.base_url", message));
+        }
         if (is_live && !self.livemode) || (is_test && self.livemode) {
             let message = "does not fit processor.secret_key: that one is for the other mode";
             problems.push(Problem::new("processor.livemode", message));
@@ -302,6 +312,14 @@ fn check_price_id(key: &str, price_id: &str, problems: &mut Vec<Problem>) {
     }
 }
 
+/// Whether requests leave this machine unencrypted.
+fn is_plain_to_another_host(base_url: &str) -> bool {
+    let uri: Option<http::Uri> = base_url.parse().ok();
+    uri.is_some_and(|uri| {
+        uri.scheme_str() == Some("http") && !uri.host().is_some_and(is_loopback_host)
+    })
+}
+
 fn is_page(text: &str) -> bool {
     let uri: Option<http::Uri> = text.parse().ok();
     uri.is_some_and(|uri| {
@@ -351,6 +369,8 @@ mod tests {
             ("secret_key = \"\"", "processor.secret_key"),
             ("secret_key = \"sk_live_1\"", "processor.livemode"),
             ("publishable_key = \"\"", "processor.publishable_key"),
+            ("publishable_key = \"sk_test_1\"", "processor.publishable_key"),
+            ("publishable_key = \"rk_live_1\"", "processor.publishable_key"),
             ("js_url = \"\"", "processor.js_url"),
             ("js_url = \"javascript:alert(1)\"", "processor.js_url"),
             ("success_url = \"//evil.example.com\"", "processor.success_url"),
@@ -366,6 +386,32 @@ mod tests {
         ] {
             assert_eq!(processor(line), [key], "{line}");
         }
+    }
+
+    /// Only on this machine, where nobody listens in between.
+    #[test]
+    fn a_live_secret_key_does_not_cross_a_network_in_the_clear() {
+        let live = |secret: &str, base_url: &str| {
+            let kept = GOOD
+                .lines()
+                .filter(|good| !good.starts_with("secret_key") && !good.starts_with("base_url"));
+            let lines: Vec<&str> = kept.collect();
+            problems(&format!(
+                "[processor]\nlivemode = true\nsecret_key = {secret:?}\nbase_url = {base_url:?}\n{}",
+                lines.join("\n")
+            ))
+        };
+        for secret in ["sk_live_1", "rk_live_1"] {
+            for base_url in ["https://api.example.com", "http://127.0.0.1:9", "http://localhost:9"]
+            {
+                assert_eq!(live(secret, base_url), [""; 0], "{secret} {base_url}");
+            }
+            for base_url in ["http://api.example.com", "http://10.0.0.1:9", "http://localhost.evil"]
+            {
+                assert_eq!(live(secret, base_url), ["processor.base_url"], "{secret} {base_url}");
+            }
+        }
+        assert_eq!(processor("base_url = \"http://processor.internal\""), [""; 0]);
     }
 
     #[test]

@@ -19,12 +19,13 @@ use tabular::{
 };
 
 use super::desk::{Desk, Drafting};
-use super::pages::{Limits, PageFault, Reader, Wanted};
+use super::pages::{BROKEN_RESUME_POINT, Limits, PageFault, Reader, Wanted};
 use super::place;
 use super::points::{self, Point};
 use super::worker::{Ending, Shared};
 use crate::app::App;
 use crate::error::ApiError;
+use crate::metrics;
 
 /// Why a job does not go on.
 pub(super) enum Halt {
@@ -117,14 +118,30 @@ impl Job<'_> {
                 if shared.is_halted.load(Ordering::SeqCst) {
                     return Err(TabularError::Stopped.into());
                 }
-                reader.restore(frame.resume_point(), frame.rows())?;
+                match reader.restore(frame.resume_point(), frame.rows()) {
+                    Err(fault) if fault.code == BROKEN_RESUME_POINT => return Ok(None),
+                    restored => restored?,
+                }
                 drafting.page(frame.text(), &storage)?;
             }
-            Ok((reader, drafting, frames.into_spooled()))
+            Ok(Some((reader, drafting, frames.into_spooled())))
         });
-        let (restored, begun, spooled) = restoring.await?;
+        let Some((restored, begun, spooled)) = restoring.await? else {
+            return self.begin_anew().await;
+        };
         self.note(&spooled);
         Ok((restored, Kept { segments, spooled, drafting: begun }))
+    }
+
+    /// Reads the list from its first page: what earlier claims kept cannot be read, such as the points of another
+    /// version. Their segments go with the export.
+    async fn begin_anew(&self) -> Step<(Reader, Kept)> {
+        let export = self.export.id.to_string();
+        tracing::warn!(export, "the kept pages of an export cannot be read, and it begins anew");
+        metrics::export_begun_anew();
+        let reader = Reader::new(self.app, self.wanted()?).await?;
+        let (spooled, drafting) = (Spooled::default(), self.drafting()?);
+        Ok((reader, Kept { segments: Vec::new(), spooled, drafting }))
     }
 
     /// The file, before its first row.

@@ -42,6 +42,13 @@ fn new<T: serde::Serialize>(app: &App, kind: JobKind, payload: &T) -> NewJob {
     }
 }
 
+/// The payload of a job. One that this version cannot read waits for a node that can, as long as any job is tried, and is
+/// then given up: kept, counted and reported like every other.
+fn payload<T: serde::de::DeserializeOwned>(job: &Job) -> Result<T, JobError> {
+    serde_json::from_str(&job.payload)
+        .map_err(|error| JobError::Later(format!("the payload cannot be read: {error}")))
+}
+
 impl From<store::StoreError> for JobError {
     fn from(error: store::StoreError) -> Self {
         Self::Later(chain(&error))

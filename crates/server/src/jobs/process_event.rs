@@ -21,8 +21,7 @@ pub(crate) fn job(app: &App, event: &str) -> NewJob {
 
 /// Acts on the event, unless that was done.
 pub(crate) async fn run(app: &App, job: &Job) -> Result<(), JobError> {
-    let payload: Payload = serde_json::from_str(&job.payload)
-        .map_err(|error| JobError::Never(format!("the payload cannot be read: {error}")))?;
+    let payload: Payload = super::payload(job)?;
     let Some(event) = processor_events::find_open(&app.store, &payload.event).await? else {
         return Ok(());
     };

@@ -16,8 +16,7 @@ pub(crate) fn job(app: &App, letter: &Letter) -> NewJob {
 
 /// Writes the mail and hands it over.
 pub(crate) async fn run(app: &App, job: &Job) -> Result<(), JobError> {
-    let letter: Letter = serde_json::from_str(&job.payload)
-        .map_err(|error| JobError::Never(format!("the payload cannot be read: {error}")))?;
+    let letter: Letter = super::payload(job)?;
     let Some(sending) = app.mail_limits.send(&letter, app.clock.now()) else {
         tracing::info!(
             job.id = job.id.to_string(),

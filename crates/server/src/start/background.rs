@@ -173,6 +173,10 @@ async fn check_books(app: &App) {
         }
         Err(error) => tracing::warn!(%error, "the books could not be checked"),
     }
+    match metering::count_set_aside(&app.store).await {
+        Ok(rows) => metrics::usage_set_aside(rows),
+        Err(error) => tracing::warn!(%error, "the rows of usage set aside could not be counted"),
+    }
 }
 
 async fn forget_links(app: &App, now: Timestamp) -> Result<(), store::StoreError> {

@@ -110,7 +110,7 @@ pub async fn run_staff_command(
     store.migrate().await.map_err(StartError::from)?;
     let (clock, random) = (Clock::system(), Random::System);
     let key_file = open::key_file(config);
-    let keyring = open::keyring(config, &random)?;
+    let keyring = open::keyring(config, &store, &random).await?;
     let vault = Vault::open(store.clone(), keyring, random.clone(), clock.clone()).await;
     let vault = vault.map_err(StartError::from)?;
     let desk = Desk {

@@ -16,7 +16,7 @@ use domain::id::NodeId;
 use domain::platform::Platform;
 use foldhash::fast::RandomState;
 use secrecy::{ExposeSecret, SecretString};
-use store::metering::{self, MeterOptions};
+use store::metering::{self, MeterOptions, Recovery};
 use store::{Access, OpenOptions, Store, StoreError};
 use tokio::sync::oneshot;
 
@@ -27,7 +27,7 @@ use crate::clock::{Clock, Random};
 use crate::config::mail::base_folder;
 use crate::config::{Config, Problem};
 use crate::gateway::upload::spool::Spool;
-use crate::keyfile;
+use crate::keyfile::{self, KeyFileError};
 use crate::sealing::{Keyring, MasterKey};
 use crate::tasks::Tasks;
 use crate::vault::Vault;
@@ -64,13 +64,38 @@ pub(super) fn key_file(config: &Config) -> Option<PathBuf> {
     Some(folder.join(&config.secrets.key_file))
 }
 
-pub(super) fn keyring(config: &Config, random: &Random) -> Result<Keyring, StartError> {
+/// The master keys. A key file is made with the database; one that is missing beside sealed data is an error.
+pub(super) async fn keyring(
+    config: &Config,
+    store: &Store,
+    random: &Random,
+) -> Result<Keyring, StartError> {
     if let Some(path) = key_file(config) {
-        return Ok(keyfile::load(&path, random)?);
+        return match keyfile::read(&path)? {
+            Some(keyring) => Ok(keyring),
+            None if store::data_keys::are_sealed(store).await? => {
+                Err(KeyFileError::Missing { path: path.display().to_string() }.into())
+            }
+            None => Ok(keyfile::create(&path, random)?),
+        };
     }
     let keys = config.secrets.master_keys.iter().map(|key| MasterKey::parse(key.expose_secret()));
     let keys: Result<Vec<_>, String> = keys.collect();
     keys.ok().and_then(Keyring::new).ok_or_else(|| StartError::Configuration(config.problems()))
+}
+
+/// Says what the metering found of an earlier run.
+fn report(recovery: &Recovery) {
+    if recovery.refunded > 0 {
+        tracing::warn!(calls = recovery.refunded, "calls of an earlier run were given back");
+    }
+    if recovery.set_aside > 0 {
+        let rows = recovery.set_aside;
+        tracing::error!(
+            rows,
+            "rows of counted usage are set aside; `verify` shows what is missing"
+        );
+    }
 }
 
 /// Opens everything and starts the writer.
@@ -94,14 +119,12 @@ pub(super) async fn service(
     if let Some(time) = store.database_time().await? {
         clock.follow(time);
     }
-    let keyring = keyring(&config, &random)?;
+    let keyring = keyring(&config, &store, &random).await?;
     let vault = Vault::open(store.clone(), keyring, random.clone(), clock.clone()).await?;
     let fresh = NodeId::new(clock.now(), random.bytes());
     let node = config.metering.node.parse().unwrap_or(fresh);
     let recovery = metering::recover(&store, node, clock.now()).await?;
-    if recovery.refunded > 0 {
-        tracing::warn!(calls = recovery.refunded, "calls of an earlier run were given back");
-    }
+    report(&recovery);
     let freed = store::jobs::release_left(&store, node).await?;
     if freed > 0 {
         tracing::info!(jobs = freed, "jobs of an earlier run are taken up again");

@@ -6,10 +6,11 @@
     reason = "a test that meets what it does not expect must fail, and has the stack to itself"
 )]
 
-use domain::id::NodeId;
+use domain::id::{JobId, NodeId};
+use domain::job::JobKind;
 use domain::time::Timestamp;
 use serde_json::json;
-use store::jobs::{self, Claimant, Counts};
+use store::jobs::{self, Claimant, Counts, NewJob};
 
 use crate::support::{Client, TestApp, on_both};
 
@@ -200,4 +201,46 @@ async fn arrived(app: &TestApp, wanted: usize) {
         }
     }
     panic!("the mails do not come");
+}
+
+/// A row of another version must not stop the runner, and a node that can read it may come.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_cannot_be_read_is_kept_and_others_go_on() {
+    on_both(async |app| {
+        let job = |number, kind, payload: &str| NewJob {
+            id: JobId::new(app.clock.now(), [number; 10]),
+            kind,
+            payload: payload.to_owned(),
+            created_at: app.clock.now(),
+        };
+        let unreadable = [
+            job(1, JobKind::SendMail, r#"{"letter":"of_another_version","email":"a@b.cd"}"#),
+            job(2, JobKind::SendMail, "no json"),
+            job(3, JobKind::ProcessEvent, r#"{"events":["evt_1"]}"#),
+        ];
+        for job in &unreadable {
+            jobs::enqueue(app.store(), job).await.unwrap();
+        }
+        // As the version before wrote it, and with a member that a newer one adds.
+        for (number, payload) in [
+            (4, r#"{"letter":"password_reset","email":"ada@example.com"}"#),
+            (5, r#"{"letter":"password_reset","email":"ada@example.com","language":"en"}"#),
+        ] {
+            let job = job(number, JobKind::SendMail, payload);
+            jobs::enqueue(app.store(), &job).await.unwrap();
+        }
+
+        let mails = app.mails_to(ADA).await;
+
+        assert_eq!(mails.len(), 2);
+        assert_eq!(counts(&app).await, Counts { waiting: 3, given_up: 0 });
+        app.advance_seconds(domain::job::GIVE_UP_AFTER_S);
+        app.run_jobs().await;
+        assert_eq!(counts(&app).await, Counts { waiting: 0, given_up: 3 });
+        for job in unreadable {
+            assert!(jobs::finish(app.store(), job.id, 2).await.unwrap());
+        }
+        app
+    })
+    .await;
 }

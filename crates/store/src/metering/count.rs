@@ -8,7 +8,6 @@ use domain::id::{CustomerId, KeyId};
 use domain::time::Timestamp;
 
 use super::end::Ended;
-use crate::StoreError;
 use crate::parts::Part;
 use crate::sql::{Kind, Value};
 use crate::tx::Table;
@@ -19,25 +18,22 @@ pub(crate) struct Counted<'a>(BTreeMap<Endpoint<'a>, BTreeMap<KeyId, Counts>>);
 
 /// A route of a customer's account, and a day by its number.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Endpoint<'a> {
-    customer: CustomerId,
-    day: i64,
+pub(super) struct Endpoint<'a> {
+    pub(super) customer: CustomerId,
+    pub(super) day: i64,
     /// The account, its platform, the method and the route.
-    names: [Cow<'a, str>; 4],
+    pub(super) names: [Cow<'a, str>; 4],
 }
 
+/// What was counted.
 #[derive(Debug, Clone, Copy, Default)]
-struct Counts {
-    calls: i64,
-    credits: i64,
-    errors: i64,
-    last_at: Option<Timestamp>,
-    last_status: Option<i64>,
+pub(super) struct Counts {
+    pub(super) calls: i64,
+    pub(super) credits: i64,
+    pub(super) errors: i64,
+    pub(super) last_at: Option<Timestamp>,
+    pub(super) last_status: Option<i64>,
 }
-
-/// An endpoint's counts as they are noted; the migration that creates `usage_notes` says what is what.
-type Noted<'a> = (CustomerId, i64, [Cow<'a, str>; 4], Vec<NotedKey>);
-type NotedKey = (KeyId, i64, i64, i64, Option<i64>, Option<i64>);
 
 impl Counts {
     fn of(call: &Ended<'_>) -> Self {
@@ -58,16 +54,6 @@ impl Counts {
             self.last_at = other.last_at;
             self.last_status = other.last_status;
         }
-    }
-
-    fn noted(&self, key: KeyId) -> NotedKey {
-        let last_at = self.last_at.map(Timestamp::unix_micros);
-        (key, self.calls, self.credits, self.errors, last_at, self.last_status)
-    }
-
-    fn from_note((key, calls, credits, errors, last_at, last_status): NotedKey) -> (KeyId, Self) {
-        let last_at = last_at.map(Timestamp::from_unix_micros);
-        (key, Self { calls, credits, errors, last_at, last_status })
     }
 }
 
@@ -105,14 +91,13 @@ impl<'a> Counted<'a> {
         self.0.values().map(BTreeMap::len).sum()
     }
 
-    /// As one text.
-    pub(crate) fn note(&self) -> Result<String, StoreError> {
-        let noted = |(endpoint, keys): (&'_ Endpoint<'a>, &BTreeMap<KeyId, Counts>)| -> Noted<'a> {
-            let keys = keys.iter().map(|(key, counts)| counts.noted(*key)).collect();
-            (endpoint.customer, endpoint.day, endpoint.names.clone(), keys)
-        };
-        let noted: Vec<Noted<'a>> = self.0.iter().map(noted).collect();
-        serde_json::to_string(&noted).map_err(|error| StoreError::corrupt("usage_notes", error))
+    /// Every endpoint with the counts of its keys.
+    pub(super) fn endpoints(
+        &self,
+    ) -> impl Iterator<Item = (&Endpoint<'a>, impl Iterator<Item = (KeyId, &Counts)>)> {
+        self.0
+            .iter()
+            .map(|(endpoint, keys)| (endpoint, keys.iter().map(|(key, counts)| (*key, counts))))
     }
 
     /// What adds them to the counts of days and of endpoints.
@@ -166,15 +151,9 @@ impl Counted<'static> {
         }
     }
 
-    /// What was noted as this text.
-    pub(crate) fn from_note(note: &str) -> Result<Self, StoreError> {
-        let noted: Vec<Noted<'_>> = serde_json::from_str(note)
-            .map_err(|error| StoreError::corrupt("usage_notes", error))?;
-        let endpoints = noted.into_iter().map(|(customer, day, names, keys)| {
-            let keys = keys.into_iter().map(Counts::from_note).collect();
-            (Endpoint { customer, day, names }.into_owned(), keys)
-        });
-        Ok(Self(endpoints.collect()))
+    /// Adds the counts of one key at one endpoint.
+    pub(super) fn add_one(&mut self, endpoint: &Endpoint<'static>, key: KeyId, counts: &Counts) {
+        self.0.entry(endpoint.clone()).or_default().entry(key).or_default().add(counts);
     }
 }
 

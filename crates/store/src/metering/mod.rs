@@ -15,6 +15,7 @@ mod meter;
 mod notes;
 mod queue;
 mod recovery;
+mod usage_json;
 mod writer;
 
 use std::sync::Arc;
@@ -35,6 +36,7 @@ use crate::{Store, StoreError};
 pub(crate) use budget::used_in;
 pub use courier::Courier;
 pub use meter::{Meter, Reservation, Resolved};
+pub use notes::count_set_aside;
 pub use recovery::{Recovery, recover, sweep};
 pub use writer::Writer;
 

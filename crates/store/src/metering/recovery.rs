@@ -5,6 +5,7 @@ use domain::id::{CustomerId, NodeId};
 use domain::time::Timestamp;
 
 use super::end::{self, End};
+use super::notes;
 use crate::balance;
 use crate::sql::Row;
 use crate::store::DatabaseKind;
@@ -23,6 +24,8 @@ pub struct Recovery {
     pub epoch: i64,
     /// How many calls of earlier epochs were given back.
     pub refunded: usize,
+    /// How many rows of counted usage are set aside, because they could not be read.
+    pub set_aside: i64,
 }
 
 /// Begins the next epoch of this node and, in the same transaction, gives back every call that an earlier
@@ -40,8 +43,12 @@ pub async fn recover(store: &Store, node: NodeId, now: Timestamp) -> Result<Reco
         DatabaseKind::Postgres => tx.rows(OWN, &[node.into(), epoch.into()]).await?,
     };
     let refunded = end_all(&mut tx, &open, Outcome::OutcomeUnknown, now).await?;
+    let set_aside = match store.database() {
+        DatabaseKind::Sqlite => notes::check_in(&mut tx).await?,
+        DatabaseKind::Postgres => 0,
+    };
     tx.commit().await?;
-    Ok(Recovery { epoch, refunded })
+    Ok(Recovery { epoch, refunded, set_aside })
 }
 
 /// Gives back the calls whose holds are over at `now` (`expired`), at most 500 at once; gives how many.

@@ -114,7 +114,7 @@ async fn every_call_is_counted_at_once_and_stays_counted_when_counts_are_added_u
         if metering.meter.is_authority() {
             let added = "update usage_daily set calls = calls where calls >= 60";
             assert_eq!(testing::run_raw(&store, added).await.unwrap(), 1);
-            let noted = "update usage_notes set id = id";
+            let noted = "update usage_deltas set id = id";
             assert!(testing::run_raw(&store, noted).await.unwrap() < 32);
         }
     }
@@ -180,8 +180,7 @@ async fn a_transaction_that_failed_has_counted_nothing() {
     for _ in 0..10 {
         answered(&metering, &caller).await;
     }
-    let refuse =
-        "create trigger no_notes before insert on usage_notes begin select raise(abort, 'no'); end";
+    let refuse = "create trigger no_notes before insert on usage_deltas begin select raise(abort, 'no'); end";
     testing::run_raw(&store, refuse).await.unwrap();
     let hold = caller.hold(2);
     assert!(is_held(&metering.hold(hold.clone()).await));
@@ -336,4 +335,101 @@ async fn few_calls_are_never_hot() {
         let failure = usage::hot_failure(&store, of, today()).await.unwrap().unwrap();
         assert_eq!((failure.calls, failure.last_status), (5, None));
     }
+}
+
+/// Turns every row of counts into one by position, as the version before wrote them.
+const BY_POSITION: &str = "
+    insert into usage_notes (counts)
+    select (select json_group_array(json_array(
+                delta.value ->> 'customer', delta.value ->> 'day',
+                json_array(delta.value ->> 'account', delta.value ->> 'platform', delta.value ->> 'method',
+                           delta.value ->> 'route'),
+                (select json_group_array(json_array(
+                    counted.value ->> 'key', counted.value ->> 'calls', counted.value ->> 'credits',
+                    counted.value ->> 'errors', counted.value ->> 'last_at', counted.value ->> 'last_status'))
+                 from json_each(delta.value, '$.keys') as counted)))
+            from json_each(usage_deltas.counts) as delta)
+    from usage_deltas";
+
+/// Calls that were counted and not added up, by a service that stopped without a word.
+async fn noted(store: &Store, caller: &Caller, calls: i64) {
+    let crashing = Metering::start(store).await;
+    for _ in 0..calls {
+        answered(&crashing, caller).await;
+    }
+    crashing.crash().await;
+}
+
+async fn run(store: &Store, sql: &'static str) -> u64 {
+    testing::run_raw(store, sql).await.unwrap()
+}
+
+#[tokio::test]
+async fn rows_of_other_versions_are_counted_and_added_up() {
+    const ONE_MORE_ELEMENT: &str = "
+        update usage_notes set counts = replace(counts, ']]]]', ',7]],9]]') ";
+    const MORE_MEMBERS: &str = r#"
+        update usage_deltas set counts = replace(replace(counts, '{"customer"', '{"region":"x","customer"'),
+            '{"key"', '{"bytes":[7],"key"')"#;
+    for (is_older, change) in
+        [(true, "update usage_notes set id = id"), (true, ONE_MORE_ELEMENT), (false, MORE_MEMBERS)]
+    {
+        let mut store = testing::sqlite().await;
+        let caller = Caller::with(&store, 1_000).await;
+        noted(&store, &caller, 5).await;
+        store.reopen().await;
+        if is_older {
+            assert_eq!(run(&store, BY_POSITION).await, 5);
+            assert_eq!(run(&store, "delete from usage_deltas").await, 5);
+        }
+        assert_eq!(run(&store, change).await, 5);
+        store.reopen().await;
+
+        assert_eq!(calls_of_today(&store, &caller).await, 5, "{change}");
+        let metering = Metering::start(&store).await;
+        for calls in 6..=60 {
+            answered(&metering, &caller).await;
+
+            assert_eq!(calls_of_today(&store, &caller).await, calls, "{change}");
+        }
+        assert_eq!(store::metering::count_set_aside(&store).await.unwrap(), 0);
+        assert_sound(&store).await;
+        // The version before finds nothing that it cannot read.
+        assert_eq!(run(&store, "update usage_notes set id = id").await, 0);
+    }
+}
+
+/// Calls go on, usage can be read, the row is kept, and `verify` names it and what is missing without it.
+#[tokio::test]
+async fn a_row_that_cannot_be_read_is_set_aside_and_stops_nothing() {
+    let mut store = testing::sqlite().await;
+    let caller = Caller::with(&store, 1_000).await;
+    noted(&store, &caller, 5).await;
+    store.reopen().await;
+    run(&store, "update usage_deltas set counts = 'x' || counts where id = 1").await;
+    for wrong in [
+        "insert into usage_deltas (counts) values ('not json'), ('[1, {}]'), ('{}')",
+        "insert into usage_notes (counts) values ('[[1, 2]]'), ('[\"a\"]'), ('[{\"keys\": [1]}]')",
+    ] {
+        assert_eq!(run(&store, wrong).await, 3);
+    }
+    store.reopen().await;
+
+    assert_eq!(calls_of_today(&store, &caller).await, 4);
+    let metering = Metering::start(&store).await;
+    for calls in 5..=60 {
+        answered(&metering, &caller).await;
+
+        assert_eq!(calls_of_today(&store, &caller).await, calls);
+    }
+
+    assert_eq!(store::metering::count_set_aside(&store).await.unwrap(), 7);
+    let violations = store::verify::check(&store, NOON).await.unwrap();
+    let rules: Vec<_> = violations.iter().map(|violation| violation.rule).collect();
+    assert_eq!(rules[..7], ["every row of counted usage can be read"; 7]);
+    let missing = [
+        "usage by day counts every ended call once",
+        "usage by endpoint counts every ended call once",
+    ];
+    assert_eq!(rules[7..], missing, "{violations:?}");
 }

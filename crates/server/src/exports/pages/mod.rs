@@ -97,6 +97,9 @@ pub struct Fetched {
     body: Bytes,
 }
 
+/// What was kept of earlier pages cannot be read.
+pub(crate) const BROKEN_RESUME_POINT: &str = "broken_resume_point";
+
 /// Reads the pages of one list, one after the other.
 pub struct Reader {
     app: App,
@@ -132,7 +135,7 @@ impl Reader {
         let broken = || {
             let number = self.point.pages.saturating_add(1);
             let message = format!("what was kept of page {number} cannot be read");
-            PageFault::last("broken_resume_point", message)
+            PageFault::last(BROKEN_RESUME_POINT, message)
         };
         let kept = Point::from_bytes(point).ok_or_else(broken)?;
         if kept.pages != self.point.pages.saturating_add(1) {

@@ -158,6 +158,66 @@ async fn the_master_key_of_the_key_file_is_rotated_while_serving() {
     app.end().await;
 }
 
+/// Where the service keeps its master keys.
+fn key_file(app: &TestApp) -> std::path::PathBuf {
+    let path = app.database_url().strip_prefix("sqlite:").unwrap();
+    std::path::Path::new(path).with_file_name("creator-gateway.keys")
+}
+
+/// The server reads the file again before it writes it, and says what to back up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rotation_loses_no_key_that_was_added_by_hand_while_serving() {
+    const BY_HAND: &str = "hand:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+    let app = TestApp::on_sqlite("").await;
+    let (customer, _, account) = app.ready("platform_alpha", 10).await;
+    let file = key_file(&app);
+    let first = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("{BY_HAND}\n{first}")).unwrap();
+
+    let done = app.staff(json!({"command": "rotate_master_key"})).await;
+
+    let written = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(written.lines().count(), 3, "{written}");
+    assert!(written.contains(BY_HAND) && written.ends_with(&first), "{written}");
+    assert!(written.starts_with(done["master_key_id"].as_str().unwrap()), "{done}");
+    assert_eq!(done["key_file"], file.display().to_string());
+    std::fs::write(&file, format!("{written}# do not delete\n")).unwrap();
+    let token = secrecy::ExposeSecret::expose_secret(app.running().admin_token()).to_owned();
+    let again = json!({"command": "rotate_master_key"});
+    let refused = app.admin().bearer(&token).post("/commands", &again).await;
+    assert!(refused.status >= 400 && refused.text().contains("line 4"), "{}", refused.text());
+    assert!(std::fs::read_to_string(&file).unwrap().ends_with("# do not delete\n"));
+    std::fs::write(&file, written).unwrap();
+    let app = app.restart().await;
+    let client = app.with_key(&customer.key);
+    assert_eq!(read(&client, &account).await, 200);
+    app.settled(&client).await;
+    app.end().await;
+}
+
+/// A new key could not open anything, and would hide that the right one is lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_without_its_key_file_is_refused_and_no_new_file_is_made() {
+    let mut app = TestApp::on_sqlite("").await;
+    let (customer, _, account) = app.ready("platform_alpha", 10).await;
+    let file = key_file(&app);
+    let saved = file.with_file_name("saved");
+    app.stop_service().await;
+    std::fs::rename(&file, &saved).unwrap();
+
+    let refused = app.start_service(|_| ()).await.unwrap_err();
+
+    assert!(refused.contains(&file.display().to_string()), "{refused}");
+    assert!(refused.contains("is missing") && refused.contains("restore"), "{refused}");
+    assert!(!file.exists());
+    std::fs::rename(&saved, &file).unwrap();
+    app.start_service(|_| ()).await.unwrap();
+    let client = app.with_key(&customer.key);
+    assert_eq!(read(&client, &account).await, 200);
+    app.settled(&client).await;
+    app.end().await;
+}
+
 /// Configured keys: the new one is put in front, the rotation wraps anew, then the old one may go.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_configured_master_key_is_rotated_step_by_step() {

@@ -254,3 +254,44 @@ async fn what_an_export_did_not_store_is_neither_written_over_nor_published() {
     })
     .await;
 }
+
+/// As a newer version keeps them: whoever does not know all that a point holds does not go on behind it.
+fn with_points_of_another_version(spool: &Path) {
+    let mut frames = tabular::SpoolReader::new([std::fs::File::open(spool).unwrap()]).unwrap();
+    let mut writer = tabular::SpoolWriter::new(Vec::new(), tabular::Spooled::default());
+    while let Some(frame) = frames.next_frame().unwrap() {
+        let mut point: Value = serde_json::from_slice(frame.resume_point()).unwrap();
+        point["of_another_version"] = json!(1);
+        writer.append(point.to_string().as_bytes(), frame.rows()).unwrap();
+    }
+    std::fs::write(spool, writer.finish().0).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_export_whose_kept_pages_another_version_wrote_begins_anew() {
+    on_both(async |app| {
+        // Given an export whose first claim kept all pages and could not store its file
+        let (_, client, account) = app.ready("platform_alpha", 20).await;
+        let wish = json!({"dataset": "subscribers", "fmt": "jsonl"});
+        let undisturbed = created(&client, &account, &wish).await;
+        app.run_exports().await;
+        let id = created(&client, &account, &wish).await;
+        let folder = app.exports_folder().join("exports").join(&id);
+        std::fs::create_dir_all(folder.join("1")).unwrap();
+        std::fs::write(folder.join("1/data.jsonl"), b"not ours").unwrap();
+        app.run_exports().await;
+
+        // When what it kept is another version's
+        with_points_of_another_version(&folder.join("1/spool"));
+        app.advance_seconds(60);
+        app.run_exports().await;
+
+        // Then it is read again, whole
+        let (export, whole) = (record(&client, &id).await, record(&client, &undisturbed).await);
+        assert_eq!(export["status"], "completed", "{export}");
+        assert_eq!(export["sha256"], whole["sha256"]);
+        assert_eq!(export["rows"], whole["rows"]);
+        app
+    })
+    .await;
+}

@@ -1,0 +1,85 @@
+-- What transactions of the metering have counted and nobody has added to usage_daily and usage_routes yet: each one's
+-- counts as one row, as in usage_notes, which versions before this one write. JSON with named members, so that a row of
+-- another version is read as far as both know it: [{"customer", "day", "account", "platform", "method", "route",
+-- "keys": [{"key", "calls", "credits", "errors", "last_at", "last_status"}, ...]}, ...]. Counts default to 0.
+create table usage_deltas (
+    id integer primary key,
+    counts text not null
+);
+
+-- Rows of usage_deltas and usage_notes that could not be read, as they were. Their counts are missing in usage; verify
+-- names them.
+create table usage_notes_set_aside (
+    id integer primary key,
+    source text not null,
+    counts text not null,
+    reason text not null
+);
+
+-- What usage is read from: what was added up, and what was noted since. A row that is not what it should be counts for
+-- nothing here, and fails no query: each value is asked for its members only if it has any, in whatever order SQLite
+-- looks at conditions.
+drop view usage_by_day;
+create view usage_by_day as
+select customer_id, key_id, day, calls, credits, ok, errors from usage_daily
+union all
+select (case delta.type when 'object' then delta.value else '{}' end ->> 'customer'),
+       (case counted.type when 'object' then counted.value else '{}' end ->> 'key'),
+       (case delta.type when 'object' then delta.value else '{}' end ->> 'day'),
+       coalesce((case counted.type when 'object' then counted.value else '{}' end ->> 'calls'), 0),
+       coalesce((case counted.type when 'object' then counted.value else '{}' end ->> 'credits'), 0),
+       coalesce((case counted.type when 'object' then counted.value else '{}' end ->> 'calls'), 0) - coalesce((case counted.type when 'object' then counted.value else '{}' end ->> 'errors'), 0),
+       coalesce((case counted.type when 'object' then counted.value else '{}' end ->> 'errors'), 0)
+from usage_deltas,
+     json_each(case when json_valid(usage_deltas.counts) then usage_deltas.counts else '[]' end) as delta,
+     json_each(case delta.type when 'object' then delta.value else '{}' end, '$.keys') as counted
+where counted.type = 'object'
+union all
+select (case endpoint.type when 'array' then endpoint.value else '[]' end ->> 0),
+       (case counted.type when 'array' then counted.value else '[]' end ->> 0),
+       (case endpoint.type when 'array' then endpoint.value else '[]' end ->> 1),
+       (case counted.type when 'array' then counted.value else '[]' end ->> 1),
+       (case counted.type when 'array' then counted.value else '[]' end ->> 2),
+       (case counted.type when 'array' then counted.value else '[]' end ->> 1) - (case counted.type when 'array' then counted.value else '[]' end ->> 3),
+       (case counted.type when 'array' then counted.value else '[]' end ->> 3)
+from usage_notes,
+     json_each(case when json_valid(usage_notes.counts) then usage_notes.counts else '[]' end) as endpoint,
+     json_each(case endpoint.type when 'array' then endpoint.value else '[]' end, '$[3]') as counted
+where counted.type = 'array';
+
+drop view usage_by_route;
+create view usage_by_route as
+select customer_id, key_id, day, creator_id, platform, method, route, calls, errors, last_status, last_at
+from usage_routes
+union all
+select (case delta.type when 'object' then delta.value else '{}' end ->> 'customer'),
+       (case counted.type when 'object' then counted.value else '{}' end ->> 'key'),
+       (case delta.type when 'object' then delta.value else '{}' end ->> 'day'),
+       (case delta.type when 'object' then delta.value else '{}' end ->> 'account'),
+       (case delta.type when 'object' then delta.value else '{}' end ->> 'platform'),
+       (case delta.type when 'object' then delta.value else '{}' end ->> 'method'),
+       (case delta.type when 'object' then delta.value else '{}' end ->> 'route'),
+       coalesce((case counted.type when 'object' then counted.value else '{}' end ->> 'calls'), 0),
+       coalesce((case counted.type when 'object' then counted.value else '{}' end ->> 'errors'), 0),
+       (case counted.type when 'object' then counted.value else '{}' end ->> 'last_status'),
+       (case counted.type when 'object' then counted.value else '{}' end ->> 'last_at')
+from usage_deltas,
+     json_each(case when json_valid(usage_deltas.counts) then usage_deltas.counts else '[]' end) as delta,
+     json_each(case delta.type when 'object' then delta.value else '{}' end, '$.keys') as counted
+where counted.type = 'object'
+union all
+select (case endpoint.type when 'array' then endpoint.value else '[]' end ->> 0),
+       (case counted.type when 'array' then counted.value else '[]' end ->> 0),
+       (case endpoint.type when 'array' then endpoint.value else '[]' end ->> 1),
+       (case endpoint.type when 'array' then endpoint.value else '[]' end ->> '$[2][0]'),
+       (case endpoint.type when 'array' then endpoint.value else '[]' end ->> '$[2][1]'),
+       (case endpoint.type when 'array' then endpoint.value else '[]' end ->> '$[2][2]'),
+       (case endpoint.type when 'array' then endpoint.value else '[]' end ->> '$[2][3]'),
+       (case counted.type when 'array' then counted.value else '[]' end ->> 1),
+       (case counted.type when 'array' then counted.value else '[]' end ->> 3),
+       (case counted.type when 'array' then counted.value else '[]' end ->> 5),
+       (case counted.type when 'array' then counted.value else '[]' end ->> 4)
+from usage_notes,
+     json_each(case when json_valid(usage_notes.counts) then usage_notes.counts else '[]' end) as endpoint,
+     json_each(case endpoint.type when 'array' then endpoint.value else '[]' end, '$[3]') as counted
+where counted.type = 'array';

@@ -1,0 +1,206 @@
+//! Counted usage as JSON: written with named members, and read from every version's rows.
+//!
+//! Named members that are not known are passed over, counts that are absent are 0. Rows by position, as versions before
+//! wrote them, may have more elements than are known. What a row cannot do without is whose calls it counts.
+
+use std::borrow::Cow;
+use std::str::FromStr;
+
+use domain::id::{CustomerId, KeyId};
+use domain::time::Timestamp;
+use serde_json::Value;
+
+use super::count::{Counted, Counts, Endpoint};
+use crate::StoreError;
+
+/// The counts of one endpoint.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct EndpointDelta<'a> {
+    customer: CustomerId,
+    day: i64,
+    account: Cow<'a, str>,
+    platform: Cow<'a, str>,
+    method: Cow<'a, str>,
+    route: Cow<'a, str>,
+    keys: Vec<KeyDelta>,
+}
+
+/// What one key adds to them.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct KeyDelta {
+    key: KeyId,
+    #[serde(default)]
+    calls: i64,
+    #[serde(default)]
+    credits: i64,
+    #[serde(default)]
+    errors: i64,
+    #[serde(default)]
+    last_at: Option<i64>,
+    #[serde(default)]
+    last_status: Option<i64>,
+}
+
+/// The counts as one text.
+pub(super) fn written(counted: &Counted<'_>) -> Result<String, StoreError> {
+    let deltas: Vec<EndpointDelta<'_>> = counted.endpoints().map(delta).collect();
+    serde_json::to_string(&deltas).map_err(|error| StoreError::corrupt("usage_deltas", error))
+}
+
+fn delta<'a>(
+    (endpoint, keys): (&'a Endpoint<'_>, impl Iterator<Item = (KeyId, &'a Counts)>),
+) -> EndpointDelta<'a> {
+    let [account, platform, method, route] =
+        endpoint.names.each_ref().map(|name| Cow::Borrowed(&**name));
+    let keys = keys.map(|(key, counts)| KeyDelta {
+        key,
+        calls: counts.calls,
+        credits: counts.credits,
+        errors: counts.errors,
+        last_at: counts.last_at.map(Timestamp::unix_micros),
+        last_status: counts.last_status,
+    });
+    EndpointDelta {
+        customer: endpoint.customer,
+        day: endpoint.day,
+        account,
+        platform,
+        method,
+        route,
+        keys: keys.collect(),
+    }
+}
+
+/// What was noted as this text, by this version or another; fails with what is wrong.
+pub(super) fn read(text: &str) -> Result<Counted<'static>, String> {
+    let rows: Vec<Value> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let mut counted = Counted::default();
+    for row in rows {
+        let delta = match row {
+            Value::Array(elements) => by_position(&elements),
+            named => serde_json::from_value(named).map_err(|error| error.to_string()),
+        }?;
+        add(&mut counted, delta);
+    }
+    Ok(counted)
+}
+
+fn add(counted: &mut Counted<'static>, delta: EndpointDelta<'_>) {
+    let names = [delta.account, delta.platform, delta.method, delta.route];
+    let names = names.map(|name| Cow::Owned(name.into_owned()));
+    let endpoint = Endpoint { customer: delta.customer, day: delta.day, names };
+    for key in delta.keys {
+        let counts = Counts {
+            calls: key.calls,
+            credits: key.credits,
+            errors: key.errors,
+            last_at: key.last_at.map(Timestamp::from_unix_micros),
+            last_status: key.last_status,
+        };
+        counted.add_one(&endpoint, key.key, &counts);
+    }
+}
+
+/// The form before: `[customer, day, [account, platform, method, route], [[key, calls, credits, errors, last_at,
+/// last_status], ...]]`.
+fn by_position(elements: &[Value]) -> Result<EndpointDelta<'static>, String> {
+    let [customer, day, names, keys, ..] = elements else {
+        return Err("an endpoint has too few elements".to_owned());
+    };
+    let name = |index: usize| {
+        text(names.get(index), "a name of the endpoint").map(|name| Cow::Owned(name.to_owned()))
+    };
+    let keys = keys.as_array().ok_or("the keys are no list")?;
+    let key = |element: &Value| -> Result<KeyDelta, String> {
+        let number = |index: usize| element.get(index).and_then(Value::as_i64);
+        let count = |index: usize| number(index).ok_or("a count is no number");
+        Ok(KeyDelta {
+            key: id(element.get(0), "a key")?,
+            calls: count(1)?,
+            credits: count(2)?,
+            errors: count(3)?,
+            last_at: number(4),
+            last_status: number(5),
+        })
+    };
+    Ok(EndpointDelta {
+        customer: id(Some(customer), "the customer")?,
+        day: day.as_i64().ok_or("the day is no number")?,
+        account: name(0)?,
+        platform: name(1)?,
+        method: name(2)?,
+        route: name(3)?,
+        keys: keys.iter().map(key).collect::<Result<_, _>>()?,
+    })
+}
+
+fn text<'v>(value: Option<&'v Value>, what: &str) -> Result<&'v str, String> {
+    value.and_then(Value::as_str).ok_or_else(|| format!("{what} is no text"))
+}
+
+fn id<T: FromStr>(value: Option<&Value>, what: &str) -> Result<T, String> {
+    text(value, what)?.parse().map_err(|_| format!("{what} is no id"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CUSTOMER: &str = "cus_0199f3a1b2c37d4e8f00000000000001";
+    const KEY: &str = "key_0199f3a1b2c37d4e8f00000000000002";
+
+    fn same(one: &Counted<'_>, other: &Counted<'_>) {
+        assert_eq!(written(one).unwrap(), written(other).unwrap());
+    }
+
+    /// As the version before wrote it, letter by letter.
+    fn positional(more: &str) -> String {
+        format!(
+            r#"[["{CUSTOMER}",20779,["ada","platform_alpha","GET","users.me"],[["{KEY}",2,2,1,1795262400000000,404{more}]]{more}]]"#
+        )
+    }
+
+    fn named(more: &str) -> String {
+        format!(
+            r#"[{{"customer":"{CUSTOMER}","day":20779,"account":"ada","platform":"platform_alpha","method":"GET","route":"users.me","keys":[{{"key":"{KEY}","calls":2,"credits":2,"errors":1,"last_at":1795262400000000,"last_status":404{more}}}]{more}}}]"#
+        )
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let read_once = read(&named("")).unwrap();
+
+        assert_eq!(written(&read_once).unwrap(), named(""));
+        assert_eq!(read_once.len(), 1);
+    }
+
+    #[test]
+    fn rows_of_other_versions_are_read_as_far_as_both_know_them() {
+        let expected = read(&named("")).unwrap();
+
+        same(&read(&positional("")).unwrap(), &expected);
+        same(&read(&positional(",7")).unwrap(), &expected);
+        same(&read(&named(r#","bytes":7,"more":{"a":[1]}"#)).unwrap(), &expected);
+        let without = named("").replace(r#""errors":1,"#, "").replace(r#","last_status":404"#, "");
+        assert!(written(&read(&without).unwrap()).unwrap().contains(r#""errors":0"#));
+    }
+
+    #[test]
+    fn a_row_without_what_it_is_about_is_not_read() {
+        for wrong in [
+            "",
+            "{}",
+            "[1]",
+            "[[]]",
+            "[{}]",
+            &positional("").replace(CUSTOMER, "somebody"),
+            &positional("").replace(KEY, "some key"),
+            &positional("").replace("20779", "\"today\""),
+            &positional("").replace("\"ada\",", ""),
+            &named("").replace("\"route\"", "\"path\""),
+            &named("").replace("\"calls\":2", "\"calls\":\"2\""),
+        ] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+}
