@@ -2,11 +2,13 @@
 
 use std::fmt::Write as _;
 
+use domain::field_error::FieldErrorKind;
+
 use super::table;
 use crate::middleware::framing::FrameProblem;
 
 /// One of each, for their codes.
-const HEAD_PROBLEMS: &[FrameProblem] = &[
+pub(super) const HEAD_PROBLEMS: &[FrameProblem] = &[
     FrameProblem::TransferEncoding,
     FrameProblem::ContentLength,
     FrameProblem::Host,
@@ -30,8 +32,8 @@ pub(crate) fn markdown() -> String {
         "# Errors\n\n\
          Every failure of this service has a stable `code`; match it, and show `detail` to people. Failures are\n\
          `application/problem+json` (RFC 9457) with `type`, `title`, `status`, `code`, `detail`, `request_id` and\n\
-         `retryable`; wrong fields alone answer 422 with `{\"detail\": [{\"loc\", \"msg\", \"type\"}]}`. Errors of a platform\n\
-         are passed through as the platform gives them, with `X-Error-Source: platform`.\n\n\
+         `retryable`. Every 422 has the same members, with a list of the wrong fields as `detail`, and is therefore\n\
+         `application/json`. Errors of a platform are passed through as they are, with `X-Error-Source: platform`.\n\n\
          None of the failures below is charged.\n",
     );
     for row in table::ALL {
@@ -39,6 +41,10 @@ pub(crate) fn markdown() -> String {
         let status = row.status.as_u16();
         let (code, title, meaning) = (row.code, row.title, row.meaning);
         let _written = write!(text, "\n## {code}\n\n{status}, {title}{again}. {meaning}\n");
+    }
+    text.push_str("\n# Wrong fields\n\nEach entry of a 422 has `loc` (the way down to the field), `msg` (what to send instead) and `type`:\n\n");
+    for kind in FieldErrorKind::ALL {
+        let _written = writeln!(text, "* `{kind}`: {}", kind.meaning());
     }
     text.push_str("\n# Heads that are refused\n\nBefore a request is looked at, its head must keep these rules.\n");
     for problem in HEAD_PROBLEMS {
