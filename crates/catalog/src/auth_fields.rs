@@ -138,7 +138,7 @@ impl Checked {
             Value::String(_) => Err(FieldErrorKind::TooLong),
             _ => Err(FieldErrorKind::WrongType),
         };
-        let is_in_range = |seconds: &i64| (0..=SECONDS_MAX).contains(seconds);
+        let is_in_range = |known: &i64| (0..=SECONDS_MAX).contains(known);
         let seconds = seconds
             .and_then(|known| Some(known).filter(is_in_range).ok_or(FieldErrorKind::OutOfRange));
         match seconds {
