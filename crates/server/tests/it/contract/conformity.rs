@@ -77,7 +77,7 @@ fn problems(operation: &Value, reply: &Reply) -> Vec<String> {
     let Some((_, declared)) = declared else {
         return vec![format!("media type {media_type} is not declared for {status}")];
     };
-    if !media_type.ends_with("json") {
+    if !["application/json", "application/problem+json"].contains(&media_type) {
         return Vec::new();
     }
     match serde_json::from_slice(&reply.body) {
