@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use domain::field_error::FieldErrorKind;
 use domain::time::Timestamp;
 use serde_json::{Map, Value};
 
@@ -69,7 +70,11 @@ pub(crate) fn check(
     for field in fields {
         match auth.get(&field.name) {
             None | Some(Value::Null) if field.required => {
-                checked.problem(&[&field.name], "missing", format!("{} is required", field.name));
+                checked.problem(
+                    &[&field.name],
+                    FieldErrorKind::Missing,
+                    format!("{} is required", field.name),
+                );
             }
             None | Some(Value::Null) => {}
             Some(value) => checked.field(field, value),
@@ -79,7 +84,7 @@ pub(crate) fn check(
         let known: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
         checked.problem(
             &[name],
-            "extra_forbidden",
+            FieldErrorKind::UnknownField,
             format!("this platform has no such field; it has {}", known.join(", ")),
         );
     }
@@ -93,7 +98,7 @@ struct Checked {
 }
 
 impl Checked {
-    fn problem(&mut self, below_auth: &[&str], kind: &'static str, message: String) {
+    fn problem(&mut self, below_auth: &[&str], kind: FieldErrorKind, message: String) {
         let mut location = vec!["body".to_owned(), "auth".to_owned()];
         location.extend(below_auth.iter().map(|name| (*name).to_owned()));
         self.problems.push(FieldProblem { location, message, kind });
@@ -111,7 +116,11 @@ impl Checked {
     fn string(&mut self, field: &AuthField, value: &Value) {
         let location = [field.name.as_str()];
         let Value::String(text) = value else {
-            return self.problem(&location, "string_type", "must be a text".to_owned());
+            return self.problem(
+                &location,
+                FieldErrorKind::WrongType,
+                "must be a string".to_owned(),
+            );
         };
         if self.is_usable(&location, text) && self.is_short(field, text.len()) {
             self.values.insert(field.name.clone(), text.clone());
@@ -120,20 +129,25 @@ impl Checked {
 
     fn timestamp(&mut self, field: &AuthField, value: &Value) {
         let seconds = match value {
-            Value::Number(number) => number.as_i64(),
+            Value::Number(number) => number.as_i64().ok_or(FieldErrorKind::BadFormat),
             Value::String(text) if text.len() <= field.bytes_max => text
                 .parse::<i64>()
                 .ok()
-                .or_else(|| Timestamp::from_rfc3339(text).map(Timestamp::unix_seconds)),
-            _ => None,
+                .or_else(|| Timestamp::from_rfc3339(text).map(Timestamp::unix_seconds))
+                .ok_or(FieldErrorKind::BadFormat),
+            Value::String(_) => Err(FieldErrorKind::TooLong),
+            _ => Err(FieldErrorKind::WrongType),
         };
+        let is_in_range = |known: &i64| (0..=SECONDS_MAX).contains(known);
+        let seconds = seconds
+            .and_then(|known| Some(known).filter(is_in_range).ok_or(FieldErrorKind::OutOfRange));
         match seconds {
-            Some(seconds) if (0..=SECONDS_MAX).contains(&seconds) => {
+            Ok(seconds) => {
                 self.values.insert(field.name.clone(), seconds.to_string());
             }
-            _ => self.problem(
+            Err(kind) => self.problem(
                 &[&field.name],
-                "timestamp",
+                kind,
                 "must be a time: RFC 3339 with a zone, or whole seconds since 1970".to_owned(),
             ),
         }
@@ -141,7 +155,11 @@ impl Checked {
 
     fn list(&mut self, field: &AuthField, value: &Value) {
         let Value::Array(entries) = value else {
-            return self.problem(&[&field.name], "list_type", "must be a list of texts".to_owned());
+            return self.problem(
+                &[&field.name],
+                FieldErrorKind::WrongType,
+                "must be a list of strings".to_owned(),
+            );
         };
         let mut words = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
@@ -149,11 +167,19 @@ impl Checked {
             let location = [field.name.as_str(), index.as_str()];
             match entry {
                 Value::String(text) if text.contains(' ') => {
-                    self.problem(&location, "string_spaces", "must not have spaces".to_owned());
+                    self.problem(
+                        &location,
+                        FieldErrorKind::BadFormat,
+                        "must not have spaces".to_owned(),
+                    );
                 }
                 Value::String(text) if self.is_usable(&location, text) => words.push(text.as_str()),
                 Value::String(_) => {}
-                _ => self.problem(&location, "string_type", "must be a text".to_owned()),
+                _ => self.problem(
+                    &location,
+                    FieldErrorKind::WrongType,
+                    "must be a string".to_owned(),
+                ),
             }
         }
         let joined = words.join(" ");
@@ -164,12 +190,12 @@ impl Checked {
 
     fn map(&mut self, field: &AuthField, value: &Value) {
         let Value::Object(members) = value else {
-            let message = "must be an object of texts".to_owned();
-            return self.problem(&[&field.name], "object_type", message);
+            let message = "must be an object whose values are strings".to_owned();
+            return self.problem(&[&field.name], FieldErrorKind::WrongType, message);
         };
         if members.len() > MEMBERS_MAX {
             let message = format!("must have at most {MEMBERS_MAX} members");
-            return self.problem(&[&field.name], "too_long", message);
+            return self.problem(&[&field.name], FieldErrorKind::TooLong, message);
         }
         let bytes = members.iter().map(|(name, member)| name.len() + text_bytes(member)).sum();
         if !self.is_short(field, bytes) {
@@ -179,7 +205,7 @@ impl Checked {
             let location = [field.name.as_str(), name.as_str()];
             if !is_member_name(name) {
                 let message = "a name is 1 to 64 letters, digits, _ or -".to_owned();
-                self.problem(&location, "member_name", message);
+                self.problem(&location, FieldErrorKind::BadFormat, message);
                 continue;
             }
             match member {
@@ -187,7 +213,11 @@ impl Checked {
                     self.values.insert(format!("{}.{name}", field.name), text.clone());
                 }
                 Value::String(_) => {}
-                _ => self.problem(&location, "string_type", "must be a text".to_owned()),
+                _ => self.problem(
+                    &location,
+                    FieldErrorKind::WrongType,
+                    "must be a string".to_owned(),
+                ),
             }
         }
     }
@@ -195,12 +225,12 @@ impl Checked {
     /// Values become header lines: what could end a line or hide in one is refused.
     fn is_usable(&mut self, location: &[&str], text: &str) -> bool {
         if text.is_empty() {
-            self.problem(location, "string_too_short", "must not be empty".to_owned());
+            self.problem(location, FieldErrorKind::TooShort, "must not be empty".to_owned());
             return false;
         }
         if text.chars().any(char::is_control) {
             let message = "must not have control characters".to_owned();
-            self.problem(location, "control_characters", message);
+            self.problem(location, FieldErrorKind::BadFormat, message);
             return false;
         }
         true
@@ -211,7 +241,7 @@ impl Checked {
             return true;
         }
         let message = format!("must be at most {} bytes", field.bytes_max);
-        self.problem(&[&field.name], "string_too_long", message);
+        self.problem(&[&field.name], FieldErrorKind::TooLong, message);
         false
     }
 }
@@ -234,14 +264,14 @@ mod tests {
     use super::*;
     use crate::Catalog;
 
-    fn check(platform: Platform, auth: Value) -> Result<AuthValues, Vec<(String, &'static str)>> {
+    fn check(platform: Platform, auth: Value) -> Result<AuthValues, Vec<(String, FieldErrorKind)>> {
         let Value::Object(auth) = auth else { panic!("not an object") };
         Catalog::built_in().unwrap().platform(platform).check_auth(&auth).map_err(|problems| {
             problems.into_iter().map(|found| (found.location.join("."), found.kind)).collect()
         })
     }
 
-    fn gamma(auth: Value) -> Vec<(String, &'static str)> {
+    fn gamma(auth: Value) -> Vec<(String, FieldErrorKind)> {
         check(Platform::Gamma, auth).unwrap_err()
     }
 
@@ -285,10 +315,10 @@ mod tests {
         assert_eq!(
             problems,
             [
-                ("body.auth.token".to_owned(), "control_characters"),
-                ("body.auth.resource".to_owned(), "string_type"),
-                ("body.auth.account_id".to_owned(), "missing"),
-                ("body.auth.base_url".to_owned(), "extra_forbidden"),
+                ("body.auth.token".to_owned(), FieldErrorKind::BadFormat),
+                ("body.auth.resource".to_owned(), FieldErrorKind::WrongType),
+                ("body.auth.account_id".to_owned(), FieldErrorKind::Missing),
+                ("body.auth.base_url".to_owned(), FieldErrorKind::UnknownField),
             ]
         );
     }
@@ -297,10 +327,14 @@ mod tests {
     fn texts_that_could_end_a_header_line_are_refused() {
         for bad in ["a\r", "a\n", "\0", "a\tb", "\u{7f}", "a\u{85}"] {
             let problems = gamma(json!({"token": bad, "resource": "r", "account_id": "a"}));
-            assert_eq!(problems, [("body.auth.token".to_owned(), "control_characters")], "{bad:?}");
+            assert_eq!(
+                problems,
+                [("body.auth.token".to_owned(), FieldErrorKind::BadFormat)],
+                "{bad:?}"
+            );
         }
         let problems = gamma(json!({"token": "", "resource": "r", "account_id": "a"}));
-        assert_eq!(problems, [("body.auth.token".to_owned(), "string_too_short")]);
+        assert_eq!(problems, [("body.auth.token".to_owned(), FieldErrorKind::TooShort)]);
     }
 
     #[test]
@@ -308,8 +342,8 @@ mod tests {
         let auth = |token: String| json!({"token": token, "resource": "r", "account_id": "a"});
 
         assert!(check(Platform::Gamma, auth("x".repeat(8192))).is_ok());
-        assert_eq!(gamma(auth("x".repeat(8193)))[0].1, "string_too_long");
-        assert_eq!(gamma(auth("é".repeat(4097)))[0].1, "string_too_long");
+        assert_eq!(gamma(auth("x".repeat(8193)))[0].1, FieldErrorKind::TooLong);
+        assert_eq!(gamma(auth("é".repeat(4097)))[0].1, FieldErrorKind::TooLong);
     }
 
     #[test]
@@ -343,21 +377,33 @@ mod tests {
         let many: Map<String, Value> =
             (0..33).map(|index| (format!("n{index}"), json!("v"))).collect();
 
-        assert_eq!(scopes(json!("read:chat")), [("body.auth.scopes".to_owned(), "list_type")]);
+        assert_eq!(
+            scopes(json!("read:chat")),
+            [("body.auth.scopes".to_owned(), FieldErrorKind::WrongType)]
+        );
         assert_eq!(
             scopes(json!(["a", "b c", 7, ""])),
             [
-                ("body.auth.scopes.1".to_owned(), "string_spaces"),
-                ("body.auth.scopes.2".to_owned(), "string_type"),
-                ("body.auth.scopes.3".to_owned(), "string_too_short"),
+                ("body.auth.scopes.1".to_owned(), FieldErrorKind::BadFormat),
+                ("body.auth.scopes.2".to_owned(), FieldErrorKind::WrongType),
+                ("body.auth.scopes.3".to_owned(), FieldErrorKind::TooShort),
             ]
         );
-        assert_eq!(extra(json!(["a"])), [("body.auth.extra".to_owned(), "object_type")]);
-        assert_eq!(extra(json!({"a b": "c"})), [("body.auth.extra.a b".to_owned(), "member_name")]);
-        assert_eq!(extra(json!({"a": 7})), [("body.auth.extra.a".to_owned(), "string_type")]);
-        assert_eq!(extra(json!({"a": "\n"}))[0].1, "control_characters");
-        assert_eq!(extra(json!({"a": "x".repeat(8192)}))[0].1, "string_too_long");
-        assert_eq!(extra(Value::Object(many))[0].1, "too_long");
+        assert_eq!(
+            extra(json!(["a"])),
+            [("body.auth.extra".to_owned(), FieldErrorKind::WrongType)]
+        );
+        assert_eq!(
+            extra(json!({"a b": "c"})),
+            [("body.auth.extra.a b".to_owned(), FieldErrorKind::BadFormat)]
+        );
+        assert_eq!(
+            extra(json!({"a": 7})),
+            [("body.auth.extra.a".to_owned(), FieldErrorKind::WrongType)]
+        );
+        assert_eq!(extra(json!({"a": "\n"}))[0].1, FieldErrorKind::BadFormat);
+        assert_eq!(extra(json!({"a": "x".repeat(8192)}))[0].1, FieldErrorKind::TooLong);
+        assert_eq!(extra(Value::Object(many))[0].1, FieldErrorKind::TooLong);
     }
 
     #[test]

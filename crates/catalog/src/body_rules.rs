@@ -3,6 +3,7 @@
 //! The rules are data of the catalogue; this file says what each kind means. A rule only refuses what the
 //! platform is known to refuse: what it cannot judge is left to the platform.
 
+use domain::field_error::FieldErrorKind;
 use serde_json::Value;
 
 use crate::FieldProblem;
@@ -94,7 +95,7 @@ fn absent_anywhere(field: &str, body: &Value) -> Result<(), FieldProblem> {
                     return Err(FieldProblem {
                         location: location(&places, next, field),
                         message: format!("{field} is read-only: leave it out"),
-                        kind: "read_only_field",
+                        kind: FieldErrorKind::NotAllowed,
                     });
                 }
                 let nested = members.iter().filter(|(_, member)| is_nested(member));
@@ -143,7 +144,7 @@ fn at_least(field: &str, least: (i64, &str), body: &Value) -> Result<(), FieldPr
         Some(value) if is_below(value, minimum) => Err(FieldProblem {
             location: vec!["body".to_owned(), field.to_owned()],
             message: format!("{field} must be at least {minimum} {unit}"),
-            kind: "greater_than_equal",
+            kind: FieldErrorKind::OutOfRange,
         }),
         _ => Ok(()),
     }
@@ -163,7 +164,7 @@ fn zero_or_at_least(field: &str, least: (i64, &str), body: &Value) -> Result<(),
     Err(FieldProblem {
         location: vec!["body".to_owned(), field.to_owned()],
         message: format!("{field} must be 0, or a whole number of at least {minimum} {unit}"),
-        kind: "zero_or_greater_than_equal",
+        kind: FieldErrorKind::OutOfRange,
     })
 }
 
@@ -228,7 +229,7 @@ fn missing_for_flag(list: &str, index: usize, path: &str, flag: (&str, u64)) -> 
     FieldProblem {
         location,
         message: format!("{path} is required where {field} has {bit} set"),
-        kind: "missing",
+        kind: FieldErrorKind::Missing,
     }
 }
 

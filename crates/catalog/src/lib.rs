@@ -16,6 +16,7 @@ mod route;
 pub mod shorthand;
 mod template;
 
+use domain::field_error::FieldErrorKind;
 use domain::platform::Platform;
 
 pub use auth_fields::{AuthField, AuthKind, AuthValues};
@@ -57,8 +58,8 @@ pub struct FieldProblem {
     pub location: Vec<String>,
     /// What is wrong with it, for people. Never holds the value.
     pub message: String,
-    /// A stable word for programs, such as `missing`.
-    pub kind: &'static str,
+    /// What kind of mistake it is.
+    pub kind: FieldErrorKind,
 }
 
 impl Catalog {

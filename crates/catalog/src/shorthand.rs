@@ -3,6 +3,8 @@
 //!
 //! What the caller wrote stays as it is, byte for byte and in its order; inserted parameters come after it.
 
+use domain::field_error::FieldErrorKind;
+
 use crate::FieldProblem;
 
 /// Where a shorthand leads.
@@ -66,7 +68,7 @@ fn given_twice(name: &str) -> FieldProblem {
     FieldProblem {
         location: vec!["query".to_owned(), name.to_owned()],
         message: format!("{name} is given more than once"),
-        kind: "repeated_parameter",
+        kind: FieldErrorKind::Duplicate,
     }
 }
 
@@ -76,7 +78,7 @@ fn path_segment(id: &str) -> Result<String, FieldProblem> {
         return Err(FieldProblem {
             location: vec!["path".to_owned(), "account".to_owned()],
             message: "the account has no usable id on its platform: connect it again".to_owned(),
-            kind: "creator_id",
+            kind: FieldErrorKind::NotAllowed,
         });
     }
     let mut segment = String::with_capacity(id.len());
@@ -181,7 +183,11 @@ mod tests {
         assert_eq!(rewritten("{id}").unwrap(), "user/%7Bid%7D/subscription");
         assert_eq!(rewritten("é").unwrap(), "user/%C3%A9/subscription");
         for unusable in ["", ".", ".."] {
-            assert_eq!(rewritten(unusable).unwrap_err().kind, "creator_id", "{unusable:?}");
+            assert_eq!(
+                rewritten(unusable).unwrap_err().kind,
+                FieldErrorKind::NotAllowed,
+                "{unusable:?}"
+            );
         }
     }
 

@@ -17,6 +17,7 @@ pub mod credits;
 pub mod customer;
 pub mod dataset;
 pub mod export;
+pub mod field_error;
 pub mod id;
 pub mod job;
 pub mod key;

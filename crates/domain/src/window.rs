@@ -2,6 +2,7 @@
 //!
 //! A day alone is a whole UTC day, at the start as at the end; a timestamp is an instant, and the end is exclusive.
 
+use crate::field_error::FieldErrorKind;
 use crate::time::{Day, Timestamp};
 
 /// The years that dates may be of: all that a platform can have seen, and no number that a calendar cannot add to.
@@ -23,8 +24,8 @@ pub struct WindowProblem {
     pub field: &'static str,
     /// What is wrong and what to write instead.
     pub message: &'static str,
-    /// A stable word for programs.
-    pub kind: &'static str,
+    /// What kind of mistake it is.
+    pub kind: FieldErrorKind,
 }
 
 impl Window {
@@ -38,7 +39,7 @@ impl Window {
             (Some(first), Some(after)) if first >= after => Err(WindowProblem {
                 field: "end_date",
                 message: "must be later than start_date, or the same day; a timestamp as end_date is exclusive",
-                kind: "date_order",
+                kind: FieldErrorKind::OutOfRange,
             }),
             _ => Ok(window),
         }
@@ -88,18 +89,23 @@ impl Bound {
     }
 }
 
-type Refusal = (&'static str, &'static str);
+type Refusal = (FieldErrorKind, &'static str);
 
 const NOT_A_DATE: Refusal = (
-    "date_format",
+    FieldErrorKind::BadFormat,
     "must be a day such as 2026-01-31 or a timestamp with a zone such as 2026-01-31T12:00:00Z",
 );
-const NO_SUCH_DAY: Refusal = ("date_value", "is a day or a time that the calendar does not have");
-const NO_ZONE: Refusal =
-    ("date_zone", "is a timestamp without a zone: end it with Z or with an offset such as +01:00");
-const LEAP_SECOND: Refusal =
-    ("date_value", "is a leap second, which no platform writes; use the second before");
-const YEAR: Refusal = ("date_value", "must be of the years 1970 to 2999");
+const NO_SUCH_DAY: Refusal =
+    (FieldErrorKind::BadFormat, "is a day or a time that the calendar does not have");
+const NO_ZONE: Refusal = (
+    FieldErrorKind::BadFormat,
+    "is a timestamp without a zone: end it with Z or with an offset such as +01:00",
+);
+const LEAP_SECOND: Refusal = (
+    FieldErrorKind::BadFormat,
+    "is a leap second, which no platform writes; use the second before",
+);
+const YEAR: Refusal = (FieldErrorKind::OutOfRange, "must be in the years 1970 to 2999");
 
 fn read(text: &str) -> Result<Bound, Refusal> {
     let (date, time) = text.split_at_checked("YYYY-MM-DD".len()).ok_or(NOT_A_DATE)?;
@@ -171,7 +177,7 @@ mod tests {
         Timestamp::from_rfc3339(text).unwrap()
     }
 
-    fn refused(start: &str, end: &str) -> (&'static str, &'static str) {
+    fn refused(start: &str, end: &str) -> (&'static str, FieldErrorKind) {
         let given = |text: &'static str| Some(text).filter(|text| !text.is_empty());
         let leak = |text: &str| given(Box::leak(text.to_owned().into_boxed_str()));
         let problem = Window::parse(leak(start), leak(end)).unwrap_err();
@@ -199,7 +205,7 @@ mod tests {
         assert_eq!((day.first_day(), day.last_day()), (day.last_day(), day.first_day()));
         assert_eq!(day.last_day().unwrap().to_string(), "2024-05-05");
         let instant = "2024-05-05T12:00:00Z";
-        assert_eq!(refused(instant, instant), ("end_date", "date_order"));
+        assert_eq!(refused(instant, instant), ("end_date", FieldErrorKind::OutOfRange));
     }
 
     #[test]
@@ -214,41 +220,41 @@ mod tests {
     #[test]
     fn what_is_no_date_is_refused_with_its_field() {
         for (text, kind) in [
-            ("2024-02-30", "date_value"),
-            ("2023-02-29", "date_value"),
-            ("2024-13-01", "date_value"),
-            ("2024-00-10", "date_value"),
-            ("9999-12-31", "date_value"),
-            ("0001-01-01", "date_value"),
-            ("1969-12-31", "date_value"),
-            ("1970-01-01T00:00:00+01:00", "date_value"),
-            ("2016-12-31T23:59:60Z", "date_value"),
-            ("2024-01-01T24:00:00Z", "date_value"),
-            ("2024-01-01T12:00:00+24:00", "date_value"),
-            ("2024-01-01T12:00:00+01:60", "date_value"),
-            ("2024-01-01T12:00:00", "date_zone"),
-            ("2024-01-01T12:00:00.25", "date_zone"),
-            ("2024-01-01T12:00:00 00:00", "date_format"),
-            ("2024-01-01T12:00:00+0000", "date_format"),
-            ("2024-01-01T12:00:00+00", "date_format"),
-            ("2024-01-01T12:00Z", "date_format"),
-            ("2024-01-01 12:00:00Z", "date_format"),
-            ("2024-01-01T12:00:00.Z", "date_format"),
-            ("2024-01-01T12:00:00.0123456789Z", "date_format"),
-            ("2024-1-1", "date_format"),
-            ("20240101", "date_format"),
-            ("2024-W05-1", "date_format"),
-            ("+2024-01-01", "date_format"),
-            (" 2024-01-01", "date_format"),
-            ("2024-01-01 ", "date_format"),
-            ("2024-01-0\u{662}", "date_format"),
-            ("today", "date_format"),
-            ("1714521600", "date_format"),
+            ("2024-02-30", FieldErrorKind::BadFormat),
+            ("2023-02-29", FieldErrorKind::BadFormat),
+            ("2024-13-01", FieldErrorKind::BadFormat),
+            ("2024-00-10", FieldErrorKind::BadFormat),
+            ("9999-12-31", FieldErrorKind::OutOfRange),
+            ("0001-01-01", FieldErrorKind::OutOfRange),
+            ("1969-12-31", FieldErrorKind::OutOfRange),
+            ("1970-01-01T00:00:00+01:00", FieldErrorKind::OutOfRange),
+            ("2016-12-31T23:59:60Z", FieldErrorKind::BadFormat),
+            ("2024-01-01T24:00:00Z", FieldErrorKind::BadFormat),
+            ("2024-01-01T12:00:00+24:00", FieldErrorKind::BadFormat),
+            ("2024-01-01T12:00:00+01:60", FieldErrorKind::BadFormat),
+            ("2024-01-01T12:00:00", FieldErrorKind::BadFormat),
+            ("2024-01-01T12:00:00.25", FieldErrorKind::BadFormat),
+            ("2024-01-01T12:00:00 00:00", FieldErrorKind::BadFormat),
+            ("2024-01-01T12:00:00+0000", FieldErrorKind::BadFormat),
+            ("2024-01-01T12:00:00+00", FieldErrorKind::BadFormat),
+            ("2024-01-01T12:00Z", FieldErrorKind::BadFormat),
+            ("2024-01-01 12:00:00Z", FieldErrorKind::BadFormat),
+            ("2024-01-01T12:00:00.Z", FieldErrorKind::BadFormat),
+            ("2024-01-01T12:00:00.0123456789Z", FieldErrorKind::BadFormat),
+            ("2024-1-1", FieldErrorKind::BadFormat),
+            ("20240101", FieldErrorKind::BadFormat),
+            ("2024-W05-1", FieldErrorKind::BadFormat),
+            ("+2024-01-01", FieldErrorKind::BadFormat),
+            (" 2024-01-01", FieldErrorKind::BadFormat),
+            ("2024-01-01 ", FieldErrorKind::BadFormat),
+            ("2024-01-0\u{662}", FieldErrorKind::BadFormat),
+            ("today", FieldErrorKind::BadFormat),
+            ("1714521600", FieldErrorKind::BadFormat),
         ] {
             assert_eq!(refused(text, ""), ("start_date", kind), "{text}");
             assert_eq!(refused("", text), ("end_date", kind), "{text}");
         }
-        assert_eq!(Window::parse(Some(""), None).unwrap_err().kind, "date_format");
+        assert_eq!(Window::parse(Some(""), None).unwrap_err().kind, FieldErrorKind::BadFormat);
     }
 
     #[test]
@@ -259,7 +265,11 @@ mod tests {
             ("2024-05-05T00:00:00Z", "2024-05-05T01:00:00+02:00"),
             ("2024-05-06", "2024-05-06T00:00:00Z"),
         ] {
-            assert_eq!(refused(start, end), ("end_date", "date_order"), "{start} {end}");
+            assert_eq!(
+                refused(start, end),
+                ("end_date", FieldErrorKind::OutOfRange),
+                "{start} {end}"
+            );
         }
     }
 }

@@ -20,6 +20,7 @@ pub mod demo;
 mod error;
 pub mod exports;
 mod extract;
+mod fields;
 mod gateway;
 mod idempotency;
 mod idempotency_key;

@@ -23,13 +23,13 @@ pub enum LimitChange<T> {
 }
 
 impl<T> LimitChange<T> {
-    /// The same change with another kind of limit, if it can be made of this one.
-    pub fn try_map<U, E>(self, make: impl FnOnce(T) -> Result<U, E>) -> Result<LimitChange<U>, E> {
-        Ok(match self {
+    /// The same change with another kind of limit.
+    pub fn map<U>(self, make: impl FnOnce(T) -> U) -> LimitChange<U> {
+        match self {
             Self::Keep => LimitChange::Keep,
             Self::End => LimitChange::End,
-            Self::Set(limit) => LimitChange::Set(make(limit)?),
-        })
+            Self::Set(limit) => LimitChange::Set(make(limit)),
+        }
     }
 
     /// Whether there is anything to write, and what.

@@ -14,7 +14,8 @@ use crate::audit::{self, Deed};
 use crate::auth::{Caller, FullCaller};
 use crate::connect::{self, Import};
 use crate::error::ApiError;
-use crate::extract::{Json, Path};
+use crate::extract::{Json, NoQuery, Path};
+use crate::fields::{Good, Problems, RequestBody};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -60,7 +61,7 @@ impl From<Account> for AccountOut {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ImportIn {
     /// 1 to 64 letters, digits, `_`, `.` or `-`; unique for the customer.
-    #[schema(value_type = String, min_length = 1, max_length = 64, pattern = "^[0-9A-Za-z_.-]+$")]
+    #[schema(value_type = String, min_length = 1, max_length = 64, format = "creator-id")]
     creator_id: CreatorId,
     #[schema(schema_with = super::words::platform)]
     platform: Platform,
@@ -73,6 +74,16 @@ pub(crate) struct ImportIn {
     replace_identity: bool,
 }
 
+impl RequestBody for ImportIn {
+    fn check(fields: &Good<'_>, app: &App, problems: &mut Problems) {
+        let platform = fields.parsed::<Platform>("platform");
+        let auth = fields.value("auth").and_then(serde_json::Value::as_object);
+        let (Some(platform), Some(auth)) = (platform, auth) else { return };
+        let wrong = app.catalog.platform(platform).check_auth(auth).err().unwrap_or_default();
+        wrong.into_iter().for_each(|problem| problems.add(problem.into()));
+    }
+}
+
 /// Verifies an account at its platform and attaches it to the customer. A key that is limited to some accounts connects
 /// those, and names that the customer has not used.
 #[utoipa::path(
@@ -80,12 +91,6 @@ pub(crate) struct ImportIn {
     responses(
         (status = 201, description = "connected", body = AccountOut),
         (status = 200, description = "connected again, credentials replaced", body = AccountOut),
-        (status = 400, description = "the platform did not confirm the credentials (`verification_failed`)"),
-        (status = 404, description = "the key is limited to other accounts"),
-        (status = 409, description = "this creator_id is connected on another platform (`creator_exists`), or is \
-            another account of this one (`other_identity`)"),
-        (status = 502, description = "the platform could not be reached"),
-        (status = 503, description = "this deployment does not offer the platform"),
     )
 )]
 async fn import_account(
@@ -118,6 +123,7 @@ pub(crate) struct Accounts {
 async fn list_accounts(
     State(app): State<App>,
     caller: Caller,
+    _: NoQuery,
 ) -> Result<axum::Json<Accounts>, ApiError> {
     let accounts = store::accounts::list(&app.store, caller.customer).await?;
     let may_use = accounts.into_iter().filter(|account| caller.may_use(&account.creator_id));
@@ -130,13 +136,13 @@ async fn list_accounts(
     params(("account" = String, Path, description = "its creator_id")),
     responses(
         (status = 200, body = AccountOut),
-        (status = 404, description = "there is no account of that id"),
     )
 )]
 async fn get_account(
     State(app): State<App>,
     caller: Caller,
     Path(account): Path<String>,
+    _: NoQuery,
 ) -> Result<axum::Json<AccountOut>, ApiError> {
     let creator: CreatorId = account.parse().map_err(|_| ApiError::AccountNotFound)?;
     find(&app, &caller, &creator).await.map(axum::Json)
@@ -150,20 +156,20 @@ async fn find(app: &App, caller: &Caller, creator: &CreatorId) -> Result<Account
     account.map(AccountOut::from).ok_or(ApiError::AccountNotFound)
 }
 
-/// Disconnects an account and forgets its credentials. Its calls stay in the log. Its place goes to the oldest account
-/// of the platform that is inactive.
+/// Disconnects an account and deletes its credentials. Its calls stay in the log. Its slot goes to the oldest inactive
+/// account on the platform.
 #[utoipa::path(
     delete, path = "/v1/accounts/{account}", tag = "accounts",
     params(("account" = String, Path, description = "its creator_id")),
     responses(
         (status = 204, description = "disconnected"),
-        (status = 404, description = "there is no account of that id"),
     )
 )]
 async fn delete_account(
     State(app): State<App>,
     FullCaller(caller): FullCaller,
     Path(account): Path<String>,
+    _: NoQuery,
 ) -> Result<StatusCode, ApiError> {
     let creator: CreatorId = account.parse().map_err(|_| ApiError::AccountNotFound)?;
     if !caller.may_use(&creator) {

@@ -9,11 +9,11 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::auth::Caller;
-use crate::error::{ApiError, FieldProblem};
+use crate::error::ApiError;
 use crate::extract::Query;
+use crate::fields::RequestQuery;
 
 const LIMIT_DEFAULT: i64 = 50;
-const LIMIT_MAX: i64 = 500;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list_audit))
@@ -31,8 +31,11 @@ struct AuditParams {
     #[param(max_length = 64)]
     action: Option<String>,
     /// Only entries older than this one; `next_before` of a page gives the next one.
-    before: Option<String>,
+    #[param(value_type = Option<String>, format = "entry-id")]
+    before: Option<EntryId>,
 }
+
+impl RequestQuery for AuditParams {}
 
 /// A page of the audit list, newest first.
 #[derive(serde::Serialize, utoipa::ToSchema)]
@@ -82,14 +85,10 @@ async fn list_audit(
 ) -> Result<axum::Json<Audit>, ApiError> {
     caller.refuse_limited()?;
     let limit = params.limit.unwrap_or(LIMIT_DEFAULT);
-    if !(1..=LIMIT_MAX).contains(&limit) {
-        let message = format!("must be 1 to {LIMIT_MAX}");
-        return Err(FieldProblem::new("query", "limit", "range", message).into());
-    }
     let query = AuditQuery {
         customer: caller.customer,
         action: params.action.as_deref().unwrap_or_default(),
-        before: params.before.as_deref().map(read_entry).transpose()?,
+        before: params.before,
         // One more shows whether there is a next page.
         limit: limit + 1,
     };
@@ -103,10 +102,4 @@ async fn list_audit(
         entries: found.into_iter().map(AuditEntryOut::from).collect(),
         next_before,
     }))
-}
-
-fn read_entry(text: &str) -> Result<EntryId, ApiError> {
-    text.parse().map_err(|error: domain::id::MalformedId| {
-        FieldProblem::new("query", "before", "value_error", error.to_string()).into()
-    })
 }

@@ -13,6 +13,7 @@ use crate::addresses::{self, Confirmed};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::{Json, Query};
+use crate::fields::{RequestBody, RequestQuery};
 use crate::middleware::real_ip::Client;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
@@ -26,9 +27,12 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct LinkToken {
-    /// What stands behind `token=` in the link.
+    /// The `token=` of the link.
     token: String,
 }
+
+impl RequestBody for LinkToken {}
+impl RequestQuery for LinkToken {}
 
 /// What a mailed link would do.
 #[derive(serde::Serialize, utoipa::ToSchema)]
@@ -46,7 +50,7 @@ pub(crate) struct LinkOut {
     expires_at: Option<String>,
 }
 
-/// Looks at a mailed link without using it, however often it is asked.
+/// Checks an emailed link. Checking does not consume it.
 #[utoipa::path(
     get, path = "/v1/auth/email/verify", tag = "auth", params(LinkToken),
     responses((status = 200, body = LinkOut))
@@ -73,14 +77,11 @@ pub(crate) struct ConfirmedOut {
     credits_granted: i64,
 }
 
-/// Uses a mailed link, once: its address counts as the customer's, and a free trial that waits is granted.
+/// Confirms an email address with an emailed link, once, and grants a pending free trial.
 #[utoipa::path(
     post, path = "/v1/auth/email/verify", tag = "auth", request_body = LinkToken,
     responses(
         (status = 200, body = ConfirmedOut),
-        (status = 404, description = "no such link (`unknown_link`)"),
-        (status = 409, description = "the link was used (`link_used`), or somebody else has the address now (`email_taken`)"),
-        (status = 410, description = "the link is of no use any more (`link_expired`, `link_outdated`)"),
     )
 )]
 async fn confirm_email(
@@ -105,6 +106,8 @@ pub(crate) struct Address {
     pub(super) email: Email,
 }
 
+impl RequestBody for Address {}
+
 /// The answer to whoever asks for a mail: always the same.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct Asked {
@@ -119,12 +122,11 @@ impl Asked {
     }
 }
 
-/// Mails the confirmation link again. The answer is the same whether the address is known, confirmed or neither.
+/// Sends the confirmation email again. The response is the same whether the address is known, confirmed or neither.
 #[utoipa::path(
     post, path = "/v1/auth/email/resend", tag = "auth", request_body = Address,
     responses(
         (status = 202, body = Asked),
-        (status = 429, description = "too many emails of this kind were asked for from this network; see `Retry-After`"),
     )
 )]
 async fn resend_email_link(

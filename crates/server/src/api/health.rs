@@ -5,6 +5,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
+use crate::extract::NoQuery;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(get_health))
@@ -19,8 +20,8 @@ pub(crate) struct Health {
     version: &'static str,
 }
 
-/// Tells that the service runs.
+/// Checks that the service is running.
 #[utoipa::path(get, path = "/health", tag = "service", responses((status = 200, body = Health)))]
-async fn get_health() -> Json<Health> {
+async fn get_health(_: NoQuery) -> Json<Health> {
     Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
 }

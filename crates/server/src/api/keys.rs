@@ -6,6 +6,7 @@
 use axum::extract::{Extension, State};
 use domain::account::CreatorId;
 use domain::credits::Credits;
+use domain::field_error::FieldErrorKind;
 use domain::id::KeyId;
 use domain::key::{KeyScope, KeySecret};
 use domain::time::Timestamp;
@@ -17,18 +18,15 @@ use store::keys::{Key, KeyCreation, NewKey, NewSecret, Rotation};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::key_limits::{self, LimitsIn, LimitsPatch};
+use super::key_limits;
 use crate::app::App;
 use crate::audit::{self, Deed};
 use crate::auth::{Caller, FullCaller, Manager};
 use crate::error::{ApiError, FieldProblem};
-use crate::extract::{Json, Path};
+use crate::extract::{Json, NoQuery, Path};
+use crate::fields::{Good, Problems, RequestBody};
 use crate::login;
 use crate::middleware::real_ip::Client;
-
-const NAME_CHARS_MAX: usize = 100;
-/// The longest time that a rotated-away secret may still be taken: a week.
-const GRACE_S_MAX: i64 = 604_800;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -113,9 +111,13 @@ pub(crate) struct Keys {
     budgets_reset_at: Timestamp,
 }
 
-/// Lists the customer's keys with their use, and of those revoked the newest hundred. A limited key sees itself.
+/// Lists the customer's keys with their usage, including the hundred most recently revoked. A limited key sees itself only.
 #[utoipa::path(get, path = "/v1/auth/keys", tag = "auth", responses((status = 200, body = Keys)))]
-async fn list_keys(State(app): State<App>, caller: Caller) -> Result<axum::Json<Keys>, ApiError> {
+async fn list_keys(
+    State(app): State<App>,
+    caller: Caller,
+    _: NoQuery,
+) -> Result<axum::Json<Keys>, ApiError> {
     let today = app.clock.now().day();
     let listed = store::key_list::list(&app.store, caller.customer, today).await?;
     let only = caller.key().filter(|key| key.is_limited).map(|key| key.id);
@@ -131,20 +133,26 @@ async fn list_keys(State(app): State<App>, caller: Caller) -> Result<axum::Json<
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeyIn {
     /// What the customer calls it; 1 to 100 characters.
-    #[schema(min_length = 1, max_length = 100)]
+    #[schema(min_length = 1, max_length = 100, format = "line")]
     name: String,
     /// `full` or `read_only`.
     #[schema(schema_with = super::words::key_scope)]
     scope: KeyScope,
     /// The accounts it is limited to, 1 to 100 that are connected; all when absent.
-    #[schema(min_items = 1, max_items = 100, value_type = Option<Vec<String>>)]
+    #[schema(schema_with = super::words::new_key_accounts)]
     accounts: Option<Vec<CreatorId>>,
-    /// What it may spend in a UTC month, 0 or more; all that the customer has when absent.
-    #[schema(minimum = 0)]
+    /// What it may spend in a UTC month, 0 or more; everything the customer has when absent.
+    #[schema(minimum = 0, maximum = 9_007_199_254_740_991_i64)]
     monthly_budget_credits: Option<i64>,
     /// From when on it is refused, a time to come (RFC 3339 with a zone); never when absent.
-    #[schema(format = DateTime)]
-    expires_at: Option<String>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<Timestamp>,
+}
+
+impl RequestBody for KeyIn {
+    fn check(fields: &Good<'_>, app: &App, problems: &mut Problems) {
+        key_limits::check_expiry(fields, app.clock.now(), problems);
+    }
 }
 
 /// A key with its secret.
@@ -156,12 +164,11 @@ pub(crate) struct CreatedKey {
     api_key: String,
 }
 
-/// Makes a further key. The secret is shown once, here.
+/// Creates a key. Its secret is shown only in this response.
 #[utoipa::path(
     post, path = "/v1/auth/keys", tag = "auth", request_body = KeyIn,
     responses(
         (status = 201, body = CreatedKey),
-        (status = 409, description = "there are as many keys as there may be (`too_many_keys`)"),
     )
 )]
 async fn create_key(
@@ -170,22 +177,15 @@ async fn create_key(
     Json(new): Json<KeyIn>,
 ) -> Result<(StatusCode, axum::Json<CreatedKey>), ApiError> {
     let now = app.clock.now();
-    check_name(&new.name)?;
-    let wanted = LimitsIn {
-        accounts: new.accounts,
-        monthly_budget_credits: new.monthly_budget_credits,
-        expires_at: new.expires_at,
-    };
-    let limits = wanted.check(now)?;
     let secret = KeySecret::generate(|bound| app.random.below(bound));
     let key = NewKey {
         id: KeyId::new(now, app.random.bytes()),
         name: new.name,
         secret: NewSecret::of(&secret),
         scope: new.scope,
-        accounts: limits.accounts,
-        monthly_budget: limits.monthly_budget,
-        expires_at: limits.expires_at,
+        accounts: new.accounts.unwrap_or_default(),
+        monthly_budget: new.monthly_budget_credits.map(Credits::from_whole),
+        expires_at: new.expires_at,
     };
     let entry = entry(&app, &caller, audit::KEY_CREATED, key_limits::described(&key));
     let count_max = app.config.keys.count_max;
@@ -205,29 +205,34 @@ async fn create_key(
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeyPatch {
     /// What the customer calls it; 1 to 100 characters.
-    #[schema(min_length = 1, max_length = 100)]
+    #[schema(min_length = 1, max_length = 100, format = "line")]
     name: Option<String>,
     /// The accounts it is limited to, 1 to 100 that are connected; null: all.
     #[serde(default, deserialize_with = "key_limits::limit_change")]
-    #[schema(min_items = 1, max_items = 100, value_type = Option<Vec<String>>)]
+    #[schema(schema_with = super::words::changed_key_accounts)]
     accounts: LimitChange<Vec<CreatorId>>,
     /// What it may spend in a UTC month, 0 or more; null: all that the customer has.
     #[serde(default, deserialize_with = "key_limits::limit_change")]
-    #[schema(minimum = 0, value_type = Option<i64>)]
+    #[schema(minimum = 0, maximum = 9_007_199_254_740_991_i64, value_type = Option<i64>)]
     monthly_budget_credits: LimitChange<i64>,
     /// From when on it is refused, a time to come (RFC 3339 with a zone); null: never.
     #[serde(default, deserialize_with = "key_limits::limit_change")]
     #[schema(value_type = Option<String>, format = DateTime)]
-    expires_at: LimitChange<String>,
+    expires_at: LimitChange<Timestamp>,
 }
 
-/// Changes the name or the limits of a key, for every call from now on. Its scope changes with a rotation.
+impl RequestBody for KeyPatch {
+    fn check(fields: &Good<'_>, app: &App, problems: &mut Problems) {
+        key_limits::check_expiry(fields, app.clock.now(), problems);
+    }
+}
+
+/// Changes the name or the limits of a key from now on. To change its scope, rotate it.
 #[utoipa::path(
     patch, path = "/v1/auth/keys/{key_id}", tag = "auth", request_body = KeyPatch,
     params(("key_id" = String, Path, description = "the key")),
     responses(
         (status = 200, body = KeyOut),
-        (status = 404, description = "there is no key of that id"),
     )
 )]
 async fn update_key(
@@ -236,22 +241,13 @@ async fn update_key(
     Path(key): Path<KeyId>,
     Json(patch): Json<KeyPatch>,
 ) -> Result<axum::Json<KeyOut>, ApiError> {
-    if let Some(name) = &patch.name {
-        check_name(name)?;
-    }
-    let wanted = LimitsPatch {
-        accounts: patch.accounts,
-        monthly_budget_credits: patch.monthly_budget_credits,
-        expires_at: patch.expires_at,
-    };
-    let limits = wanted.check(app.clock.now())?;
     let change = KeyChange {
         key,
         customer: caller.customer,
         name: patch.name,
-        accounts: limits.accounts,
-        monthly_budget: limits.monthly_budget,
-        expires_at: limits.expires_at,
+        accounts: patch.accounts,
+        monthly_budget: patch.monthly_budget_credits.map(Credits::from_whole),
+        expires_at: patch.expires_at,
     };
     let entry = entry(&app, &caller, audit::KEY_CHANGED, key_limits::described_change(&change));
     let changed = store::key_changes::change(&app.store, &change, &entry).await?;
@@ -271,28 +267,19 @@ fn entry(app: &App, caller: &Caller, action: &'static str, details: String) -> A
     deed.now(&app.clock, &app.random)
 }
 
-fn check_name(name: &str) -> Result<(), ApiError> {
-    let length = name.chars().count();
-    if (1..=NAME_CHARS_MAX).contains(&length) && !name.chars().any(char::is_control) {
-        return Ok(());
-    }
-    let message = "must have 1 to 100 characters, none of them a control character";
-    Err(FieldProblem::new("body", "name", "length", message).into())
-}
-
-/// Revokes a key for good. It is refused on every node when this answers. A limited key can revoke itself only.
+/// Revokes a key permanently. Every node refuses it from this response on. A limited key can revoke only itself.
 #[utoipa::path(
     delete, path = "/v1/auth/keys/{key_id}", tag = "auth",
     params(("key_id" = String, Path, description = "the key")),
     responses(
         (status = 204, description = "revoked"),
-        (status = 404, description = "there is no key of that id"),
     )
 )]
 async fn delete_key(
     State(app): State<App>,
     FullCaller(caller): FullCaller,
     Path(key): Path<KeyId>,
+    _: NoQuery,
 ) -> Result<StatusCode, ApiError> {
     caller.refuse_other_keys(key)?;
     let entry = entry(&app, &caller, audit::KEY_DELETED, key.to_string());
@@ -306,27 +293,27 @@ async fn delete_key(
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RotationIn {
     /// The key; the calling key when absent. With a session it must be named.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, format = "key-id")]
     key_id: Option<KeyId>,
     /// With a session: the customer's password, asked for again. With a key it is not looked at.
     #[schema(max_length = 128, format = Password)]
     current_password: Option<String>,
     /// Another scope; the same when absent.
-    #[schema(schema_with = super::words::key_scope)]
+    #[schema(schema_with = super::words::optional_key_scope)]
     scope: Option<KeyScope>,
     /// Seconds that the old secret is still taken: 0 (the default) to 604800.
     #[schema(minimum = 0, maximum = 604_800)]
     expires_old_in_s: i64,
 }
 
-/// Gives a key a fresh secret, shown once. At 0 seconds the old one is dead when this answers. A limited key can
-/// rotate itself only.
+impl RequestBody for RotationIn {}
+
+/// Replaces the secret of a key; the new one is shown only in this response. With `expires_old_in_s: 0` the old secret
+/// stops working immediately. A limited key can rotate only itself.
 #[utoipa::path(
     post, path = "/v1/auth/keys/rotate", tag = "auth", request_body = RotationIn,
     responses(
         (status = 200, body = CreatedKey),
-        (status = 404, description = "there is no key of that id"),
-        (status = 429, description = "too many wrong passwords from this network; see `Retry-After`"),
     )
 )]
 async fn rotate_key(
@@ -335,15 +322,12 @@ async fn rotate_key(
     Extension(client): Extension<Client>,
     Json(rotation): Json<RotationIn>,
 ) -> Result<axum::Json<CreatedKey>, ApiError> {
-    if !(0..=GRACE_S_MAX).contains(&rotation.expires_old_in_s) {
-        let message = "must be 0 to 604800";
-        return Err(FieldProblem::new("body", "expires_old_in_s", "range", message).into());
-    }
     let calling = caller.key().map(|key| key.id);
-    let key = rotation.key_id.or(calling).ok_or_else(|| missing("key_id"))?;
+    let key = rotation.key_id.or(calling).ok_or_else(|| needed_with_session("key_id"))?;
     caller.refuse_other_keys(key)?;
     if calling.is_none() {
-        let password = rotation.current_password.ok_or_else(|| missing("current_password"))?;
+        let password =
+            rotation.current_password.ok_or_else(|| needed_with_session("current_password"))?;
         login::confirm(&app, caller.customer, password, client.ip).await?;
     }
     let secret = KeySecret::generate(|bound| app.random.below(bound));
@@ -364,6 +348,6 @@ async fn rotate_key(
     Ok(axum::Json(CreatedKey { key: rotated.into(), api_key: secret.expose().to_owned() }))
 }
 
-fn missing(field: &str) -> FieldProblem {
-    FieldProblem::new("body", field, "missing", format!("is needed with a session: `{field}`"))
+fn needed_with_session(field: &str) -> FieldProblem {
+    FieldProblem::new("body", field, FieldErrorKind::Missing, "is required with a session")
 }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use domain::customer::Email;
+use domain::field_error::FieldErrorKind;
 use domain::id::CustomerId;
 use domain::time::Timestamp;
 use store::customers::{Customer, NewCustomer};
@@ -18,10 +19,9 @@ use crate::app::App;
 use crate::auth::SignedIn;
 use crate::auth::device::Device;
 use crate::error::{ApiError, FieldProblem};
-use crate::extract::Json;
+use crate::extract::{Json, NoQuery};
+use crate::fields::{Good, Problems, RequestBody};
 use crate::login;
-
-const NAME_CHARS_MAX: usize = 200;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(get_me, update_me)).routes(routes!(change_password))
@@ -64,13 +64,6 @@ impl From<NewCustomer> for CustomerOut {
     }
 }
 
-/// What keeps a text from being a customer's name.
-pub(super) fn problem_of_name(name: &str) -> Option<FieldProblem> {
-    let fits = name.chars().count() <= NAME_CHARS_MAX && !name.chars().any(char::is_control);
-    let message = "must have at most 200 characters, none of them a control character";
-    (!fits).then(|| FieldProblem::new("body", "name", "length", message))
-}
-
 /// The customer who is signed in.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct MeOut {
@@ -85,6 +78,7 @@ pub(crate) struct MeOut {
 async fn get_me(
     State(app): State<App>,
     signed_in: SignedIn,
+    _: NoQuery,
 ) -> Result<axum::Json<MeOut>, ApiError> {
     shown(&app, signed_in.customer).await
 }
@@ -104,7 +98,7 @@ async fn shown(app: &App, customer: CustomerId) -> Result<axum::Json<MeOut>, Api
 pub(crate) struct MePatch {
     /// How the customer wants to be called; up to 200 characters.
     #[serde(default)]
-    #[schema(max_length = 200)]
+    #[schema(max_length = 200, format = "line")]
     name: Option<String>,
     /// Another mail address. It counts once the link that is mailed to it is used; until then the old one does.
     #[serde(default)]
@@ -116,14 +110,19 @@ pub(crate) struct MePatch {
     current_password: Option<String>,
 }
 
-/// Changes what the customer may change about itself. Everything is checked before anything is changed.
+impl RequestBody for MePatch {
+    fn check(fields: &Good<'_>, _app: &App, problems: &mut Problems) {
+        if fields.value("email").is_some() && fields.value("current_password").is_none() {
+            problems.add(missing_password());
+        }
+    }
+}
+
+/// Changes the name or the email address of the customer. Everything is checked before anything is changed.
 #[utoipa::path(
     patch, path = "/v1/auth/me", tag = "auth", request_body = MePatch,
     responses(
         (status = 200, body = MeOut),
-        (status = 403, description = "the current password is wrong"),
-        (status = 409, description = "the address belongs to another customer"),
-        (status = 429, description = "too many wrong passwords, or mails; see `Retry-After`"),
     )
 )]
 async fn update_me(
@@ -132,9 +131,6 @@ async fn update_me(
     device: Device,
     Json(patch): Json<MePatch>,
 ) -> Result<axum::Json<MeOut>, ApiError> {
-    if let Some(problem) = patch.name.as_deref().and_then(problem_of_name) {
-        return Err(problem.into());
-    }
     if let Some(email) = patch.email {
         let password = patch.current_password.ok_or_else(missing_password)?;
         change_address(&app, signed_in.customer, device.ip, (email, password)).await?;
@@ -146,8 +142,8 @@ async fn update_me(
 }
 
 fn missing_password() -> FieldProblem {
-    let message = "is needed to change the address";
-    FieldProblem::new("body", "current_password", "missing", message)
+    let message = "is required to change the email address";
+    FieldProblem::new("body", "current_password", FieldErrorKind::Missing, message)
 }
 
 async fn change_address(
@@ -176,14 +172,17 @@ pub(crate) struct PasswordIn {
     new_password: String,
 }
 
-/// Changes the password. Every session ends; this browser gets a new one.
+impl RequestBody for PasswordIn {
+    fn check(fields: &Good<'_>, _app: &App, problems: &mut Problems) {
+        problems.new_password(fields, "new_password");
+    }
+}
+
+/// Changes the password. Every session ends, and this browser gets a new one.
 #[utoipa::path(
     post, path = "/v1/auth/password", tag = "auth", request_body = PasswordIn,
     responses(
         (status = 200, body = LoggedIn),
-        (status = 403, description = "the current password is wrong"),
-        (status = 429, description = "too many wrong passwords from this network; see `Retry-After`"),
-        (status = 503, description = "too many logins at once"),
     )
 )]
 async fn change_password(

@@ -10,18 +10,18 @@ use crate::addresses;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::Json;
+use crate::fields::{Good, Problems, RequestBody};
 use crate::middleware::real_ip::Client;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(forgot_password)).routes(routes!(reset_password))
 }
 
-/// Mails a link that sets a password. The answer is the same whether the address is known or not.
+/// Sends an email with a link to set a new password. The response is the same whether the address is known or not.
 #[utoipa::path(
     post, path = "/v1/auth/password/forgot", tag = "auth", request_body = Address,
     responses(
         (status = 202, body = Asked),
-        (status = 429, description = "too many emails of this kind were asked for from this network; see `Retry-After`"),
     )
 )]
 async fn forgot_password(
@@ -37,21 +37,24 @@ async fn forgot_password(
 #[derive(serde::Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewPassword {
-    /// What stands behind `token=` in the mailed link.
+    /// The `token=` of the emailed link.
     token: String,
     /// 8 to 128 characters, taken as they are, and none that is guessed first.
     #[schema(min_length = 8, max_length = 128, format = Password)]
     new_password: String,
 }
 
-/// Sets a password with a mailed link, once. Every session of the customer ends; keys go on working.
+impl RequestBody for NewPassword {
+    fn check(fields: &Good<'_>, _app: &App, problems: &mut Problems) {
+        problems.new_password(fields, "new_password");
+    }
+}
+
+/// Sets a password with an emailed link, once. Every session of the customer ends; keys keep working.
 #[utoipa::path(
     post, path = "/v1/auth/password/reset", tag = "auth", request_body = NewPassword,
     responses(
         (status = 204, description = "the password is set, and every session ended"),
-        (status = 404, description = "no such link (`unknown_link`)"),
-        (status = 409, description = "the link was used (`link_used`)"),
-        (status = 410, description = "the link is of no use any more (`link_expired`, `link_outdated`)"),
     )
 )]
 async fn reset_password(

@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::Path;
+use crate::extract::{NoQuery, Path};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list_platforms)).routes(routes!(list_platform_routes))
@@ -64,7 +64,7 @@ struct AuthFieldOut {
 
 /// Lists the platforms and the `auth` fields that each needs.
 #[utoipa::path(get, path = "/v1/platforms", tag = "platforms", responses((status = 200, body = Platforms)))]
-async fn list_platforms(State(app): State<App>) -> Json<Platforms> {
+async fn list_platforms(State(app): State<App>, _: NoQuery) -> Json<Platforms> {
     let platforms = Platform::ALL.iter().map(|platform| {
         let catalog = app.catalog.platform(*platform);
         let auth = catalog.auth_fields().iter().map(|field| AuthFieldOut {
@@ -120,18 +120,18 @@ struct RouteOut {
     verified_at: Option<Timestamp>,
 }
 
-/// Lists the routes of a platform with cost, group, scopes and whether they were seen to work.
+/// Lists the routes of a platform with their cost, group and scopes, and whether they are known to work.
 #[utoipa::path(
     get, path = "/v1/platforms/{platform}/routes", tag = "platforms",
     params(("platform" = String, Path, description = "such as platform_delta")),
     responses(
         (status = 200, body = PlatformRoutes),
-        (status = 404, description = "there is no such platform"),
     )
 )]
 async fn list_platform_routes(
     State(app): State<App>,
     Path(platform): Path<Platform>,
+    _: NoQuery,
 ) -> Result<Json<PlatformRoutes>, ApiError> {
     let verified = store::routes::list_verified(&app.store).await?;
     let verified: std::collections::HashMap<String, Timestamp> = verified

@@ -13,10 +13,11 @@ use store::registration::{self, TrialLimit};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::me::{CustomerOut, problem_of_name};
+use super::me::CustomerOut;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::Json;
+use crate::fields::{Good, Problems, RequestBody};
 use crate::jobs::send_mail;
 use crate::letters::Letter;
 use crate::listener::limits::network_of;
@@ -39,8 +40,14 @@ pub(crate) struct Registration {
     password: String,
     /// How the customer wants to be called; up to 200 characters.
     #[serde(default)]
-    #[schema(max_length = 200)]
+    #[schema(max_length = 200, format = "line")]
     name: Option<String>,
+}
+
+impl RequestBody for Registration {
+    fn check(fields: &Good<'_>, _app: &App, problems: &mut Problems) {
+        problems.new_password(fields, "password");
+    }
 }
 
 /// A new customer with its first key.
@@ -66,13 +73,11 @@ struct TrialOut {
     credits: i64,
 }
 
-/// Registers a customer: account, first key, a pending trial, and the mail that asks for a confirmation.
+/// Registers a customer, with a first key, a pending free trial and a confirmation email.
 #[utoipa::path(
     post, path = "/v1/auth/register", tag = "auth", request_body = Registration,
     responses(
         (status = 201, body = RegisteredOut),
-        (status = 409, description = "a customer with this address exists already"),
-        (status = 429, description = "too many registrations from this network; see `Retry-After`"),
     )
 )]
 async fn register_customer(
@@ -80,7 +85,6 @@ async fn register_customer(
     Extension(client): Extension<Client>,
     Json(form): Json<Registration>,
 ) -> Result<(StatusCode, axum::Json<RegisteredOut>), ApiError> {
-    check(&form)?;
     limit(&app, client.ip)?;
     let requester = Requester::Stranger(client.ip);
     let hashed = passwords::hash(&app, requester, form.password).await;
@@ -157,14 +161,7 @@ impl RegisteredOut {
     }
 }
 
-fn check(form: &Registration) -> Result<(), ApiError> {
-    let mut problems = Vec::new();
-    problems.extend(passwords::problem_of_new("password", &form.password));
-    problems.extend(form.name.as_deref().and_then(problem_of_name));
-    if problems.is_empty() { Ok(()) } else { Err(ApiError::Invalid(problems)) }
-}
-
-/// A network may register so often in an hour; the machine itself as often as it likes.
+/// A network may register only so many times in an hour; the machine itself is not limited.
 fn limit(app: &App, ip: IpAddr) -> Result<(), ApiError> {
     let decision = app.registrations.check(ip, app.clock.now());
     match decision.and_then(|decision| decision.retry_after_ms) {

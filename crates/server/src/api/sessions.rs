@@ -16,7 +16,8 @@ use crate::app::App;
 use crate::auth::SignedIn;
 use crate::auth::device::Device;
 use crate::error::ApiError;
-use crate::extract::{Json, Path};
+use crate::extract::{Json, NoQuery, Path};
+use crate::fields::RequestBody;
 use crate::login::{self, Begun};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
@@ -38,6 +39,8 @@ pub(crate) struct LoginIn {
     #[schema(max_length = 128, format = Password)]
     password: String,
 }
+
+impl RequestBody for LoginIn {}
 
 /// A session that began. Its token is in the cookie.
 #[derive(serde::Serialize, utoipa::ToSchema)]
@@ -62,15 +65,11 @@ pub(super) fn handed_over(app: &App, begun: Begun) -> impl IntoResponse + use<> 
     ([(SET_COOKIE, cookie)], axum::Json(body))
 }
 
-/// Begins a session in this browser. A session that it held before ends.
+/// Starts a session in this browser. A previous session of the browser ends.
 #[utoipa::path(
     post, path = "/v1/auth/login", tag = "auth", request_body = LoginIn,
     responses(
         (status = 200, body = LoggedIn),
-        (status = 401, description = "the address or the password is wrong"),
-        (status = 403, description = "sessions need https, and a page of this service"),
-        (status = 429, description = "too many wrong passwords from this network; see `Retry-After`"),
-        (status = 503, description = "too many logins at once"),
     )
 )]
 async fn log_in(
@@ -92,6 +91,7 @@ async fn log_in(
 async fn log_out(
     State(app): State<App>,
     signed_in: SignedIn,
+    _: NoQuery,
 ) -> Result<impl IntoResponse, ApiError> {
     store::sessions::end(&app.store, signed_in.customer, signed_in.session).await?;
     Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, app.transport.take_away())]))
@@ -147,6 +147,7 @@ impl SessionOut {
 async fn list_sessions(
     State(app): State<App>,
     signed_in: SignedIn,
+    _: NoQuery,
 ) -> Result<axum::Json<Sessions>, ApiError> {
     let (now, lifetime) = (app.clock.now(), app.config.sessions.lifetime());
     let stored = store::sessions::list(&app.store, signed_in.customer).await?;
@@ -161,13 +162,13 @@ async fn list_sessions(
     params(("session_id" = String, Path, description = "the session")),
     responses(
         (status = 204, description = "the session is over"),
-        (status = 404, description = "there is no session of that id"),
     )
 )]
 async fn end_session(
     State(app): State<App>,
     signed_in: SignedIn,
     Path(session): Path<SessionId>,
+    _: NoQuery,
 ) -> Result<StatusCode, ApiError> {
     if store::sessions::end(&app.store, signed_in.customer, session).await? {
         Ok(StatusCode::NO_CONTENT)

@@ -16,7 +16,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(sign_up))
 }
 
-/// Is retired: register with `POST /v1/auth/register`. Whatever is sent, nothing is made.
+/// Retired: register with `POST /v1/auth/register`. Nothing is created, whatever is sent.
 #[utoipa::path(
     post, path = "/v1/signup", tag = "auth", security(()),
     responses((status = 410, description = "gone; `Link` names the successor, `Deprecation` since when"))

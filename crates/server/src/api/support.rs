@@ -2,6 +2,7 @@
 
 use axum::Json as Answer;
 use axum::extract::{OriginalUri, State};
+use domain::field_error::FieldErrorKind;
 use domain::id::CustomerId;
 use domain::staff::Permission;
 use domain::time::Timestamp;
@@ -16,12 +17,12 @@ use super::usage::{self, DailyQuery, DailyUsage, RecentCallsOut, RecentQuery};
 use crate::app::App;
 use crate::audit::{self, Deed};
 use crate::auth::{Caller, Manager};
-use crate::error::{ApiError, FieldProblem};
-use crate::extract::{Json, Path, Query};
+use crate::error::ApiError;
+use crate::extract::{Json, NoQuery, Path, Query};
+use crate::fields::{Good, Problems, RequestBody};
 use crate::support::{self, Visit};
 
 const HOURS_DEFAULT: i64 = 24;
-const HOURS_MAX: i64 = 72;
 const SECONDS_PER_HOUR: i64 = 3_600;
 /// How many looks of the staff the setting shows; `GET /v1/audit` has all.
 const USES_SHOWN: i64 = 20;
@@ -52,6 +53,7 @@ pub(crate) struct SupportAccessOut {
 async fn get_support_access(
     State(app): State<App>,
     caller: Caller,
+    _: NoQuery,
 ) -> Result<Answer<SupportAccessOut>, ApiError> {
     caller.refuse_limited()?;
     let access = store::support_access::find(&app.store, caller.customer).await?;
@@ -68,7 +70,17 @@ pub(crate) struct SupportAccessIn {
     expires_in_hours: Option<i64>,
 }
 
-/// Allows staff to look for some hours, or ends that with their next request.
+impl RequestBody for SupportAccessIn {
+    fn check(fields: &Good<'_>, _app: &App, problems: &mut Problems) {
+        let is_off = fields.value("enabled").and_then(serde_json::Value::as_bool) == Some(false);
+        if is_off && fields.value("expires_in_hours").is_some() {
+            let message = "can only be sent with `enabled: true`";
+            problems.body("expires_in_hours", FieldErrorKind::NotAllowed, message);
+        }
+    }
+}
+
+/// Allows support access for some hours, or ends it immediately.
 #[utoipa::path(
     post, path = "/v1/support-access", tag = "support", request_body = SupportAccessIn,
     responses((status = 200, body = SupportAccessOut))
@@ -78,7 +90,7 @@ async fn set_support_access(
     Manager(caller): Manager,
     Json(setting): Json<SupportAccessIn>,
 ) -> Result<Answer<SupportAccessOut>, ApiError> {
-    let hours = hours(&setting)?;
+    let hours = setting.enabled.then(|| setting.expires_in_hours.unwrap_or(HOURS_DEFAULT));
     let (action, details) = match hours {
         Some(hours) => (audit::SUPPORT_ENABLED, format!("for {hours} hours")),
         None => (audit::SUPPORT_DISABLED, String::new()),
@@ -96,21 +108,6 @@ async fn set_support_access(
         }
     };
     shown(&app, caller.customer, access).await
-}
-
-/// For how long it is enabled; nothing when it is not.
-fn hours(setting: &SupportAccessIn) -> Result<Option<i64>, ApiError> {
-    let problem = |kind, message: &str| {
-        Err(FieldProblem::new("body", "expires_in_hours", kind, message).into())
-    };
-    match (setting.enabled, setting.expires_in_hours) {
-        (false, None) => Ok(None),
-        (false, Some(_)) => problem("value_error", "has a meaning only with `enabled: true`"),
-        (true, hours) => match hours.unwrap_or(HOURS_DEFAULT) {
-            hours @ 1..=HOURS_MAX => Ok(Some(hours)),
-            _ => problem("range", "must be 1 to 72"),
-        },
-    }
 }
 
 async fn shown(
@@ -135,7 +132,6 @@ async fn shown(
     params(("customer_id" = String, Path, description = "the customer"), RecentQuery),
     responses(
         (status = 200, body = RecentCallsOut),
-        (status = 404, description = "there is no such customer, or it does not allow it now"),
     )
 )]
 async fn list_customer_calls(
@@ -145,7 +141,7 @@ async fn list_customer_calls(
     OriginalUri(uri): OriginalUri,
     Query(query): Query<RecentQuery>,
 ) -> Result<Answer<RecentCallsOut>, ApiError> {
-    let wanted = query.wanted(customer)?;
+    let wanted = query.wanted(customer);
     look(&app, &caller, customer, audit::STAFF_READ_CALLS, &uri).await?;
     usage::recent(&app, &wanted).await
 }
@@ -157,7 +153,6 @@ async fn list_customer_calls(
     params(("customer_id" = String, Path, description = "the customer"), DailyQuery),
     responses(
         (status = 200, body = DailyUsage),
-        (status = 404, description = "there is no such customer, or it does not allow it now"),
     )
 )]
 async fn get_customer_usage(
@@ -167,7 +162,7 @@ async fn get_customer_usage(
     OriginalUri(uri): OriginalUri,
     Query(query): Query<DailyQuery>,
 ) -> Result<Answer<DailyUsage>, ApiError> {
-    let (days, of) = (query.days()?, UsageOf { customer, key: query.key()?, only_allowed: false });
+    let (days, of) = (query.days(), UsageOf { customer, key: query.key_id, only_allowed: false });
     look(&app, &caller, customer, audit::STAFF_READ_USAGE, &uri).await?;
     usage::daily(&app, of, days).await
 }

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use domain::account::CreatorId;
+use domain::field_error::FieldErrorKind;
 use domain::id::{CallId, CustomerId, KeyId};
 use domain::method::Method;
 use domain::platform::Platform;
@@ -16,11 +17,10 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, FieldProblem};
 use crate::extract::Query;
+use crate::fields::{Decimal, RequestQuery};
 
 const DAYS_DEFAULT: i64 = 14;
-const DAYS_MAX: i64 = 366;
 const LIMIT_DEFAULT: i64 = 100;
-const LIMIT_MAX: i64 = 1_000;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(get_daily_usage)).routes(routes!(list_recent_calls))
@@ -35,18 +35,16 @@ pub(crate) struct DailyQuery {
     #[param(minimum = 1, maximum = 366, default = 14)]
     days: Option<i64>,
     /// Only the usage of this key. With a key it is always its own.
-    key_id: Option<String>,
+    #[param(value_type = Option<String>, format = "key-id")]
+    pub(super) key_id: Option<KeyId>,
 }
+
+impl RequestQuery for DailyQuery {}
 
 impl DailyQuery {
     /// How many days.
-    pub(super) fn days(&self) -> Result<i64, ApiError> {
-        in_range("days", self.days.unwrap_or(DAYS_DEFAULT), DAYS_MAX)
-    }
-
-    /// The key that is named.
-    pub(super) fn key(&self) -> Result<Option<KeyId>, ApiError> {
-        read_key(self.key_id.as_deref())
+    pub(super) fn days(&self) -> i64 {
+        self.days.unwrap_or(DAYS_DEFAULT)
     }
 }
 
@@ -113,10 +111,10 @@ async fn get_daily_usage(
     caller: Caller,
     Query(query): Query<DailyQuery>,
 ) -> Result<Json<DailyUsage>, ApiError> {
-    let days = query.days()?;
+    let days = query.days();
     let of = UsageOf {
         customer: caller.customer,
-        key: whose(&caller, query.key()?)?,
+        key: whose(&caller, query.key_id)?,
         only_allowed: caller.key().is_some(),
     };
     daily(&app, of, days).await
@@ -148,25 +146,10 @@ fn whose(caller: &Caller, wanted: Option<KeyId>) -> Result<Option<KeyId>, ApiErr
         (Some(own), None) => Ok(Some(own.id)),
         (Some(own), Some(wanted)) if own.id == wanted => Ok(Some(wanted)),
         (Some(_), Some(_)) => {
-            Err(wrong_key("a key shows its own usage; log in to see that of others"))
+            let message = "must be the calling key: a key sees its own usage only; log in to see that of others";
+            Err(FieldProblem::new("query", "key_id", FieldErrorKind::NotAllowed, message).into())
         }
     }
-}
-
-fn read_key(text: Option<&str>) -> Result<Option<KeyId>, ApiError> {
-    let wanted = text.map(str::parse::<KeyId>).transpose();
-    wanted.map_err(|malformed| wrong_key(&malformed.to_string()))
-}
-
-fn wrong_key(message: &str) -> ApiError {
-    FieldProblem::new("query", "key_id", "value_error", message).into()
-}
-
-fn in_range(field: &str, value: i64, max: i64) -> Result<i64, ApiError> {
-    if (1..=max).contains(&value) {
-        return Ok(value);
-    }
-    Err(FieldProblem::new("query", field, "range", format!("must be 1 to {max}")).into())
 }
 
 /// Which calls to list.
@@ -181,27 +164,30 @@ pub(crate) struct RecentQuery {
     #[param(schema_with = super::words::status_class)]
     status_class: Option<String>,
     /// Only the calls of this key. With a key it is always its own.
-    key_id: Option<String>,
+    #[param(value_type = Option<String>, format = "key-id")]
+    key_id: Option<KeyId>,
     /// The `creator_id` of an account.
-    #[param(min_length = 1, max_length = 64, pattern = "^[0-9A-Za-z_.-]+$")]
-    account: Option<String>,
-    /// Epoch seconds with fraction: only calls before it. `next_before` of a page gives the next one.
-    #[param(value_type = Option<f64>)]
-    before: Option<String>,
+    #[param(value_type = Option<String>, min_length = 1, max_length = 64, format = "creator-id")]
+    account: Option<CreatorId>,
+    /// Epoch seconds with at most six decimals: only calls before it. Pass the `next_before` of a page to get the next.
+    #[param(value_type = Option<f64>, minimum = 0, maximum = 253_402_300_799_i64, format = "epoch-seconds")]
+    before: Option<Decimal>,
 }
+
+impl RequestQuery for RecentQuery {}
 
 impl RecentQuery {
     /// What is asked for, of this customer and of the key that is named.
-    pub(super) fn wanted(&self, customer: CustomerId) -> Result<RecentCalls, ApiError> {
-        Ok(RecentCalls {
+    pub(super) fn wanted(self, customer: CustomerId) -> RecentCalls {
+        RecentCalls {
             customer,
-            key: read_key(self.key_id.as_deref())?,
+            key: self.key_id,
             only_allowed: false,
-            account: self.account.as_deref().map(read_account).transpose()?,
-            status_class: self.status_class.as_deref().map(read_status_class).transpose()?,
-            before: self.before.as_deref().map(read_instant).transpose()?,
-            limit: in_range("limit", self.limit.unwrap_or(LIMIT_DEFAULT), LIMIT_MAX)?,
-        })
+            account: self.account,
+            status_class: self.status_class.as_deref().and_then(read_status_class),
+            before: self.before.and_then(|before| read_instant(&before.0)),
+            limit: self.limit.unwrap_or(LIMIT_DEFAULT),
+        }
     }
 }
 
@@ -278,7 +264,7 @@ async fn list_recent_calls(
     caller: Caller,
     Query(query): Query<RecentQuery>,
 ) -> Result<Json<RecentCallsOut>, ApiError> {
-    let wanted = query.wanted(caller.customer)?;
+    let wanted = query.wanted(caller.customer);
     let (key, only_allowed) = (whose(&caller, wanted.key)?, caller.key().is_some());
     recent(&app, &RecentCalls { key, only_allowed, ..wanted }).await
 }
@@ -293,32 +279,20 @@ pub(super) async fn recent(
     Ok(Json(RecentCallsOut { calls, next_before: page.next_before.and_then(written_instant) }))
 }
 
-fn read_account(text: &str) -> Result<CreatorId, ApiError> {
-    let problem = |error| FieldProblem::new("query", "account", "value_error", format!("{error}"));
-    text.parse().map_err(|error: domain::account::InvalidCreatorId| problem(error).into())
-}
-
-fn read_status_class(text: &str) -> Result<StatusClass, ApiError> {
-    Ok(match text {
-        "2xx" => StatusClass::Success,
-        "3xx" => StatusClass::Redirection,
-        "4xx" => StatusClass::ClientError,
-        "5xx" => StatusClass::ServerError,
-        "ok" => StatusClass::Ok,
-        "error" => StatusClass::Error,
-        _ => {
-            let message = "must be one of 2xx, 3xx, 4xx, 5xx, ok, error";
-            return Err(FieldProblem::new("query", "status_class", "value_error", message).into());
-        }
-    })
+fn read_status_class(text: &str) -> Option<StatusClass> {
+    match text {
+        "2xx" => Some(StatusClass::Success),
+        "3xx" => Some(StatusClass::Redirection),
+        "4xx" => Some(StatusClass::ClientError),
+        "5xx" => Some(StatusClass::ServerError),
+        "ok" => Some(StatusClass::Ok),
+        "error" => Some(StatusClass::Error),
+        _ => None,
+    }
 }
 
 /// Reads epoch seconds with up to six decimals, without the rounding of a float.
-fn read_instant(text: &str) -> Result<Timestamp, ApiError> {
-    let problem = || {
-        let message = "must be epoch seconds such as 1790000000.123456";
-        ApiError::from(FieldProblem::new("query", "before", "value_error", message))
-    };
+fn read_instant(text: &str) -> Option<Timestamp> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     if whole.is_empty()
@@ -327,11 +301,11 @@ fn read_instant(text: &str) -> Result<Timestamp, ApiError> {
         || !digits(whole)
         || !digits(fraction)
     {
-        return Err(problem());
+        return None;
     }
-    let seconds: i64 = whole.parse().map_err(|_| problem())?;
-    let micros: i64 = format!("{fraction:0<6}").parse().map_err(|_| problem())?;
-    Ok(Timestamp::from_unix_micros(seconds * MICROS_PER_SECOND + micros))
+    let seconds: i64 = whole.parse().ok()?;
+    let micros: i64 = format!("{fraction:0<6}").parse().ok()?;
+    Some(Timestamp::from_unix_micros(seconds * MICROS_PER_SECOND + micros))
 }
 
 /// Writes an instant as a JSON number of seconds with six decimals.
@@ -357,7 +331,7 @@ mod tests {
     #[test]
     fn what_is_no_instant_is_refused() {
         for text in ["", "NaN", "-1", "1e9", "1.0000001", "9999999999999", ".5", "1.", "1,5"] {
-            let accepted = read_instant(text).is_ok();
+            let accepted = read_instant(text).is_some();
             assert_eq!(accepted, text == "1.", "{text:?}");
         }
     }

@@ -11,6 +11,7 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
+use crate::extract::NoQuery;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(get_whoami))
@@ -45,9 +46,13 @@ struct LimitsOut {
     accounts: std::collections::BTreeMap<Platform, i64>,
 }
 
-/// Tells what the calling key or session is and may do.
+/// Shows what the calling key or session is and may do.
 #[utoipa::path(get, path = "/v1/whoami", tag = "auth", responses((status = 200, body = WhoAmI)))]
-async fn get_whoami(State(app): State<App>, caller: Caller) -> Result<Json<WhoAmI>, ApiError> {
+async fn get_whoami(
+    State(app): State<App>,
+    caller: Caller,
+    _: NoQuery,
+) -> Result<Json<WhoAmI>, ApiError> {
     let accounts = store::accounts::list(&app.store, caller.customer).await?;
     let may_use = accounts.into_iter().filter(|account| caller.may_use(&account.creator_id));
     let standing = store::limits::standing(&app.store, caller.customer, &app.allowances).await?;

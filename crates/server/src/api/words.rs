@@ -8,7 +8,10 @@ use domain::payment::{OrderChannel, OrderState};
 use domain::slot::SlotChangeKind;
 use domain::subscription::SubscriptionStatus;
 use domain::top_up::TopUpState;
-use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
+use serde_json::{Value, json};
+use utoipa::openapi::schema::{Object, ObjectBuilder, Schema, Type};
+
+use crate::billing::decide::SLOTS_MAX;
 
 /// The four platforms.
 pub(crate) fn platform() -> Object {
@@ -26,6 +29,67 @@ pub(crate) fn dataset() -> Object {
 pub(crate) fn key_scope() -> Object {
     let values = KeyScope::ALL.iter().map(|scope| scope.as_str());
     one_of("`read_only`: GET only; `full`: everything.", values)
+}
+
+/// Another scope of a key, or null for the one it has.
+pub(crate) fn optional_key_scope() -> Schema {
+    let mut words: Vec<Value> = KeyScope::ALL.iter().map(|scope| json!(scope.as_str())).collect();
+    words.push(Value::Null);
+    of(json!({
+        "type": ["string", "null"], "enum": words,
+        "description": "Another scope: `read_only` (GET only) or `full` (everything). Left out or null, the scope stays.",
+    }))
+}
+
+/// The accounts that a new key is limited to.
+pub(crate) fn new_key_accounts() -> Schema {
+    key_accounts(
+        "The accounts the key is limited to: 1 to 100 connected accounts. Leave it out for a key that may use all.",
+    )
+}
+
+/// The accounts that a key is limited to from now on.
+pub(crate) fn changed_key_accounts() -> Schema {
+    key_accounts(
+        "The accounts the key is limited to from now on: 1 to 100 connected accounts. Null lifts the limit; left out, \
+         it stays as it is.",
+    )
+}
+
+fn key_accounts(description: &str) -> Schema {
+    of(json!({
+        "type": ["array", "null"], "minItems": 1, "maxItems": 100, "description": description,
+        "items": { "type": "string", "format": "creator-id", "minLength": 1, "maxLength": 64 },
+    }))
+}
+
+/// The form of an export's file, or null for `csv`.
+pub(crate) fn optional_export_format() -> Schema {
+    let formats = domain::export::ExportFormat::ALL.iter().map(|format| json!(format.as_str()));
+    let words: Vec<Value> = formats.chain([Value::Null]).collect();
+    of(json!({
+        "type": ["string", "null"], "enum": words,
+        "description": "The form of the file; `csv` when absent. `zip` holds `data.csv` and `manifest.json`.",
+    }))
+}
+
+/// Extra slots of a new subscription, for the platforms that sell them.
+pub(crate) fn extra_slots() -> Schema {
+    let count = json!({
+        "type": "integer", "minimum": 0, "maximum": SLOTS_MAX, "description": "Extra slots on the platform.",
+    });
+    let sold = domain::platform::Platform::ALL.iter().filter(|platform| platform.sells_slots());
+    let properties: serde_json::Map<String, Value> =
+        sold.map(|platform| (platform.as_str().to_owned(), count.clone())).collect();
+    of(json!({
+        "type": "object", "additionalProperties": false, "properties": properties,
+        "description": "Extra slots from the start, for each platform that sells them.",
+    }))
+}
+
+/// A schema that is written as JSON.
+fn of(schema: Value) -> Schema {
+    serde_json::from_value(schema).unwrap_or_default()
 }
 
 /// What an account can be used for.

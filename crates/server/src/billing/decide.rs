@@ -2,6 +2,7 @@
 //! what is refused before the processor is asked.
 
 use domain::account::CreatorId;
+use domain::field_error::FieldErrorKind;
 use domain::id::{ChangeId, CustomerId};
 use domain::platform::Platform;
 use domain::slot::SlotChangeKind;
@@ -127,7 +128,9 @@ pub(crate) async fn items(
             let (fewer, more) = (view.slots(*from) - 1, view.slots(*to) + 1);
             if fewer < 0 {
                 let message = format!("there is no extra slot on {from} to be moved");
-                return Err(FieldProblem::new("body", "from", "value_error", message).into());
+                return Err(
+                    FieldProblem::new("body", "from", FieldErrorKind::NotAllowed, message).into()
+                );
             }
             let given = slot_item(app, view, *from, fewer).await?;
             let items = vec![given, slot_item(app, view, *to, more).await?];
@@ -162,7 +165,9 @@ async fn slot_item(
         (None, Some(offered)) => plans::price(app, offered).await?,
         (None, None) => {
             let message = format!("this deployment sells no extra slots on {platform}");
-            return Err(FieldProblem::new("body", "platform", "value_error", message).into());
+            return Err(
+                FieldProblem::new("body", "platform", FieldErrorKind::NotAllowed, message).into()
+            );
         }
     };
     let count_before = view.slots(platform);

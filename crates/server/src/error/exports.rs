@@ -3,10 +3,11 @@
 use catalog::dataset::MediaArchive;
 use clients::storage::StorageError;
 use domain::export::ExportState;
+use domain::field_error::FieldErrorKind;
 use http::StatusCode;
 
-use super::ApiError;
 use super::table::Row;
+use super::{ApiError, FieldProblem};
 
 /// How long a customer with too many exports is told to wait, in milliseconds: about as long as a short one takes.
 const TOO_MANY_WAIT_MS: i64 = 30_000;
@@ -16,33 +17,40 @@ const TOO_MANY_WAIT_MS: i64 = 30_000;
 pub(crate) enum ExportProblem {
     /// There is no archive of media.
     #[error(
-        "there are no archives of media for this platform ({}); `GET /v1/exports/datasets` lists what there is",
-        .0.as_str()
+        "media archives are not available for this platform ({}); `GET /v1/exports/datasets` lists what can be exported",
+        why.as_str()
     )]
-    MediaArchive(MediaArchive),
+    MediaArchive {
+        /// The field that asks for it.
+        field: &'static str,
+        /// Why there is none.
+        why: MediaArchive,
+    },
     /// As many exports wait as may.
-    #[error("{0} exports wait already; wait for some to end, or cancel them")]
+    #[error("{0} exports are already waiting; wait for some to finish, or cancel them")]
     TooMany(i64),
     /// It cannot be cancelled any more.
-    #[error("the export is over ({0}); nothing was changed")]
+    #[error("the export has already ended ({0}); nothing was changed")]
     Over(ExportState),
     /// It cannot be removed yet.
-    #[error("the export is not over; cancel it first, and wait until it has stopped")]
+    #[error("the export is still running; cancel it first, and wait until it has stopped")]
     NotOver,
     /// It has no file to download.
     #[error("the export has no file: it is {0}")]
     NotReady(ExportState),
     /// Its file was removed after its time.
-    #[error("the export's file was kept for its time and is gone; make a new export")]
+    #[error("the export's file has expired and was deleted; create a new export")]
     Expired,
     /// A signed link that is not ours, not now, or not for this.
-    #[error("this link is not valid, or no longer; `GET /v1/exports/{{job_id}}` gives a fresh one")]
+    #[error(
+        "this link is not valid or has expired; `GET /v1/exports/{{job_id}}` returns a new one"
+    )]
     InvalidLink,
     /// The range begins behind the end.
-    #[error("the file has {0} bytes; the range lies behind its end")]
+    #[error("the file has {0} bytes; the range starts after its end")]
     RangeBehindEnd(i64),
     /// The storage does not answer.
-    #[error("the storage of files does not answer at this moment")]
+    #[error("the file storage is not responding; try again in a moment")]
     Storage(#[source] StorageError),
 }
 
@@ -56,7 +64,7 @@ impl ExportProblem {
     /// The row of the table.
     pub(super) const fn row(&self) -> Row {
         match self {
-            Self::MediaArchive(_) => MEDIA_ARCHIVE_UNAVAILABLE,
+            Self::MediaArchive { .. } => MEDIA_ARCHIVE_UNAVAILABLE,
             Self::TooMany(_) => TOO_MANY_EXPORTS,
             Self::Over(_) => EXPORT_OVER,
             Self::NotOver => EXPORT_NOT_OVER,
@@ -65,6 +73,17 @@ impl ExportProblem {
             Self::InvalidLink => INVALID_LINK,
             Self::RangeBehindEnd(_) => RANGE_NOT_SATISFIABLE,
             Self::Storage(_) => STORAGE_UNAVAILABLE,
+        }
+    }
+
+    /// The wrong field of a problem that is one of a field.
+    pub(super) fn field_problem(&self) -> Option<FieldProblem> {
+        match self {
+            Self::MediaArchive { field, .. } => {
+                let kind = FieldErrorKind::NotAllowed;
+                Some(FieldProblem::new("body", field, kind, self.to_string()))
+            }
+            _ => None,
         }
     }
 
@@ -83,7 +102,7 @@ pub(in crate::error) const MEDIA_ARCHIVE_UNAVAILABLE: Row = Row {
     status: StatusCode::UNPROCESSABLE_ENTITY,
     title: "No media archive",
     retryable: false,
-    meaning: "Archives of media are not offered; `GET /v1/exports/datasets` says why for each platform, and which data can be exported. Nothing was charged.",
+    meaning: "Media archives are not available; `GET /v1/exports/datasets` says why for each platform, and what can be exported. Nothing was charged.",
 };
 /// `too_many_exports`
 pub(in crate::error) const TOO_MANY_EXPORTS: Row = Row {
@@ -91,13 +110,13 @@ pub(in crate::error) const TOO_MANY_EXPORTS: Row = Row {
     status: StatusCode::TOO_MANY_REQUESTS,
     title: "Too many exports",
     retryable: true,
-    meaning: "As many exports of the customer wait for a worker as may. Wait for some to end, or cancel them. Nothing was charged.",
+    meaning: "The customer has the maximum number of exports waiting. Wait for some to finish, or cancel them. Nothing was charged.",
 };
 /// `export_over`
 pub(in crate::error) const EXPORT_OVER: Row = Row {
     code: "export_over",
     status: StatusCode::CONFLICT,
-    title: "Export over",
+    title: "Export already ended",
     retryable: false,
     meaning: "The export has ended already and cannot be cancelled.",
 };
@@ -105,9 +124,9 @@ pub(in crate::error) const EXPORT_OVER: Row = Row {
 pub(in crate::error) const EXPORT_NOT_OVER: Row = Row {
     code: "export_not_over",
     status: StatusCode::CONFLICT,
-    title: "Export not over",
+    title: "Export still running",
     retryable: true,
-    meaning: "Only exports that are over can be removed. Cancel it first, and wait until its status is final.",
+    meaning: "Only an export that has ended can be deleted. Cancel it first, and wait until its status is final.",
 };
 /// `export_not_ready`
 pub(in crate::error) const EXPORT_NOT_READY: Row = Row {
@@ -123,7 +142,7 @@ pub(in crate::error) const EXPORT_EXPIRED: Row = Row {
     status: StatusCode::GONE,
     title: "File expired",
     retryable: false,
-    meaning: "The export's file was kept until `expires_at` and is gone. Make a new export.",
+    meaning: "The export's file was deleted at `expires_at`. Create a new export.",
 };
 /// `invalid_link`
 pub(in crate::error) const INVALID_LINK: Row = Row {
@@ -131,15 +150,15 @@ pub(in crate::error) const INVALID_LINK: Row = Row {
     status: StatusCode::FORBIDDEN,
     title: "Invalid link",
     retryable: false,
-    meaning: "The signed link was changed, is older than five minutes, is used with another method than GET, or its export was removed. `GET /v1/exports/{job_id}` gives a fresh one.",
+    meaning: "The signed link was changed, is older than five minutes, is used with a method other than GET, or its export was deleted. `GET /v1/exports/{job_id}` returns a new one.",
 };
 /// `range_not_satisfiable`
 pub(in crate::error) const RANGE_NOT_SATISFIABLE: Row = Row {
     code: "range_not_satisfiable",
     status: StatusCode::RANGE_NOT_SATISFIABLE,
-    title: "Range behind the end",
+    title: "Range not satisfiable",
     retryable: false,
-    meaning: "The range begins behind the end of the file; `Content-Range` says how long it is.",
+    meaning: "The range starts after the end of the file; `Content-Range` has its length.",
 };
 /// `storage_unavailable`
 pub(in crate::error) const STORAGE_UNAVAILABLE: Row = Row {
@@ -147,5 +166,5 @@ pub(in crate::error) const STORAGE_UNAVAILABLE: Row = Row {
     status: StatusCode::SERVICE_UNAVAILABLE,
     title: "Storage unavailable",
     retryable: true,
-    meaning: "The storage of finished files does not answer for a moment. Nothing was lost or charged.",
+    meaning: "The file storage is temporarily unavailable. Nothing was lost or charged.",
 };

@@ -13,6 +13,7 @@ mod table;
 use axum::response::{IntoResponse, Response};
 use domain::account::CreatorId;
 use domain::credits::Credits;
+use domain::field_error::FieldErrorKind;
 use domain::id::{CallId, KeyId};
 use domain::staff::Permission;
 use domain::time::Timestamp;
@@ -29,7 +30,7 @@ pub(crate) enum ApiError {
     Frame(#[from] FrameProblem),
     /// No key was sent.
     #[error(
-        "send your key as `X-API-Key: …` or `Authorization: Bearer …`, or log in where sessions are taken"
+        "send your key as `X-API-Key: …` or `Authorization: Bearer …`, or log in where a session is accepted"
     )]
     MissingKey,
     /// The key is malformed, unknown, revoked or expired; which one is not told.
@@ -42,13 +43,13 @@ pub(crate) enum ApiError {
     #[error("the session's cookie and the key belong to different customers; send one of them")]
     ConflictingCustomers,
     /// No session was sent to a route that takes nothing else.
-    #[error("this route is for people who are logged in; `POST /v1/auth/login` begins a session")]
+    #[error("this route needs a session; log in with `POST /v1/auth/login`")]
     MissingSession,
     /// The session is over, unknown or malformed; which one is not told.
-    #[error("the session is over; log in again")]
+    #[error("the session has ended; log in again")]
     InvalidSession,
     /// The address has no customer, its customer is closed, or the password is another.
-    #[error("the mail address or the password is wrong")]
+    #[error("the email address or the password is wrong")]
     WrongCredentials,
     /// Who is signed in did not know the password.
     #[error("the current password is wrong; nothing was changed")]
@@ -72,16 +73,16 @@ pub(crate) enum ApiError {
     #[error("the account `{0}` is inactive: the plan has no free slot for it")]
     AccountInactive(String),
     /// Not an account of this customer.
-    #[error("there is no account of that id; `GET /v1/accounts` lists yours")]
+    #[error("there is no account with that id; `GET /v1/accounts` lists yours")]
     AccountNotFound,
     /// Nothing is there.
     #[error("{0}")]
     NotFound(&'static str),
     /// The path is not in the catalogue, and unlisted ones are refused here.
-    #[error("the catalogue of {0} does not list this route")]
+    #[error("this route is not in the catalog of {0}")]
     RouteNotListed(domain::platform::Platform),
     /// The path exists, the method does not.
-    #[error("this path does not offer that method; see the `Allow` header")]
+    #[error("this path does not support that method; see the `Allow` header")]
     MethodNotAllowed,
     /// A method that no platform is called with. The router names the methods of its other paths itself.
     #[error("native calls are made with GET, POST, PUT, PATCH or DELETE")]
@@ -96,8 +97,8 @@ pub(crate) enum ApiError {
     },
     /// The month's budget of the key does not cover the call.
     #[error(
-        "the key {key} has used {used} of the {budget} credits that it may spend in this UTC month, and this \
-         request costs {cost}; it may spend again at {resets_at}"
+        "the key {key} has used {used} of the {budget} credits it may spend this UTC month, and this request \
+         costs {cost}; its budget resets at {resets_at}"
     )]
     KeyBudgetExhausted {
         /// The key.
@@ -125,37 +126,43 @@ pub(crate) enum ApiError {
     )]
     MissingPermission(&'static [Permission]),
     /// There is no such customer, or it does not allow staff to look; which one is not told.
-    #[error("there is no customer of that id that allows staff to look at this moment")]
+    #[error("there is no customer with that id who currently allows support access")]
     SupportAccessClosed,
     /// The operation is retired.
     #[error("{0}")]
     Gone(&'static str),
     /// The customer has as many keys as it may have.
-    #[error("there are {0} keys already; delete one that is no longer used")]
+    #[error("there are already {0} keys; delete one that is no longer used")]
     TooManyKeys(i64),
     /// Uploads are offered for another platform.
-    #[error("uploads are for platform_gamma; on {0} media go through its native routes")]
+    #[error(
+        "uploads are available on platform_gamma only; on {0} upload media through its native routes"
+    )]
     UnsupportedPlatform(domain::platform::Platform),
     /// Fields of the request are wrong.
     #[error("the request has invalid fields")]
     Invalid(Vec<FieldProblem>),
     /// The address has a customer already.
-    #[error("a customer with this address exists already; log in or reset the password")]
+    #[error("a customer with this email address already exists; log in or reset the password")]
     EmailTaken,
     /// The token of a mailed link is unknown, or the link is for something else.
-    #[error("this link is not known; ask for a new one")]
+    #[error("this link is not valid; request a new one")]
     UnknownLink,
     /// The link was used, or another one for the same thing was.
-    #[error("this link, or another one for the same, was used before")]
+    #[error("this link, or a newer one for the same purpose, has already been used")]
     LinkUsed,
     /// The link's time is over.
-    #[error("this link's time is over; ask for a new one")]
+    #[error("this link has expired; request a new one")]
     LinkExpired,
     /// What the link was for is no longer wanted.
-    #[error("this link belongs to an address that is no longer the customer's; ask for a new one")]
+    #[error(
+        "this link belongs to an email address that is no longer the customer's; request a new one"
+    )]
     LinkOutdated,
     /// The creator is connected on another platform.
-    #[error("this creator_id is connected on {0}; delete that account first or choose another id")]
+    #[error(
+        "this creator_id is already connected on {0}; delete that account first or choose another id"
+    )]
     CreatorExists(domain::platform::Platform),
     /// The credentials belong to another account of the platform than the one that is connected.
     #[error(
@@ -171,7 +178,7 @@ pub(crate) enum ApiError {
         presented: String,
     },
     /// The platform did not accept the credentials.
-    #[error("the platform did not confirm these credentials{}", .status.map_or(String::new(), |status| format!(" (it answered {status})")))]
+    #[error("the platform did not confirm these credentials{}", .status.map_or(String::new(), |status| format!(" (it responded {status})")))]
     VerificationFailed {
         /// What the platform answered, if it answered.
         status: Option<u16>,
@@ -180,7 +187,7 @@ pub(crate) enum ApiError {
     #[error("{0} is not offered by this deployment")]
     PlatformNotOffered(domain::platform::Platform),
     /// The stored credentials do not open; a new import mends it.
-    #[error("the stored credentials of this account cannot be opened; connect it again")]
+    #[error("the stored credentials of this account cannot be decrypted; connect it again")]
     CredentialError,
     /// The request certainly did not reach the platform, or the platform did not look at it.
     #[error("the platform could not be reached; nothing was carried out and nothing was charged")]
@@ -192,7 +199,7 @@ pub(crate) enum ApiError {
     #[error("the platform did not respond in time; nothing was charged")]
     PlatformTimeout,
     /// Recent calls to this account failed; none is tried for a moment.
-    #[error("recent calls of this account to the platform failed; the next try is allowed shortly")]
+    #[error("recent calls of this account to the platform failed; try again after `Retry-After`")]
     PlatformUnavailable {
         /// When to try again.
         retry_after_ms: i64,
@@ -210,7 +217,7 @@ pub(crate) enum ApiError {
         retry_after_ms: i64,
     },
     /// Too many registrations from one network.
-    #[error("too many registrations from this address; try again later")]
+    #[error("too many registrations from this network; try again later")]
     TooManyRegistrations {
         /// When to try again.
         retry_after_ms: i64,
@@ -243,7 +250,7 @@ pub(crate) enum ApiError {
     #[error("`Idempotency-Key` must be given once, with 1 to 255 visible ASCII characters")]
     InvalidIdempotencyKey,
     /// The first answer was too large to keep.
-    #[error("the first answer was too large to be stored; its call is {0}")]
+    #[error("the first response was too large to store; its call is {0}")]
     AnswerNotStored(CallId),
     /// Nobody knows whether a write took effect.
     #[error("{0}")]
@@ -258,16 +265,16 @@ pub(crate) enum ApiError {
     #[error("the body did not arrive in time")]
     BodyTimeout,
     /// The body's framing is broken or the caller hung up.
-    #[error("the body could not be read to its end")]
+    #[error("the body could not be read completely")]
     BrokenBody,
     /// The path or the query has a form that is never forwarded.
-    #[error("the path or query is refused: {0}")]
+    #[error("the path or query cannot be forwarded: {0}")]
     InvalidPath(String),
     /// The body is not what the route takes.
     #[error("send the body as `Content-Type: application/json`")]
     UnsupportedMediaType,
     /// More than one range was asked for.
-    #[error("ask for one range at a time")]
+    #[error("request one range at a time")]
     SeveralRanges,
     /// The body is not a form.
     #[error("send the file as `Content-Type: multipart/form-data` with a boundary")]
@@ -287,16 +294,15 @@ pub(crate) enum ApiError {
 }
 
 /// One wrong field, in the shape that API tools know.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
-#[schema(as = ValidationError)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct FieldProblem {
     /// Where it is: `body`, `query`, `path` or `header`, then the way down to the field.
     pub(crate) loc: Vec<String>,
     /// What is wrong, and what to send instead.
     pub(crate) msg: String,
-    /// A stable word for the kind of mistake.
+    /// What kind of mistake it is.
     #[serde(rename = "type")]
-    pub(crate) kind: &'static str,
+    pub(crate) kind: FieldErrorKind,
 }
 
 impl FieldProblem {
@@ -304,7 +310,7 @@ impl FieldProblem {
     pub(crate) fn new(
         place: &str,
         field: &str,
-        kind: &'static str,
+        kind: FieldErrorKind,
         msg: impl Into<String>,
     ) -> Self {
         Self { loc: vec![place.to_owned(), field.to_owned()], msg: msg.into(), kind }
@@ -405,6 +411,23 @@ impl ApiError {
         }
     }
 
+    /// The wrong fields of a failure that is a 422: each of those has them.
+    pub(crate) fn field_problems(&self) -> Option<Vec<FieldProblem>> {
+        match self {
+            Self::Invalid(problems) => Some(problems.clone()),
+            Self::IdempotencyMismatch => {
+                let kind = FieldErrorKind::AlreadyUsed;
+                Some(vec![FieldProblem::new("header", "Idempotency-Key", kind, self.to_string())])
+            }
+            Self::Export(problem) => problem.field_problem().map(|problem| vec![problem]),
+            _ if self.row().status == http::StatusCode::UNPROCESSABLE_ENTITY => {
+                let (loc, kind) = (vec!["request".to_owned()], FieldErrorKind::NotAllowed);
+                Some(vec![FieldProblem { loc, msg: self.to_string(), kind }])
+            }
+            _ => None,
+        }
+    }
+
     /// Milliseconds after which the same request may succeed, where that is known.
     fn retry_after_ms(&self) -> Option<i64> {
         match self {
@@ -448,6 +471,35 @@ impl From<BodyProblem> for ApiError {
     }
 }
 
+/// A failure as the contract lists it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Failure {
+    /// What clients match.
+    pub(crate) code: &'static str,
+    /// The HTTP status.
+    pub(crate) status: u16,
+    /// A short name for people.
+    pub(crate) title: &'static str,
+    /// Whether the same request may succeed later.
+    pub(crate) retryable: bool,
+}
+
+impl From<&Row> for Failure {
+    fn from(row: &Row) -> Self {
+        let Row { code, title, retryable, .. } = *row;
+        Self { code, status: row.status.as_u16(), title, retryable }
+    }
+}
+
+/// Every failure of the table.
+pub(crate) fn failures() -> Vec<Failure> {
+    table::ALL.iter().map(Failure::from).collect()
+}
+
+/// What the head of any request can be refused for.
+pub(crate) fn head_failures() -> impl Iterator<Item = Failure> {
+    reference::HEAD_PROBLEMS.iter().map(|problem| Failure::from(&frame_row(*problem)))
+}
 /// Marks the response to a request that may be repeated although it failed on our side: it was refused before it did
 /// anything, or its `Idempotency-Key` keeps it from taking effect twice.
 #[derive(Clone, Copy)]

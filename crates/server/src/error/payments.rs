@@ -11,7 +11,7 @@ use super::table::Row;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PaymentProblem {
     /// The operator has configured no processor.
-    #[error("this deployment sells nothing: its payment processor is not configured")]
+    #[error("payments are not configured on this deployment")]
     NotConfigured,
     /// The card was declined, or the bank wants the customer to authenticate.
     #[error("the payment was declined ({decline_code}); nothing was changed")]
@@ -24,25 +24,25 @@ pub(crate) enum PaymentProblem {
     NoSavedCard,
     /// A subscription is paid with the card that is to go.
     #[error(
-        "a subscription is paid with this card; end it in the portal first, or replace the card there"
+        "a subscription is paid with this card; cancel it in the portal first, or replace the card there"
     )]
     CardInUse,
     /// There is no subscription to change.
-    #[error("there is no subscription; `POST /v1/billing/subscribe` begins one")]
+    #[error("there is no subscription; start one with `POST /v1/billing/subscribe`")]
     NoSubscription,
     /// There is a subscription already.
     #[error(
-        "there is a subscription already; `POST /v1/billing/subscription/plan` changes its plan"
+        "there is already a subscription; change its plan with `POST /v1/billing/subscription/plan`"
     )]
     AlreadySubscribed,
     /// Accounts occupy the slots that are to go.
-    #[error("active accounts occupy these slots; deactivate or delete them first: {}", accounts.join(", "))]
+    #[error("active accounts are using these slots; deactivate or delete them first: {}", accounts.join(", "))]
     SlotsInUse {
         /// The accounts.
         accounts: Vec<String>,
     },
     /// Another change of the same thing is under way.
-    #[error("another change is under way; try again in a moment")]
+    #[error("another change is in progress; try again in a moment")]
     ChangeInProgress,
     /// The subscription is not in a state in which this can be changed.
     #[error("the subscription is {status}; it can be changed once it is paid (see the portal)")]
@@ -52,20 +52,20 @@ pub(crate) enum PaymentProblem {
     },
     /// The processor did not say whether it changed the subscription.
     #[error(
-        "the payment processor did not say whether the change was made; it is asked again with the same request, \
-         and nothing is paid twice; `GET /v1/billing/slots` shows the change until that is known"
+        "the payment processor did not confirm whether the change was made; we keep asking with the same request, so \
+         nothing is paid twice; `GET /v1/billing/slots` shows the change until it is confirmed"
     )]
     ChangeUnknown(String),
     /// An event that the processor did not sign, or not now.
-    #[error("the event is not believed: {0}")]
+    #[error("the event is not accepted: {0}")]
     UnsignedEvent(String),
     /// The processor was not reached, or answered nothing that can be used.
     #[error("the payment processor cannot be reached; nothing was charged or changed")]
     Unavailable(#[source] ProcessorError),
     /// The processor did not say whether it charged.
     #[error(
-        "the payment processor did not say whether the payment was made; it is looked up until that is known, \
-         and is never made twice; see `GET /v1/billing/orders`"
+        "the payment processor did not confirm whether the payment was made; we look it up until it is confirmed \
+         and never charge twice; see `GET /v1/billing/orders`"
     )]
     Unknown(#[source] ProcessorError),
     /// The processor does not take what it was sent.
@@ -150,7 +150,7 @@ pub(in crate::error) const PAYMENTS_NOT_CONFIGURED: Row = Row {
     status: StatusCode::SERVICE_UNAVAILABLE,
     title: "Payments not configured",
     retryable: false,
-    meaning: "The deployment has no payment processor, so nothing can be bought. What was bought can still be read; `processor_configured` says which it is.",
+    meaning: "The deployment has no payment processor, so nothing can be bought. Past purchases can still be read; `processor_configured` says whether there is one.",
 };
 /// `payment_failed`
 pub(in crate::error) const PAYMENT_FAILED: Row = Row {
@@ -158,7 +158,7 @@ pub(in crate::error) const PAYMENT_FAILED: Row = Row {
     status: StatusCode::PAYMENT_REQUIRED,
     title: "Payment failed",
     retryable: false,
-    meaning: "The card was declined, and nothing was charged or changed; `decline_code` is the bank's reason. With `authentication_required` the bank wants the cardholder: pay through `POST /v1/billing/checkout` or look after the card in the portal.",
+    meaning: "The card was declined, and nothing was charged or changed; `decline_code` is the bank's reason. With `authentication_required` the bank needs the cardholder to authenticate: pay through `POST /v1/billing/checkout`, or update the card in the portal.",
 };
 /// `no_saved_card`
 pub(in crate::error) const NO_SAVED_CARD: Row = Row {
@@ -166,7 +166,7 @@ pub(in crate::error) const NO_SAVED_CARD: Row = Row {
     status: StatusCode::CONFLICT,
     title: "No saved card",
     retryable: false,
-    meaning: "The request charges a saved card and there is none. A pack bought with `POST /v1/billing/checkout` saves the card it is paid with.",
+    meaning: "The request charges a saved card and there is none. Buying a pack with `POST /v1/billing/checkout` saves the card.",
 };
 /// `card_in_use`
 pub(in crate::error) const CARD_IN_USE: Row = Row {
@@ -174,7 +174,7 @@ pub(in crate::error) const CARD_IN_USE: Row = Row {
     status: StatusCode::CONFLICT,
     title: "Card in use",
     retryable: false,
-    meaning: "A subscription is paid with the saved card, and its next invoice would fail without one. End the subscription in the portal, or replace the card there. Nothing was changed.",
+    meaning: "A subscription is paid with the saved card, and its next invoice would fail without one. Cancel the subscription in the portal, or replace the card there. Nothing was changed.",
 };
 /// `no_subscription`
 pub(in crate::error) const NO_SUBSCRIPTION: Row = Row {
@@ -182,7 +182,7 @@ pub(in crate::error) const NO_SUBSCRIPTION: Row = Row {
     status: StatusCode::CONFLICT,
     title: "No subscription",
     retryable: false,
-    meaning: "The request changes a subscription and there is none that is alive. `POST /v1/billing/subscribe` begins one.",
+    meaning: "The request changes a subscription, and there is no active one. Start one with `POST /v1/billing/subscribe`.",
 };
 /// `already_subscribed`
 pub(in crate::error) const ALREADY_SUBSCRIBED: Row = Row {
@@ -190,7 +190,7 @@ pub(in crate::error) const ALREADY_SUBSCRIBED: Row = Row {
     status: StatusCode::CONFLICT,
     title: "Already subscribed",
     retryable: false,
-    meaning: "A customer has one subscription. Change its plan with `POST /v1/billing/subscription/plan`, or end it in the portal.",
+    meaning: "A customer has one subscription. Change its plan with `POST /v1/billing/subscription/plan`, or cancel it in the portal.",
 };
 /// `slots_in_use`
 pub(in crate::error) const SLOTS_IN_USE: Row = Row {
@@ -198,7 +198,7 @@ pub(in crate::error) const SLOTS_IN_USE: Row = Row {
     status: StatusCode::CONFLICT,
     title: "Slots in use",
     retryable: false,
-    meaning: "Active accounts occupy the slots that are to go; `accounts` lists those of the platform. Delete one of them first. Nothing was changed.",
+    meaning: "Active accounts are using the slots to be removed; `accounts` lists those on the platform. Delete one of them first. Nothing was changed.",
 };
 /// `change_in_progress`
 pub(in crate::error) const CHANGE_IN_PROGRESS: Row = Row {
@@ -206,7 +206,7 @@ pub(in crate::error) const CHANGE_IN_PROGRESS: Row = Row {
     status: StatusCode::CONFLICT,
     title: "Change in progress",
     retryable: true,
-    meaning: "Another change of the same subscription, card or payment is under way. Nothing was changed; try again after `Retry-After`.",
+    meaning: "Another change of the same subscription, card or payment is in progress. Nothing was changed; try again after `Retry-After`.",
 };
 /// `subscription_not_paid`
 pub(in crate::error) const SUBSCRIPTION_NOT_PAID: Row = Row {
@@ -214,7 +214,7 @@ pub(in crate::error) const SUBSCRIPTION_NOT_PAID: Row = Row {
     status: StatusCode::CONFLICT,
     title: "Subscription not paid",
     retryable: false,
-    meaning: "More is sold on a subscription that is paid and active alone, and nothing is credited on one that gives nothing. Pay its open invoice, or look after its card in the portal. Nothing was changed.",
+    meaning: "The subscription can be changed only while it is paid and active. Pay its open invoice, or update its card in the portal. Nothing was changed.",
 };
 /// `change_outcome_unknown`
 pub(in crate::error) const CHANGE_OUTCOME_UNKNOWN: Row = Row {
@@ -222,7 +222,7 @@ pub(in crate::error) const CHANGE_OUTCOME_UNKNOWN: Row = Row {
     status: StatusCode::GATEWAY_TIMEOUT,
     title: "Change outcome unknown",
     retryable: true,
-    meaning: "The payment processor was asked to change the subscription and did not answer. It is asked again with the same request until the end is known, so nothing is paid twice; `change` of `GET /v1/billing/slots` is null from then on. Repeating the same request waits for that end.",
+    meaning: "The payment processor was asked to change the subscription and did not respond. We repeat the same request until the outcome is known, so nothing is paid twice; then `change` in `GET /v1/billing/slots` becomes null. Repeating the request waits for that outcome.",
 };
 /// `unsigned_event`
 pub(in crate::error) const UNSIGNED_EVENT: Row = Row {
@@ -230,7 +230,7 @@ pub(in crate::error) const UNSIGNED_EVENT: Row = Row {
     status: StatusCode::BAD_REQUEST,
     title: "Unsigned event",
     retryable: false,
-    meaning: "The body is no event that the payment processor signed within the last 300 seconds with one of the configured secrets. Nothing was read from it.",
+    meaning: "The body is not an event that the payment processor signed within the last 300 seconds with one of the configured secrets. It was ignored.",
 };
 /// `processor_unavailable`
 pub(in crate::error) const PROCESSOR_UNAVAILABLE: Row = Row {
@@ -238,7 +238,7 @@ pub(in crate::error) const PROCESSOR_UNAVAILABLE: Row = Row {
     status: StatusCode::BAD_GATEWAY,
     title: "Payment processor unavailable",
     retryable: true,
-    meaning: "The payment processor was not reached, or answered nothing that can be used. Nothing was charged or changed.",
+    meaning: "The payment processor could not be reached, or sent no usable response. Nothing was charged or changed.",
 };
 /// `payment_outcome_unknown`
 pub(in crate::error) const PAYMENT_OUTCOME_UNKNOWN: Row = Row {
@@ -246,5 +246,5 @@ pub(in crate::error) const PAYMENT_OUTCOME_UNKNOWN: Row = Row {
     status: StatusCode::GATEWAY_TIMEOUT,
     title: "Payment outcome unknown",
     retryable: false,
-    meaning: "The payment processor was asked and did not answer. The payment is looked up until its end is known, and what was paid is given; it is never made a second time. `GET /v1/billing/orders` shows the order.",
+    meaning: "The payment processor did not respond to the payment request. We look the payment up until its outcome is known and grant what was paid; it is never charged twice. `GET /v1/billing/orders` shows the order.",
 };

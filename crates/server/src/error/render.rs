@@ -1,4 +1,4 @@
-//! Writes a failure as the answer: RFC 9457, or the well-known 422 shape for wrong fields.
+//! Writes a failure as the response: RFC 9457, or for every 422 the same members with a list of wrong fields as `detail`.
 //!
 //! Failures of our own are logged here, once, with their whole chain, and answered with a fixed sentence.
 
@@ -16,7 +16,7 @@ struct ProblemBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", rename = "detail")]
-    fields: Option<&'a [FieldProblem]>,
+    fields: Option<Vec<FieldProblem>>,
     #[serde(flatten)]
     members: serde_json::Map<String, serde_json::Value>,
     request_id: &'a str,
@@ -31,7 +31,9 @@ pub(crate) fn render(error: &ApiError, request_id: &str, is_harmless: bool) -> R
     if is_ours || row.status == StatusCode::INTERNAL_SERVER_ERROR {
         tracing::error!(request.id = request_id, error = %chain(error), "request failed on our side");
     }
-    let fields = if let ApiError::Invalid(fields) = error { Some(fields.as_slice()) } else { None };
+    let fields = error.field_problems();
+    // RFC 9457 has a text as `detail`, so a list must not travel under its media type.
+    let media_type = if fields.is_some() { "application/json" } else { "application/problem+json" };
     let body = ProblemBody {
         r#type: format!("/docs/errors#{}", row.code),
         title: row.title,
@@ -43,7 +45,6 @@ pub(crate) fn render(error: &ApiError, request_id: &str, is_harmless: bool) -> R
         request_id,
         retryable: row.retryable,
     };
-    let media_type = if fields.is_some() { "application/json" } else { "application/problem+json" };
     let text = serde_json::to_vec(&body).unwrap_or_default();
     let mut response = (row.status, [(header::CONTENT_TYPE, media_type)], text).into_response();
     let headers = response.headers_mut();

@@ -23,8 +23,9 @@ use super::upload::{self, Upload};
 use crate::app::App;
 use crate::auth;
 use crate::config::http::UnlistedRoutes;
-use crate::error::{ApiError, FieldProblem};
+use crate::error::ApiError;
 use crate::extract;
+use crate::fields;
 use crate::idempotency_key::IdempotencyKey;
 use crate::middleware::body::Buffered;
 
@@ -184,12 +185,7 @@ pub(super) fn check_query(entrance: Entrance, query: &str) -> Result<(), ApiErro
         Entrance::Native => {
             path::check_query(query).map_err(|problem| ApiError::InvalidPath(problem.to_string()))
         }
-        Entrance::Upload if query.is_empty() => Ok(()),
-        Entrance::Upload => {
-            let name = query.split(['=', '&']).next().unwrap_or_default();
-            let message = "an upload takes no query; send its fields in the form";
-            Err(FieldProblem::new("query", name, "extra_forbidden", message).into())
-        }
+        Entrance::Upload => fields::refuse_query(Some(query)),
     }
 }
 

@@ -13,6 +13,7 @@ use argon2::password_hash::phc;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use argon2::{Algorithm, Argon2, Params, Version};
 use domain::customer::PASSWORD_CHARS;
+use domain::field_error::FieldErrorKind;
 use store::customers::PasswordHash;
 
 pub(crate) use queue::{Requester, Turn};
@@ -104,12 +105,13 @@ pub(crate) fn is_out_of_date(stored: &PasswordHash) -> bool {
 /// What keeps a text from being a new password; `field` is its name in the body.
 pub(crate) fn problem_of_new(field: &str, password: &str) -> Option<FieldProblem> {
     if !domain::customer::password_length_fits(password) {
-        let message = "must have 8 to 128 characters";
-        return Some(FieldProblem::new("body", field, "length", message));
+        let is_short = password.chars().count() < *PASSWORD_CHARS.start();
+        let kind = if is_short { FieldErrorKind::TooShort } else { FieldErrorKind::TooLong };
+        return Some(FieldProblem::new("body", field, kind, "must have 8 to 128 characters"));
     }
     common::contains(password).then(|| {
-        let message = "is one of the passwords that are guessed first; choose another";
-        FieldProblem::new("body", field, "common", message)
+        let message = "is one of the passwords that attackers try first; choose another";
+        FieldProblem::new("body", field, FieldErrorKind::TooCommon, message)
     })
 }
 
@@ -118,7 +120,8 @@ pub(crate) fn check_length_of_given(field: &str, password: &str) -> Result<(), A
     if password.chars().count() <= *PASSWORD_CHARS.end() {
         return Ok(());
     }
-    Err(FieldProblem::new("body", field, "length", "must have at most 128 characters").into())
+    let message = "must have at most 128 characters";
+    Err(FieldProblem::new("body", field, FieldErrorKind::TooLong, message).into())
 }
 
 fn argon2() -> Result<Argon2<'static>, String> {
@@ -182,10 +185,10 @@ mod tests {
     fn passwords_that_are_guessed_first_are_refused_in_any_letter_case() {
         let kind = |text: &str| problem_of_new("password", text).map(|problem| problem.kind);
 
-        assert_eq!(kind("password"), Some("common"));
-        assert_eq!(kind("PassWord1"), Some("common"));
-        assert_eq!(kind("1234567"), Some("length"));
-        assert_eq!(kind(&"x".repeat(129)), Some("length"));
+        assert_eq!(kind("password"), Some(FieldErrorKind::TooCommon));
+        assert_eq!(kind("PassWord1"), Some(FieldErrorKind::TooCommon));
+        assert_eq!(kind("1234567"), Some(FieldErrorKind::TooShort));
+        assert_eq!(kind(&"x".repeat(129)), Some(FieldErrorKind::TooLong));
         assert_eq!(kind(&"é".repeat(128)), None);
         assert_eq!(kind("password of mine"), None);
     }

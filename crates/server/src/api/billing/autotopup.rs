@@ -2,11 +2,11 @@
 
 use axum::extract::State;
 use domain::credits::Credits;
+use domain::field_error::FieldErrorKind;
 use domain::id::{CustomerId, OrderId};
 use domain::key::KeyScope;
 use domain::time::Timestamp;
 use domain::top_up::TopUpState;
-use serde_json::value::RawValue;
 use store::top_up_settings::{Settings, Wish};
 use store::top_ups::TopUp;
 use utoipa_axum::router::OpenApiRouter;
@@ -16,9 +16,9 @@ use crate::app::App;
 use crate::auth::{Caller, Manager};
 use crate::billing::{self, top_ups};
 use crate::error::{ApiError, FieldProblem};
-use crate::extract::Json;
+use crate::extract::{Json, NoQuery};
+use crate::fields::{Decimal, Good, Problems, RequestBody};
 
-const CREDITS_MAX: i64 = 1_000_000_000;
 const CENTS_MAX: i64 = 99_999_999;
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -75,17 +75,32 @@ pub(super) struct AutoTopUpIn {
     /// The pack to buy.
     pack_id: Option<String>,
     /// The most that the charges of one UTC day may take, with at most two decimals; at least the price of the pack.
-    #[schema(value_type = Option<f64>, minimum = 0.5, maximum = 999_999.99)]
-    daily_cap_usd: Option<Box<RawValue>>,
+    #[schema(value_type = Option<f64>, minimum = 0.5, maximum = 999_999.99, format = "usd")]
+    daily_cap_usd: Option<Decimal>,
 }
 
-/// Shows automatic top-up, with what a browser needs for a charge that waits for the customer.
+impl RequestBody for AutoTopUpIn {
+    fn check(fields: &Good<'_>, _app: &App, problems: &mut Problems) {
+        if fields.value("enable").and_then(serde_json::Value::as_bool) != Some(false) {
+            return;
+        }
+        for field in ["threshold_credits", "pack_id", "daily_cap_usd"] {
+            if fields.value(field).is_some() {
+                let message = "can only be sent with `enable: true`";
+                problems.body(field, FieldErrorKind::NotAllowed, message);
+            }
+        }
+    }
+}
+
+/// Shows automatic top-up, with what a browser needs for a charge that waits for authentication.
 #[utoipa::path(
     get, path = "/v1/billing/autotopup", tag = "billing", responses((status = 200, body = AutoTopUp))
 )]
 async fn get_autotopup(
     State(app): State<App>,
     caller: Caller,
+    _: NoQuery,
 ) -> Result<axum::Json<AutoTopUp>, ApiError> {
     caller.refuse_limited()?;
     let mut shown = shown(&app, caller.customer).await?;
@@ -103,9 +118,6 @@ async fn get_autotopup(
     post, path = "/v1/billing/autotopup", tag = "billing", request_body = AutoTopUpIn,
     responses(
         (status = 200, body = AutoTopUp),
-        (status = 404, description = "there is no such pack"),
-        (status = 409, description = "there is no saved card to charge (`no_saved_card`)"),
-        (status = 503, description = "nothing can be paid here (`payments_not_configured`)"),
     )
 )]
 async fn set_autotopup(
@@ -115,18 +127,9 @@ async fn set_autotopup(
 ) -> Result<axum::Json<AutoTopUp>, ApiError> {
     let known = top_ups::view(&app, caller.customer).await?.settings;
     if wanted.enable {
-        let pack_id = wanted.pack_id.clone().or_else(|| known.as_ref().map(|k| k.pack_id.clone()));
-        let pack_id = pack_id.ok_or_else(|| missing("pack_id"))?;
-        let wish = wish(&app, caller.customer, (&wanted, known.as_ref(), &pack_id))?;
+        let wish = wish(&app, caller.customer, (&wanted, known.as_ref()))?;
         top_ups::turn_on(&app, &wish).await?;
     } else {
-        let has_more = wanted.threshold_credits.is_some()
-            || wanted.pack_id.is_some()
-            || wanted.daily_cap_usd.is_some();
-        if has_more {
-            let message = "the other fields have a meaning only with `enable: true`";
-            return Err(FieldProblem::new("body", "enable", "value_error", message).into());
-        }
         top_ups::turn_off(&app, caller.customer).await?;
     }
     shown(&app, caller.customer).await.map(axum::Json)
@@ -168,22 +171,30 @@ async fn secret(app: &App, intent: Option<&str>) -> Option<String> {
 fn wish<'a>(
     app: &App,
     customer: CustomerId,
-    (wanted, known, pack_id): (&AutoTopUpIn, Option<&Settings>, &'a str),
+    (wanted, known): (&'a AutoTopUpIn, Option<&'a Settings>),
 ) -> Result<Wish<'a>, ApiError> {
     let threshold = wanted.threshold_credits.or_else(|| known.map(|known| known.threshold.whole()));
-    let threshold = threshold.ok_or_else(|| missing("threshold_credits"))?;
-    if !(1..=CREDITS_MAX).contains(&threshold) {
-        let message = "must be 1 to 1,000,000,000";
-        return Err(FieldProblem::new("body", "threshold_credits", "range", message).into());
-    }
-    let cap = wanted.daily_cap_usd.as_ref().map(|text| cents(text.get())).transpose()?;
+    let cap = wanted.daily_cap_usd.as_ref().map(|amount| cents(&amount.0)).transpose()?;
     let cap = cap.or_else(|| known.map(|known| known.daily_cap_cents));
-    let daily_cap_cents = cap.ok_or_else(|| missing("daily_cap_usd"))?;
+    let pack_id = wanted.pack_id.as_deref().or_else(|| known.map(|known| known.pack_id.as_str()));
+    let (Some(threshold), Some(daily_cap_cents), Some(pack_id)) = (threshold, cap, pack_id) else {
+        return Err(missing([
+            ("threshold_credits", threshold.is_none()),
+            ("pack_id", pack_id.is_none()),
+            ("daily_cap_usd", cap.is_none()),
+        ]));
+    };
     let pack = billing::pack(app, pack_id)?;
     if daily_cap_cents < pack.price_cents {
         let message =
             format!("must be at least the price of the pack, {:.2}", usd(pack.price_cents));
-        return Err(FieldProblem::new("body", "daily_cap_usd", "range", message).into());
+        return Err(FieldProblem::new(
+            "body",
+            "daily_cap_usd",
+            FieldErrorKind::OutOfRange,
+            message,
+        )
+        .into());
     }
     let threshold = Credits::from_whole(threshold);
     Ok(Wish { customer, threshold, pack_id, daily_cap_cents, at: app.clock.now() })
@@ -193,7 +204,12 @@ fn wish<'a>(
 fn cents(text: &str) -> Result<i64, ApiError> {
     let problem = || {
         let message = "must be a number from 0.5 to 999999.99 with at most two decimals";
-        ApiError::from(FieldProblem::new("body", "daily_cap_usd", "range", message))
+        ApiError::from(FieldProblem::new(
+            "body",
+            "daily_cap_usd",
+            FieldErrorKind::OutOfRange,
+            message,
+        ))
     };
     let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
     let is_plain = |digits: &str, longest: usize| {
@@ -211,8 +227,14 @@ fn usd(cents: i64) -> f64 {
     f64::from(i32::try_from(cents).unwrap_or(i32::MAX)) / 100.0
 }
 
-fn missing(field: &str) -> ApiError {
-    FieldProblem::new("body", field, "missing", "is needed to turn it on").into()
+/// Names every setting that was neither sent nor set before.
+fn missing(settings: [(&str, bool); 3]) -> ApiError {
+    let kind = FieldErrorKind::Missing;
+    let absent = settings.iter().filter(|(_, is_absent)| *is_absent);
+    let named = absent.map(|(field, _)| {
+        FieldProblem::new("body", field, kind, "is required to turn auto top-up on")
+    });
+    ApiError::Invalid(named.collect())
 }
 
 #[cfg(test)]

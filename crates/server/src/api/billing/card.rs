@@ -1,6 +1,7 @@
 //! The saved card: shown, taken over after a checkout, removed.
 
 use axum::extract::{Extension, State};
+use domain::field_error::FieldErrorKind;
 use domain::id::CustomerId;
 use store::cards::{self, Card};
 use utoipa_axum::router::OpenApiRouter;
@@ -12,7 +13,8 @@ use crate::app::App;
 use crate::auth::{Caller, Manager};
 use crate::billing;
 use crate::error::{ApiError, FieldProblem};
-use crate::extract::OptionalJson;
+use crate::extract::{NoQuery, OptionalJson};
+use crate::fields::RequestBody;
 use crate::login;
 use crate::middleware::real_ip::Client;
 
@@ -64,6 +66,7 @@ impl From<Card> for CardOut {
 async fn get_card(
     State(app): State<App>,
     caller: Caller,
+    _: NoQuery,
 ) -> Result<axum::Json<CardView>, ApiError> {
     caller.refuse_limited()?;
     let card = cards::find(&app.store, caller.customer).await?;
@@ -96,13 +99,13 @@ pub(super) struct CardRemoval {
     current_password: Option<String>,
 }
 
+impl RequestBody for CardRemoval {}
+
 /// Removes the saved card and ends auto top-up. Refused while a subscription is paid with it.
 #[utoipa::path(
     delete, path = "/v1/billing/card", tag = "billing", request_body = Option<CardRemoval>,
     responses(
         (status = 200, body = CardView),
-        (status = 409, description = "a subscription is paid with the card (`card_in_use`)"),
-        (status = 429, description = "too many wrong passwords from this network; see `Retry-After`"),
     )
 )]
 async fn delete_card(
@@ -120,8 +123,8 @@ async fn delete_card(
 }
 
 fn missing_password() -> FieldProblem {
-    let message = "is needed with a session: `current_password`";
-    FieldProblem::new("body", "current_password", "missing", message)
+    let message = "is required with a session";
+    FieldProblem::new("body", "current_password", FieldErrorKind::Missing, message)
 }
 
 /// What came back from a checkout.
@@ -133,13 +136,13 @@ pub(super) struct SyncIn {
     session_id: Option<String>,
 }
 
-/// Saves the card of a checkout that came back, and grants what the checkout sold if it is paid.
+impl RequestBody for SyncIn {}
+
+/// Saves the card of a completed checkout, and grants what was bought if it is paid.
 #[utoipa::path(
     post, path = "/v1/billing/sync-card", tag = "billing", request_body = Option<SyncIn>,
     responses(
         (status = 200, body = CardView),
-        (status = 404, description = "the customer has no such checkout"),
-        (status = 503, description = "nothing can be paid here (`payments_not_configured`)"),
     )
 )]
 async fn sync_card(

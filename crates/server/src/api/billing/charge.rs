@@ -12,6 +12,7 @@ use crate::auth::Manager;
 use crate::billing::charge::{self, Charged};
 use crate::error::ApiError;
 use crate::extract::Json;
+use crate::fields::RequestBody;
 use crate::idempotency_key::Chosen;
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -84,18 +85,13 @@ impl IntoResponse for Charged {
     }
 }
 
-/// Charges the saved card for a credit pack. While a charge of the same pack is under way, it is continued.
+/// Charges the saved card for a credit pack. A charge of the same pack that is still in progress is continued.
 #[utoipa::path(
     post, path = "/v1/billing/charge", tag = "billing", request_body = PackChoice,
     params(("Idempotency-Key" = Option<String>, Header, description = "repeats are the same charge")),
     responses(
         (status = 200, body = ChargeOut),
         (status = 202, body = ProcessingOut, description = "the bank takes its time"),
-        (status = 402, description = "the card was declined (`payment_failed` with `decline_code`)"),
-        (status = 404, description = "there is no such pack"),
-        (status = 409, description = "there is no saved card (`no_saved_card`), or another charge of this pack is under way (`change_in_progress`)"),
-        (status = 503, description = "nothing can be paid here (`payments_not_configured`)"),
-        (status = 504, description = "the processor did not say whether it charged (`payment_outcome_unknown`)"),
     )
 )]
 async fn charge_card(
@@ -116,15 +112,14 @@ pub(super) struct Confirmation {
     pi_id: String,
 }
 
+impl RequestBody for Confirmation {}
+
 /// Grants the credits of a charge that the customer has authenticated, if it is paid.
 #[utoipa::path(
     post, path = "/v1/billing/confirm-charge", tag = "billing", request_body = Confirmation,
     responses(
         (status = 200, body = ChargeOut),
         (status = 202, body = ProcessingOut, description = "the bank takes its time"),
-        (status = 402, description = "the payment failed (`payment_failed` with `decline_code`)"),
-        (status = 404, description = "the customer has no such charge"),
-        (status = 503, description = "nothing can be paid here (`payments_not_configured`)"),
     )
 )]
 async fn confirm_charge(

@@ -10,6 +10,7 @@ use crate::auth::Manager;
 use crate::billing::checkout;
 use crate::error::ApiError;
 use crate::extract::Json;
+use crate::fields::RequestBody;
 use crate::idempotency_key::Chosen;
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -24,6 +25,8 @@ pub(super) struct PackChoice {
     pub(super) pack_id: String,
 }
 
+impl RequestBody for PackChoice {}
+
 /// A page of the processor's.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct CheckoutOut {
@@ -35,15 +38,12 @@ struct CheckoutOut {
     order_id: OrderId,
 }
 
-/// Begins a checkout for a credit pack. With an `Idempotency-Key`, repeating it gives the same page.
+/// Starts a checkout for a credit pack. Repeated with the same `Idempotency-Key`, it returns the same page.
 #[utoipa::path(
     post, path = "/v1/billing/checkout", tag = "billing", request_body = PackChoice,
     params(("Idempotency-Key" = Option<String>, Header, description = "repeats are the same checkout")),
     responses(
         (status = 200, body = CheckoutOut),
-        (status = 404, description = "there is no such pack"),
-        (status = 410, description = "the checkout of this `Idempotency-Key` has ended"),
-        (status = 503, description = "nothing can be paid here (`payments_not_configured`)"),
     )
 )]
 async fn begin_checkout(

@@ -1,7 +1,7 @@
 //! What a customer bought, or tried to.
 
 use axum::extract::State;
-use domain::id::{MalformedId, OrderId};
+use domain::id::OrderId;
 use domain::payment::{OrderChannel, OrderState};
 use domain::time::Timestamp;
 use store::orders::{self, Order, OrderQuery};
@@ -11,11 +11,11 @@ use utoipa_axum::routes;
 use crate::api::words;
 use crate::app::App;
 use crate::auth::Caller;
-use crate::error::{ApiError, FieldProblem};
+use crate::error::ApiError;
 use crate::extract::Query;
+use crate::fields::RequestQuery;
 
 const LIMIT_DEFAULT: i64 = 50;
-const LIMIT_MAX: i64 = 500;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list_orders))
@@ -30,8 +30,11 @@ struct OrderParams {
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<i64>,
     /// Only orders older than this one; `next_before` of a page gives the next one.
-    before: Option<String>,
+    #[param(value_type = Option<String>, format = "order-id")]
+    before: Option<OrderId>,
 }
+
+impl RequestQuery for OrderParams {}
 
 /// A page of orders, newest first.
 #[derive(serde::Serialize, utoipa::ToSchema)]
@@ -95,13 +98,8 @@ async fn list_orders(
 ) -> Result<axum::Json<Orders>, ApiError> {
     caller.refuse_limited()?;
     let limit = params.limit.unwrap_or(LIMIT_DEFAULT);
-    if !(1..=LIMIT_MAX).contains(&limit) {
-        let message = format!("must be 1 to {LIMIT_MAX}");
-        return Err(FieldProblem::new("query", "limit", "range", message).into());
-    }
-    let before = params.before.as_deref().map(read_order).transpose()?;
     // One more shows whether there is a next page.
-    let query = OrderQuery { customer: caller.customer, before, limit: limit + 1 };
+    let query = OrderQuery { customer: caller.customer, before: params.before, limit: limit + 1 };
     let mut found = orders::list(&app.store, &query).await?;
     let has_more = i64::try_from(found.len()).is_ok_and(|count| count > limit);
     if has_more {
@@ -110,10 +108,4 @@ async fn list_orders(
     let next_before = if has_more { found.last().map(|order| order.id) } else { None };
     let orders = found.into_iter().map(OrderOut::from).collect();
     Ok(axum::Json(Orders { orders, next_before }))
-}
-
-fn read_order(text: &str) -> Result<OrderId, ApiError> {
-    text.parse().map_err(|error: MalformedId| {
-        FieldProblem::new("query", "before", "value_error", error.to_string()).into()
-    })
 }

@@ -15,6 +15,7 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
+use crate::extract::NoQuery;
 
 /// Entries that the overview shows.
 const ENTRIES: i64 = 50;
@@ -98,7 +99,11 @@ impl From<Entry> for EntryOut {
 
 /// Shows the balance, what was spent, and the latest changes. A limited key sees what it spent itself, and no ledger.
 #[utoipa::path(get, path = "/v1/billing", tag = "billing", responses((status = 200, body = Billing)))]
-async fn get_billing(State(app): State<App>, caller: Caller) -> Result<Json<Billing>, ApiError> {
+async fn get_billing(
+    State(app): State<App>,
+    caller: Caller,
+    _: NoQuery,
+) -> Result<Json<Billing>, ApiError> {
     let customer = caller.customer;
     let found = store::customers::find_by_id(&app.store, customer).await?;
     let trial = found.ok_or(ApiError::InvalidKey)?.trial;

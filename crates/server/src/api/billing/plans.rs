@@ -7,6 +7,7 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::config::billing::{CURRENCY, Pack};
+use crate::extract::NoQuery;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list_packs))
@@ -58,7 +59,7 @@ pub(super) fn packs(app: &App) -> Vec<PackOut> {
 #[utoipa::path(
     get, path = "/v1/billing/plans", tag = "billing", responses((status = 200, body = Packs))
 )]
-async fn list_packs(State(app): State<App>, _caller: Caller) -> axum::Json<Packs> {
+async fn list_packs(State(app): State<App>, _caller: Caller, _: NoQuery) -> axum::Json<Packs> {
     let processor_configured = app.config.processor.is_configured();
     axum::Json(Packs { packs: packs(&app), processor_configured })
 }

@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use domain::account::CreatorId;
+use domain::field_error::FieldErrorKind;
 use domain::id::{ChangeId, CustomerId};
 use domain::platform::Platform;
 use domain::slot::SlotChangeKind;
@@ -14,11 +15,12 @@ use utoipa_axum::routes;
 use crate::api::words;
 use crate::app::App;
 use crate::auth::{Caller, Manager};
-use crate::billing::decide::{SLOTS_MAX, Target, Wish};
+use crate::billing::decide::{Target, Wish};
 use crate::billing::{changes, plans, previews};
 use crate::config::billing::CURRENCY;
 use crate::error::{ApiError, FieldProblem};
-use crate::extract::{Json, Query};
+use crate::extract::{Json, NoQuery, Query};
+use crate::fields::{Good, Problems, RequestBody, RequestQuery};
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -126,7 +128,11 @@ async fn slots(app: &App, customer: CustomerId) -> Result<axum::Json<Slots>, Api
 #[utoipa::path(
     get, path = "/v1/billing/slots", tag = "billing", responses((status = 200, body = Slots))
 )]
-async fn get_slots(State(app): State<App>, caller: Caller) -> Result<axum::Json<Slots>, ApiError> {
+async fn get_slots(
+    State(app): State<App>,
+    caller: Caller,
+    _: NoQuery,
+) -> Result<axum::Json<Slots>, ApiError> {
     caller.refuse_limited()?;
     slots(&app, caller.customer).await
 }
@@ -142,24 +148,23 @@ struct SlotsIn {
     #[schema(minimum = 0, maximum = 1000)]
     count: i64,
     /// An inactive account of the platform that is to become active before others.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 64, format = "creator-id")]
     creator_id: Option<CreatorId>,
 }
 
-/// Brings the extra slots of a platform to an exact number. More are paid at once with the card on file, for the rest of
-/// the period, and count only if they are paid; fewer are credited on the next invoice. The billing date stays.
-/// Accounts that now have room become active at once. Asking for the number that there is changes nothing.
+impl RequestBody for SlotsIn {
+    fn check(fields: &Good<'_>, _app: &App, problems: &mut Problems) {
+        check_sold(fields, "platform", problems);
+    }
+}
+
+/// Sets the number of extra slots on a platform. Additional slots are charged immediately to the saved card for the rest
+/// of the period, and count only once they are paid; removed slots are credited on the next invoice. The billing date
+/// stays. Accounts that now have a slot become active immediately. Setting the current number changes nothing.
 #[utoipa::path(
     post, path = "/v1/billing/slots", tag = "billing", request_body = SlotsIn,
     responses(
         (status = 200, description = "the slots as they are now", body = Slots),
-        (status = 402, description = "the payment failed and nothing changed (`payment_failed`)"),
-        (status = 404, description = "there is no account of that creator_id"),
-        (status = 409, description = "accounts are in use (`slots_in_use`), another change is under way \
-            (`change_in_progress`), or there is no subscription that can be changed (`no_subscription`, \
-            `subscription_not_paid`)"),
-        (status = 503, description = "nothing can be paid here (`payments_not_configured`)"),
-        (status = 504, description = "it is not known yet whether the change was made (`change_outcome_unknown`)"),
     )
 )]
 async fn set_slots(
@@ -167,8 +172,6 @@ async fn set_slots(
     Manager(caller): Manager,
     Json(wanted): Json<SlotsIn>,
 ) -> Result<axum::Json<Slots>, ApiError> {
-    check_sold("body", "platform", wanted.platform)?;
-    check_count("body", wanted.count)?;
     check_creator(&app, &caller, wanted.creator_id.as_ref(), wanted.platform).await?;
     let wish = Wish {
         customer: caller.customer,
@@ -191,6 +194,14 @@ struct PreviewQuery {
     /// The exact number of extra slots, 0 to 1,000.
     #[param(minimum = 0, maximum = 1000)]
     count: i64,
+}
+
+impl RequestQuery for PreviewQuery {
+    fn check(fields: &Good<'_>, _app: &App, problems: &mut Problems) {
+        if let Some(message) = fields.parsed("platform").and_then(not_sold) {
+            problems.query("platform", FieldErrorKind::NotAllowed, message);
+        }
+    }
 }
 
 /// What a change of slots would cost, as the payment processor computes it.
@@ -219,13 +230,11 @@ struct PreviewOut {
     holds_until: Timestamp,
 }
 
-/// Tells what a change of slots would cost. The change itself, made within ten minutes, costs the same.
+/// Previews what a change of slots would cost. Made within ten minutes, the change costs the same.
 #[utoipa::path(
     get, path = "/v1/billing/slots/preview", tag = "billing", params(PreviewQuery),
     responses(
         (status = 200, body = PreviewOut),
-        (status = 409, description = "there is no subscription that can be changed"),
-        (status = 503, description = "nothing can be paid here (`payments_not_configured`)"),
     )
 )]
 async fn preview_slots(
@@ -234,8 +243,6 @@ async fn preview_slots(
     Query(wanted): Query<PreviewQuery>,
 ) -> Result<axum::Json<PreviewOut>, ApiError> {
     caller.refuse_limited()?;
-    check_sold("query", "platform", wanted.platform)?;
-    check_count("query", wanted.count)?;
     let PreviewQuery { platform, count } = wanted;
     let preview = previews::preview(&app, caller.customer, platform, count).await?;
     Ok(axum::Json(PreviewOut {
@@ -262,8 +269,19 @@ struct SwitchIn {
     #[schema(schema_with = words::platform)]
     to: Platform,
     /// An inactive account of `to` that is to become active before others.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 64, format = "creator-id")]
     creator_id: Option<CreatorId>,
+}
+
+impl RequestBody for SwitchIn {
+    fn check(fields: &Good<'_>, _app: &App, problems: &mut Problems) {
+        check_sold(fields, "from", problems);
+        check_sold(fields, "to", problems);
+        if fields.text("from").is_some() && fields.text("from") == fields.text("to") {
+            let message = "must be another platform than `from`";
+            problems.body("to", FieldErrorKind::NotAllowed, message);
+        }
+    }
 }
 
 /// Moves one extra slot from one platform to the other, in one change of the subscription. Only the difference between
@@ -272,11 +290,6 @@ struct SwitchIn {
     post, path = "/v1/billing/slots/switch", tag = "billing", request_body = SwitchIn,
     responses(
         (status = 200, description = "the slots as they are now", body = Slots),
-        (status = 404, description = "there is no account of that creator_id"),
-        (status = 409, description = "the slot is in use (`slots_in_use`), another change is under way \
-            (`change_in_progress`), or there is no subscription that can be changed"),
-        (status = 503, description = "nothing can be paid here (`payments_not_configured`)"),
-        (status = 504, description = "it is not known yet whether the change was made (`change_outcome_unknown`)"),
     )
 )]
 async fn switch_slot(
@@ -284,12 +297,6 @@ async fn switch_slot(
     Manager(caller): Manager,
     Json(wanted): Json<SwitchIn>,
 ) -> Result<axum::Json<Slots>, ApiError> {
-    check_sold("body", "from", wanted.from)?;
-    check_sold("body", "to", wanted.to)?;
-    if wanted.from == wanted.to {
-        let message = "must be another platform than `from`";
-        return Err(FieldProblem::new("body", "to", "value_error", message).into());
-    }
     check_creator(&app, &caller, wanted.creator_id.as_ref(), wanted.to).await?;
     let wish = Wish {
         customer: caller.customer,
@@ -301,23 +308,21 @@ async fn switch_slot(
     slots(&app, caller.customer).await
 }
 
-/// Extra slots are sold for some platforms only.
-pub(super) fn check_sold(place: &str, field: &str, platform: Platform) -> Result<(), ApiError> {
+/// Extra slots are sold for some platforms only. Where they are not, the message that says so.
+pub(super) fn not_sold(platform: Platform) -> Option<String> {
     if platform.sells_slots() {
-        return Ok(());
+        return None;
     }
     let sold = Platform::ALL.iter().filter(|other| other.sells_slots());
     let names: Vec<_> = sold.map(|other| other.as_str()).collect();
-    let message = format!("extra slots are sold for {}", names.join(" and "));
-    Err(FieldProblem::new(place, field, "value_error", message).into())
+    Some(format!("must be {}: extra slots are sold for them only", names.join(" or ")))
 }
 
-pub(super) fn check_count(place: &str, count: i64) -> Result<(), ApiError> {
-    if (0..=SLOTS_MAX).contains(&count) {
-        return Ok(());
+/// Adds a problem with a field of the body that names a platform without extra slots.
+fn check_sold(fields: &Good<'_>, field: &str, problems: &mut Problems) {
+    if let Some(message) = fields.parsed(field).and_then(not_sold) {
+        problems.body(field, FieldErrorKind::NotAllowed, message);
     }
-    let message = format!("must be 0 to {SLOTS_MAX}");
-    Err(FieldProblem::new(place, "count", "value_error", message).into())
 }
 
 /// The account that is named must be the customer's, and on the platform that gets the slot.
@@ -333,6 +338,6 @@ async fn check_creator(
     if account.platform == platform {
         return Ok(());
     }
-    let message = format!("is an account on {}", account.platform);
-    Err(FieldProblem::new("body", "creator_id", "value_error", message).into())
+    let message = format!("must be an account on {platform}; this one is on {}", account.platform);
+    Err(FieldProblem::new("body", "creator_id", FieldErrorKind::NotAllowed, message).into())
 }

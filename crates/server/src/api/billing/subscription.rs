@@ -10,7 +10,6 @@ use domain::time::Timestamp;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::slots::{check_count, check_sold};
 use crate::api::words;
 use crate::app::App;
 use crate::auth::{Caller, Manager};
@@ -19,7 +18,8 @@ use crate::billing::subscribe::{self, Choice};
 use crate::billing::{changes, plans};
 use crate::config::billing::{CURRENCY, INTERVAL, Plan};
 use crate::error::ApiError;
-use crate::extract::Json;
+use crate::extract::{Json, NoQuery};
+use crate::fields::RequestBody;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -88,6 +88,7 @@ impl From<&Plan> for PlanOut {
 async fn list_subscription_plans(
     State(app): State<App>,
     _caller: Caller,
+    _: NoQuery,
 ) -> axum::Json<SubscriptionPlans> {
     let price = |platform: &Platform| {
         let price_cents = plans::slot(&app, *platform)?.cents();
@@ -108,9 +109,11 @@ struct SubscribeIn {
     plan_id: String,
     /// Extra slots from the beginning, for `platform_alpha` and `platform_beta`.
     #[serde(default)]
-    #[schema(value_type = BTreeMap<String, i64>)]
+    #[schema(schema_with = words::extra_slots)]
     slots: BTreeMap<Platform, i64>,
 }
+
+impl RequestBody for SubscribeIn {}
 
 /// A page of the processor's.
 #[derive(serde::Serialize, utoipa::ToSchema)]
@@ -121,15 +124,12 @@ struct SubscribeOut {
     session_id: String,
 }
 
-/// Opens the page on which a plan is bought. Asked again for the same, it is the same page; a page for something else
-/// takes its place. Once it is paid, the accounts and the credits of the first month are there.
+/// Opens the processor's page for buying a plan. The same request returns the same page; another choice replaces it.
+/// Once it is paid, the accounts and the credits of the first month are available.
 #[utoipa::path(
     post, path = "/v1/billing/subscribe", tag = "billing", request_body = SubscribeIn,
     responses(
         (status = 200, body = SubscribeOut),
-        (status = 404, description = "there is no such plan"),
-        (status = 409, description = "there is a subscription already (`already_subscribed`)"),
-        (status = 503, description = "nothing can be paid here (`payments_not_configured`)"),
     )
 )]
 async fn subscribe(
@@ -138,10 +138,6 @@ async fn subscribe(
     Json(wanted): Json<SubscribeIn>,
 ) -> Result<axum::Json<SubscribeOut>, ApiError> {
     let plan = plans::plan(&app, &wanted.plan_id)?;
-    for (platform, count) in &wanted.slots {
-        check_sold("body", "slots", *platform)?;
-        check_count("body", *count)?;
-    }
     let slots = wanted.slots.into_iter().filter(|(_, count)| *count > 0).collect();
     let page = subscribe::subscribe(&app, caller.customer, &Choice { plan, slots }).await?;
     Ok(axum::Json(SubscribeOut { url: page.url, session_id: page.session }))
@@ -173,7 +169,7 @@ struct SubscriptionState {
     processor_configured: bool,
 }
 
-/// Shows the plan, what it allows, and when it is paid next.
+/// Shows the plan, what it includes, and when it renews.
 #[utoipa::path(
     get, path = "/v1/billing/subscription", tag = "billing",
     responses((status = 200, body = SubscriptionState))
@@ -181,6 +177,7 @@ struct SubscriptionState {
 async fn get_subscription(
     State(app): State<App>,
     caller: Caller,
+    _: NoQuery,
 ) -> Result<axum::Json<SubscriptionState>, ApiError> {
     caller.refuse_limited()?;
     state(&app, caller.customer).await
@@ -216,18 +213,14 @@ struct PlanIn {
     plan_id: String,
 }
 
+impl RequestBody for PlanIn {}
+
 /// Changes the plan. A dearer one is paid at once, for the rest of the period, and counts only if it is paid; a cheaper
 /// one is credited on the next invoice. The billing date stays; the new plan's credits come with the next period.
 #[utoipa::path(
     post, path = "/v1/billing/subscription/plan", tag = "billing", request_body = PlanIn,
     responses(
         (status = 200, description = "the subscription as it is now", body = SubscriptionState),
-        (status = 402, description = "the payment failed and nothing changed (`payment_failed`)"),
-        (status = 404, description = "there is no such plan"),
-        (status = 409, description = "accounts are in use that the plan has no room for (`slots_in_use`), another \
-            change is under way (`change_in_progress`), or there is no subscription that can be changed"),
-        (status = 503, description = "nothing can be paid here (`payments_not_configured`)"),
-        (status = 504, description = "it is not known yet whether the change was made (`change_outcome_unknown`)"),
     )
 )]
 async fn change_plan(
@@ -253,18 +246,18 @@ struct PortalOut {
     url: String,
 }
 
-/// Opens the processor's portal, in which cards and invoices are looked after and a subscription is ended. Plans and
-/// slots are changed here and not there.
+/// Opens the processor's portal, where cards and invoices are managed and a subscription is canceled. Plans and slots are
+/// changed with this API instead.
 #[utoipa::path(
     post, path = "/v1/billing/portal", tag = "billing",
     responses(
         (status = 200, body = PortalOut),
-        (status = 503, description = "nothing can be paid here (`payments_not_configured`)"),
     )
 )]
 async fn open_portal(
     State(app): State<App>,
     Manager(caller): Manager,
+    _: NoQuery,
 ) -> Result<axum::Json<PortalOut>, ApiError> {
     let url = subscribe::portal(&app, caller.customer).await?;
     Ok(axum::Json(PortalOut { url }))

@@ -8,6 +8,7 @@ use crate::app::App;
 use crate::billing::webhook;
 use crate::config::http::EVENT_BYTES_MAX;
 use crate::error::ApiError;
+use crate::fields;
 
 const SIGNATURE: &str = "stripe-signature";
 
@@ -22,16 +23,13 @@ struct Received {
     received: bool,
 }
 
-/// Takes an event of the payment processor. Its signature is what counts; a repeated event changes nothing.
+/// Receives an event of the payment processor. It is authenticated by its signature; a repeated event changes nothing.
 #[utoipa::path(
     post, path = "/v1/billing/webhook", tag = "billing",
     params(("Stripe-Signature" = String, Header, description = "`t=…,v1=…` over the body's bytes")),
     request_body(content = Object, description = "an event, as the processor signed it"),
     responses(
         (status = 200, body = Received),
-        (status = 400, description = "the event is not signed, not now, or no event (`unsigned_event`)"),
-        (status = 413, description = "the event is larger than 256 KiB"),
-        (status = 503, description = "nothing can be paid here (`payments_not_configured`)"),
     )
 )]
 async fn receive_event(
@@ -39,6 +37,7 @@ async fn receive_event(
     request: Request,
 ) -> Result<axum::Json<Received>, ApiError> {
     let (parts, incoming) = request.into_parts();
+    fields::refuse_query(parts.uri.query())?;
     let mut signatures = parts.headers.get_all(SIGNATURE).iter();
     let signature = signatures.next().and_then(|value| value.to_str().ok());
     let signature = signature.filter(|_| signatures.next().is_none());

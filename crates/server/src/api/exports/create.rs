@@ -4,10 +4,11 @@ use axum::body::Body;
 use axum::extract::{FromRequestParts as _, Request, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use catalog::dataset::{Dataset, MediaArchive};
+use catalog::dataset::Dataset;
 use domain::account::{AccountState, CreatorId};
 use domain::dataset::DatasetName;
 use domain::export::{ExportCredits, ExportFormat, ExportState};
+use domain::field_error::FieldErrorKind;
 use domain::id::ExportId;
 use domain::platform::Platform;
 use domain::window::Window;
@@ -25,6 +26,7 @@ use crate::error::exports::ExportProblem;
 use crate::error::outcome::UnknownOutcome;
 use crate::error::{ApiError, FieldProblem, Harmless};
 use crate::extract::{self, Path};
+use crate::fields::{self, Good, Problems, RequestBody};
 use crate::idempotency;
 use crate::idempotency_key::IdempotencyKey;
 use crate::sealing::DataKey;
@@ -38,21 +40,25 @@ const ARCHIVES: [&str; 4] = ["media", "media_archive", "media_zip", "media-archi
 pub(crate) struct ExportIn {
     /// One of the account's platform; `GET /v1/exports/datasets` lists them.
     #[schema(schema_with = crate::api::words::dataset)]
-    dataset: String,
+    dataset: DatasetName,
     /// The form of the file; `csv` when absent.
-    #[schema(schema_with = crate::api::words::export_format)]
-    fmt: Option<String>,
+    #[schema(schema_with = crate::api::words::optional_export_format)]
+    fmt: Option<ExportFormat>,
     /// The most rows of the file: 1 or more; as many as there are when absent.
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 9_007_199_254_740_991_i64)]
     max_rows: Option<i64>,
     /// What the dataset needs to know: `chat_id`, the fan's account id, for `chat_messages`.
     #[schema(value_type = Option<std::collections::BTreeMap<String, serde_json::Value>>)]
     params: Option<serde_json::Map<String, serde_json::Value>>,
     /// Rows from this UTC day, or this instant with its zone, on.
+    #[schema(format = "date-or-date-time")]
     start_date: Option<String>,
-    /// Rows up to this UTC day, which is in, or this instant with its zone, which is not.
+    /// Rows up to this UTC day, inclusive, or up to this instant with its zone, exclusive.
+    #[schema(format = "date-or-date-time")]
     end_date: Option<String>,
 }
+
+impl RequestBody for ExportIn {}
 
 /// The same, checked.
 struct Wish {
@@ -64,8 +70,8 @@ struct Wish {
     end_date: Option<String>,
 }
 
-/// Asks for an export of a list of the account: 10 credits are held, charged with the finished file, and given back if
-/// it fails or is cancelled before its first page.
+/// Requests an export of a list of the account. 10 credits are held, charged when the file is finished, and released if
+/// the export fails or is canceled before its first page.
 #[utoipa::path(
     post, path = "/v1/{account}/exports", tag = "exports", request_body = ExportIn,
     params(
@@ -74,10 +80,6 @@ struct Wish {
     ),
     responses(
         (status = 201, description = "it waits for a worker", body = ExportOut),
-        (status = 402, description = "the balance, or the key's budget, does not cover it"),
-        (status = 404, description = "there is no account of that id"),
-        (status = 409, description = "the first request with this Idempotency-Key is still running"),
-        (status = 429, description = "too many exports wait (`too_many_exports`)"),
     )
 )]
 pub(super) async fn create_export(State(app): State<App>, request: Request) -> Response {
@@ -117,7 +119,10 @@ async fn create(app: &App, parts: &mut Parts, incoming: Body) -> Result<Response
     let bytes_max = app.config.http.limits.json_body_bytes_max;
     let body = app.read_body(&parts.extensions, incoming, bytes_max).await?;
     let account = usable_account(app, &caller, &named).await?;
-    let wish = check(app, &account, extract::parse_json(&body)?)?;
+    let wanted = fields::read_body_with(app, parts.uri.query(), &body, |fields, problems| {
+        check(app, &account, fields, problems)
+    })?;
+    let wish = wish(app, &account, wanted)?;
     let now = app.clock.now();
     let mut new = new_export(app, &caller, &account, wish, &parts.headers)?;
     let record = axum::Json(ExportOut::of(app, as_created(&new), Sight::Own)).into_response();
@@ -165,45 +170,57 @@ fn inactive(creator: &CreatorId) -> ApiError {
     ApiError::AccountInactive(creator.as_str().to_owned())
 }
 
-/// Checks every field.
-fn check(app: &App, account: &Account, wanted: ExportIn) -> Result<Wish, ApiError> {
+/// What the account's platform offers of what is asked for; all problems are named.
+fn check(
+    app: &App,
+    account: &Account,
+    fields: &Good<'_>,
+    problems: &mut Problems,
+) -> Result<(), ApiError> {
     let catalog = app.catalog.platform(account.platform);
-    let fmt = wanted.fmt.as_deref().unwrap_or("csv");
-    if ARCHIVES.contains(&wanted.dataset.as_str()) || ARCHIVES.contains(&fmt) {
-        return Err(archive_refused(catalog.media_archive()));
+    let is_archive =
+        |field: &&str| fields.sent_text(field).is_some_and(|word| ARCHIVES.contains(&word));
+    if let Some(field) = ["dataset", "fmt"].into_iter().find(is_archive) {
+        let why = catalog.media_archive();
+        return Err(ExportProblem::MediaArchive { field, why }.into());
     }
-    let format = fmt.parse::<ExportFormat>().map_err(|unknown| {
-        FieldProblem::new("body", "fmt", "unknown_format", format!("must be {}", unknown.expected))
-    })?;
-    let name = wanted.dataset.parse::<DatasetName>().ok();
-    let dataset = name.and_then(|name| catalog.dataset(name));
+    if let (Some(start), Some(end)) = (fields.text("start_date"), fields.text("end_date"))
+        && let Err(problem) = Window::parse(Some(start), Some(end))
+    {
+        problems.body(problem.field, problem.kind, problem.message);
+    }
+    let Some(name) = fields.parsed::<DatasetName>("dataset") else { return Ok(()) };
+    match catalog.dataset(name) {
+        None => problems.add(not_offered(account.platform, catalog.datasets())),
+        Some(dataset) => {
+            let empty = serde_json::Map::new();
+            let given = fields.value("params").and_then(serde_json::Value::as_object);
+            check_params(dataset, given.unwrap_or(&empty), problems);
+        }
+    }
+    Ok(())
+}
+
+/// What is asked for, once every field is good.
+fn wish(app: &App, account: &Account, wanted: ExportIn) -> Result<Wish, ApiError> {
+    let catalog = app.catalog.platform(account.platform);
+    let dataset = catalog.dataset(wanted.dataset);
     let dataset = dataset.ok_or_else(|| not_offered(account.platform, catalog.datasets()))?;
     check_scopes(dataset, account)?;
-    if wanted.max_rows.is_some_and(|rows| rows < 1) {
-        let message = "must be 1 or more; leave it out for all rows";
-        return Err(FieldProblem::new("body", "max_rows", "range", message).into());
-    }
-    Window::parse(wanted.start_date.as_deref(), wanted.end_date.as_deref()).map_err(|problem| {
-        FieldProblem::new("body", problem.field, problem.kind, problem.message)
-    })?;
     Ok(Wish {
         dataset: dataset.name,
-        format,
+        format: wanted.fmt.unwrap_or(ExportFormat::Csv),
         max_rows: wanted.max_rows,
-        params: params(dataset, &wanted.params.unwrap_or_default())?,
+        params: kept_params(&wanted.params.unwrap_or_default()),
         start_date: wanted.start_date,
         end_date: wanted.end_date,
     })
 }
 
-const fn archive_refused(why: MediaArchive) -> ApiError {
-    ApiError::Export(ExportProblem::MediaArchive(why))
-}
-
 fn not_offered(platform: Platform, datasets: &[Dataset]) -> FieldProblem {
     let names: Vec<&str> = datasets.iter().map(|dataset| dataset.name.as_str()).collect();
-    let message = format!("{platform} offers {}", names.join(", "));
-    FieldProblem::new("body", "dataset", "not_offered", message)
+    let message = format!("must be a dataset of {platform}: {}", names.join(", "));
+    FieldProblem::new("body", "dataset", FieldErrorKind::NotAllowed, message)
 }
 
 fn check_scopes(dataset: &Dataset, account: &Account) -> Result<(), ApiError> {
@@ -213,37 +230,53 @@ fn check_scopes(dataset: &Dataset, account: &Account) -> Result<(), ApiError> {
     if missing.is_empty() { Ok(()) } else { Err(ApiError::MissingScope(missing)) }
 }
 
-/// The parameters as they are kept: nothing but what the dataset takes.
-fn params(
+/// The parameters that the dataset takes, and no others.
+fn check_params(
     dataset: &Dataset,
     given: &serde_json::Map<String, serde_json::Value>,
-) -> Result<String, ApiError> {
-    let problem = |name: &str, kind, message: &str| {
+    problems: &mut Problems,
+) {
+    let mut refuse = |name: &str, kind, message: String| {
         let mut problem = FieldProblem::new("body", "params", kind, message);
         problem.loc.push(name.to_owned());
-        ApiError::from(problem)
+        problems.add(problem);
     };
-    if let Some(unknown) =
-        given.keys().find(|name| dataset.chat.is_none() || name.as_str() != "chat_id")
-    {
-        let message = format!("{} takes no such parameter", dataset.name);
-        return Err(problem(unknown, "extra_forbidden", &message));
+    let is_known = |name: &str| dataset.chat.is_some() && name == "chat_id";
+    for unknown in given.keys().filter(|name| !is_known(name)) {
+        let takes = if dataset.chat.is_some() { "chat_id" } else { "no parameters" };
+        let message = format!("there is no such parameter; {} takes {takes}", dataset.name);
+        refuse(&fields::short(unknown), FieldErrorKind::UnknownField, message);
     }
-    let Some(chat) = &dataset.chat else { return Ok("{}".to_owned()) };
-    let chat_id = match given.get("chat_id") {
-        Some(serde_json::Value::String(text)) => text.clone(),
-        Some(serde_json::Value::Number(number)) if number.is_u64() => number.to_string(),
-        Some(_) => return Err(problem("chat_id", "type_error", "must be a text or digits")),
-        None => {
-            let message = "is needed: the fan's account id on the platform";
-            return Err(problem("chat_id", "missing", message));
+    let Some(chat) = &dataset.chat else { return };
+    let message = format!("must be the fan's account id on the platform ({})", chat.form.as_str());
+    match (given.get("chat_id"), given.get("chat_id").and_then(chat_id)) {
+        (None, _) => {
+            let message = "is required: the fan's account id on the platform".to_owned();
+            refuse("chat_id", FieldErrorKind::Missing, message);
         }
-    };
-    if !chat.form.fits(&chat_id) {
-        let message = format!("must be an account id of the platform ({})", chat.form.as_str());
-        return Err(problem("chat_id", "value_error", &message));
+        (Some(_), None) => refuse("chat_id", FieldErrorKind::WrongType, message),
+        (Some(_), Some(id)) if !chat.form.fits(&id) => {
+            refuse("chat_id", FieldErrorKind::BadFormat, message);
+        }
+        (Some(_), Some(_)) => {}
     }
-    Ok(serde_json::json!({ "chat_id": chat_id }).to_string())
+}
+
+/// An account id, sent as a text or as a number.
+fn chat_id(value: &serde_json::Value) -> Option<String> {
+    match value {
+        serde_json::Value::String(text) => Some(text.clone()),
+        serde_json::Value::Number(number) if number.is_u64() => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// The parameters as they are kept.
+fn kept_params(given: &serde_json::Map<String, serde_json::Value>) -> String {
+    match given.get("chat_id").and_then(chat_id) {
+        Some(id) => serde_json::json!({ "chat_id": id }).to_string(),
+        None => "{}".to_owned(),
+    }
 }
 
 fn new_export(

@@ -13,8 +13,8 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::auth::Caller;
-use crate::error::{ApiError, FieldProblem};
 use crate::extract::Query;
+use crate::fields::RequestQuery;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list_datasets))
@@ -26,8 +26,11 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 #[into_params(parameter_in = Query)]
 struct DatasetParams {
     /// Only those of this platform; all platforms when absent.
-    platform: Option<String>,
+    #[param(schema_with = crate::api::words::platform)]
+    platform: Option<Platform>,
 }
+
+impl RequestQuery for DatasetParams {}
 
 /// What can be exported.
 #[derive(serde::Serialize, utoipa::ToSchema)]
@@ -88,13 +91,8 @@ async fn list_datasets(
     State(app): State<App>,
     _caller: Caller,
     Query(params): Query<DatasetParams>,
-) -> Result<Json<Datasets>, ApiError> {
-    let platforms: Vec<Platform> = match params.platform {
-        None => Platform::ALL.to_vec(),
-        Some(word) => vec![word.parse().map_err(|error: domain::id::UnknownWord| {
-            FieldProblem::new("query", "platform", "unknown_platform", error.to_string())
-        })?],
-    };
+) -> Json<Datasets> {
+    let platforms = params.platform.map_or_else(|| Platform::ALL.to_vec(), |only| vec![only]);
     let catalogs = || platforms.iter().map(|platform| (*platform, app.catalog.platform(*platform)));
     let datasets = catalogs().flat_map(|(platform, catalog)| {
         let archive = catalog.media_archive().as_str();
@@ -102,7 +100,7 @@ async fn list_datasets(
     });
     let archives =
         catalogs().map(|(platform, catalog)| (platform.as_str(), catalog.media_archive().as_str()));
-    Ok(Json(Datasets { datasets: datasets.collect(), media_archive: archives.collect() }))
+    Json(Datasets { datasets: datasets.collect(), media_archive: archives.collect() })
 }
 
 impl DatasetOut {

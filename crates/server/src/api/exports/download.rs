@@ -23,10 +23,14 @@ use crate::error::exports::ExportProblem;
 use crate::exports::links::{self, Link};
 use crate::exports::place;
 use crate::extract::Path;
+use crate::fields;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(download_export))
 }
+
+/// The parameters of a signed link.
+const LINK_PARAMETERS: &[&str] = &["token", "exp", "signature"];
 
 /// What a signed link carries.
 #[derive(serde::Deserialize)]
@@ -45,9 +49,9 @@ enum Wanted {
     Part(Range<u64>),
 }
 
-/// Gives the file of a completed export: to its customer, or to whoever has a link that `GET /v1/exports/{job_id}` gave
-/// in the last five minutes. One range at a time; HEAD returns the headers alone. Where files lie in object storage, a link is answered with the
-/// storage's own address.
+/// Downloads the file of a completed export, with a key, a session, or a link that `GET /v1/exports/{job_id}` returned in
+/// the last five minutes. One range at a time; HEAD returns the headers alone. Where files are in object storage, a link
+/// redirects there.
 #[utoipa::path(
     get, path = "/v1/exports/{job_id}/download", tag = "exports",
     params(
@@ -60,12 +64,6 @@ enum Wanted {
         (status = 200, description = "the file", content_type = "application/octet-stream"),
         (status = 206, description = "the part of it that was asked for"),
         (status = 307, description = "the file is at `Location`"),
-        (status = 401, description = "no key and no session, or not a valid one, and no signed link"),
-        (status = 403, description = "the signed link is not valid, or no longer (`invalid_link`)"),
-        (status = 404, description = "there is no export of that id"),
-        (status = 409, description = "there is no file, or not yet"),
-        (status = 410, description = "the file was kept for its time and is gone"),
-        (status = 416, description = "several ranges, or one behind the end"),
     )
 )]
 async fn download_export(
@@ -74,11 +72,12 @@ async fn download_export(
     request: Request,
 ) -> Result<Response, ApiError> {
     let (mut parts, _) = request.into_parts();
-    if parts.uri.query().is_some_and(|query| !query.is_empty()) {
+    if has_link(parts.uri.query()) {
         let export = linked(&app, id, &parts).await?;
         return by_link(&app, export, &parts).await;
     }
     let caller = Caller::from_request_parts(&mut parts, &app).await?;
+    fields::refuse_query_beside(parts.uri.query(), LINK_PARAMETERS)?;
     let export = jobs::own(&app, &caller, id).await?.ok_or_else(jobs::not_found)?;
     match (&export.output, export.state) {
         (Some(output), ExportState::Completed) => {
@@ -88,6 +87,12 @@ async fn download_export(
         (_, ExportState::Expired) => Err(ExportProblem::Expired.into()),
         (_, state) => Err(ExportProblem::NotReady(state).into()),
     }
+}
+
+/// Whether the query is meant to be that of a signed link.
+fn has_link(query: Option<&str>) -> bool {
+    let query = query.unwrap_or_default().as_bytes();
+    form_urlencoded::parse(query).any(|(name, _)| LINK_PARAMETERS.contains(&&*name))
 }
 
 /// The export that a signed link is for. Whatever is wrong with a link, the answer is the same.

@@ -15,13 +15,13 @@ use super::record::{ExportOut, Sight};
 use crate::app::App;
 use crate::audit;
 use crate::auth::{Caller, FullCaller};
+use crate::error::ApiError;
 use crate::error::exports::ExportProblem;
-use crate::error::{ApiError, FieldProblem};
-use crate::extract::{Path, Query};
+use crate::extract::{NoQuery, Path, Query};
+use crate::fields::RequestQuery;
 use crate::support::{self, Visit};
 
 const LIMIT_DEFAULT: i64 = 50;
-const LIMIT_MAX: i64 = 200;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -40,8 +40,11 @@ struct ListParams {
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<i64>,
     /// Only those made before this one: `next_before` of the page before.
-    before: Option<String>,
+    #[param(value_type = Option<String>, format = "export-id")]
+    before: Option<ExportId>,
 }
+
+impl RequestQuery for ListParams {}
 
 /// Exports, newest first.
 #[derive(serde::Serialize, utoipa::ToSchema)]
@@ -58,7 +61,6 @@ pub(crate) struct Exports {
     params(("account" = String, Path, description = "its creator_id"), ListParams),
     responses(
         (status = 200, body = Exports),
-        (status = 404, description = "there is no account of that id, and there are no exports of it"),
     )
 )]
 async fn list_exports(
@@ -88,7 +90,6 @@ async fn list_exports(
     params(("customer_id" = String, Path, description = "the customer"), ListParams),
     responses(
         (status = 200, body = Exports),
-        (status = 404, description = "there is no such customer, or it does not allow it now"),
     )
 )]
 async fn list_customer_exports(
@@ -114,16 +115,7 @@ async fn listed(
     (params, sight): (ListParams, Sight),
 ) -> Result<Exports, ApiError> {
     let limit = params.limit.unwrap_or(LIMIT_DEFAULT);
-    if !(1..=LIMIT_MAX).contains(&limit) {
-        return Err(FieldProblem::new("query", "limit", "range", "must be 1 to 200").into());
-    }
-    let before = match params.before {
-        None => None,
-        Some(text) => Some(text.parse::<ExportId>().map_err(|error| {
-            FieldProblem::new("query", "before", "value_error", error.to_string())
-        })?),
-    };
-    let wanted = ExportList { customer, account, before, limit: limit + 1 };
+    let wanted = ExportList { customer, account, before: params.before, limit: limit + 1 };
     let mut found = exports::list(&app.store, &wanted).await?;
     let page = usize::try_from(limit).unwrap_or(usize::MAX);
     let has_more = found.len() > page;
@@ -133,42 +125,41 @@ async fn listed(
     Ok(Exports { exports: records.collect(), next_before })
 }
 
-/// Shows how an export stands. Each look at a finished one gives a fresh link to its file. Staff may look while the
-/// customer allows it.
+/// Shows the state of an export. For a finished one, each request returns a new link to its file. Staff can see it while
+/// the customer allows support access.
 #[utoipa::path(
     get, path = "/v1/exports/{job_id}", tag = "exports",
     params(("job_id" = String, Path, description = "the export")),
     responses(
         (status = 200, body = ExportOut),
-        (status = 404, description = "there is no export of that id"),
     )
 )]
 async fn get_export(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<ExportId>,
+    _: NoQuery,
 ) -> Result<Json<ExportOut>, ApiError> {
     let look = (Permission::TO_LOOK, audit::STAFF_READ_EXPORTS);
     let (export, sight) = reach(&app, &caller, id, look).await?;
     Ok(Json(ExportOut::of(&app, export, sight)))
 }
 
-/// Ends an export: at once while it waits, within seconds while a worker has it. It is free until its first page was
-/// read, and charged from then on.
+/// Cancels an export: immediately while it is waiting, within seconds while it is running. It is free until its first page
+/// has been read, and charged from then on.
 #[utoipa::path(
     post, path = "/v1/exports/{job_id}/cancel", tag = "exports",
     params(("job_id" = String, Path, description = "the export")),
     responses(
         (status = 200, description = "it is cancelled", body = ExportOut),
         (status = 202, description = "it is being stopped; look again", body = ExportOut),
-        (status = 404, description = "there is no export of that id"),
-        (status = 409, description = "it is over"),
     )
 )]
 async fn cancel_export(
     State(app): State<App>,
     FullCaller(caller): FullCaller,
     Path(id): Path<ExportId>,
+    _: NoQuery,
 ) -> Result<(StatusCode, Json<ExportOut>), ApiError> {
     own(&app, &caller, id).await?.ok_or_else(not_found)?;
     let cancelling = exports::cancel(&app.store, caller.customer, id, app.clock.now()).await?;
@@ -184,21 +175,20 @@ async fn cancel_export(
     Ok((status, Json(ExportOut::of(&app, *export, Sight::Own))))
 }
 
-/// Removes an export that is over, and its file. Nothing on the platform is touched. Staff may do so with the
+/// Deletes an export that has ended, and its file. Nothing changes on the platform. Staff can do so with the
 /// permission `data-export.manage` while the customer allows them to look.
 #[utoipa::path(
     delete, path = "/v1/exports/{job_id}", tag = "exports",
     params(("job_id" = String, Path, description = "the export")),
     responses(
         (status = 204, description = "it is removed"),
-        (status = 404, description = "there is no export of that id"),
-        (status = 409, description = "it is not over"),
     )
 )]
 async fn delete_export(
     State(app): State<App>,
     FullCaller(caller): FullCaller,
     Path(id): Path<ExportId>,
+    _: NoQuery,
 ) -> Result<StatusCode, ApiError> {
     let manage = (Permission::TO_MANAGE_EXPORTS, audit::STAFF_DELETED_EXPORT);
     let (export, _) = reach(&app, &caller, id, manage).await?;

@@ -42,23 +42,23 @@ pub(in crate::error) const MISSING_SESSION: Row = Row {
     status: StatusCode::UNAUTHORIZED,
     title: "Not logged in",
     retryable: false,
-    meaning: "The route takes a session alone. `POST /v1/auth/login` begins one.",
+    meaning: "The route needs a session. Log in with `POST /v1/auth/login`.",
 };
 /// `invalid_session`
 pub(in crate::error) const INVALID_SESSION: Row = Row {
     code: "invalid_session",
     status: StatusCode::UNAUTHORIZED,
-    title: "Session over",
+    title: "Session ended",
     retryable: false,
-    meaning: "The session is over, unknown or malformed. Log in again.",
+    meaning: "The session has ended, or the cookie is not valid. Log in again.",
 };
 /// `wrong_credentials`
 pub(in crate::error) const WRONG_CREDENTIALS: Row = Row {
     code: "wrong_credentials",
     status: StatusCode::UNAUTHORIZED,
-    title: "Wrong address or password",
+    title: "Wrong email address or password",
     retryable: false,
-    meaning: "The mail address or the password is wrong; which of them is not told.",
+    meaning: "The email address or the password is wrong; we do not say which.",
 };
 /// `wrong_password`
 pub(in crate::error) const WRONG_PASSWORD: Row = Row {
@@ -66,7 +66,7 @@ pub(in crate::error) const WRONG_PASSWORD: Row = Row {
     status: StatusCode::FORBIDDEN,
     title: "Wrong password",
     retryable: false,
-    meaning: "The current password, asked for again, is wrong. Nothing was changed.",
+    meaning: "The current password is wrong. Nothing was changed.",
 };
 /// `cross_site_request`
 pub(in crate::error) const CROSS_SITE: Row = Row {
@@ -74,13 +74,13 @@ pub(in crate::error) const CROSS_SITE: Row = Row {
     status: StatusCode::FORBIDDEN,
     title: "Cross-site request",
     retryable: false,
-    meaning: "A session changes things only from a page of this service: `Sec-Fetch-Site` must be `same-origin` or `none`, or `Origin` (or `Referer`) the public address.",
+    meaning: "With a session, changes are accepted only from a page of this service: `Sec-Fetch-Site` must be `same-origin` or `none`, or `Origin` (or `Referer`) the public address.",
 };
 /// `https_required`
 pub(in crate::error) const HTTPS_REQUIRED: Row = Row {
     code: "https_required",
     status: StatusCode::FORBIDDEN,
-    title: "Https required",
+    title: "HTTPS required",
     retryable: false,
     meaning: "Sessions travel over https only, or over plain HTTP on the service's own machine. Where the public address is https, a key that comes through a trusted proxy is refused unless the proxy says with `X-Forwarded-Proto: https` that its caller's connection is encrypted. A key that was sent unencrypted should be rotated.",
 };
@@ -90,7 +90,7 @@ pub(in crate::error) const READ_ONLY_KEY: Row = Row {
     status: StatusCode::FORBIDDEN,
     title: "Read-only key",
     retryable: false,
-    meaning: "The key may only read. Use a key of full scope for writes.",
+    meaning: "The key is read-only. Use a key with scope `full` for writes.",
 };
 /// `key_budget_exhausted`
 pub(in crate::error) const KEY_BUDGET_EXHAUSTED: Row = Row {
@@ -98,7 +98,7 @@ pub(in crate::error) const KEY_BUDGET_EXHAUSTED: Row = Row {
     status: StatusCode::PAYMENT_REQUIRED,
     title: "Key budget exhausted",
     retryable: false,
-    meaning: "The key may spend only so many credits in a UTC month, and the request does not fit in what is left; `key_id`, `budget`, `used`, `cost` and `resets_at` say what is. Nothing was sent. Raise the budget with `PATCH /v1/auth/keys/{key_id}`, or wait for `resets_at`.",
+    meaning: "The key has a monthly budget, and the request costs more than what is left of it; see `key_id`, `budget`, `used`, `cost` and `resets_at`. Nothing was sent. Raise the budget with `PATCH /v1/auth/keys/{key_id}`, or wait for `resets_at`.",
 };
 /// `too_many_keys`
 pub(in crate::error) const TOO_MANY_KEYS: Row = Row {
@@ -106,7 +106,7 @@ pub(in crate::error) const TOO_MANY_KEYS: Row = Row {
     status: StatusCode::CONFLICT,
     title: "Too many keys",
     retryable: false,
-    meaning: "The customer has as many keys as it may have. Delete one that is no longer used.",
+    meaning: "The customer has the maximum number of keys. Delete one that is no longer used.",
 };
 /// `limited_key`
 pub(in crate::error) const LIMITED_KEY: Row = Row {
@@ -114,7 +114,7 @@ pub(in crate::error) const LIMITED_KEY: Row = Row {
     status: StatusCode::FORBIDDEN,
     title: "Limited key",
     retryable: false,
-    meaning: "A key that is limited to some accounts, to a monthly budget or in time cannot look at or change what would widen it or belongs to the whole customer: other keys, support access, the audit list, what is bought. Use a session or a key without limits.",
+    meaning: "A key with limits (accounts, monthly budget or expiry) cannot read or change anything that could lift them or that belongs to the whole customer: other keys, payments, support access, the audit log. Use a session or a key without limits.",
 };
 /// `missing_permission`
 pub(in crate::error) const MISSING_PERMISSION: Row = Row {
@@ -130,15 +130,15 @@ pub(in crate::error) const SUPPORT_ACCESS_CLOSED: Row = Row {
     status: StatusCode::NOT_FOUND,
     title: "No support access",
     retryable: false,
-    meaning: "There is no such customer, or it does not allow staff to look at its things at this moment; which of the two is not told. The customer allows it with `POST /v1/support-access`.",
+    meaning: "There is no such customer, or the customer does not currently allow support access; we do not say which. The customer allows it with `POST /v1/support-access`.",
 };
 /// `email_taken`
 pub(in crate::error) const EMAIL_TAKEN: Row = Row {
     code: "email_taken",
     status: StatusCode::CONFLICT,
-    title: "Address taken",
+    title: "Email address taken",
     retryable: false,
-    meaning: "A customer with this mail address exists already.",
+    meaning: "A customer with this email address already exists.",
 };
 /// `unknown_link`
 pub(in crate::error) const UNKNOWN_LINK: Row = Row {
@@ -146,7 +146,7 @@ pub(in crate::error) const UNKNOWN_LINK: Row = Row {
     status: StatusCode::NOT_FOUND,
     title: "Unknown link",
     retryable: false,
-    meaning: "No mailed link has this token, or the link is for something else. Copy the whole link, or ask for a new one.",
+    meaning: "No emailed link has this token, or the link has another purpose. Copy the whole link, or request a new one.",
 };
 /// `link_used`
 pub(in crate::error) const LINK_USED: Row = Row {
@@ -154,7 +154,7 @@ pub(in crate::error) const LINK_USED: Row = Row {
     status: StatusCode::CONFLICT,
     title: "Link used",
     retryable: false,
-    meaning: "The mailed link works once, and it or another one for the same was used.",
+    meaning: "An emailed link works once, and this one or a newer one for the same purpose has been used.",
 };
 /// `link_expired`
 pub(in crate::error) const LINK_EXPIRED: Row = Row {
@@ -162,7 +162,7 @@ pub(in crate::error) const LINK_EXPIRED: Row = Row {
     status: StatusCode::GONE,
     title: "Link expired",
     retryable: false,
-    meaning: "The mailed link's time is over. Ask for a new one.",
+    meaning: "The emailed link has expired. Request a new one.",
 };
 /// `link_outdated`
 pub(in crate::error) const LINK_OUTDATED: Row = Row {
@@ -170,7 +170,7 @@ pub(in crate::error) const LINK_OUTDATED: Row = Row {
     status: StatusCode::GONE,
     title: "Link outdated",
     retryable: false,
-    meaning: "The mailed link belongs to an address that is no longer its customer's, or to a customer that was closed.",
+    meaning: "The emailed link belongs to an email address that is no longer the customer's, or to a closed customer.",
 };
 /// `too_many_registrations`
 pub(in crate::error) const TOO_MANY_REGISTRATIONS: Row = Row {
@@ -192,7 +192,7 @@ pub(in crate::error) const TOO_MANY_LOGINS: Row = Row {
 pub(in crate::error) const TOO_MANY_MAILS: Row = Row {
     code: "too_many_mails",
     status: StatusCode::TOO_MANY_REQUESTS,
-    title: "Too many mails",
+    title: "Too many emails",
     retryable: true,
     meaning: "So many emails of this kind were asked for lately from this network (or, for a change of address, by this customer) that the next one must wait; see `Retry-After`. It says nothing of the address.",
 };

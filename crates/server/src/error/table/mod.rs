@@ -44,7 +44,7 @@ pub(in crate::error) const ACCOUNT_NOT_FOUND: Row = Row {
     status: StatusCode::NOT_FOUND,
     title: "No such account",
     retryable: false,
-    meaning: "The customer has no account of that id. `GET /v1/accounts` lists them.",
+    meaning: "The customer has no account with that id. `GET /v1/accounts` lists them.",
 };
 /// `not_found`
 pub(in crate::error) const NOT_FOUND: Row = Row {
@@ -60,7 +60,7 @@ pub(in crate::error) const ROUTE_NOT_LISTED: Row = Row {
     status: StatusCode::NOT_FOUND,
     title: "Route not listed",
     retryable: false,
-    meaning: "The platform's catalogue does not list the route, and this deployment refuses unlisted ones.",
+    meaning: "The route is not in the platform's catalog, and this deployment refuses unlisted routes.",
 };
 /// `method_not_allowed`
 pub(in crate::error) const METHOD_NOT_ALLOWED: Row = Row {
@@ -68,7 +68,7 @@ pub(in crate::error) const METHOD_NOT_ALLOWED: Row = Row {
     status: StatusCode::METHOD_NOT_ALLOWED,
     title: "Method not allowed",
     retryable: false,
-    meaning: "The path exists but does not offer the method.",
+    meaning: "The path exists but does not support the method; see `Allow`.",
 };
 /// `insufficient_credits`
 pub(in crate::error) const INSUFFICIENT_CREDITS: Row = Row {
@@ -76,7 +76,7 @@ pub(in crate::error) const INSUFFICIENT_CREDITS: Row = Row {
     status: StatusCode::PAYMENT_REQUIRED,
     title: "Insufficient credits",
     retryable: false,
-    meaning: "The balance does not cover the request; `balance` and `cost` say by how much. Nothing was sent.",
+    meaning: "The balance does not cover the request; see `balance` and `cost`. Nothing was sent.",
 };
 /// `unsupported_platform`
 pub(in crate::error) const UNSUPPORTED_PLATFORM: Row = Row {
@@ -84,7 +84,7 @@ pub(in crate::error) const UNSUPPORTED_PLATFORM: Row = Row {
     status: StatusCode::BAD_REQUEST,
     title: "Unsupported platform",
     retryable: false,
-    meaning: "The route is not offered for the account's platform: files are uploaded to platform_gamma alone. Nothing was read.",
+    meaning: "The route is not available on the account's platform: uploads are available on platform_gamma only. Nothing was read.",
 };
 /// `gone`
 pub(in crate::error) const GONE: Row = Row {
@@ -100,7 +100,7 @@ pub(in crate::error) const INVALID: Row = Row {
     status: StatusCode::UNPROCESSABLE_ENTITY,
     title: "Invalid request",
     retryable: false,
-    meaning: "Fields of the request are wrong. `detail` lists each with the way down to it (`loc`), what is wrong (`msg`) and a stable word (`type`).",
+    meaning: "Fields of the request are wrong. `detail` lists every one with its location (`loc`), what to send instead (`msg`) and the kind of mistake (`type`).",
 };
 /// `creator_exists`
 pub(in crate::error) const CREATOR_EXISTS: Row = Row {
@@ -108,7 +108,7 @@ pub(in crate::error) const CREATOR_EXISTS: Row = Row {
     status: StatusCode::CONFLICT,
     title: "Creator exists",
     retryable: false,
-    meaning: "The creator_id is connected on another platform. Delete that account first, or choose another id.",
+    meaning: "The creator_id is already connected on another platform. Delete that account first, or choose another id.",
 };
 /// `other_identity`
 pub(in crate::error) const OTHER_IDENTITY: Row = Row {
@@ -124,7 +124,7 @@ pub(in crate::error) const VERIFICATION_FAILED: Row = Row {
     status: StatusCode::BAD_REQUEST,
     title: "Verification failed",
     retryable: false,
-    meaning: "The platform did not confirm the credentials; `platform_status` is what it answered. Take fresh ones from a logged-in session.",
+    meaning: "The platform did not confirm the credentials; `platform_status` is the status of its response. Take fresh ones from a logged-in session.",
 };
 /// `platform_not_offered`
 pub(in crate::error) const PLATFORM_NOT_OFFERED: Row = Row {
@@ -140,7 +140,7 @@ pub(in crate::error) const CREDENTIAL_ERROR: Row = Row {
     status: StatusCode::CONFLICT,
     title: "Credentials unreadable",
     retryable: false,
-    meaning: "The stored credentials of the account cannot be opened. Connect it again.",
+    meaning: "The stored credentials of the account cannot be decrypted. Connect it again.",
 };
 /// `platform_unreachable`
 pub(in crate::error) const PLATFORM_UNREACHABLE: Row = Row {
@@ -208,7 +208,7 @@ pub(in crate::error) const OVERLOADED: Row = Row {
     status: StatusCode::SERVICE_UNAVAILABLE,
     title: "Overloaded",
     retryable: true,
-    meaning: "The service takes no more work for a moment. Nothing was sent or charged.",
+    meaning: "The service is temporarily at capacity. Nothing was sent or charged.",
 };
 /// `idempotency_in_progress`
 pub(in crate::error) const IDEMPOTENCY_IN_PROGRESS: Row = Row {
@@ -238,9 +238,9 @@ pub(in crate::error) const INVALID_IDEMPOTENCY_KEY: Row = Row {
 pub(in crate::error) const ANSWER_NOT_STORED: Row = Row {
     code: "answer_not_stored",
     status: StatusCode::CONFLICT,
-    title: "Answer not stored",
+    title: "Response not stored",
     retryable: false,
-    meaning: "The request with this `Idempotency-Key` was sent and answered, but its answer was too large to keep. `call_id` names its entry in the call log.",
+    meaning: "The first request with this `Idempotency-Key` was carried out, but its response was too large to store. `call_id` names its entry in the call log.",
 };
 /// `outcome_unknown` of a write whose response was lost
 pub(in crate::error) const OUTCOME_UNKNOWN_UNUSABLE: Row = Row {
@@ -278,7 +278,7 @@ pub(in crate::error) const BODY_TOO_LARGE: Row = Row {
     status: StatusCode::PAYLOAD_TOO_LARGE,
     title: "Body too large",
     retryable: false,
-    meaning: "The body is larger than this route takes.",
+    meaning: "The body is larger than this route accepts.",
 };
 /// `body_timeout`
 pub(in crate::error) const BODY_TIMEOUT: Row = Row {
@@ -310,7 +310,7 @@ pub(in crate::error) const SEVERAL_RANGES: Row = Row {
     status: StatusCode::RANGE_NOT_SATISFIABLE,
     title: "Several ranges",
     retryable: false,
-    meaning: "`Range` asks for more than one range. Nothing was sent; ask for one at a time.",
+    meaning: "`Range` names more than one range. Nothing was sent; request one at a time.",
 };
 /// `unsupported_media_type`
 pub(in crate::error) const UNSUPPORTED_MEDIA_TYPE: Row = Row {

@@ -3,10 +3,12 @@
 //! A field that is sent empty counts as not sent, as browsers send what was left blank.
 
 use catalog::Route;
+use domain::field_error::FieldErrorKind;
 use domain::time::Timestamp;
 use serde_json::json;
 
 use crate::error::{ApiError, FieldProblem};
+use crate::fields::short;
 
 /// The text fields, in the order in which they leave.
 const TEXTS: [&str; 7] = [
@@ -89,18 +91,30 @@ impl Given {
             self.text(known).is_none().then_some(FieldName::Text(known))
         } else {
             let message =
-                format!("there is no such field; the form has file, {}", TEXTS.join(", "));
-            return Err(FieldProblem::new("body", name, "extra_forbidden", message).into());
+                format!("there is no such field; known fields are file, {}", TEXTS.join(", "));
+            return Err(FieldProblem::new(
+                "body",
+                &short(name),
+                FieldErrorKind::UnknownField,
+                message,
+            )
+            .into());
         };
         known.ok_or_else(|| {
-            FieldProblem::new("body", name, "duplicate", format!("{name} is given twice")).into()
+            FieldProblem::new(
+                "body",
+                name,
+                FieldErrorKind::Duplicate,
+                "is given more than once; send it once",
+            )
+            .into()
         })
     }
 
     /// Keeps the text of a field.
     pub(super) fn put(&mut self, name: &'static str, bytes: &[u8]) -> Result<(), ApiError> {
         let text = std::str::from_utf8(bytes).map_err(|_| {
-            FieldProblem::new("body", name, "value_error", format!("{name} must be UTF-8"))
+            FieldProblem::new("body", name, FieldErrorKind::BadFormat, "must be UTF-8")
         })?;
         self.texts.push((name, text.to_owned()));
         Ok(())
@@ -125,9 +139,11 @@ impl FileHead {
             (1..=FILE_NAME_BYTES_MAX).contains(&name.len()) && !name.chars().any(char::is_control);
         if !usable {
             let message = format!(
-                "file must be sent as a file, with a filename of at most {FILE_NAME_BYTES_MAX} bytes"
+                "must be sent as a file, with a filename of at most {FILE_NAME_BYTES_MAX} bytes"
             );
-            return Err(FieldProblem::new("body", "file", "value_error", message).into());
+            return Err(
+                FieldProblem::new("body", "file", FieldErrorKind::BadFormat, message).into()
+            );
         }
         let essence = |kind: &str| kind.split(';').next().map(|kind| kind.trim().to_owned());
         Ok(Self { name: name.to_owned(), content_type: content_type.and_then(essence) })
@@ -180,9 +196,8 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn refuse(&mut self, name: &str, message: &str) {
-        let message = format!("{name} {message}");
-        self.problems.push(FieldProblem::new("body", name, "value_error", message));
+    fn refuse(&mut self, name: &str, kind: FieldErrorKind, message: &str) {
+        self.problems.push(FieldProblem::new("body", name, kind, message));
     }
 
     /// The rule of the price is the catalogue's.
@@ -198,7 +213,7 @@ impl Check<'_> {
     fn flag(&mut self, name: &str) -> Option<bool> {
         let flag = self.given.filled(name)?.trim().parse();
         if flag.is_err() {
-            self.refuse(name, "must be true or false");
+            self.refuse(name, FieldErrorKind::WrongType, "must be true or false");
         }
         flag.ok()
     }
@@ -206,7 +221,11 @@ impl Check<'_> {
     fn time(&mut self, name: &str) -> Option<String> {
         let time = Timestamp::from_rfc3339(self.given.filled(name)?.trim());
         if time.is_none() {
-            self.refuse(name, "must be a time with its zone, such as 2026-12-24T18:00:00Z");
+            self.refuse(
+                name,
+                FieldErrorKind::BadFormat,
+                "must be a time with its zone, such as 2026-12-24T18:00:00Z",
+            );
         }
         time.map(Timestamp::to_rfc3339)
     }
@@ -215,7 +234,11 @@ impl Check<'_> {
         let text = self.given.filled("description")?;
         let is_odd = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\r' | '\t');
         if text.chars().any(is_odd) {
-            self.refuse("description", "must not hold control characters");
+            self.refuse(
+                "description",
+                FieldErrorKind::BadFormat,
+                "must not hold control characters",
+            );
         }
         Some(text.to_owned())
     }
@@ -226,7 +249,11 @@ impl Check<'_> {
         let words: Vec<&str> = text.split(',').map(str::trim).collect();
         let is_unusable = |word: &&str| word.is_empty() || word.chars().any(char::is_control);
         if words.iter().any(is_unusable) {
-            self.refuse(name, "must be words with commas between them, without control characters");
+            self.refuse(
+                name,
+                FieldErrorKind::BadFormat,
+                "must be words with commas between them, without control characters",
+            );
         }
         Some(words.join(","))
     }
@@ -244,6 +271,7 @@ impl Check<'_> {
         if by_type.is_none() {
             self.refuse(
                 "categories",
+                FieldErrorKind::Missing,
                 "is required unless the file's Content-Type is a picture's or a video's",
             );
         }

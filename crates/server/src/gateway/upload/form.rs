@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use axum::body::Body;
 use bytes::Bytes;
 use catalog::Route;
+use domain::field_error::FieldErrorKind;
 use domain::id::CustomerId;
 use futures_util::stream::{self, Stream};
 use http::HeaderMap;
@@ -150,11 +151,13 @@ impl Parts<'_> {
     /// Checks what was given, all of it at once.
     fn finish(self, route: &Route) -> Result<Form, ApiError> {
         let Some((head, file)) = self.file else {
-            return Err(FieldProblem::new("body", "file", "missing", "a file is required").into());
+            return Err(
+                FieldProblem::new("body", "file", FieldErrorKind::Missing, "is required").into()
+            );
         };
         if file.bytes() == 0 {
-            let message = "the file is empty";
-            return Err(FieldProblem::new("body", "file", "value_error", message).into());
+            let message = "must not be empty";
+            return Err(FieldProblem::new("body", "file", FieldErrorKind::TooShort, message).into());
         }
         let checked = fields::check(route, &self.given, &head).map_err(ApiError::Invalid)?;
         Ok(Form {
@@ -265,6 +268,8 @@ fn of_parser(error: &multer::Error) -> ApiError {
             FeedProblem::BesideFile(bytes_max) => beside_file(*bytes_max),
         };
     }
-    let msg = format!("the form is malformed: {error}");
-    FieldProblem { loc: vec!["body".to_owned()], msg, kind: "malformed_form" }.into()
+    let msg = "is not a complete multipart form; send each part with its headers and close the form \
+               with its boundary";
+    let kind = FieldErrorKind::Malformed;
+    FieldProblem { loc: vec!["body".to_owned()], msg: msg.to_owned(), kind }.into()
 }

@@ -111,8 +111,7 @@ async fn json_in_another_charset_or_under_another_type_is_415() {
 async fn a_name_that_is_given_twice_is_named_wherever_it_is() {
     let app = TestApp::on_sqlite("").await;
     let client = app.with_key(&app.customer(0).await.key).with("content-type", "application/json");
-    let body =
-        r#"{"creator_id":"a","platform":"platform_alpha","auth":{"extra":{"x":"1","x":"2"}}}"#;
+    let body = r#"{"creator_id":"a","platform":"platform_alpha","auth":{"user_id":"7","session_token":"s","extra":{"x":"1","x":"2"}}}"#;
 
     let reply = client.send("POST", "/v1/connect/import", Some(body.into())).await;
 

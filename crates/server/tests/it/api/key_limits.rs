@@ -104,13 +104,13 @@ async fn wrong_limits_are_named_and_make_no_key() {
     on_stage("platform_alpha", "", ok, async |stage| {
         let many: Vec<String> = (0..101).map(|number| format!("a{number}")).collect();
         let cases = [
-            (json!({"accounts": []}), "accounts", "length"),
-            (json!({"accounts": many}), "accounts", "length"),
-            (json!({"accounts": ["ada", "nobody"]}), "accounts", "unknown_account"),
-            (json!({"monthly_budget_credits": -1}), "monthly_budget_credits", "range"),
-            (json!({"expires_at": "2026-11-21T12:00:00Z"}), "expires_at", "range"),
-            (json!({"expires_at": "2027-01-01"}), "expires_at", "value_error"),
-            (json!({"expires_at": "2027-01-01T00:00:00"}), "expires_at", "value_error"),
+            (json!({"accounts": []}), "accounts", "too_short"),
+            (json!({"accounts": many}), "accounts", "too_long"),
+            (json!({"accounts": ["ada", "nobody"]}), "accounts", "not_found"),
+            (json!({"monthly_budget_credits": -1}), "monthly_budget_credits", "out_of_range"),
+            (json!({"expires_at": "2026-11-21T12:00:00Z"}), "expires_at", "out_of_range"),
+            (json!({"expires_at": "2027-01-01"}), "expires_at", "bad_format"),
+            (json!({"expires_at": "2027-01-01T00:00:00"}), "expires_at", "bad_format"),
         ];
         for (limits, field, kind) in cases {
             let mut body = json!({"name": "made", "scope": "full"});

@@ -87,14 +87,10 @@ async fn wrong_fields_of_a_key_are_named() {
     let client = app.with_key(&app.customer(0).await.key);
     let cases = [
         (json!({"scope": "full"}), "body.name", "missing"),
-        (json!({"name": "", "scope": "full"}), "body.name", "length"),
-        (json!({"name": "x".repeat(101), "scope": "full"}), "body.name", "length"),
-        (json!({"name": "a", "scope": "all"}), "body.scope", "value_error"),
-        (
-            json!({"name": "a", "scope": "full", "customer": "x"}),
-            "body.customer",
-            "extra_forbidden",
-        ),
+        (json!({"name": "", "scope": "full"}), "body.name", "too_short"),
+        (json!({"name": "x".repeat(101), "scope": "full"}), "body.name", "too_long"),
+        (json!({"name": "a", "scope": "all"}), "body.scope", "not_allowed"),
+        (json!({"name": "a", "scope": "full", "customer": "x"}), "body.customer", "unknown_field"),
     ];
 
     for (body, field, kind) in cases {
@@ -104,7 +100,7 @@ async fn wrong_fields_of_a_key_are_named() {
     for seconds in [-1, 604_801] {
         let body = json!({"expires_old_in_s": seconds});
         let fields = client.post("/v1/auth/keys/rotate", &body).await.wrong_fields();
-        assert_eq!(fields, [("body.expires_old_in_s".to_owned(), "range".to_owned())]);
+        assert_eq!(fields, [("body.expires_old_in_s".to_owned(), "out_of_range".to_owned())]);
     }
     app.end().await;
 }

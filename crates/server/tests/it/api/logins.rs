@@ -169,7 +169,7 @@ async fn a_password_that_is_too_long_to_be_one_is_refused_before_it_costs_anythi
     let browser = app.signed_in(&member).await;
     let (most, more) = ("é".repeat(128), "é".repeat(129));
     let before = app.running().password_hashes();
-    let field = |name: &str| vec![(format!("body.{name}"), "length".to_owned())];
+    let field = |name: &str| vec![(format!("body.{name}"), "too_long".to_owned())];
 
     let login = app.try_log_in(&member.email, &more).await;
     let change = json!({"current_password": more, "new_password": PASSWORD});
@@ -224,8 +224,8 @@ async fn passwords_that_are_guessed_first_are_refused_wherever_one_is_set() {
     let change = json!({"current_password": PASSWORD, "new_password": "iloveyou"});
     let changed = browser.post("/v1/auth/password", &change).await;
 
-    assert_eq!(registered.wrong_fields(), [("body.password".to_owned(), "common".to_owned())]);
-    assert_eq!(changed.wrong_fields(), [("body.new_password".to_owned(), "common".to_owned())]);
+    assert_eq!(registered.wrong_fields(), [("body.password".to_owned(), "too_common".to_owned())]);
+    assert_eq!(changed.wrong_fields(), [("body.new_password".to_owned(), "too_common".to_owned())]);
     assert_eq!(app.try_log_in(&member.email, PASSWORD).await.status, 200);
     app.end().await;
 }

@@ -12,6 +12,7 @@ mod admin;
 mod bodies;
 mod configuration;
 mod email;
+mod fields;
 mod key_limits;
 mod keys;
 mod limits;

@@ -117,9 +117,9 @@ async fn a_password_that_is_refused_uses_no_link() {
         let common = reset(&app.anonymous(), &token, "password123").await;
         let long = reset(&app.anonymous(), &token, &"x".repeat(129)).await;
 
-        assert_eq!(short.wrong_fields(), [(field.clone(), "length".to_owned())]);
-        assert_eq!(common.wrong_fields(), [(field.clone(), "common".to_owned())]);
-        assert_eq!(long.wrong_fields(), [(field, "length".to_owned())]);
+        assert_eq!(short.wrong_fields(), [(field.clone(), "too_short".to_owned())]);
+        assert_eq!(common.wrong_fields(), [(field.clone(), "too_common".to_owned())]);
+        assert_eq!(long.wrong_fields(), [(field, "too_long".to_owned())]);
         assert_eq!(reset(&app.anonymous(), &token, NEW).await.status, 204);
         app
     })
@@ -164,7 +164,7 @@ async fn asking_for_a_link_tells_nothing_about_an_address() {
             app.mails_to("ada@example.com").await.iter().map(|it| it["subject"].clone()).collect();
         assert_eq!(subjects, ["Confirm your address", "Set a new password"]);
         let malformed = forgot(&app.anonymous(), "a@b.cd\r\nBcc: x@y.zz").await;
-        let wrong = [("body.email".to_owned(), "value_error".to_owned())];
+        let wrong = [("body.email".to_owned(), "bad_format".to_owned())];
         assert_eq!(malformed.wrong_fields(), wrong);
         app
     })

@@ -88,7 +88,7 @@ async fn usage_is_that_of_the_calling_key_and_with_a_session_that_of_all() {
             let other = first.get(&format!("{path}?key_id={second_id}")).await;
             assert_eq!(
                 other.wrong_fields(),
-                [("query.key_id".to_owned(), "value_error".to_owned())]
+                [("query.key_id".to_owned(), "not_allowed".to_owned())]
             );
             let malformed = browser.get(&format!("{path}?key_id=x")).await;
             assert_eq!(malformed.status, 422);

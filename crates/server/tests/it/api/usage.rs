@@ -243,7 +243,7 @@ async fn what_is_out_of_range_is_refused_and_named() {
     let cases = [
         (DAILY, "days", vec!["0", "-1", "367", "1e9", "1000000000", "x", "1.5", huge.as_str()]),
         (RECENT, "limit", vec!["0", "-1", "1001", "1e9", "x", huge.as_str()]),
-        (RECENT, "before", vec!["NaN", "-1", "1e9", "inf", "2026-11-21", huge.as_str()]),
+        (RECENT, "before", vec!["NaN", "-1", "1e-9", "inf", "2026-11-21", huge.as_str()]),
         (RECENT, "status_class", vec!["6xx", "200", "OK"]),
         (RECENT, "account", vec!["a/b", "..", "a%00"]),
     ];
@@ -257,6 +257,6 @@ async fn what_is_out_of_range_is_refused_and_named() {
         assert_eq!(twice.status, 422, "{field} twice: {}", twice.text());
     }
     let unknown = client.get(&format!("{RECENT}?page=2")).await.wrong_fields();
-    assert_eq!(unknown, [("query.page".to_owned(), "extra_forbidden".to_owned())]);
+    assert_eq!(unknown, [("query.page".to_owned(), "unknown_field".to_owned())]);
     app.end().await;
 }

@@ -97,7 +97,7 @@ async fn only_a_pack_of_the_table_at_its_price_is_sold_and_the_pages_are_the_ope
             let mut body = pack();
             body[field] = value;
             let reply = client.post(path, &body).await;
-            let named = (format!("body.{field}"), "extra_forbidden".to_owned());
+            let named = (format!("body.{field}"), "unknown_field".to_owned());
             assert_eq!(reply.wrong_fields(), [named], "{path} {field}");
         }
     }

@@ -347,9 +347,9 @@ async fn what_does_not_exist_cannot_be_subscribed_to() {
         let unknown = subscribe(json!({"plan_id": "plan_gold"})).await;
         assert_eq!(unknown.failure(), (404, "not_found".to_owned()));
         for (slots, field) in [
-            (json!({"platform_gamma": 1}), "body.slots"),
-            (json!({"platform_alpha": -1}), "body.count"),
-            (json!({"platform_alpha": 1_000_000_000}), "body.count"),
+            (json!({"platform_gamma": 1}), "body.slots.platform_gamma"),
+            (json!({"platform_alpha": -1}), "body.slots.platform_alpha"),
+            (json!({"platform_alpha": 1_000_000_000}), "body.slots.platform_alpha"),
         ] {
             let reply = subscribe(json!({"plan_id": PLAN, "slots": slots})).await;
             assert_eq!(reply.wrong_fields()[0].0, field, "{}", reply.text());

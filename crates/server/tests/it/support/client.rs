@@ -90,7 +90,9 @@ impl Client {
         let answer = self.begin(method, path, body.unwrap_or_default()).await?;
         let (parts, incoming) = answer.into_parts();
         let whole = incoming.collect().await.map_err(|error| format!("{error:?}"))?.to_bytes();
-        Ok(Reply { status: parts.status.as_u16(), headers: parts.headers, body: whole })
+        let reply = Reply { status: parts.status.as_u16(), headers: parts.headers, body: whole };
+        crate::contract::conformity::assert_declared(method, path, &reply);
+        Ok(reply)
     }
 
     /// A request without a body; the answer is not read yet.

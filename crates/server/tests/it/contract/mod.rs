@@ -6,6 +6,9 @@
     reason = "a test that meets what it does not expect must fail, and has the stack to itself"
 )]
 
+pub(crate) mod conformity;
+mod schema;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -111,31 +114,103 @@ fn every_operation_that_needs_a_caller_says_so_and_how_it_refuses() {
 }
 
 #[test]
-fn every_answer_is_described_and_every_failure_has_a_body() {
-    for (method, path, operation) in operations(&document()) {
-        for (status, answer) in operation["responses"].as_object().unwrap() {
+fn every_response_is_described_and_every_failure_has_a_body_and_names_its_codes() {
+    let document = document();
+    for (method, path, operation) in operations(&document) {
+        for (status, response) in operation["responses"].as_object().unwrap() {
             let place = format!("{method} {path} {status}");
-            assert!(answer["description"].as_str().is_some_and(|text| !text.is_empty()), "{place}");
+            let response = followed(&document, response);
+            assert!(
+                response["description"].as_str().is_some_and(|text| !text.is_empty()),
+                "{place}"
+            );
             if status.starts_with(['4', '5']) {
-                assert!(
-                    answer["content"].as_object().is_some_and(|content| content.len() == 1),
-                    "{place}"
-                );
+                let content = response["content"].as_object().unwrap();
+                assert_eq!(content.len(), 1, "{place}");
+                let (media_type, body) = content.iter().next().unwrap();
+                let codes = &body["schema"]["allOf"][1]["properties"]["code"]["enum"];
+                assert!(codes.as_array().is_some_and(|codes| !codes.is_empty()), "{place}");
+                assert_eq!(media_type == "application/json", status == "422", "{place}");
             }
         }
     }
 }
 
+/// What a reference leads to, or the value itself.
+fn followed<'d>(document: &'d Value, value: &'d Value) -> &'d Value {
+    let reference = value["$ref"].as_str();
+    reference.map_or(value, |path| document.pointer(path.trim_start_matches('#')).unwrap())
+}
+
 #[test]
-fn wrong_fields_have_the_body_that_the_specification_names() {
+fn every_422_has_one_schema_with_all_its_members() {
     let document = document();
-    let register = &document["paths"]["/v1/auth/register"]["post"]["responses"]["422"];
-
-    let schema = &register["content"]["application/json"]["schema"]["$ref"];
-
-    assert_eq!(schema, "#/components/schemas/HTTPValidationError");
-    let fields = &document["components"]["schemas"]["ValidationError"]["properties"];
+    for (method, path, operation) in operations(&document) {
+        let response = followed(&document, &operation["responses"]["422"]);
+        let schema = &response["content"]["application/json"]["schema"]["allOf"][0]["$ref"];
+        assert_eq!(schema, "#/components/schemas/HTTPValidationError", "{method} {path}");
+    }
+    let schemas = &document["components"]["schemas"];
+    let required = schemas["HTTPValidationError"]["required"].as_array().unwrap();
+    assert_eq!(required.len(), 7, "{required:?}");
+    let fields = &schemas["ValidationError"]["properties"];
     assert!(["loc", "msg", "type"].iter().all(|name| fields.get(*name).is_some()), "{fields}");
+    assert!(fields["type"]["enum"].as_array().unwrap().len() > 10, "{fields}");
+}
+
+#[test]
+fn every_json_body_has_an_example_that_is_one() {
+    let document = document();
+    let mut count = 0;
+    let mut check = |place: String, content: Option<&Value>| {
+        let Some(content) = content else { return };
+        let example = content.get("example").unwrap_or_else(|| panic!("{place}: no example"));
+        let problems = schema::problems(&document, &content["schema"], example);
+        assert!(problems.is_empty(), "{place}: {problems:#?}\n{example:#}");
+        count += 1;
+    };
+    for (method, path, operation) in operations(&document) {
+        let body = operation.pointer("/requestBody/content/application~1json");
+        check(format!("{method} {path}"), body);
+        for (status, response) in operation["responses"].as_object().unwrap() {
+            let response = followed(&document, response);
+            for media_type in ["application~1json", "application~1problem+json"] {
+                let content = response.pointer(&format!("/content/{media_type}"));
+                check(format!("{method} {path} {status}"), content);
+            }
+        }
+    }
+    assert!(count > 300, "{count}");
+}
+
+#[test]
+fn every_field_and_every_parameter_is_described() {
+    let document = document();
+    let mut bare = BTreeSet::new();
+    for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+        collect_bare(name, schema, &mut bare);
+    }
+    for (method, path, operation) in operations(&document) {
+        let shared = document["paths"][&path]["parameters"].as_array().into_iter().flatten();
+        for parameter in shared.chain(operation["parameters"].as_array().into_iter().flatten()) {
+            if parameter["description"].as_str().unwrap_or_default().is_empty() {
+                bare.insert(format!("{method} {path}: {}", parameter["name"]));
+            }
+        }
+    }
+    assert!(bare.is_empty(), "without a description (see openapi/glossary.json): {bare:#?}");
+}
+
+fn collect_bare(name: &str, schema: &Value, bare: &mut BTreeSet<String>) {
+    for (field, property) in schema["properties"].as_object().into_iter().flatten() {
+        if property["description"].as_str().unwrap_or_default().is_empty() {
+            bare.insert(format!("{name}.{field}"));
+        }
+    }
+    for part in ["allOf", "oneOf", "anyOf"] {
+        let branches = schema[part].as_array().into_iter().flatten();
+        branches.for_each(|branch| collect_bare(name, branch, bare));
+    }
 }
 
 #[test]

@@ -3,8 +3,13 @@
 //! `openapi.json` at the root of the repository is this document; a test keeps them equal.
 #![expect(clippy::indexing_slicing, reason = "indexing a JSON object by name inserts the member")]
 
+mod failures;
+mod fields;
+
 use catalog::{AuthField, AuthKind, Catalog, Route};
 use domain::credits::Costs;
+use domain::export::ExportFormat;
+use domain::field_error::FieldErrorKind;
 use domain::platform::Platform;
 use serde_json::{Map, Value, json};
 
@@ -38,8 +43,17 @@ pub fn document(catalog: &Catalog, costs: &Costs) -> Value {
     document["paths"][UPLOAD_PATH] = upload_path(costs);
     document["paths"]["/v1/signup"]["post"]["deprecated"] = json!(true);
     document["components"]["schemas"]["ImportIn"]["properties"]["auth"] = auth_schema(catalog);
-    describe_answers(&mut document);
-    add_problems(&mut document);
+    document["components"]["schemas"]["Problem"] = problem_schema();
+    document["components"]["schemas"]["HTTPValidationError"] = validation_schema();
+    document["components"]["schemas"]["ValidationError"] = field_schema();
+    describe_downloads(&mut document);
+    describe_parameters(&mut document);
+    describe_successes(&mut document);
+    add_security(&mut document);
+    add_failures(&mut document);
+    fields::describe(&mut document);
+    fields::add_examples(&mut document);
+    failures::share(&mut document);
     document
 }
 
@@ -49,8 +63,8 @@ fn info() -> Value {
         "version": "1.0",
         "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         "description": "One key and one path pattern for four creator platforms, metered in credits. \
-            Each metered answer carries a receipt: what it cost and what is left. \
-            Errors have a stable `code` (RFC 9457); wrong fields answer 422 with the way down to each.",
+            Each metered response carries a receipt: what it cost and what is left. \
+            Errors have a stable `code` (RFC 9457); a 422 names every wrong field.",
     })
 }
 
@@ -104,14 +118,13 @@ fn native_operation(method: &str, costs: &Costs) -> Value {
         ),
     });
     if !is_read {
-        operation["responses"]["409"] = repeated_too_early();
         operation["requestBody"] = json!({ "content": { "*/*": {} }, "required": false });
         operation["parameters"] = json!([idempotency_key()]);
     }
     operation
 }
 
-/// What every metered call can answer.
+/// What the platform responds, passed on.
 fn metered_answers(description: &str) -> Value {
     json!({
         "default": {
@@ -119,36 +132,23 @@ fn metered_answers(description: &str) -> Value {
             "headers": receipt_headers(),
             "content": { "*/*": {} },
         },
-        "402": problem("The balance does not cover the call; nothing was sent."),
-        "404": problem("There is no such account (`account_not_found`), or the platform says so."),
-        "429": problem("Too many calls, for this service or for the platform; see `Retry-After`. Not charged."),
-        "502": problem("The platform could not be reached, or its answer was broken. Not charged."),
-        "503": problem("The service or the account's platform takes no call for a moment. Not charged."),
-        "504": problem("The platform did not answer in time. Not charged."),
     })
-}
-
-fn repeated_too_early() -> Value {
-    problem("An earlier request with this `Idempotency-Key` stands in the way.")
 }
 
 fn idempotency_key() -> Value {
     json!({
         "name": "Idempotency-Key", "in": "header", "required": false,
-        "schema": { "type": "string", "minLength": 1, "maxLength": 255 },
-        "description": "The same key with the same request is sent and charged once within 24 hours; \
-            repeats get the first answer with `Idempotent-Replayed: true`.",
+        "schema": { "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$" },
+        "example": "order-2026-11-21-0001",
+        "description": "A value of your choice that identifies this request: 1 to 255 visible ASCII characters. For \
+            24 hours the same request with the same key takes effect and is charged once; a repetition gets the \
+            first response with `Idempotent-Replayed: true`. Another request under the key is 422.",
     })
 }
 
 /// The upload: a form, whose file is not JSON (specification 4.3).
 fn upload_path(costs: &Costs) -> Value {
-    let mut answers = metered_answers("The platform's own status and body: the created post.");
-    answers["400"] = problem("The account's platform takes no uploads (`unsupported_platform`).");
-    answers["408"] = problem("The form came too slowly, or not whole within its time.");
-    answers["409"] = repeated_too_early();
-    answers["413"] = problem("The file or the rest of the form is too large.");
-    answers["415"] = problem("The body is not `multipart/form-data`.");
+    let answers = metered_answers("The platform's own status and body: the created post.");
     json!({
         "parameters": [{
             "name": "account", "in": "path", "required": true, "schema": { "type": "string" },
@@ -245,13 +245,6 @@ fn listed(route: &Route, costs: &Costs) -> Value {
     listed
 }
 
-fn problem(description: &str) -> Value {
-    json!({
-        "description": description,
-        "content": { "application/problem+json": { "schema": { "$ref": "#/components/schemas/Problem" } } },
-    })
-}
-
 /// What an account of each platform is connected with, from the catalogue.
 fn auth_schema(catalog: &Catalog) -> Value {
     let of_platform = |platform: &Platform| {
@@ -287,22 +280,43 @@ fn auth_field(field: &AuthField) -> Value {
     schema
 }
 
-/// Gives every answer the words that the document demands: those of its body, where the handler has none.
-fn describe_answers(document: &mut Value) {
+/// The files of exports, as they are really typed.
+fn describe_downloads(document: &mut Value) {
+    let file = json!({ "schema": { "type": "string", "format": "binary" } });
+    let types =
+        ExportFormat::ALL.iter().map(|format| (format.media_type().to_owned(), file.clone()));
+    let content: Map<String, Value> = types.collect();
+    let responses = &mut document["paths"]["/v1/exports/{job_id}/download"]["get"]["responses"];
+    for status in ["200", "206"] {
+        responses[status]["content"] = json!(content);
+    }
+}
+
+/// Says of every parameter what it is and how it is written.
+fn describe_parameters(document: &mut Value) {
+    for (_, _, operation) in operations(document) {
+        let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
+        for parameter in parameters.into_iter().flatten() {
+            if parameter["name"] == "Idempotency-Key" {
+                *parameter = idempotency_key();
+            }
+            fields::describe_parameter(parameter);
+        }
+    }
+}
+
+/// Gives every success the words that the document demands: those of its body, where the handler has none.
+fn describe_successes(document: &mut Value) {
     let schemas = document["components"]["schemas"].clone();
-    for operation in operations(document).map(|(_, _, operation)| operation) {
+    for (_, _, operation) in operations(document) {
         let Some(answers) = operation["responses"].as_object_mut() else { continue };
-        for (status, answer) in answers {
-            if answer.get("content").is_none() && status.starts_with(['4', '5']) {
-                let words = answer["description"].as_str().unwrap_or_default().to_owned();
-                *answer = problem(&words);
-            }
-            if answer.get("description").is_none() {
-                let body = answer.pointer("/content/application~1json/schema/$ref");
-                let name = body.and_then(Value::as_str).and_then(|path| path.rsplit('/').next());
-                let words = name.and_then(|name| schemas[name]["description"].as_str());
-                answer["description"] = json!(words.unwrap_or("Done."));
-            }
+        for (_, answer) in
+            answers.iter_mut().filter(|(_, answer)| answer.get("description").is_none())
+        {
+            let body = answer.pointer("/content/application~1json/schema/$ref");
+            let name = body.and_then(Value::as_str).and_then(|path| path.rsplit('/').next());
+            let words = name.and_then(|name| schemas[name]["description"].as_str());
+            answer["description"] = json!(words.unwrap_or("Done."));
         }
     }
 }
@@ -319,43 +333,10 @@ fn operations(document: &mut Value) -> impl Iterator<Item = (String, &'static st
     })
 }
 
-/// Adds what many operations can answer, and opens the routes that need no key.
-fn add_problems(document: &mut Value) {
-    document["components"]["schemas"]["Problem"] = problem_schema();
-    document["components"]["schemas"]["HTTPValidationError"] = validation_schema();
-    document["components"]["schemas"]["ValidationError"] = field_schema();
+/// Opens the routes that need no caller, and says of the others who may call them.
+fn add_security(document: &mut Value) {
     for (path, method, operation) in operations(document) {
-        let is_open = OPEN_ROUTES.iter().any(|(open, at, _)| *open == method && *at == path);
-        let takes_body = operation.get("requestBody").is_some();
-        let in_query =
-            |parameter: &Value| parameter["in"] == "query" || parameter["in"] == "header";
-        let parameters = operation.get("parameters").and_then(Value::as_array);
-        let takes_fields = takes_body || parameters.is_some_and(|all| all.iter().any(in_query));
-        let answers = &mut operation["responses"];
-        let mut add = |status: &str, answer: Value| {
-            if answers.get(status).is_none() {
-                answers[status] = answer;
-            }
-        };
-        if !is_open {
-            let (missing, forbidden) = refusals(method, &path);
-            add("401", problem(missing));
-            add("403", problem(forbidden));
-        }
-        if takes_fields || path == NATIVE_PATH {
-            add("422", invalid_fields());
-        }
-        if takes_body {
-            add("413", problem("The body is too large."));
-        }
-        if takes_body && path != NATIVE_PATH {
-            add("415", problem("The body is not `application/json`."));
-        }
-        add(
-            "default",
-            problem("Any other failure; `code` says which, and `/docs/errors` explains it."),
-        );
-        if is_open {
+        if is_open(method, &path) {
             operation["security"] = json!([]);
         } else if needs_key(method, &path) {
             operation["security"] = json!([{ "key": [] }, { "bearer": [] }]);
@@ -365,77 +346,119 @@ fn add_problems(document: &mut Value) {
     }
 }
 
+/// Adds every way in which each operation can fail.
+fn add_failures(document: &mut Value) {
+    for (path, method, operation) in operations(document) {
+        let failures = failures::of(method, &path, operation, is_open(method, &path));
+        if let Some(answers) = operation["responses"].as_object_mut() {
+            answers.retain(|status, _| !status.starts_with(['4', '5']));
+            answers.extend(failures);
+        }
+    }
+}
+
+/// Whether the operation needs no caller.
+fn is_open(method: &str, path: &str) -> bool {
+    OPEN_ROUTES.iter().any(|(open, at, _)| *open == method && *at == path)
+}
+
 /// Whether a session counts for nothing here.
 fn needs_key(method: &str, path: &str) -> bool {
     KEY_PATHS.contains(&path) || KEY_OPERATIONS.contains(&(method, path))
 }
 
-/// Why a caller is refused: who is missing, and who may not.
-fn refusals(method: &str, path: &str) -> (&'static str, &'static str) {
-    if needs_key(method, path) {
-        (
-            "No key, or not a valid one.",
-            "The key may not do this: it is read-only, or limited to other accounts.",
-        )
-    } else if SESSION_PATHS.contains(&path) {
-        (
-            "No session, or one that is over.",
-            "The request does not come from a page of the service, or not over https.",
-        )
-    } else {
-        (
-            "No key and no session, or not a valid one.",
-            "The key may only read; or, with a session, the request does not come from a page of the service.",
-        )
-    }
-}
-
-fn invalid_fields() -> Value {
+/// Members of every failure.
+fn problem_members(detail: &Value) -> Value {
     json!({
-        "description": "Fields of the request are wrong; each is named.",
-        "content": { "application/json": {
-            "schema": { "$ref": "#/components/schemas/HTTPValidationError" } } },
+        "type": { "type": "string", "description": "Where the code is explained, relative to the service." },
+        "title": { "type": "string", "description": "A short name for people." },
+        "status": { "type": "integer", "description": "The HTTP status." },
+        "code": { "type": "string", "description": "What programs match; it never changes.",
+                  "example": "insufficient_credits" },
+        "detail": detail,
+        "request_id": { "type": "string", "description": "The id of the request, as in `X-Request-Id`." },
+        "retryable": { "type": "boolean", "description": "Whether the same request may succeed later." },
     })
 }
 
+const PROBLEM_MEMBERS: [&str; 7] =
+    ["type", "title", "status", "code", "detail", "request_id", "retryable"];
+
 fn problem_schema() -> Value {
+    let mut properties = problem_members(
+        &json!({ "type": "string", "description": "What went wrong, for people." }),
+    );
+    for (name, kind, words) in [
+        ("balance", "integer", "Credits that are left (`insufficient_credits`)."),
+        (
+            "cost",
+            "integer",
+            "Credits that the request costs (`insufficient_credits`, `key_budget_exhausted`).",
+        ),
+        ("key_id", "string", "The key whose budget is used up (`key_budget_exhausted`)."),
+        (
+            "budget",
+            "integer",
+            "Credits that the key may spend in a UTC month (`key_budget_exhausted`).",
+        ),
+        ("used", "integer", "Credits that the key has spent and holds (`key_budget_exhausted`)."),
+        ("resets_at", "string", "When the key may spend again (`key_budget_exhausted`)."),
+        (
+            "platform_status",
+            "integer",
+            "The status of the platform's response (`verification_failed`).",
+        ),
+        ("decline_code", "string", "The bank's reason (`payment_failed`)."),
+        ("call_id", "string", "The call in the call log (`outcome_unknown`, `answer_not_stored`)."),
+    ] {
+        properties[name] = json!({ "type": kind, "description": words });
+    }
+    for (name, words) in [
+        ("missing_scopes", "OAuth scopes that the account's token lacks (`missing_scope`)."),
+        ("accounts", "Accounts that occupy the slots (`slots_in_use`)."),
+    ] {
+        properties[name] =
+            json!({ "type": "array", "items": { "type": "string" }, "description": words });
+    }
     json!({
         "type": "object",
-        "description": "A failure (RFC 9457). Match `code`; words may change.",
-        "required": ["type", "title", "status", "code", "detail", "request_id", "retryable"],
-        "properties": {
-            "type": { "type": "string", "description": "where the code is explained" },
-            "title": { "type": "string" },
-            "status": { "type": "integer" },
-            "code": { "type": "string", "example": "insufficient_credits" },
-            "detail": { "type": "string" },
-            "request_id": { "type": "string" },
-            "retryable": { "type": "boolean", "description": "whether the same request may succeed later" },
-        },
+        "description": "A failure (RFC 9457). Match `code`; titles and details may change. Members beyond the \
+            required ones come with single codes.",
+        "required": PROBLEM_MEMBERS,
+        "properties": properties,
     })
 }
 
 fn validation_schema() -> Value {
     json!({
         "type": "object",
-        "required": ["detail"],
-        "properties": {
-            "detail": { "type": "array", "items": { "$ref": "#/components/schemas/ValidationError" } },
-            "code": { "type": "string", "example": "invalid_request" },
-            "request_id": { "type": "string" },
-        },
+        "description": "A request with wrong fields: every 422 has this body. It has the members of every failure, \
+            with a list of the wrong fields as `detail`, and so it is `application/json`.",
+        "required": PROBLEM_MEMBERS,
+        "properties": problem_members(&json!({
+            "type": "array", "minItems": 1, "maxItems": 50,
+            "items": { "$ref": "#/components/schemas/ValidationError" },
+            "description": "Every wrong field, up to 50.",
+        })),
     })
 }
 
 fn field_schema() -> Value {
+    let kinds: Vec<&str> = FieldErrorKind::ALL.iter().map(|kind| kind.as_str()).collect();
+    let meanings: Vec<String> =
+        FieldErrorKind::ALL.iter().map(|kind| format!("* `{kind}`: {}", kind.meaning())).collect();
     json!({
         "type": "object",
+        "description": "A wrong field.",
         "required": ["loc", "msg", "type"],
+        "additionalProperties": false,
         "properties": {
-            "loc": { "type": "array", "items": { "type": "string" },
-                     "description": "`body`, `query`, `path` or `header`, then the way down to the field" },
-            "msg": { "type": "string" },
-            "type": { "type": "string" },
+            "loc": { "type": "array", "minItems": 1, "items": { "type": "string" },
+                     "description": "Where it is: `body`, `query`, `path` or `header`, then the names and indexes \
+                        down to the field." },
+            "msg": { "type": "string", "description": "What is wrong with the field, and what to send instead." },
+            "type": { "type": "string", "enum": kinds,
+                      "description": format!("The kind of mistake.\n{}", meanings.join("\n")) },
         },
     })
 }

@@ -1,0 +1,151 @@
+//! How texts and numbers are written: the `format` words of the contract, each with its check and its description.
+
+use domain::account::{CREATOR_ID_BYTES_MAX, CreatorId, InvalidCreatorId};
+use domain::customer::Email;
+use domain::field_error::FieldErrorKind;
+use domain::id::{CustomerId, EntryId, ExportId, KeyId, OrderId};
+use domain::platform::Platform;
+use domain::time::Timestamp;
+use domain::window::Window;
+
+/// A way of writing a value.
+#[derive(Debug)]
+pub(crate) struct Format {
+    /// The word in the contract.
+    pub(super) name: &'static str,
+    /// What to send, for people: what follows "must be".
+    pub(super) words: &'static str,
+    /// What is wrong with a value that is written otherwise.
+    pub(super) problem: fn(&str) -> Option<FieldErrorKind>,
+}
+
+/// The format of this name. Others, such as `password`, are for readers alone.
+pub(super) fn find(name: &str) -> Option<&'static Format> {
+    ALL.iter().find(|format| format.name == name)
+}
+
+const ALL: &[Format] = &[
+    Format {
+        name: "email",
+        words: "an email address such as ada@example.com, at most 254 ASCII characters",
+        problem: bad_unless::<Email>,
+    },
+    Format {
+        name: "date-time",
+        words: "a time with a zone, such as 2027-01-31T00:00:00Z",
+        problem: |text| bad(Timestamp::from_rfc3339(text).is_some()),
+    },
+    Format {
+        name: "date-or-date-time",
+        words: "a day such as 2026-01-31 or a time with a zone such as 2026-01-31T12:00:00Z, in the years 1970 to 2999",
+        problem: |text| Window::parse(Some(text), None).err().map(|problem| problem.kind),
+    },
+    Format {
+        name: "creator-id",
+        words: "a name of letters, digits, `_`, `.` or `-` that is no word of this service's own paths,",
+        problem: problem_of_creator_id,
+    },
+    Format {
+        name: "line",
+        words: "one line of text without control characters,",
+        problem: |text| bad(!text.chars().any(char::is_control)),
+    },
+    Format {
+        name: "key-id",
+        words: "the id of a key: `key_` and 32 lower-case hexadecimal digits",
+        problem: bad_unless::<KeyId>,
+    },
+    Format {
+        name: "order-id",
+        words: "the id of an order: `ord_` and 32 lower-case hexadecimal digits",
+        problem: bad_unless::<OrderId>,
+    },
+    Format {
+        name: "entry-id",
+        words: "the id of an entry: `ent_` and 32 lower-case hexadecimal digits",
+        problem: bad_unless::<EntryId>,
+    },
+    Format {
+        name: "export-id",
+        words: "the id of an export: `exp_` and 32 lower-case hexadecimal digits",
+        problem: bad_unless::<ExportId>,
+    },
+    Format {
+        name: "customer-id",
+        words: "the id of a customer: `cus_` and 32 lower-case hexadecimal digits",
+        problem: bad_unless::<CustomerId>,
+    },
+    Format {
+        name: "platform",
+        words: "one of platform_alpha, platform_beta, platform_gamma, platform_delta",
+        problem: |text| text.parse::<Platform>().err().map(|_| FieldErrorKind::NotAllowed),
+    },
+    Format {
+        name: "usd",
+        words: "an amount from 0.5 to 999999.99 with at most two decimals",
+        problem: |digits| bad(decimals(digits) <= 2),
+    },
+    Format {
+        name: "epoch-seconds",
+        words: "seconds since 1970 such as 1790000000.123456, with at most six decimals",
+        problem: |digits| bad(decimals(digits) <= 6),
+    },
+];
+
+const fn bad(is_good: bool) -> Option<FieldErrorKind> {
+    if is_good { None } else { Some(FieldErrorKind::BadFormat) }
+}
+
+fn bad_unless<T: std::str::FromStr>(text: &str) -> Option<FieldErrorKind> {
+    bad(text.parse::<T>().is_ok())
+}
+
+fn problem_of_creator_id(text: &str) -> Option<FieldErrorKind> {
+    let is_long = text.len() > CREATOR_ID_BYTES_MAX;
+    text.parse::<CreatorId>().err().map(|problem| match problem {
+        InvalidCreatorId::Length if is_long => FieldErrorKind::TooLong,
+        InvalidCreatorId::Length => FieldErrorKind::TooShort,
+        InvalidCreatorId::Character => FieldErrorKind::BadFormat,
+        InvalidCreatorId::Reserved => FieldErrorKind::NotAllowed,
+    })
+}
+
+/// Digits behind the point; more than any format allows where the number has an exponent.
+fn decimals(digits: &str) -> usize {
+    if digits.contains(['e', 'E']) {
+        return usize::MAX;
+    }
+    digits.split_once('.').map_or(0, |(_, decimals)| decimals.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(format: &str, text: &str) -> Option<FieldErrorKind> {
+        find(format).and_then(|format| (format.problem)(text))
+    }
+
+    #[test]
+    fn a_creator_id_that_cannot_be_used_says_how() {
+        assert_eq!(problem("creator-id", "demo_alpha"), None);
+        assert_eq!(problem("creator-id", ""), Some(FieldErrorKind::TooShort));
+        assert_eq!(problem("creator-id", &"k".repeat(65)), Some(FieldErrorKind::TooLong));
+        assert_eq!(problem("creator-id", "a/b"), Some(FieldErrorKind::BadFormat));
+        assert_eq!(problem("creator-id", "billing"), Some(FieldErrorKind::NotAllowed));
+    }
+
+    #[test]
+    fn decimals_are_counted_as_they_are_written() {
+        assert_eq!(problem("usd", "19.99"), None);
+        assert_eq!(problem("usd", "19.999"), Some(FieldErrorKind::BadFormat));
+        assert_eq!(problem("usd", "1e-7"), Some(FieldErrorKind::BadFormat));
+        assert_eq!(problem("epoch-seconds", "1790000000.123456"), None);
+        assert_eq!(problem("epoch-seconds", "1790000000.1234567"), Some(FieldErrorKind::BadFormat));
+    }
+
+    #[test]
+    fn a_format_for_readers_alone_is_not_checked() {
+        assert!(find("password").is_none());
+    }
+}

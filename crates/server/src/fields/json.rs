@@ -1,0 +1,175 @@
+//! A JSON body as a value, with every name that is given twice: a map would keep the last one silently.
+
+use std::cell::RefCell;
+
+use domain::field_error::FieldErrorKind;
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+use super::{Problems, check};
+use crate::error::FieldProblem;
+
+/// The object that the bytes are. Names given twice are problems; what is no JSON object is one and gives nothing.
+pub(super) fn object(bytes: &[u8], problems: &mut Problems) -> Option<Map<String, Value>> {
+    let whole =
+        |kind, message: String| FieldProblem { loc: vec!["body".to_owned()], msg: message, kind };
+    let found = RefCell::new(Found { steps: Vec::new(), problems });
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let read = Reading(&found).deserialize(&mut reader);
+    let read = read.and_then(|value| reader.end().map(|()| value));
+    match read {
+        Ok(Value::Object(members)) => Some(members),
+        Ok(_) => {
+            problems.add(whole(FieldErrorKind::WrongType, "must be a JSON object".to_owned()));
+            None
+        }
+        Err(error) => {
+            let (line, column) = (error.line(), error.column());
+            let message = format!(
+                "is not valid JSON, at line {line}, column {column}; send one JSON object in UTF-8"
+            );
+            problems.add(whole(FieldErrorKind::Malformed, message));
+            None
+        }
+    }
+}
+
+/// Where the reader is, and the names that were given twice so far.
+struct Found<'p> {
+    steps: Vec<String>,
+    problems: &'p mut Problems,
+}
+
+#[derive(Clone, Copy)]
+struct Reading<'f, 'p>(&'f RefCell<Found<'p>>);
+
+impl Reading<'_, '_> {
+    /// Notes a name that was there before.
+    fn note(self, name: &str) {
+        let mut found = self.0.borrow_mut();
+        let mut loc = vec!["body".to_owned()];
+        loc.extend(found.steps.iter().cloned());
+        loc.push(check::short(name));
+        let msg = "is given more than once; send it once".to_owned();
+        found.problems.add(FieldProblem { loc, msg, kind: FieldErrorKind::Duplicate });
+    }
+
+    fn enter(self, step: String) {
+        self.0.borrow_mut().steps.push(step);
+    }
+
+    fn leave(self) {
+        self.0.borrow_mut().steps.pop();
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Reading<'_, '_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Reading<'_, '_> {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, flag: bool) -> Result<Value, E> {
+        Ok(Value::Bool(flag))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
+        Ok(Value::from(number))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
+        Ok(Value::from(number))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(number).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(Value::String(text.to_owned()))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Value, E> {
+        Ok(Value::String(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        loop {
+            self.enter(items.len().to_string());
+            let item = list.next_element_seed(self)?;
+            self.leave();
+            let Some(item) = item else { return Ok(Value::Array(items)) };
+            items.push(item);
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Value, A::Error> {
+        let mut members = Map::new();
+        while let Some(name) = object.next_key::<String>()? {
+            self.enter(check::short(&name));
+            let member = object.next_value_seed(self)?;
+            self.leave();
+            if members.contains_key(&name) {
+                self.note(&name);
+            } else {
+                members.insert(name, member);
+            }
+        }
+        Ok(Value::Object(members))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> (Option<Map<String, Value>>, Vec<(String, FieldErrorKind)>) {
+        let mut problems = Problems::default();
+        let members = object(text.as_bytes(), &mut problems);
+        let named = problems.0.into_iter().map(|problem| (problem.loc.join("."), problem.kind));
+        (members, named.collect())
+    }
+
+    #[test]
+    fn every_name_that_is_given_twice_is_named_wherever_it_stands() {
+        let (members, problems) = read(r#"{"a": 1, "a": 2, "b": [{"c": 1, "c": 1}], "b": 3}"#);
+
+        assert_eq!(members.unwrap()["a"], 1);
+        let duplicate = |place: &str| (place.to_owned(), FieldErrorKind::Duplicate);
+        assert_eq!(problems, [duplicate("body.a"), duplicate("body.b.0.c"), duplicate("body.b")]);
+    }
+
+    #[test]
+    fn what_is_no_json_object_is_refused_whole() {
+        for text in ["", "{", r#"{"a": 1} x"#, "{\"a\": NaN}", "{'a': 1}", "{\"a\": 1e400}"] {
+            assert_eq!(
+                read(text),
+                (None, vec![("body".to_owned(), FieldErrorKind::Malformed)]),
+                "{text}"
+            );
+        }
+        for text in ["[]", "1", "null", "\"{}\""] {
+            assert_eq!(
+                read(text),
+                (None, vec![("body".to_owned(), FieldErrorKind::WrongType)]),
+                "{text}"
+            );
+        }
+        let deep = "[".repeat(10_000);
+        assert_eq!(read(&deep).1[0].1, FieldErrorKind::Malformed);
+    }
+}

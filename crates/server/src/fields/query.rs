@@ -1,0 +1,58 @@
+//! The parameters of a query as the values that their schemas ask for.
+
+use domain::field_error::FieldErrorKind;
+use serde_json::{Map, Value};
+
+use super::numbers;
+use super::shape::{Kind, Shape};
+use super::{Problems, check};
+
+/// The given parameters. One that is given twice is a problem; a text where a number belongs stays a text, and is
+/// refused as one.
+pub(super) fn values(
+    shape: &Shape,
+    query: Option<&str>,
+    problems: &mut Problems,
+) -> Map<String, Value> {
+    let mut given = Map::new();
+    for (name, text) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+        if given.contains_key(&*name) {
+            let place = check::short(&name);
+            problems.query(
+                &place,
+                FieldErrorKind::Duplicate,
+                "is given more than once; send it once",
+            );
+            continue;
+        }
+        let value = value(kind_of(shape, &name), &text);
+        given.insert(name.into_owned(), value);
+    }
+    given
+}
+
+fn kind_of<'s>(shape: &'s Shape, name: &str) -> Option<&'s Kind> {
+    let field = shape.as_object()?.fields.iter().find(|field| field.name == name);
+    field.map(|field| &field.shape.kind)
+}
+
+fn value(kind: Option<&Kind>, text: &str) -> Value {
+    let read = match kind {
+        Some(Kind::Integer { .. } | Kind::Number { .. }) => {
+            numbers::written(text).map(Value::Number)
+        }
+        Some(Kind::Flag) => text.parse().ok().map(Value::Bool),
+        _ => None,
+    };
+    read.unwrap_or_else(|| Value::String(text.to_owned()))
+}
+
+/// Refuses every parameter but these.
+pub(super) fn refuse_beside(query: Option<&str>, known: &[&str], problems: &mut Problems) {
+    if query.is_none_or(str::is_empty) {
+        return;
+    }
+    let shape = Shape::of_any(known);
+    let given = values(&shape, query, problems);
+    check::object(&shape, given, &mut check::Place::of("query", problems));
+}
