@@ -228,8 +228,8 @@ pub enum StaffError {
     /// The vault failed.
     #[error("the master key could not be rotated")]
     Vault(#[from] VaultError),
-    /// The key file could not be written.
-    #[error("the master key could not be rotated")]
+    /// The key file is refused, or could not be written.
+    #[error(transparent)]
     KeyFile(#[from] keyfile::KeyFileError),
 }
 
