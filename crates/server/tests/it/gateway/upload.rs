@@ -204,7 +204,7 @@ async fn an_upload_by_its_native_path_is_the_same_upload() {
             let cheap = send(native, &Form::new().with_picture().text("price", "299")).await;
             assert_eq!(
                 cheap.wrong_fields(),
-                [("body.price".to_owned(), "zero_or_greater_than_equal".to_owned())],
+                [("body.price".to_owned(), "out_of_range".to_owned())],
                 "{native}"
             );
         }
