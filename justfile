@@ -50,7 +50,11 @@ cluster-test *arguments:
 power-loss *arguments:
     scripts/power-loss {{ arguments }}
 
-# The build for production: target/optimized/creator-gateway
+# The build for production: target/dist/creator-gateway
+dist:
+    cargo build --profile dist --locked
+
+# The same, arranged by counts of calls: target/optimized/creator-gateway
 optimized:
     scripts/build-optimized
 
@@ -68,17 +72,17 @@ typos:
 
 # The gateway with simulated platforms on this machine
 sandbox *arguments:
-    cargo run --release -- sandbox {{ arguments }}
+    cargo run -- sandbox {{ arguments }}
 
 # The service
 serve *arguments:
-    cargo run --release -- serve {{ arguments }}
+    cargo run -- serve {{ arguments }}
 
 # Bring a database up to date
 migrate *arguments:
-    cargo run --release -- migrate {{ arguments }}
+    cargo run -- migrate {{ arguments }}
 
 # The speed beside its peers, on a quiet machine (`just bench --short --only reads` for a first look)
 bench *arguments:
-    cargo build --release
+    cargo build --profile dist
     benches/gateway {{ arguments }}

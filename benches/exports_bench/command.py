@@ -113,7 +113,7 @@ def rendered(options, found):
     goals.append(["peak memory above idle, MiB", figure(peak), f"≤ {must}", f"≤ {aim}", judged])
     head = ["format", "program", "1,000 rows/s", "CPU s per 1 M rows", "peak MiB", "we are faster ×", "we need less CPU ×", "download s"]
     commit = said("git", "-C", str(ROOT), "rev-parse", "--short", "HEAD")
-    kind = "debug build: figures mean nothing" if "debug" in options.binary.parts else "release build"
+    kind = profile_of(options.binary)
     conditions = [
         f"{time.strftime('%Y-%m-%d')}; {said(options.binary, '--version')}, {kind} of commit {options.commit or commit}; "
         f"this script at commit {commit}",
@@ -130,6 +130,13 @@ def rendered(options, found):
         for form in found
     }
     return text, draw(bars)
+
+
+def profile_of(binary):
+    """How a binary was built, as far as its folder tells."""
+    if "debug" in binary.parts:
+        return "debug build: figures mean nothing"
+    return "build of the profile dist" if "dist" in binary.parts else "build of the profile release"
 
 
 def said(*arguments):
@@ -154,7 +161,7 @@ def publish(text, chart, found):
 def read_options(description):
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     formats = lambda text: [name for name in FORMATS if name in text.split(",")]
-    parser.add_argument("--binary", type=pathlib.Path, default=ROOT / "target/release/creator-gateway")
+    parser.add_argument("--binary", type=pathlib.Path, default=ROOT / "target/dist/creator-gateway")
     parser.add_argument("--commit", help="what the binary was built from; otherwise the commit of this repository")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)

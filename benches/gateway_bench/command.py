@@ -190,7 +190,9 @@ def build_of(binary):
     """How a binary was built, as far as its folder tells."""
     if "debug" in binary.parts:
         return "debug build: figures mean nothing"
-    return "build by scripts/build-optimized" if "optimized" in binary.parts else "release build"
+    if "optimized" in binary.parts:
+        return "build by scripts/build-optimized"
+    return "build of the profile dist" if "dist" in binary.parts else "build of the profile release"
 
 
 def run(options, folder):

@@ -26,7 +26,7 @@ def _names(allowed):
 def read_options(description):
     """What was asked for."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    default = ROOT / "target" / "release" / "creator-gateway"
+    default = ROOT / "target" / "dist" / "creator-gateway"
     parser.add_argument(
         "--binary",
         action="append",
@@ -57,6 +57,6 @@ def read_options(description):
         name, _, path = text.rpartition("=")
         found = pathlib.Path(path).resolve()
         if not found.exists():
-            parser.error(f"there is no {found}; build it with cargo build --release")
+            parser.error(f"there is no {found}; build it with cargo build --profile dist")
         options.binaries.append((name, found))
     return options
