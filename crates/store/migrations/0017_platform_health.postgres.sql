@@ -1,4 +1,3 @@
-
 -- Texts are compared byte by byte.
 alter table platform_health alter column platform type text collate "C";
 alter table credential_refusals alter column platform type text collate "C",

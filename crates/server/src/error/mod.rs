@@ -4,6 +4,7 @@
 //! The body is written by `render`, called by the outermost layer, which knows the request's id.
 
 pub(crate) mod exports;
+pub(crate) mod failure;
 pub(crate) mod outcome;
 pub(crate) mod payments;
 pub(crate) mod reference;
@@ -486,35 +487,6 @@ impl From<BodyProblem> for ApiError {
     }
 }
 
-/// A failure as the contract lists it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Failure {
-    /// What clients match.
-    pub(crate) code: &'static str,
-    /// The HTTP status.
-    pub(crate) status: u16,
-    /// A short name for people.
-    pub(crate) title: &'static str,
-    /// Whether the same request may succeed later.
-    pub(crate) retryable: bool,
-}
-
-impl From<&Row> for Failure {
-    fn from(row: &Row) -> Self {
-        let Row { code, title, retryable, .. } = *row;
-        Self { code, status: row.status.as_u16(), title, retryable }
-    }
-}
-
-/// Every failure of the table.
-pub(crate) fn failures() -> Vec<Failure> {
-    table::ALL.iter().map(Failure::from).collect()
-}
-
-/// What the head of any request can be refused for.
-pub(crate) fn head_failures() -> impl Iterator<Item = Failure> {
-    reference::HEAD_PROBLEMS.iter().map(|problem| Failure::from(&frame_row(*problem)))
-}
 /// Marks the response to a request that may be repeated although it failed on our side: it was refused before it did
 /// anything, or its `Idempotency-Key` keeps it from taking effect twice.
 #[derive(Clone, Copy)]

@@ -13,6 +13,7 @@ use domain::credits::Credits;
 use domain::platform::Platform;
 use domain::time::Timestamp;
 use http::{HeaderMap, StatusCode};
+use http_body::Body as _;
 use tokio::time::Instant;
 
 use super::accounts::AccountEntry;
@@ -139,7 +140,12 @@ async fn arrive(
         Entrance::Native => {
             let limits = app.body_limits(app.config.http.limits.native_body_bytes_max);
             let room = Room { budget: &app.bodies, holder: &arrival.key.buffers.bodies };
-            let body = body::read_body(body, &limits, room).await?;
+            let body = if body.is_end_stream() {
+                body::Buffered::default()
+            } else {
+                // Boxed: reads have no body, and need no room for reading one.
+                Box::pin(body::read_body(body, &limits, room)).await?
+            };
             Whole { arrival, content: admit::Content::Native(body), passed: None }
         }
         Entrance::Upload => Box::pin(upload::receive(app, arrival, &account, body)).await?,
@@ -302,7 +308,8 @@ async fn conclude(
                 }
             }
         }
-        Err(failure) => fail(setting, held, failure, (upstream_ms, at), answer).await,
+        // Boxed: few calls fail.
+        Err(failure) => Box::pin(fail(setting, held, failure, (upstream_ms, at), answer)).await,
     }
 }
 

@@ -67,7 +67,7 @@ pub(crate) enum BodyProblem {
 }
 
 /// A whole body. Its share of the budget is given back with it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Buffered {
     /// The bytes.
     pub(crate) bytes: Bytes,

@@ -8,21 +8,28 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::auth::SESSION_PATHS;
-use crate::error::{self, Failure};
+use crate::error::failure::{self, Failure};
 
 /// What every request can meet before or beside its work.
 const ANY: &[&str] =
     &["invalid_request", "internal", "database_unavailable", "overloaded", "rate_limited"];
 /// A key, where one is needed or may be used.
-const KEY: &[&str] = &["missing_key", "invalid_key", "ambiguous_key", "conflicting_customers"];
+const KEY: &[&str] =
+    &["missing_key", "invalid_key", "ambiguous_key", "conflicting_customers", "https_required"];
 /// A session, where one is needed or may be used.
 const SESSION: &[&str] =
     &["invalid_session", "https_required", "conflicting_customers", "invalid_key", "ambiguous_key"];
 /// A session that changes something.
 const SESSION_CHANGE: &[&str] = &["cross_site_request", "unsupported_media_type"];
 /// A body.
-const BODY: &[&str] =
-    &["unsupported_media_type", "body_too_large", "body_timeout", "broken_body", "overloaded"];
+const BODY: &[&str] = &[
+    "unsupported_media_type",
+    "body_too_large",
+    "body_timeout",
+    "broken_body",
+    "overloaded",
+    "too_many_in_flight",
+];
 /// A password that is asked for again.
 const PASSWORD: &[&str] = &["wrong_password", "too_many_logins", "overloaded"];
 /// The payment processor is asked.
@@ -229,8 +236,8 @@ fn codes(method: &str, path: &str, operation: &Value, is_open: bool) -> Vec<&'st
 /// The failures of one operation: status to response.
 pub(super) fn of(method: &str, path: &str, operation: &Value, is_open: bool) -> Map<String, Value> {
     let mut by_status: BTreeMap<u16, Vec<Failure>> = BTreeMap::new();
-    let heads = error::head_failures();
-    let known = error::failures();
+    let heads = failure::head_failures();
+    let known = failure::failures();
     let wanted = codes(method, path, operation, is_open);
     let own = known.into_iter().filter(|failure| wanted.contains(&failure.code));
     for failure in own.chain(heads) {
@@ -318,7 +325,7 @@ mod tests {
 
     #[test]
     fn every_code_of_the_table_is_one_that_there_is() {
-        let known: Vec<&str> = error::failures().iter().map(|failure| failure.code).collect();
+        let known: Vec<&str> = failure::failures().iter().map(|failure| failure.code).collect();
         let all = OPERATIONS.iter().flat_map(|(_, kinds)| kinds.concat());
         let always =
             [ANY, KEY, SESSION, SESSION_CHANGE, BODY, METERED, PLATFORM, REPEATED].concat();

@@ -337,11 +337,11 @@ async fn anything_else_than_an_envelope_of_success_is_passed_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_that_is_not_json_has_no_envelope() {
+async fn a_response_that_is_not_json_is_passed_whole_and_says_so() {
     let body = r#"{"success":true,"response":1}"#;
     let text = answer(200, "content-type: text/plain\r\n", body);
 
-    unwraps(&[(text, body.as_bytes().to_vec(), "")]).await;
+    unwraps(&[(text, body.as_bytes().to_vec(), "kept")]).await;
 }
 
 /// Short and long (buffered for the envelope), compressed or not.
