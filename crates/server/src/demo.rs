@@ -10,7 +10,7 @@ use domain::customer::{Email, TrialState};
 use domain::id::{CustomerId, EntryId, KeyId};
 use domain::key::{KeyScope, KeySecret};
 use domain::platform::Platform;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use store::authority::Authority;
 use store::customers::{Creation, NewCustomer};
 use store::keys::{KeyCreation, NewKey, NewSecret};
@@ -100,6 +100,32 @@ pub async fn make(running: &Running, wanted: Wanted) -> Result<Made, DemoError> 
     Ok(Made { api_key: api_key.expose().to_owned(), read_only_key: read_only.expose().to_owned() })
 }
 
+/// A new key in the place of one that no longer opens anything; nothing when it still does. The new one belongs to the
+/// customer of this address.
+pub async fn replace_dead_key(
+    running: &Running,
+    email: &Email,
+    old: &str,
+    scope: KeyScope,
+) -> Result<Option<String>, DemoError> {
+    let app = running.app();
+    if let Ok(secret) = KeySecret::parse(old)
+        && let Some(found) = store::keys::find_by_hash(&app.store, &secret.hash()).await?
+        && found.is_usable(app.clock.now())
+    {
+        return Ok(None);
+    }
+    let known = store::customers::find_by_email(&app.store, email).await?;
+    let known = known.ok_or_else(|| {
+        let advice = "remove sandbox.json from the data folder to have the demo customer made anew";
+        DemoError(format!("its key was revoked, and no customer has the address {email}; {advice}"))
+    })?;
+    let secret = KeySecret::generate(|bound| app.random.below(bound));
+    let name = if scope == KeyScope::Full { "full key" } else { "read-only key" };
+    add_key(app, known.id, &new_key(app, name, &secret, scope)).await?;
+    Ok(Some(secret.expose().to_owned()))
+}
+
 async fn customer(app: &App, wanted: &Wanted) -> Result<(CustomerId, KeySecret), DemoError> {
     let now = app.clock.now();
     let secret = KeySecret::generate(|bound| app.random.below(bound));
@@ -142,7 +168,7 @@ async fn add_key(app: &App, customer: CustomerId, new: &NewKey) -> Result<(), De
         customer,
         actor: audit::OPERATOR.to_owned(),
         action: audit::KEY_CREATED,
-        details: format!("{} ({})", new.id, new.name),
+        details: json!({"key_id": new.id, "name": new.name, "scope": new.scope}),
     };
     let entry = deed.now(&app.clock, &app.random);
     match store::keys::create(&app.store, customer, new, i64::MAX, &entry).await? {

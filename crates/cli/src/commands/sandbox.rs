@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use domain::key::KeyScope;
 use domain::platform::Platform;
 use server::clock::{Clock, Random};
 use server::config::Config;
@@ -104,7 +105,7 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
     let _flushed_at_end = logs::start(&config.log)?;
     let gateway = server::start::start(config, Clock::system(), Random::System).await?;
     let remembered = match remembered(&folder)? {
-        Some(remembered) => remembered,
+        Some(remembered) => renewed(&gateway, &folder, remembered).await?,
         None => make_demo(&gateway, &folder, demo_accounts).await?,
     };
     world.set_processor_webhook(&format!("http://{}/v1/billing/webhook", gateway.address()));
@@ -130,7 +131,7 @@ fn config(
     settings: &simulators::Settings,
     world: &simulators::Running,
 ) -> anyhow::Result<Config> {
-    let text = |value: &str| toml_string(value);
+    let text = |value: &str| super::simulators::toml_value(&value.into());
     let mut toml = format!(
         "[http]\nlisten = {}\npublic_base_url = {}\n\
          [admin]\nlisten = \"127.0.0.1:0\"\n\
@@ -152,36 +153,16 @@ fn config(
         text(&settings.processor_publishable_key),
         text(&settings.processor_webhook_secret),
     )?;
-    for platform in Platform::ALL {
-        let url = world.platform_url(platform.as_str());
-        writeln!(toml, "[platforms.{platform}]\nbase_url = {}", text(&url))?;
-        match platform {
-            Platform::Beta => writeln!(
-                toml,
-                "signing = {{ scheme = \"hmac-sha256-v1\", key = {}, client_id = {}, client_version = {} }}",
-                text(&settings.beta_signing_key),
-                text(&settings.beta_client_id),
-                text(&settings.beta_client_version),
-            )?,
-            Platform::Delta => writeln!(
-                toml,
-                "oauth = {{ token_url = {}, client_id = {}, client_secret = {} }}",
-                text(&format!("{url}/oauth/token")),
-                text(&settings.delta_client_id),
-                text(&settings.delta_client_secret),
-            )?,
-            Platform::Alpha | Platform::Gamma => {}
+    for (platform, setting) in super::simulators::platform_settings(settings, world) {
+        writeln!(toml, "[platforms.{platform}]")?;
+        for (member, value) in setting.as_object().into_iter().flatten() {
+            writeln!(toml, "{member} = {}", super::simulators::toml_value(value))?;
         }
     }
     let mut config = Config::from_toml(&toml)?;
     // The simulated platforms log the id of each call, so that anybody can compare their log with the books.
     config.platforms.add_header_everywhere("X-Call-Id", "{call_id}");
     Ok(config)
-}
-
-/// A TOML basic string is written like a JSON string.
-fn toml_string(value: &str) -> String {
-    serde_json::Value::from(value).to_string()
 }
 
 async fn make_demo(
@@ -210,6 +191,30 @@ async fn make_demo(
     let remembered =
         Remembered { api_key: made.api_key, read_only_key: made.read_only_key, password, accounts };
     remember(folder, &remembered)?;
+    Ok(remembered)
+}
+
+/// What is remembered, with new keys in the place of those that were rotated or revoked meanwhile: only who did that
+/// knows their new secrets.
+async fn renewed(
+    gateway: &server::start::Running,
+    folder: &Path,
+    mut remembered: Remembered,
+) -> anyhow::Result<Remembered> {
+    let email = EMAIL.parse()?;
+    let mut is_changed = false;
+    for (key, scope) in [
+        (&mut remembered.api_key, KeyScope::Full),
+        (&mut remembered.read_only_key, KeyScope::ReadOnly),
+    ] {
+        if let Some(fresh) = demo::replace_dead_key(gateway, &email, key, scope).await? {
+            *key = fresh;
+            is_changed = true;
+        }
+    }
+    if is_changed {
+        remember(folder, &remembered)?;
+    }
     Ok(remembered)
 }
 

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use domain::platform::Platform;
+use serde_json::{Map, Value, json};
 
 use super::StopSignal;
 
@@ -45,15 +47,18 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
         settings.processor_publishable_key.clone(),
         settings.processor_webhook_secret.clone(),
     ];
-    let running = simulators::start(settings).await.context("the simulators did not start")?;
+    let running =
+        simulators::start(settings.clone()).await.context("the simulators did not start")?;
+    let platforms = platform_settings(&settings, &running);
     let address = running.address();
     let (mail_url, smtp_url) = (running.mail_url(), format!("smtp://{}", running.mail_address()));
     let [secret_key, publishable_key, webhook_secret] = keys;
     let (processor_url, js_url) = (running.processor_url(), running.processor_js_url());
     let text = if options.json {
         let simulators_url = format!("http://{address}");
-        let described = serde_json::json!({
+        let described = json!({
             "simulators_url": simulators_url, "mail_url": mail_url, "smtp_url": smtp_url,
+            "platforms": platforms,
             "processor": {
                 "base_url": processor_url, "js_url": js_url, "secret_key": secret_key,
                 "publishable_key": publishable_key, "webhook_secret": webhook_secret,
@@ -62,8 +67,11 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
         format!("{described}\n")
     } else {
         let mut text = format!("simulated platforms at http://{address}\n");
-        for platform in domain::platform::Platform::ALL {
-            writeln!(text, "  {}", running.platform_url(platform.as_str()))?;
+        for (name, setting) in &platforms {
+            writeln!(text, "  [platforms.{name}]")?;
+            for (member, value) in setting.as_object().into_iter().flatten() {
+                writeln!(text, "  {member} = {}", toml_value(value))?;
+            }
         }
         writeln!(text, "payment processor at {processor_url}, shown at {processor_url}/processor")?;
         writeln!(text, "  js_url {js_url}")?;
@@ -78,6 +86,44 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
     stop.given().await;
     running.stop().await;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What `serve` needs to reach each simulated platform: the members of `[platforms.NAME]` in its configuration.
+pub(crate) fn platform_settings(
+    settings: &simulators::Settings,
+    world: &simulators::Running,
+) -> Map<String, Value> {
+    let setting = |platform: &Platform| {
+        let url = world.platform_url(platform.as_str());
+        let described = match platform {
+            Platform::Alpha | Platform::Gamma => json!({"base_url": url}),
+            Platform::Beta => json!({
+                "base_url": url,
+                "signing": {
+                    "scheme": "hmac-sha256-v1", "key": settings.beta_signing_key,
+                    "client_id": settings.beta_client_id,
+                    "client_version": settings.beta_client_version,
+                },
+            }),
+            Platform::Delta => json!({
+                "base_url": url,
+                "oauth": {
+                    "token_url": format!("{url}/oauth/token"),
+                    "client_id": settings.delta_client_id,
+                    "client_secret": settings.delta_client_secret,
+                },
+            }),
+        };
+        (platform.as_str().to_owned(), described)
+    };
+    Platform::ALL.iter().map(setting).collect()
+}
+
+/// A setting as TOML writes it. A basic string is written like a JSON string.
+pub(crate) fn toml_value(value: &Value) -> String {
+    let Value::Object(members) = value else { return value.to_string() };
+    let written = members.iter().map(|(name, value)| format!("{name} = {}", toml_value(value)));
+    format!("{{ {} }}", written.collect::<Vec<_>>().join(", "))
 }
 
 /// The simulators' settings, with their own defaults for what is not given.

@@ -186,6 +186,42 @@ fn the_simulated_platforms_run_alone() {
     assert_eq!(simulators.stop("TERM").0, 0);
 }
 
+/// What is printed is all that the configuration of a service needs to reach each platform.
+#[test]
+fn the_simulators_print_what_a_service_needs_to_reach_each_platform() {
+    let folder = here();
+    let folder = folder.path();
+    let arguments = ["simulators", "--json", "--listen", "127.0.0.1:0"];
+    let mut simulators = Running::start(command(folder, &arguments));
+    let facts: serde_json::Value = serde_json::from_str(&simulators.line()).unwrap();
+    let platforms = facts["platforms"].as_object().unwrap_or_else(|| panic!("{facts}"));
+    let names: Vec<&str> = platforms.keys().map(String::as_str).collect();
+    assert_eq!(names, ["platform_alpha", "platform_beta", "platform_delta", "platform_gamma"]);
+    let line = |pointer: &str| {
+        let value = facts.pointer(pointer).unwrap_or_else(|| panic!("{pointer} is not in {facts}"));
+        format!("{} = {value}\n", pointer.rsplit('/').next().unwrap())
+    };
+    let mut config = Vec::new();
+    for name in names {
+        let url = line(&format!("/platforms/{name}/base_url"));
+        config.push(format!("[platforms.{name}]\n{url}"));
+    }
+    for (table, members) in [
+        ("platform_beta/signing", &["scheme", "key", "client_id", "client_version"][..]),
+        ("platform_delta/oauth", &["token_url", "client_id", "client_secret"]),
+    ] {
+        config.push(format!("[platforms.{}]\n", table.replace('/', ".")));
+        config.extend(members.iter().map(|member| line(&format!("/platforms/{table}/{member}"))));
+    }
+    let config = config.concat();
+    std::fs::write(folder.join("gateway.toml"), &config).unwrap();
+
+    let said = ok(folder, &["check-config", "--config", "gateway.toml"]);
+
+    assert!(said.ends_with("no problems\n"), "{said}\n{config}");
+    assert_eq!(simulators.stop("TERM").0, 0);
+}
+
 #[test]
 fn help_says_what_it_is_and_what_it_can_do() {
     let (code, out, _) = run(here().path(), &["--help"]);

@@ -87,6 +87,29 @@ fn a_second_start_on_the_same_folder_continues_where_the_first_ended() {
     assert_eq!(said, "the books are right: no invariant is broken\n");
 }
 
+/// A secret that was rotated away is not printed again: the next start has keys that work.
+#[test]
+fn a_key_that_was_rotated_is_not_printed_dead_at_the_next_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let (sandbox, first) = start(folder.path());
+    let (base, key) = (text(&first, "base_url"), text(&first, "api_key"));
+    let (status, _, body) = request(base, "POST", "/v1/auth/keys/rotate", key, "{}");
+    assert_eq!(status, 200, "{body}");
+    assert_eq!(sandbox.stop("TERM").0, 0);
+
+    let (again, second) = start(folder.path());
+
+    let (base, fresh) = (text(&second, "base_url"), text(&second, "api_key"));
+    assert_ne!(fresh, key);
+    assert_eq!(second["read_only_key"], first["read_only_key"], "it still works");
+    let who = get(base, "/v1/whoami", fresh);
+    assert_eq!(who["scope"], "full", "{who}");
+    assert_eq!(again.stop("TERM").0, 0);
+    let (third, facts) = start(folder.path());
+    assert_eq!(facts["api_key"], second["api_key"], "and it is remembered");
+    assert_eq!(third.stop("INT").0, 0);
+}
+
 #[test]
 fn for_people_it_prints_lines_to_copy_and_how_to_stop() {
     let arguments = ["sandbox", "--listen", "127.0.0.1:0"];
