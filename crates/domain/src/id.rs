@@ -22,7 +22,7 @@ pub struct MalformedId {
 }
 
 macro_rules! ids {
-    ($($(#[$meta:meta])* $name:ident = $prefix:literal,)+) => {$(
+    ($($(#[$meta:meta])* $name:ident = $prefix:literal $(or $former:literal)?,)+) => {$(
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $name(uuid::Uuid);
@@ -52,7 +52,8 @@ macro_rules! ids {
             type Err = MalformedId;
 
             fn from_str(text: &str) -> Result<Self, MalformedId> {
-                parse(text, $prefix).map(Self).ok_or(MalformedId { prefix: $prefix })
+                let body = parse(text, $prefix)$(.or_else(|| parse(text, $former)))?;
+                body.map(Self).ok_or(MalformedId { prefix: $prefix })
             }
         }
 
@@ -82,6 +83,8 @@ ids! {
     RequestId = "req_",
     /// One change of a customer's credits that is not a call.
     EntryId = "ent_",
+    /// One entry of the audit list. Entries of earlier versions have the prefix of the ledger's.
+    AuditId = "aud_" or "ent_",
     /// One running server among those that share a database.
     NodeId = "node_",
     /// A data key that seals one customer's credentials.
@@ -129,6 +132,17 @@ mod tests {
 
         assert!(early < late);
         assert!(early.to_string() < late.to_string());
+    }
+
+    #[test]
+    fn an_audit_id_is_read_with_the_prefix_of_earlier_versions_and_written_with_its_own() {
+        let entry = EntryId::new(Timestamp::from_unix_micros(1_000_000), [1; 10]);
+
+        let audit: AuditId = entry.to_string().parse().unwrap();
+
+        assert_eq!(audit.to_string(), entry.to_string().replace("ent_", "aud_"));
+        assert_eq!(audit.to_string().parse(), Ok(audit));
+        assert!(audit.to_string().parse::<EntryId>().is_err());
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub mod field_error;
 pub mod id;
 pub mod job;
 pub mod key;
+pub mod ledger;
 pub mod mail;
 pub mod method;
 pub mod payment;

@@ -98,6 +98,11 @@ impl Day {
         Timestamp(self.0.saturating_mul(MICROS_PER_DAY))
     }
 
+    /// Its last microsecond.
+    pub const fn last_instant(self) -> Timestamp {
+        Timestamp(self.plus_days(1).start().0.saturating_sub(1))
+    }
+
     /// The first day of the UTC month it lies in.
     #[must_use]
     pub fn month_start(self) -> Self {

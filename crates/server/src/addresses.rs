@@ -11,6 +11,7 @@ use domain::customer::Email;
 use domain::id::{CustomerId, EntryId};
 use domain::mail::LinkPurpose;
 use domain::token::Token;
+use serde_json::json;
 use store::audit::AuditEntry;
 use store::confirmations::{Confirmation, Confirming, TrialGrant};
 use store::email_changes::EmailChange;
@@ -76,8 +77,8 @@ pub(crate) async fn confirm(app: &App, token: &str) -> Result<Confirmed, ApiErro
 fn deed(app: &App, link: &Link) -> Option<AuditEntry> {
     let (action, details) = match link.purpose {
         LinkPurpose::ConfirmEmail => return None,
-        LinkPurpose::ChangeEmail => (audit::EMAIL_CHANGED, link.email.to_string()),
-        LinkPurpose::ResetPassword => (audit::PASSWORD_RESET, String::new()),
+        LinkPurpose::ChangeEmail => (audit::EMAIL_CHANGED, json!({"email": link.email.as_str()})),
+        LinkPurpose::ResetPassword => (audit::PASSWORD_RESET, json!({})),
     };
     let actor = audit::MAILED_LINK.to_owned();
     let deed = Deed { customer: link.customer, actor, action, details };

@@ -1,6 +1,7 @@
 //! What is written into a customer's audit list: one word for each thing that can be done, and who did it.
 
-use domain::id::{CustomerId, EntryId};
+use domain::id::{AuditId, CustomerId};
+use serde_json::{Map, Value};
 use store::audit::AuditEntry;
 
 use crate::clock::{Clock, Random};
@@ -43,7 +44,9 @@ pub(crate) const PERMISSION_GRANTED: &str = "permission.granted";
 pub(crate) const PERMISSION_REVOKED: &str = "permission.revoked";
 /// Credits were given or taken by an operator.
 pub(crate) const CREDITS_ADJUSTED: &str = "credits.adjusted";
-/// Slots or the plan were changed, as the processor shows.
+/// The plan was changed, as the processor shows.
+pub(crate) const PLAN_CHANGED: &str = "plan.changed";
+/// Slots were changed, as the processor shows.
 pub(crate) const SLOTS_CHANGED: &str = "slots.changed";
 /// The subscription began, ended, or is another one.
 pub(crate) const SUBSCRIPTION_CHANGED: &str = "subscription.changed";
@@ -67,8 +70,8 @@ pub(crate) struct Deed {
     pub(crate) actor: String,
     /// One of the words of this module.
     pub(crate) action: &'static str,
-    /// What else is worth knowing; never a secret.
-    pub(crate) details: String,
+    /// What else is worth knowing, as a JSON object of fields; never a secret.
+    pub(crate) details: Value,
 }
 
 impl Deed {
@@ -76,12 +79,39 @@ impl Deed {
     pub(crate) fn now(self, clock: &Clock, random: &Random) -> AuditEntry {
         let at = clock.now();
         AuditEntry {
-            id: EntryId::new(at, random.bytes()),
+            id: AuditId::new(at, random.bytes()),
             customer: self.customer,
             at,
             actor: self.actor,
             action: self.action.to_owned(),
-            details: self.details,
+            details: self.details.to_string(),
+        }
+    }
+}
+
+/// The fields of an entry as it is stored. What versions without fields wrote is one text.
+pub(crate) fn fields(details: &str) -> Map<String, Value> {
+    if details.is_empty() {
+        return Map::new();
+    }
+    match serde_json::from_str(details) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::from_iter([("text".to_owned(), Value::from(details))]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn details_are_fields_and_old_prose_is_one_text() {
+        assert_eq!(Value::from(fields(r#"{"key_id":"key_1"}"#)), json!({"key_id": "key_1"}));
+        assert_eq!(Value::from(fields("")), json!({}));
+        for prose in ["key_1 (first), full", "{broken", "[1]", "7", "null"] {
+            assert_eq!(Value::from(fields(prose)), json!({"text": prose}));
         }
     }
 }

@@ -7,7 +7,7 @@ use clients::platform::{SigningInput, Verification, verify};
 use domain::account::CreatorId;
 use domain::id::CustomerId;
 use domain::platform::Platform;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use store::accounts::{Account, Connection, NewAccount};
 use store::authority::Authority;
 use store::connections::{self, ConnectionRefusal, ConnectionRequest};
@@ -89,7 +89,7 @@ async fn verified(
         customer: *customer,
         actor: import.actor.clone(),
         action: audit::ACCOUNT_CONNECTED,
-        details: format!("{creator} on {platform}"),
+        details: json!({"creator_id": creator, "platform": platform}),
     };
     Ok(NewAccount {
         customer: *customer,

@@ -16,6 +16,7 @@ mod connect;
 mod console;
 mod contract;
 mod control_limits;
+mod created;
 pub mod demo;
 mod error;
 pub mod exports;
@@ -42,6 +43,7 @@ pub mod start;
 mod support;
 mod targets;
 mod tasks;
+mod trial;
 pub mod vault;
 
 pub use metrics::log_lines_lost;

@@ -11,6 +11,7 @@ use domain::customer::Email;
 use domain::id::{CustomerId, SessionId};
 use domain::time::Timestamp;
 use domain::token::Token;
+use serde_json::json;
 use store::customers::{Customer, PasswordHash};
 use store::sessions::{Login, NewSession, PasswordChange};
 
@@ -130,7 +131,7 @@ pub(crate) async fn change_password(
         customer: customer.id,
         actor: session.id.to_string(),
         action: audit::PASSWORD_CHANGED,
-        details: format!("from {}; every other session ended", session.network),
+        details: json!({"network": session.network, "other_sessions_ended": true}),
     };
     let entry = deed.now(&app.clock, &app.random);
     let change = PasswordChange {

@@ -8,6 +8,7 @@ use domain::customer::{Email, TrialState};
 use domain::id::{CustomerId, EntryId, KeyId};
 use domain::key::{KeyScope, KeySecret};
 use domain::staff::Permission;
+use serde_json::{Value, json};
 use store::audit::AuditEntry;
 use store::customers::{Creation, NewCustomer, PasswordHash};
 use store::keys::{NewKey, NewSecret};
@@ -333,7 +334,7 @@ async fn grant_permission(
     customer: CustomerId,
     permission: Permission,
 ) -> Result<Done, StaffError> {
-    let told = entry(desk, customer, audit::PERMISSION_GRANTED, permission.to_string());
+    let told = entry(desk, customer, audit::PERMISSION_GRANTED, permitted(permission));
     let granting = permissions::grant(desk.store, customer, permission, &told).await?;
     let applied = match granting {
         permissions::Granting::Granted => true,
@@ -348,7 +349,7 @@ async fn revoke_permission(
     customer: CustomerId,
     permission: Permission,
 ) -> Result<Done, StaffError> {
-    let told = entry(desk, customer, audit::PERMISSION_REVOKED, permission.to_string());
+    let told = entry(desk, customer, audit::PERMISSION_REVOKED, permitted(permission));
     if !permissions::revoke(desk.store, customer, permission, &told).await? {
         return Err(StaffError::NoPermission(customer, permission));
     }
@@ -386,7 +387,7 @@ async fn grant_credits(
         reference: Some(reference),
         at: now,
     };
-    let details = format!("{credits} credits: {reference}");
+    let details = json!({"credits": credits, "reference": reference});
     let entry = entry(desk, customer, audit::CREDITS_ADJUSTED, details);
     let granting = store::ledger::adjust(desk.store, &grant, credits < 0, &entry).await?;
     let applied = match granting {
@@ -402,7 +403,7 @@ async fn grant_credits(
 async fn disable_key(desk: &Desk<'_>, key: KeyId) -> Result<Done, StaffError> {
     let owner = store::keys::find_by_id(desk.store, key).await?.ok_or(StaffError::NoKey(key))?;
     let deleted =
-        entry(desk, owner.customer, audit::KEY_DELETED, format!("{key} ({})", owner.name));
+        entry(desk, owner.customer, audit::KEY_DELETED, json!({"key_id": key, "name": owner.name}));
     if !store::keys::revoke(desk.store, owner.customer, key, &deleted).await? {
         return Err(StaffError::NoKey(key));
     }
@@ -429,11 +430,15 @@ async fn rotate_master_key(desk: &Desk<'_>) -> Result<Done, StaffError> {
     Ok(Done::MasterKeyRotated { master_key_id, rewrapped, key_file })
 }
 
+fn permitted(permission: Permission) -> Value {
+    json!({"permission": permission.to_string()})
+}
+
 fn entry(
     desk: &Desk<'_>,
     customer: CustomerId,
     action: &'static str,
-    details: String,
+    details: Value,
 ) -> AuditEntry {
     let deed = Deed { customer, actor: audit::OPERATOR.to_owned(), action, details };
     deed.now(desk.clock, desk.random)

@@ -3,6 +3,7 @@
 
 use domain::id::CustomerId;
 use domain::staff::Permission;
+use serde_json::Value;
 use store::support_access::{self, Look, Looking};
 
 use crate::app::App;
@@ -18,8 +19,8 @@ pub(crate) struct Visit {
     pub(crate) needs: &'static [Permission],
     /// What it is, as a word of the audit list.
     pub(crate) action: &'static str,
-    /// What exactly, for the customer to read.
-    pub(crate) details: String,
+    /// What exactly, as fields for the customer to read.
+    pub(crate) details: Value,
 }
 
 /// Lets the caller in, and writes that down. Whether a customer does not exist or does not allow it is not told.

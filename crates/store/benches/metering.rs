@@ -17,7 +17,7 @@ use domain::account::CreatorId;
 use domain::charge::Outcome;
 use domain::credits::Credits;
 use domain::customer::TrialState;
-use domain::id::{CallId, CustomerId, DataKeyId, EntryId, KeyId, NodeId, RequestId};
+use domain::id::{AuditId, CallId, CustomerId, DataKeyId, EntryId, KeyId, NodeId, RequestId};
 use domain::key::{KeyHash, KeyScope};
 use domain::method::Method;
 use domain::platform::Platform;
@@ -79,7 +79,7 @@ fn new_key() -> NewKey {
 
 fn entry(customer: CustomerId) -> AuditEntry {
     AuditEntry {
-        id: EntryId::new(NOON, unique()),
+        id: AuditId::new(NOON, unique()),
         customer,
         at: NOON,
         actor: "session".to_owned(),

@@ -226,6 +226,28 @@ pub async fn find(
     row.as_ref().map(account).transpose()
 }
 
+/// The other names under which the customer has connected the same account of the platform, where the platform tells
+/// which account it is.
+pub async fn twins(
+    store: &Store,
+    customer: CustomerId,
+    account: &Account,
+) -> Result<Vec<CreatorId>, StoreError> {
+    const SQL: &str = "
+        select creator_id from accounts
+        where customer_id = $1 and platform = $2 and platform_account_id = $3
+          and platform_account_id <> '' and creator_id <> $4
+        order by connected_at, creator_id";
+    let values = [
+        customer.into(),
+        account.platform.as_str().into(),
+        account.platform_account_id.as_str().into(),
+        (&account.creator_id).into(),
+    ];
+    let rows = store.read().await?.rows(SQL, &values).await?;
+    rows.iter().map(|row| row.parse(0, "accounts")).collect()
+}
+
 /// Forgets an account and its credentials; its place goes to the oldest account that waits for one. Returns the
 /// accounts that got a place; nothing when there is no such account that may be used.
 pub async fn delete(

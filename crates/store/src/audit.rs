@@ -1,6 +1,6 @@
 //! Audit: what staff, operators and customers did that must be found again. Append only, by trigger too.
 
-use domain::id::{CustomerId, EntryId};
+use domain::id::{AuditId, CustomerId, EntryId};
 use domain::time::Timestamp;
 
 use crate::tx::Tx;
@@ -10,7 +10,7 @@ use crate::{Store, StoreError};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditEntry {
     /// Its id.
-    pub id: EntryId,
+    pub id: AuditId,
     /// The customer it concerns.
     pub customer: CustomerId,
     /// When.
@@ -19,7 +19,7 @@ pub struct AuditEntry {
     pub actor: String,
     /// What, such as `key.created`.
     pub action: String,
-    /// What else is worth knowing; never a secret.
+    /// What else is worth knowing: a JSON object, or prose from versions that knew no fields; never a secret.
     pub details: String,
 }
 
@@ -31,7 +31,7 @@ pub struct AuditQuery<'a> {
     /// Only actions that begin so; empty for all.
     pub action: &'a str,
     /// Only entries older than this one of the same customer.
-    pub before: Option<EntryId>,
+    pub before: Option<AuditId>,
     /// How many at most.
     pub limit: i64,
 }
@@ -51,7 +51,7 @@ pub async fn list(store: &Store, query: &AuditQuery<'_>) -> Result<Vec<AuditEntr
           and (cast($4 as text) is null
                or (at, id) < (select at, id from audit where id = $4 and customer_id = $1))
         order by at desc, id desc limit $5";
-    let before = query.before.map(|id| id.to_string());
+    let before = query.before.map(stored);
     let length = i64::try_from(query.action.len()).unwrap_or(i64::MAX);
     let values = [
         query.customer.into(),
@@ -80,8 +80,9 @@ pub(crate) async fn insert(tx: &mut Tx, entry: &AuditEntry) -> Result<(), StoreE
     const SQL: &str = "
         insert into audit (id, customer_id, at, actor, action, details)
         values ($1, $2, $3, $4, $5, $6)";
+    let id = stored(entry.id);
     let values = [
-        entry.id.into(),
+        id.as_str().into(),
         entry.customer.into(),
         entry.at.into(),
         entry.actor.as_str().into(),
@@ -90,4 +91,9 @@ pub(crate) async fn insert(tx: &mut Tx, entry: &AuditEntry) -> Result<(), StoreE
     ];
     tx.execute(SQL, &values).await?;
     Ok(())
+}
+
+/// How an id stands in the database. The version before this one reads no other prefix, and may run beside it.
+fn stored(id: AuditId) -> String {
+    id.to_string().replacen(AuditId::PREFIX, EntryId::PREFIX, 1)
 }

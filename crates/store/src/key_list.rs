@@ -23,6 +23,8 @@ pub struct ListedKey {
     pub used: Credits,
     /// When it was last used, as far as that is noted.
     pub last_used_at: Option<Timestamp>,
+    /// Until when the secret before the last rotation is accepted; it may have passed.
+    pub old_secret_valid_until: Option<Timestamp>,
 }
 
 /// A customer's keys, oldest first: those in force, and of those revoked the newest hundred. `today` decides
@@ -32,21 +34,42 @@ pub async fn list(
     customer: CustomerId,
     today: Day,
 ) -> Result<Vec<ListedKey>, StoreError> {
+    let mut tx = store.snapshot().await?;
+    listed_in(&mut tx, customer, None, today).await
+}
+
+/// One key of the customer, revoked or not.
+pub async fn find(
+    store: &Store,
+    customer: CustomerId,
+    key: KeyId,
+    today: Day,
+) -> Result<Option<ListedKey>, StoreError> {
+    let mut tx = store.snapshot().await?;
+    Ok(listed_in(&mut tx, customer, Some(key), today).await?.pop())
+}
+
+async fn listed_in(
+    tx: &mut Tx,
+    customer: CustomerId,
+    only: Option<KeyId>,
+    today: Day,
+) -> Result<Vec<ListedKey>, StoreError> {
     const SQL: &str = "
         select id, customer_id, name, shown_prefix, shown_suffix, scope, created_at, rotated_at,
                expires_at, revoked_at, monthly_budget, version, last_used_at,
-               last_calls.at
+               last_calls.at, (select max(valid_until) from key_secrets where key_id = keys.id)
         from keys
         left join (select key_id, max(last_at) as at from usage_by_route where customer_id = $1 group by key_id)
             as last_calls on last_calls.key_id = keys.id
-        where customer_id = $1 and (revoked_at is null or id in (
+        where customer_id = $1 and (id = $3 or cast($3 as text) is null and (revoked_at is null or id in (
             select id from keys where customer_id = $1 and revoked_at is not null
-            order by revoked_at desc, id desc limit $2))
+            order by revoked_at desc, id desc limit $2)))
         order by created_at, id";
-    let mut tx = store.snapshot().await?;
-    let rows = tx.rows(SQL, &[customer.into(), REVOKED_MAX.into()]).await?;
-    let mut accounts = accounts_of_all(&mut tx, customer).await?;
-    let used = used_by_all(&mut tx, customer, today).await?;
+    let only = only.map(|key| key.to_string());
+    let rows = tx.rows(SQL, &[customer.into(), REVOKED_MAX.into(), only.as_deref().into()]).await?;
+    let mut accounts = accounts_of_all(tx, customer).await?;
+    let used = used_by_all(tx, customer, today).await?;
     rows.iter()
         .map(|row| {
             let key = keys::key(row)?;
@@ -54,6 +77,7 @@ pub async fn list(
             Ok(ListedKey {
                 used: Credits::from_whole(used.get(&key.id).copied().unwrap_or(0)),
                 last_used_at: row.optional_time(12)?.max(row.optional_time(13)?),
+                old_secret_valid_until: row.optional_time(14)?,
                 key: Key { accounts, ..key },
             })
         })

@@ -2,11 +2,10 @@
 
 use domain::credits::Credits;
 use domain::id::{CustomerId, EntryId};
-use domain::time::{Day, Timestamp};
+use domain::time::Timestamp;
 
 use crate::audit::{self, AuditEntry};
 use crate::balance;
-use crate::sql::Row;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
@@ -43,23 +42,6 @@ pub enum Granting {
     Repeated,
     /// There is no such customer.
     NoCustomer,
-}
-
-/// An entry as customers see it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// The id of a booking; a day's `usage` or `export` has none.
-    pub id: Option<EntryId>,
-    /// When; for a day's `usage` or `export` the beginning of the day.
-    pub at: Timestamp,
-    /// What it is: a booking's kind, `usage` or `export`.
-    pub kind: String,
-    /// Credits that came in (positive) or went out (negative).
-    pub amount: Credits,
-    /// What was available after a booking.
-    pub balance_after: Option<Credits>,
-    /// What a person would look for; the date of a day's `usage` or `export`.
-    pub reference: Option<String>,
 }
 
 /// Adds credits, paying a debt first. Once for each source.
@@ -99,39 +81,6 @@ pub async fn adjust(
         tx.commit().await?;
     }
     Ok(granting)
-}
-
-/// The newest entries: bookings, one entry of kind `usage` for each UTC day on which charged calls began, and one of
-/// kind `export` for each on which charged exports were made. Newest first, at most `limit`.
-pub async fn recent(
-    store: &Store,
-    customer: CustomerId,
-    limit: i64,
-) -> Result<Vec<Entry>, StoreError> {
-    const BOOKINGS: &str = "
-        select id, at, kind, amount, balance_after, reference
-        from ledger where customer_id = $1 order by at desc, id desc limit $2";
-    const USAGE: &str = "
-        select day, cast(sum(credits) as bigint)
-        from usage_by_day where customer_id = $1
-        group by day having sum(credits) > 0 order by day desc limit $2";
-    const EXPORTS: &str = "
-        select created_at / 86400000000, cast(sum(cost) as bigint)
-        from export_jobs where customer_id = $1 and credit_state = 'settled' and cost > 0
-        group by created_at / 86400000000 order by created_at / 86400000000 desc limit $2";
-    let mut tx = store.read().await?;
-    let bookings = tx.rows(BOOKINGS, &[customer.into(), limit.into()]).await?;
-    let usage = tx.rows(USAGE, &[customer.into(), limit.into()]).await?;
-    let exports = tx.rows(EXPORTS, &[customer.into(), limit.into()]).await?;
-    let mut entries = bookings.iter().map(booking).collect::<Result<Vec<Entry>, StoreError>>()?;
-    for (kind, days) in [("usage", &usage), ("export", &exports)] {
-        for row in days {
-            entries.push(sum_of_day(kind, row)?);
-        }
-    }
-    entries.sort_by_key(|entry| std::cmp::Reverse((entry.at, entry.id)));
-    entries.truncate(usize::try_from(limit).unwrap_or(0));
-    Ok(entries)
 }
 
 /// Adds credits within a transaction that has more to do.
@@ -203,27 +152,4 @@ async fn book(
     }
     balance::save(tx, &balances).await?;
     Ok(Granting::Granted { balance: Credits::from_whole(available) })
-}
-
-fn booking(row: &Row) -> Result<Entry, StoreError> {
-    Ok(Entry {
-        id: Some(row.parse(0, "ledger")?),
-        at: row.time(1)?,
-        kind: row.text(2)?,
-        amount: row.credits(3)?,
-        balance_after: Some(row.credits(4)?),
-        reference: row.optional_text(5)?,
-    })
-}
-
-fn sum_of_day(kind: &str, row: &Row) -> Result<Entry, StoreError> {
-    let day = Day::from_number(row.int(0)?);
-    Ok(Entry {
-        id: None,
-        at: day.start(),
-        kind: kind.to_owned(),
-        amount: Credits::from_whole(-row.int(1)?),
-        balance_after: None,
-        reference: Some(day.to_string()),
-    })
 }

@@ -27,6 +27,7 @@ pub mod key_changes;
 pub mod key_list;
 pub mod keys;
 pub mod ledger;
+pub mod ledger_pages;
 pub mod limits;
 pub mod login_networks;
 pub mod mail_links;

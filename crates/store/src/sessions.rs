@@ -43,8 +43,19 @@ pub struct Lifetime {
 impl Session {
     /// When it ends if it is not used again. At that instant it is over.
     pub fn ends_at(&self, lifetime: Lifetime) -> Timestamp {
-        let idle = self.last_used_at.plus_seconds(lifetime.idle_s);
-        idle.min(self.created_at.plus_seconds(lifetime.age_s))
+        lifetime.idle_end(self.created_at, self.last_used_at)
+    }
+}
+
+impl Lifetime {
+    /// When a session ends however much it is used.
+    pub const fn latest_end(self, created_at: Timestamp) -> Timestamp {
+        created_at.plus_seconds(self.age_s)
+    }
+
+    /// When a session ends if it is not used again.
+    pub fn idle_end(self, created_at: Timestamp, last_used_at: Timestamp) -> Timestamp {
+        last_used_at.plus_seconds(self.idle_s).min(self.latest_end(created_at))
     }
 }
 

@@ -93,16 +93,16 @@ pub async fn balance(store: &Store, customer: CustomerId) -> Result<Option<Balan
     balance_in(&mut store.read().await?, customer).await
 }
 
-/// A customer's credits and what was spent until the end of `today`, as they were at one moment: a call
-/// that ends meanwhile is in both or in neither. Nothing when there is no such customer.
+/// A customer's credits, and what it or one of its keys spent until the end of `today`, as they were at one moment: a
+/// call that ends meanwhile is in both or in neither. Nothing when there is no such customer.
 pub async fn overview(
     store: &Store,
-    customer: CustomerId,
+    of: UsageOf,
     today: Day,
 ) -> Result<Option<(Balance, Spend)>, StoreError> {
     let mut tx = store.snapshot().await?;
-    let Some(balance) = balance_in(&mut tx, customer).await? else { return Ok(None) };
-    Ok(Some((balance, spend_in(&mut tx, customer, today).await?)))
+    let Some(balance) = balance_in(&mut tx, of.customer).await? else { return Ok(None) };
+    Ok(Some((balance, spend_in(&mut tx, of, today).await?)))
 }
 
 async fn balance_in(tx: &mut Tx, customer: CustomerId) -> Result<Option<Balance>, StoreError> {
@@ -125,24 +125,29 @@ async fn balance_in(tx: &mut Tx, customer: CustomerId) -> Result<Option<Balance>
 
 /// What a customer spent until the end of `today`.
 pub async fn spend(store: &Store, customer: CustomerId, today: Day) -> Result<Spend, StoreError> {
-    spend_in(&mut store.read().await?, customer, today).await
+    spend_in(&mut store.read().await?, UsageOf { customer, key: None, only_allowed: false }, today)
+        .await
 }
 
-async fn spend_in(tx: &mut Tx, customer: CustomerId, today: Day) -> Result<Spend, StoreError> {
+async fn spend_in(tx: &mut Tx, of: UsageOf, today: Day) -> Result<Spend, StoreError> {
     const SQL: &str = "
         select cast(coalesce(sum(case when day = $2 then credits else 0 end), 0) as bigint),
                cast(coalesce(sum(case when day > $2 - 7 then credits else 0 end), 0) as bigint),
                cast(coalesce(sum(credits), 0) as bigint)
         from (
-            select day, credits from usage_by_day
+            select day, key_id, credits from usage_by_day
             where customer_id = $1 and day > $2 - 30 and day <= $2
             union all
-            select created_at / 86400000000, cost from export_jobs
+            select created_at / 86400000000, key_id, cost from export_jobs
             where customer_id = $1 and created_at >= $3 and created_at < $4 and credit_state = 'settled'
-        ) as charged";
+        ) as charged
+        where cast($5 as text) is null or key_id = $5";
     let (first, next) = (today.plus_days(-29).start(), today.plus_days(1).start());
-    let row = tx.row(SQL, &[customer.into(), today.into(), first.into(), next.into()]).await?;
-    let row = row.ok_or_else(|| StoreError::corrupt("usage_by_day", customer))?;
+    let key = of.key.map(|key| key.to_string());
+    let customer = of.customer.into();
+    let values = [customer, today.into(), first.into(), next.into(), key.as_deref().into()];
+    let row = tx.row(SQL, &values).await?;
+    let row = row.ok_or_else(|| StoreError::corrupt("usage_by_day", of.customer))?;
     Ok(Spend {
         today: row.credits(0)?,
         last_7_days: row.credits(1)?,

@@ -1,10 +1,12 @@
 //! Accounts: creator accounts that a customer connects, after the platform has confirmed them.
 
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 use domain::account::{AccountState, CreatorId};
 use domain::platform::Platform;
 use domain::time::Timestamp;
 use http::StatusCode;
+use serde_json::json;
 use store::accounts::{Account, AccountRemoval};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -13,6 +15,7 @@ use crate::app::App;
 use crate::audit::{self, Deed};
 use crate::auth::{Caller, FullCaller};
 use crate::connect::{self, Import};
+use crate::created::Created;
 use crate::error::ApiError;
 use crate::extract::{Json, NoQuery, Path};
 use crate::fields::{Good, Problems, RequestBody};
@@ -56,6 +59,58 @@ impl From<Account> for AccountOut {
     }
 }
 
+/// An account that was connected, with what its owner should know.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct ImportedAccount {
+    #[serde(flatten)]
+    account: AccountOut,
+    /// What was done all the same but is probably not meant; usually empty.
+    warnings: Vec<WarningOut>,
+}
+
+/// Something that is probably not meant.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct WarningOut {
+    /// `connected_twice`: the same account of the platform is connected under another name too, and takes another slot.
+    #[schema(schema_with = super::words::warning)]
+    code: &'static str,
+    /// The same in a sentence, with what to do.
+    detail: String,
+    /// The other names, as far as the caller may use them.
+    #[schema(value_type = Vec<String>)]
+    creator_ids: Vec<CreatorId>,
+}
+
+impl WarningOut {
+    /// The same account under other names, of which the caller may see some.
+    fn connected_twice(account: &Account, visible: Vec<CreatorId>) -> Self {
+        let names: Vec<String> = visible.iter().map(|name| format!("`{name}`")).collect();
+        let under = if names.is_empty() { "another name".to_owned() } else { names.join(" and ") };
+        Self {
+            code: super::words::CONNECTED_TWICE,
+            detail: format!(
+                "the account {} of {} is connected under {under} too; each name takes a slot, and \
+                 `DELETE /v1/accounts/{{account}}` gives one back",
+                account.platform_account_id, account.platform,
+            ),
+            creator_ids: visible,
+        }
+    }
+}
+
+async fn warnings(
+    app: &App,
+    caller: &Caller,
+    account: &Account,
+) -> Result<Vec<WarningOut>, ApiError> {
+    let twins = store::accounts::twins(&app.store, caller.customer, account).await?;
+    if twins.is_empty() {
+        return Ok(Vec::new());
+    }
+    let visible = twins.into_iter().filter(|name| caller.may_use(name)).collect();
+    Ok(vec![WarningOut::connected_twice(account, visible)])
+}
+
 /// An account to be connected.
 #[derive(serde::Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -89,15 +144,16 @@ impl RequestBody for ImportIn {
 #[utoipa::path(
     post, path = "/v1/connect/import", tag = "accounts", request_body = ImportIn,
     responses(
-        (status = 201, description = "connected", body = AccountOut),
-        (status = 200, description = "connected again, credentials replaced", body = AccountOut),
+        (status = 201, description = "connected", body = ImportedAccount,
+            headers(("Location" = String, description = "where the account is shown"))),
+        (status = 200, description = "connected again, credentials replaced", body = ImportedAccount),
     )
 )]
 async fn import_account(
     State(app): State<App>,
     FullCaller(caller): FullCaller,
     Json(import): Json<ImportIn>,
-) -> Result<(StatusCode, axum::Json<AccountOut>), ApiError> {
+) -> Result<Response, ApiError> {
     let import = Import {
         customer: caller.customer,
         actor: caller.actor(),
@@ -108,8 +164,14 @@ async fn import_account(
         replaces_identity: import.replace_identity,
     };
     let connected = connect::connect(&app, import).await?;
-    let status = if connected.is_new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, axum::Json(connected.account.into())))
+    let location = format!("/v1/accounts/{}", connected.account.creator_id);
+    let warnings = warnings(&app, &caller, &connected.account).await?;
+    let body = ImportedAccount { account: connected.account.into(), warnings };
+    Ok(if connected.is_new {
+        Created { location, body }.into_response()
+    } else {
+        axum::Json(body).into_response()
+    })
 }
 
 /// The accounts of a customer.
@@ -179,7 +241,7 @@ async fn delete_account(
         customer: caller.customer,
         actor: caller.actor(),
         action: audit::ACCOUNT_DELETED,
-        details: creator.to_string(),
+        details: json!({"creator_id": creator}),
     };
     let entry = deed.now(&app.clock, &app.random);
     let customer = caller.customer;

@@ -1,13 +1,14 @@
 //! The audit list: what was done to a customer's keys, accounts and settings, by whom, and what staff looked at.
 
 use axum::extract::State;
-use domain::id::EntryId;
+use domain::id::AuditId;
 use domain::time::Timestamp;
 use store::audit::{AuditEntry, AuditQuery};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
+use crate::audit;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::extract::Query;
@@ -31,8 +32,8 @@ struct AuditParams {
     #[param(max_length = 64)]
     action: Option<String>,
     /// Only entries older than this one; `next_before` of a page gives the next one.
-    #[param(value_type = Option<String>, format = "entry-id")]
-    before: Option<EntryId>,
+    #[param(value_type = Option<String>, format = "audit-id")]
+    before: Option<AuditId>,
 }
 
 impl RequestQuery for AuditParams {}
@@ -43,22 +44,25 @@ pub(crate) struct Audit {
     entries: Vec<AuditEntryOut>,
     /// What to pass as `before` for the next page; absent on the last one.
     #[schema(value_type = Option<String>)]
-    next_before: Option<EntryId>,
+    next_before: Option<AuditId>,
 }
 
 /// Something that was done.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct AuditEntryOut {
     #[schema(value_type = String)]
-    entry_id: EntryId,
+    entry_id: AuditId,
     #[schema(value_type = String, format = DateTime)]
     at: Timestamp,
-    /// Who: the id of a key or of a session, `operator`, or the customer id of a member of the staff.
+    /// Who: the id of a key or of a session, `operator`, `processor`, `mailed link`, or the customer id of a member of
+    /// the staff.
     actor: String,
     /// What, such as `key.created` or `support.calls_read`.
     action: String,
-    /// What else is worth knowing.
-    details: String,
+    /// What else is worth knowing, as fields that depend on the action (`docs/api.md` lists them). Entries written
+    /// before fields were kept have one field, `text`.
+    #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>)]
+    details: serde_json::Map<String, serde_json::Value>,
 }
 
 impl From<AuditEntry> for AuditEntryOut {
@@ -68,7 +72,7 @@ impl From<AuditEntry> for AuditEntryOut {
             at: entry.at,
             actor: entry.actor,
             action: entry.action,
-            details: entry.details,
+            details: audit::fields(&entry.details),
         }
     }
 }

@@ -1,9 +1,10 @@
-//! The limits of keys: read from requests, checked, and told to the audit list.
+//! The limits of keys: read from requests, checked, and described for the audit list.
 
 use domain::account::CreatorId;
 use domain::field_error::FieldErrorKind;
 use domain::time::Timestamp;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 use store::key_changes::{KeyChange, LimitChange};
 use store::keys::NewKey;
 
@@ -33,38 +34,50 @@ pub(super) fn no_account(account: &CreatorId) -> ApiError {
     FieldProblem::new("body", "accounts", FieldErrorKind::NotFound, message).into()
 }
 
-/// A new key, for the audit list.
-pub(super) fn described(key: &NewKey) -> String {
-    let mut words = vec![format!("{} ({})", key.id, key.name), key.scope.to_string()];
+/// A new key, for the audit list: its limits, where it has some.
+pub(super) fn described(key: &NewKey) -> Value {
+    let mut fields = Map::new();
+    put(&mut fields, "key_id", &key.id);
+    put(&mut fields, "name", &key.name);
+    put(&mut fields, "scope", &key.scope);
     if !key.accounts.is_empty() {
-        words.push(only(&key.accounts));
+        put(&mut fields, "accounts", &key.accounts);
     }
-    words.extend(key.monthly_budget.map(|budget| format!("{budget} credits a month")));
-    words.extend(key.expires_at.map(|expires_at| format!("until {expires_at}")));
-    words.join(", ")
+    if let Some(budget) = key.monthly_budget {
+        put(&mut fields, "monthly_budget_credits", &budget.whole());
+    }
+    if let Some(expires_at) = key.expires_at {
+        put(&mut fields, "expires_at", &expires_at);
+    }
+    Value::Object(fields)
 }
 
-/// What becomes different about a key, for the audit list.
-pub(super) fn described_change(change: &KeyChange) -> String {
-    let mut words = vec![change.key.to_string()];
-    words.extend(change.name.as_ref().map(|name| format!("called {name}")));
-    let accounts = told(&change.accounts, "all accounts", |accounts| only(accounts));
-    let budget =
-        told(&change.monthly_budget, "no budget", |budget| format!("{budget} credits a month"));
-    let expiry = told(&change.expires_at, "without an end", |at| format!("until {at}"));
-    words.extend([accounts, budget, expiry].into_iter().flatten());
-    words.join(", ")
+/// What becomes different about a key, for the audit list; null where a limit ends.
+pub(super) fn described_change(change: &KeyChange) -> Value {
+    let mut fields = Map::new();
+    put(&mut fields, "key_id", &change.key);
+    if let Some(name) = &change.name {
+        put(&mut fields, "name", name);
+    }
+    put_change(&mut fields, "accounts", &change.accounts);
+    let budget = match change.monthly_budget {
+        LimitChange::Keep => LimitChange::Keep,
+        LimitChange::End => LimitChange::End,
+        LimitChange::Set(budget) => LimitChange::Set(budget.whole()),
+    };
+    put_change(&mut fields, "monthly_budget_credits", &budget);
+    put_change(&mut fields, "expires_at", &change.expires_at);
+    Value::Object(fields)
 }
 
-fn told<T>(change: &LimitChange<T>, ended: &str, set: impl FnOnce(&T) -> String) -> Option<String> {
+fn put_change<T: Serialize>(fields: &mut Map<String, Value>, name: &str, change: &LimitChange<T>) {
     match change {
-        LimitChange::Keep => None,
-        LimitChange::End => Some(ended.to_owned()),
-        LimitChange::Set(limit) => Some(set(limit)),
+        LimitChange::Keep => {}
+        LimitChange::End => put(fields, name, &Value::Null),
+        LimitChange::Set(limit) => put(fields, name, limit),
     }
 }
 
-fn only(accounts: &[CreatorId]) -> String {
-    let names = accounts.iter().map(CreatorId::as_str).collect::<Vec<_>>();
-    format!("{} only", names.join(" "))
+fn put(fields: &mut Map<String, Value>, name: &str, value: &impl Serialize) {
+    fields.insert(name.to_owned(), serde_json::json!(value));
 }

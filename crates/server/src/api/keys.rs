@@ -11,6 +11,7 @@ use domain::id::KeyId;
 use domain::key::{KeyScope, KeySecret};
 use domain::time::Timestamp;
 use http::StatusCode;
+use serde_json::{Value, json};
 use store::audit::AuditEntry;
 use store::key_changes::{KeyChange, KeyChanging, LimitChange};
 use store::key_list::ListedKey;
@@ -22,6 +23,7 @@ use super::key_limits;
 use crate::app::App;
 use crate::audit::{self, Deed};
 use crate::auth::{Caller, FullCaller, Manager};
+use crate::created::Created;
 use crate::error::{ApiError, FieldProblem};
 use crate::extract::{Json, NoQuery, Path};
 use crate::fields::{Good, Problems, RequestBody};
@@ -31,7 +33,7 @@ use crate::middleware::real_ip::Client;
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list_keys, create_key))
-        .routes(routes!(update_key, delete_key))
+        .routes(routes!(get_key, update_key, delete_key))
         .routes(routes!(rotate_key))
 }
 
@@ -47,9 +49,9 @@ pub(crate) struct KeyOut {
     last_four: String,
     #[schema(schema_with = super::words::key_scope)]
     scope: KeyScope,
-    /// The accounts it is limited to; empty: all.
-    #[schema(value_type = Vec<String>)]
-    accounts: Vec<CreatorId>,
+    /// The accounts it is limited to; null: no restriction.
+    #[schema(value_type = Option<Vec<String>>)]
+    accounts: Option<Vec<CreatorId>>,
     /// What it may spend in a UTC month; null: all that the customer has.
     monthly_budget_credits: Option<i64>,
     #[schema(value_type = String, format = DateTime)]
@@ -70,7 +72,7 @@ impl From<Key> for KeyOut {
             prefix: key.shown_prefix,
             last_four: key.shown_suffix,
             scope: key.scope,
-            accounts: key.accounts,
+            accounts: Some(key.accounts).filter(|accounts| !accounts.is_empty()),
             monthly_budget_credits: key.monthly_budget.map(Credits::whole),
             created_at: key.created_at,
             rotated_at: key.rotated_at,
@@ -90,13 +92,17 @@ pub(crate) struct ListedKeyOut {
     /// When it was last used; a use other than a call is noted within a minute.
     #[schema(value_type = Option<String>, format = DateTime)]
     last_used_at: Option<Timestamp>,
+    /// Until when the secret before the last rotation is still accepted; null when no older secret is.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    old_secret_expires_at: Option<Timestamp>,
 }
 
-impl From<ListedKey> for ListedKeyOut {
-    fn from(listed: ListedKey) -> Self {
+impl ListedKeyOut {
+    fn new(listed: ListedKey, now: Timestamp) -> Self {
         Self {
             used_this_month: listed.used.whole(),
             last_used_at: listed.last_used_at,
+            old_secret_expires_at: listed.old_secret_valid_until.filter(|until| *until > now),
             key: listed.key.into(),
         }
     }
@@ -118,14 +124,35 @@ async fn list_keys(
     caller: Caller,
     _: NoQuery,
 ) -> Result<axum::Json<Keys>, ApiError> {
-    let today = app.clock.now().day();
+    let now = app.clock.now();
+    let today = now.day();
     let listed = store::key_list::list(&app.store, caller.customer, today).await?;
     let only = caller.key().filter(|key| key.is_limited).map(|key| key.id);
     let keys = listed.into_iter().filter(|listed| only.is_none_or(|only| only == listed.key.id));
     Ok(axum::Json(Keys {
-        keys: keys.map(ListedKeyOut::from).collect(),
+        keys: keys.map(|listed| ListedKeyOut::new(listed, now)).collect(),
         budgets_reset_at: today.next_month_start().start(),
     }))
+}
+
+/// Shows one key with its use, without its secret. A limited key can ask for itself alone.
+#[utoipa::path(
+    get, path = "/v1/auth/keys/{key_id}", tag = "auth",
+    params(("key_id" = String, Path, description = "the key")),
+    responses(
+        (status = 200, body = ListedKeyOut),
+        (status = 404, description = "there is no key of that id"),
+    )
+)]
+async fn get_key(
+    State(app): State<App>,
+    caller: Caller,
+    Path(key): Path<KeyId>,
+) -> Result<axum::Json<ListedKeyOut>, ApiError> {
+    caller.refuse_other_keys(key)?;
+    let now = app.clock.now();
+    let listed = store::key_list::find(&app.store, caller.customer, key, now.day()).await?;
+    Ok(axum::Json(ListedKeyOut::new(listed.ok_or(NO_KEY)?, now)))
 }
 
 /// A key to be made.
@@ -138,7 +165,7 @@ pub(crate) struct KeyIn {
     /// `full` or `read_only`.
     #[schema(schema_with = super::words::key_scope)]
     scope: KeyScope,
-    /// The accounts it is limited to, 1 to 100 that are connected; all when absent.
+    /// The accounts it is limited to, 1 to 100 that are connected; null or absent: no restriction.
     #[schema(schema_with = super::words::new_key_accounts)]
     accounts: Option<Vec<CreatorId>>,
     /// What it may spend in a UTC month, 0 or more; everything the customer has when absent.
@@ -162,20 +189,24 @@ pub(crate) struct CreatedKey {
     key: KeyOut,
     /// The secret. It is shown once, here.
     api_key: String,
+    /// After a rotation with a time of grace: until when the old secret is still accepted. Null: no older secret is.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    old_secret_expires_at: Option<Timestamp>,
 }
 
 /// Creates a key. Its secret is shown only in this response.
 #[utoipa::path(
     post, path = "/v1/auth/keys", tag = "auth", request_body = KeyIn,
     responses(
-        (status = 201, body = CreatedKey),
+        (status = 201, body = CreatedKey,
+            headers(("Location" = String, description = "where the key is shown, without its secret"))),
     )
 )]
 async fn create_key(
     State(app): State<App>,
     Manager(caller): Manager,
     Json(new): Json<KeyIn>,
-) -> Result<(StatusCode, axum::Json<CreatedKey>), ApiError> {
+) -> Result<Created<CreatedKey>, ApiError> {
     let now = app.clock.now();
     let secret = KeySecret::generate(|bound| app.random.below(bound));
     let key = NewKey {
@@ -195,9 +226,12 @@ async fn create_key(
         KeyCreation::NoAccount(account) => return Err(key_limits::no_account(&account)),
     }
     let stored = store::keys::find(&app.store, caller.customer, key.id).await?;
-    let created =
-        CreatedKey { key: stored.ok_or(NO_KEY)?.into(), api_key: secret.expose().to_owned() };
-    Ok((StatusCode::CREATED, axum::Json(created)))
+    let created = CreatedKey {
+        key: stored.ok_or(NO_KEY)?.into(),
+        api_key: secret.expose().to_owned(),
+        old_secret_expires_at: None,
+    };
+    Ok(Created { location: format!("/v1/auth/keys/{}", key.id), body: created })
 }
 
 /// What is to be different about a key. What is absent stays as it is; null ends a limit.
@@ -207,7 +241,7 @@ pub(crate) struct KeyPatch {
     /// What the customer calls it; 1 to 100 characters.
     #[schema(min_length = 1, max_length = 100, format = "line")]
     name: Option<String>,
-    /// The accounts it is limited to, 1 to 100 that are connected; null: all.
+    /// The accounts it is limited to, 1 to 100 that are connected; null: no restriction.
     #[serde(default, deserialize_with = "key_limits::limit_change")]
     #[schema(schema_with = super::words::changed_key_accounts)]
     accounts: LimitChange<Vec<CreatorId>>,
@@ -262,7 +296,7 @@ async fn update_key(
 const NO_KEY: ApiError = ApiError::NotFound("there is no key of that id");
 
 /// What a caller did to a key.
-fn entry(app: &App, caller: &Caller, action: &'static str, details: String) -> AuditEntry {
+fn entry(app: &App, caller: &Caller, action: &'static str, details: Value) -> AuditEntry {
     let deed = Deed { customer: caller.customer, actor: caller.actor(), action, details };
     deed.now(&app.clock, &app.random)
 }
@@ -282,7 +316,7 @@ async fn delete_key(
     _: NoQuery,
 ) -> Result<StatusCode, ApiError> {
     caller.refuse_other_keys(key)?;
-    let entry = entry(&app, &caller, audit::KEY_DELETED, key.to_string());
+    let entry = entry(&app, &caller, audit::KEY_DELETED, json!({"key_id": key}));
     let revoked = store::keys::revoke(&app.store, caller.customer, key, &entry).await?;
     app.cache.forget_keys_of(caller.customer);
     if revoked { Ok(StatusCode::NO_CONTENT) } else { Err(NO_KEY) }
@@ -341,11 +375,26 @@ async fn rotate_key(
         at: now,
         old_valid_until: (grace > 0).then(|| now.plus_seconds(grace)),
     };
-    let entry = entry(&app, &caller, audit::KEY_ROTATED, change.key.to_string());
+    let entry = entry(&app, &caller, audit::KEY_ROTATED, rotated_details(&change));
     let rotated = store::keys::rotate(&app.store, &change, &entry).await?;
     app.cache.forget_keys_of(caller.customer);
     let rotated = rotated.ok_or(NO_KEY)?;
-    Ok(axum::Json(CreatedKey { key: rotated.into(), api_key: secret.expose().to_owned() }))
+    Ok(axum::Json(CreatedKey {
+        key: rotated.into(),
+        api_key: secret.expose().to_owned(),
+        old_secret_expires_at: change.old_valid_until,
+    }))
+}
+
+fn rotated_details(change: &Rotation) -> Value {
+    let mut details = json!({"key_id": change.key});
+    if let Some(fields) = details.as_object_mut() {
+        fields.extend(change.scope.map(|scope| ("scope".to_owned(), json!(scope))));
+        fields.extend(
+            change.old_valid_until.map(|at| ("old_secret_expires_at".to_owned(), json!(at))),
+        );
+    }
+    details
 }
 
 fn needed_with_session(field: &str) -> FieldProblem {

@@ -18,6 +18,7 @@ pub(crate) mod sessions;
 pub(crate) mod signup;
 pub(crate) mod support;
 pub(crate) mod usage;
+mod usage_scope;
 pub(crate) mod whoami;
 pub(crate) mod words;
 

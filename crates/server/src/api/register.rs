@@ -6,7 +6,6 @@ use axum::extract::{Extension, State};
 use domain::customer::{Email, TrialState};
 use domain::id::{CustomerId, KeyId};
 use domain::key::{KeyScope, KeySecret};
-use http::StatusCode;
 use store::customers::NewCustomer;
 use store::keys::{NewKey, NewSecret};
 use store::registration::{self, TrialLimit};
@@ -15,6 +14,7 @@ use utoipa_axum::routes;
 
 use super::me::CustomerOut;
 use crate::app::App;
+use crate::created::Created;
 use crate::error::ApiError;
 use crate::extract::Json;
 use crate::fields::{Good, Problems, RequestBody};
@@ -23,6 +23,7 @@ use crate::letters::Letter;
 use crate::listener::limits::network_of;
 use crate::middleware::real_ip::Client;
 use crate::passwords::{self, Requester};
+use crate::trial;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(register_customer))
@@ -77,14 +78,15 @@ struct TrialOut {
 #[utoipa::path(
     post, path = "/v1/auth/register", tag = "auth", request_body = Registration,
     responses(
-        (status = 201, body = RegisteredOut),
+        (status = 201, body = RegisteredOut,
+            headers(("Location" = String, description = "where the customer is shown, to a session"))),
     )
 )]
 async fn register_customer(
     State(app): State<App>,
     Extension(client): Extension<Client>,
     Json(form): Json<Registration>,
-) -> Result<(StatusCode, axum::Json<RegisteredOut>), ApiError> {
+) -> Result<Created<RegisteredOut>, ApiError> {
     limit(&app, client.ip)?;
     let requester = Requester::Stranger(client.ip);
     let hashed = passwords::hash(&app, requester, form.password).await;
@@ -124,7 +126,7 @@ async fn register_customer(
         registration::Registered::Created { trial: begun } => {
             app.job_signal.notify_one();
             let answer = RegisteredOut::new(&app, new, begun, &secret);
-            Ok((StatusCode::CREATED, axum::Json(answer)))
+            Ok(Created { location: "/v1/auth/me".to_owned(), body: answer })
         }
     }
 }
@@ -147,15 +149,11 @@ fn trial_limits(app: &App, ip: IpAddr, email: &Email) -> Vec<TrialLimit> {
 }
 
 impl RegisteredOut {
-    fn new(app: &App, new: NewCustomer, trial: TrialState, secret: &KeySecret) -> Self {
-        let credits = match trial {
-            TrialState::Pending | TrialState::Granted => app.config.credits.trial,
-            TrialState::None => 0,
-        };
+    fn new(app: &App, new: NewCustomer, state: TrialState, secret: &KeySecret) -> Self {
         Self {
             api_key: secret.expose().to_owned(),
             key_id: new.first_key.id,
-            trial: TrialOut { state: trial, credits },
+            trial: TrialOut { state, credits: trial::credits(app, state) },
             customer: new.into(),
         }
     }

@@ -51,16 +51,20 @@ pub(crate) struct LoggedIn {
     /// When it ends however much it is used.
     #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,
+    /// When it ends if it is not used until then; never later than `expires_at`.
+    #[schema(value_type = String, format = DateTime)]
+    idle_expires_at: Timestamp,
 }
 
-/// Answers with a session: its description in the body, its token in the cookie.
+/// Responds with a session: its description in the body, its token in the cookie.
 pub(super) fn handed_over(app: &App, begun: Begun) -> impl IntoResponse + use<> {
     let lifetime = app.config.sessions.lifetime();
     let cookie = app.transport.hand_over(&begun.token, lifetime.age_s);
     let body = LoggedIn {
         customer: begun.customer.into(),
         session_id: begun.session.id,
-        expires_at: begun.session.created_at.plus_seconds(lifetime.age_s),
+        expires_at: lifetime.latest_end(begun.session.created_at),
+        idle_expires_at: lifetime.idle_end(begun.session.created_at, begun.session.created_at),
     };
     ([(SET_COOKIE, cookie)], axum::Json(body))
 }
@@ -83,7 +87,7 @@ async fn log_in(
     Ok(handed_over(&app, begun))
 }
 
-/// Ends the session of this browser.
+/// Ends the session of this browser. It needs no body and no `Content-Type`.
 #[utoipa::path(
     post, path = "/v1/auth/logout", tag = "auth",
     responses((status = 204, description = "the session is over"))
@@ -121,9 +125,12 @@ struct SessionOut {
     /// To the minute.
     #[schema(value_type = String, format = DateTime)]
     last_used_at: Timestamp,
-    /// When it ends if it is not used again.
+    /// When it ends however much it is used.
     #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,
+    /// When it ends if it is not used until then; never later than `expires_at`.
+    #[schema(value_type = String, format = DateTime)]
+    idle_expires_at: Timestamp,
 }
 
 impl SessionOut {
@@ -131,7 +138,8 @@ impl SessionOut {
         Self {
             session_id: session.id,
             current: session.id == current,
-            expires_at: session.ends_at(lifetime),
+            expires_at: lifetime.latest_end(session.created_at),
+            idle_expires_at: session.ends_at(lifetime),
             user_agent: session.user_agent,
             network: session.network,
             created_at: session.created_at,

@@ -6,9 +6,9 @@ use domain::field_error::FieldErrorKind;
 use domain::id::CustomerId;
 use domain::staff::Permission;
 use domain::time::Timestamp;
+use serde_json::json;
 use store::audit::AuditQuery;
 use store::support_access::SupportAccess;
-use store::usage::UsageOf;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -92,8 +92,8 @@ async fn set_support_access(
 ) -> Result<Answer<SupportAccessOut>, ApiError> {
     let hours = setting.enabled.then(|| setting.expires_in_hours.unwrap_or(HOURS_DEFAULT));
     let (action, details) = match hours {
-        Some(hours) => (audit::SUPPORT_ENABLED, format!("for {hours} hours")),
-        None => (audit::SUPPORT_DISABLED, String::new()),
+        Some(hours) => (audit::SUPPORT_ENABLED, json!({"hours": hours})),
+        None => (audit::SUPPORT_DISABLED, json!({})),
     };
     let deed = Deed { customer: caller.customer, actor: caller.actor(), action, details };
     let entry = deed.now(&app.clock, &app.random);
@@ -141,7 +141,8 @@ async fn list_customer_calls(
     OriginalUri(uri): OriginalUri,
     Query(query): Query<RecentQuery>,
 ) -> Result<Answer<RecentCallsOut>, ApiError> {
-    let wanted = query.wanted(customer);
+    let wanted = query.whose().of(customer)?;
+    let wanted = query.wanted(wanted);
     look(&app, &caller, customer, audit::STAFF_READ_CALLS, &uri).await?;
     usage::recent(&app, &wanted).await
 }
@@ -162,7 +163,7 @@ async fn get_customer_usage(
     OriginalUri(uri): OriginalUri,
     Query(query): Query<DailyQuery>,
 ) -> Result<Answer<DailyUsage>, ApiError> {
-    let (days, of) = (query.days(), UsageOf { customer, key: query.key_id, only_allowed: false });
+    let (days, of) = (query.days(), query.whose().of(customer)?);
     look(&app, &caller, customer, audit::STAFF_READ_USAGE, &uri).await?;
     usage::daily(&app, of, days).await
 }
@@ -174,7 +175,8 @@ async fn look(
     action: &'static str,
     uri: &http::Uri,
 ) -> Result<(), ApiError> {
-    let details = uri.query().unwrap_or_default().to_owned();
+    let query = uri.query().filter(|query| !query.is_empty());
+    let details = query.map_or_else(|| json!({}), |query| json!({"query": query}));
     let visit = Visit { customer, needs: Permission::TO_LOOK, action, details };
     support::visit(app, caller, visit).await
 }

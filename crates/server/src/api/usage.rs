@@ -3,8 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use domain::account::CreatorId;
-use domain::field_error::FieldErrorKind;
-use domain::id::{CallId, CustomerId, KeyId};
+use domain::id::{CallId, KeyId};
 use domain::method::Method;
 use domain::platform::Platform;
 use domain::time::{Day, MICROS_PER_SECOND, Timestamp};
@@ -13,9 +12,10 @@ use store::usage::{HotFailure, UsageOf};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::usage_scope::{self, UsageScope, Wanted};
 use crate::app::App;
 use crate::auth::Caller;
-use crate::error::{ApiError, FieldProblem};
+use crate::error::ApiError;
 use crate::extract::Query;
 use crate::fields::{Decimal, RequestQuery};
 
@@ -34,9 +34,13 @@ pub(crate) struct DailyQuery {
     /// UTC days up to today: 1 to 366.
     #[param(minimum = 1, maximum = 366, default = 14)]
     days: Option<i64>,
-    /// Only the usage of this key. With a key it is always its own.
+    /// Whose usage: that of all keys, or of one. Without it a key is shown its own, a session that of all keys. A
+    /// limited key can ask for its own alone.
+    #[param(schema_with = usage_scope::described)]
+    scope: Option<UsageScope>,
+    /// Only the usage of this key.
     #[param(value_type = Option<String>, format = "key-id")]
-    pub(super) key_id: Option<KeyId>,
+    key_id: Option<KeyId>,
 }
 
 impl RequestQuery for DailyQuery {}
@@ -46,11 +50,22 @@ impl DailyQuery {
     pub(super) fn days(&self) -> i64 {
         self.days.unwrap_or(DAYS_DEFAULT)
     }
+
+    /// Whose usage is asked for.
+    pub(super) const fn whose(&self) -> Wanted {
+        Wanted { scope: self.scope, key_id: self.key_id }
+    }
 }
 
 /// Usage by UTC day.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct DailyUsage {
+    /// Whose usage this is.
+    #[schema(schema_with = usage_scope::described)]
+    scope: UsageScope,
+    /// The key, with the scope `key`.
+    #[schema(value_type = Option<String>)]
+    key_id: Option<KeyId>,
     /// One bucket a day, oldest first, without gaps.
     days: Vec<DayOut>,
     /// The endpoint with most failures of the last seven days, if one keeps failing.
@@ -101,7 +116,7 @@ impl From<HotFailure> for HotFailureOut {
     }
 }
 
-/// Shows calls, credits, successes and errors, day by day: of the calling key, or with a session of all keys.
+/// Shows calls, credits, successes and errors, day by day: of one key, or of all; `scope` says which.
 #[utoipa::path(
     get, path = "/v1/billing/usage/daily", tag = "usage", params(DailyQuery),
     responses((status = 200, body = DailyUsage))
@@ -112,11 +127,7 @@ async fn get_daily_usage(
     Query(query): Query<DailyQuery>,
 ) -> Result<Json<DailyUsage>, ApiError> {
     let days = query.days();
-    let of = UsageOf {
-        customer: caller.customer,
-        key: whose(&caller, query.key_id)?,
-        only_allowed: caller.key().is_some(),
-    };
+    let of = query.whose().by(&caller, UsageScope::Key)?;
     daily(&app, of, days).await
 }
 
@@ -134,22 +145,11 @@ pub(super) async fn daily(app: &App, of: UsageOf, days: i64) -> Result<Json<Dail
         errors: day.errors,
     });
     Ok(Json(DailyUsage {
+        scope: UsageScope::of_key(of.key),
+        key_id: of.key,
         days: buckets.collect(),
         hot_failure: hot_failure.map(HotFailureOut::from),
     }))
-}
-
-/// The key whose usage is shown; nothing for all of them. A key sees its own.
-fn whose(caller: &Caller, wanted: Option<KeyId>) -> Result<Option<KeyId>, ApiError> {
-    match (caller.key(), wanted) {
-        (None, wanted) => Ok(wanted),
-        (Some(own), None) => Ok(Some(own.id)),
-        (Some(own), Some(wanted)) if own.id == wanted => Ok(Some(wanted)),
-        (Some(_), Some(_)) => {
-            let message = "must be the calling key: a key sees its own usage only; log in to see that of others";
-            Err(FieldProblem::new("query", "key_id", FieldErrorKind::NotAllowed, message).into())
-        }
-    }
 }
 
 /// Which calls to list.
@@ -163,7 +163,11 @@ pub(crate) struct RecentQuery {
     /// `2xx`, `3xx`, `4xx`, `5xx`, `ok` or `error`.
     #[param(schema_with = super::words::status_class)]
     status_class: Option<String>,
-    /// Only the calls of this key. With a key it is always its own.
+    /// Whose calls: those of all keys, or of one. Without it a key is shown its own, a session those of all keys. A
+    /// limited key can ask for its own alone.
+    #[param(schema_with = usage_scope::described)]
+    scope: Option<UsageScope>,
+    /// Only the calls of this key.
     #[param(value_type = Option<String>, format = "key-id")]
     key_id: Option<KeyId>,
     /// The `creator_id` of an account.
@@ -177,12 +181,17 @@ pub(crate) struct RecentQuery {
 impl RequestQuery for RecentQuery {}
 
 impl RecentQuery {
-    /// What is asked for, of this customer and of the key that is named.
-    pub(super) fn wanted(self, customer: CustomerId) -> RecentCalls {
+    /// Whose calls are asked for.
+    pub(super) const fn whose(&self) -> Wanted {
+        Wanted { scope: self.scope, key_id: self.key_id }
+    }
+
+    /// What is asked for, of this customer or key.
+    pub(super) fn wanted(self, of: UsageOf) -> RecentCalls {
         RecentCalls {
-            customer,
-            key: self.key_id,
-            only_allowed: false,
+            customer: of.customer,
+            key: of.key,
+            only_allowed: of.only_allowed,
             account: self.account,
             status_class: self.status_class.as_deref().and_then(read_status_class),
             before: self.before.and_then(|before| read_instant(&before.0)),
@@ -194,6 +203,12 @@ impl RecentQuery {
 /// A page of the call log, newest first.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(crate) struct RecentCallsOut {
+    /// Whose calls these are.
+    #[schema(schema_with = usage_scope::described)]
+    scope: UsageScope,
+    /// The key, with the scope `key`.
+    #[schema(value_type = Option<String>)]
+    key_id: Option<KeyId>,
     calls: Vec<CallOut>,
     /// What to pass as `before` for the next page; absent on the last one.
     #[schema(value_type = Option<f64>)]
@@ -253,8 +268,8 @@ impl From<Call> for CallOut {
     }
 }
 
-/// Lists calls, newest first: those of the calling key for the accounts that it may use, or with a session those of all
-/// keys.
+/// Lists calls, newest first: those of one key, or of all; `scope` says which. A key that is limited to some accounts is
+/// shown its calls for those.
 #[utoipa::path(
     get, path = "/v1/billing/usage/recent", tag = "usage", params(RecentQuery),
     responses((status = 200, body = RecentCallsOut))
@@ -264,9 +279,8 @@ async fn list_recent_calls(
     caller: Caller,
     Query(query): Query<RecentQuery>,
 ) -> Result<Json<RecentCallsOut>, ApiError> {
-    let wanted = query.wanted(caller.customer);
-    let (key, only_allowed) = (whose(&caller, wanted.key)?, caller.key().is_some());
-    recent(&app, &RecentCalls { key, only_allowed, ..wanted }).await
+    let of = query.whose().by(&caller, UsageScope::Key)?;
+    recent(&app, &query.wanted(of)).await
 }
 
 /// A page of the call log.
@@ -276,7 +290,12 @@ pub(super) async fn recent(
 ) -> Result<Json<RecentCallsOut>, ApiError> {
     let page = store::calls::recent(&app.store, wanted).await?;
     let calls = page.calls.into_iter().map(CallOut::from).collect();
-    Ok(Json(RecentCallsOut { calls, next_before: page.next_before.and_then(written_instant) }))
+    Ok(Json(RecentCallsOut {
+        scope: UsageScope::of_key(wanted.key),
+        key_id: wanted.key,
+        calls,
+        next_before: page.next_before.and_then(written_instant),
+    }))
 }
 
 fn read_status_class(text: &str) -> Option<StatusClass> {

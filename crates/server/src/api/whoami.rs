@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use domain::account::CreatorId;
 use domain::id::{CustomerId, KeyId};
 use domain::key::KeyScope;
 use domain::platform::Platform;
@@ -30,8 +31,10 @@ pub(crate) struct WhoAmI {
     #[schema(value_type = String)]
     customer_id: CustomerId,
     email_verified: bool,
-    /// The ids of the accounts that the caller may use.
-    accounts: Vec<String>,
+    /// The accounts that the caller is limited to, by their `creator_id`; null: no restriction.
+    accounts: Option<Vec<String>>,
+    /// The connected accounts that the caller may use, by their `creator_id`.
+    connected_accounts: Vec<String>,
     limits: LimitsOut,
 }
 
@@ -63,11 +66,16 @@ async fn get_whoami(
         scope: caller.scope(),
         customer_id: caller.customer,
         email_verified: caller.is_email_verified,
-        accounts: may_use.map(|account| account.creator_id.as_str().to_owned()).collect(),
+        accounts: Some(names(caller.allowed_accounts())).filter(|names| !names.is_empty()),
+        connected_accounts: may_use.map(|account| account.creator_id.to_string()).collect(),
         limits: LimitsOut {
             requests_per_second: app.config.rate_limits.per_key_per_second,
             burst: app.config.rate_limits.per_key_burst,
             accounts: Platform::ALL.iter().map(limit).collect(),
         },
     }))
+}
+
+fn names(accounts: &[CreatorId]) -> Vec<String> {
+    accounts.iter().map(ToString::to_string).collect()
 }

@@ -129,6 +129,22 @@ pub(crate) fn order_state() -> Object {
     )
 }
 
+/// The same account of a platform is connected under two names.
+pub(super) const CONNECTED_TWICE: &str = "connected_twice";
+
+/// What an import warns of.
+pub(crate) fn warning() -> Object {
+    one_of("What is probably not meant.", [CONNECTED_TWICE].into_iter())
+}
+
+/// What a line of the ledger is.
+pub(crate) fn ledger_kind() -> Object {
+    one_of(
+        "`usage` and `export` sum up what calls and exports of one UTC day were charged; the others are single entries.",
+        domain::ledger::KINDS.into_iter(),
+    )
+}
+
 /// How an order is paid.
 pub(crate) fn order_channel() -> Object {
     let values = OrderChannel::ALL.iter().map(|channel| channel.as_str());
@@ -170,7 +186,8 @@ pub(crate) fn top_up_state() -> Object {
     )
 }
 
-fn one_of(description: &str, values: impl Iterator<Item = &'static str>) -> Object {
+/// A closed list of words.
+pub(super) fn one_of(description: &str, values: impl Iterator<Item = &'static str>) -> Object {
     ObjectBuilder::new()
         .schema_type(Type::String)
         .description(Some(description))

@@ -344,12 +344,12 @@ async fn signed_in(app: &App, parts: &Parts) -> Result<SignedIn, ApiError> {
     Ok(SignedIn { customer: session.customer, session: session.id, is_email_verified })
 }
 
-/// What a form can send is refused: JSON needs a script, and a script of another site needs our leave. A
-/// `DELETE` needs that leave in any case, and has no body to describe.
+/// What a form can send is refused: JSON needs a script, and a script of another site needs our permission. A form
+/// always describes its body; a request that does not has none that is read (a handler that reads one wants it
+/// described as JSON).
 fn refuse_forms(parts: &Parts) -> Result<(), ApiError> {
     let is_described = parts.headers.contains_key(http::header::CONTENT_TYPE);
-    let needs_no_body = parts.method == Method::DELETE && !is_described;
-    if needs_no_body || extract::is_json(&parts.headers) {
+    if !is_described || extract::is_json(&parts.headers) {
         Ok(())
     } else {
         Err(ApiError::UnsupportedMediaType)

@@ -21,6 +21,14 @@ use crate::idempotency_key::IdempotencyKey;
 const NO_PAYMENT: ApiError =
     ApiError::NotFound("there is no payment of that id; `POST /v1/billing/charge` gives one");
 
+/// A charge: the order that it pays, and how it stands.
+pub(crate) struct Charge {
+    /// The order.
+    pub(crate) order: OrderId,
+    /// How it stands.
+    pub(crate) state: Charged,
+}
+
 /// How a charge stands.
 pub(crate) enum Charged {
     /// Paid, and granted.
@@ -45,7 +53,7 @@ pub(crate) async fn charge(
     customer: CustomerId,
     pack_id: &str,
     idempotency: Option<IdempotencyKey>,
-) -> Result<Charged, ApiError> {
+) -> Result<Charge, ApiError> {
     let pack = super::pack(app, pack_id)?;
     app.processor()?;
     let (card, payer) = super::cards::to_charge(app, customer).await?;
@@ -58,12 +66,13 @@ pub(crate) async fn charge(
         idempotency,
     };
     let order = opening::open(app, &purchase).await?;
-    if let Some(charged) = carry_on(app, &order).await? {
-        return Ok(charged);
+    if let Some(state) = carry_on(app, &order).await? {
+        return Ok(Charge { order: order.id, state });
     }
     // An old order whose request never arrived is closed by now; this is the next one.
     let next = opening::open(app, &purchase).await?;
-    carry_on(app, &next).await?.ok_or_else(|| PaymentProblem::ChangeInProgress.into())
+    let state = carry_on(app, &next).await?.ok_or(PaymentProblem::ChangeInProgress)?;
+    Ok(Charge { order: next.id, state })
 }
 
 /// Grants a payment that the customer has authenticated, if it is paid. A payment of somebody else does not exist.
@@ -71,7 +80,7 @@ pub(crate) async fn confirm(
     app: &App,
     customer: CustomerId,
     intent: &str,
-) -> Result<Charged, ApiError> {
+) -> Result<Charge, ApiError> {
     let intent = match app.processor()?.retrieve_intent(intent).await {
         Ok(intent) => intent,
         Err(ProcessorError::Missing) => return Err(NO_PAYMENT),
@@ -86,7 +95,8 @@ pub(crate) async fn confirm(
     if intent.customer_id() != Some(order.processor_customer.as_str()) {
         return Err(NO_PAYMENT);
     }
-    answer(app, intent).await
+    let state = answer(app, intent).await?;
+    Ok(Charge { order: order.id, state })
 }
 
 /// Brings an order to its end, or as far as it goes. Nothing when it turned out that the processor never heard of it;

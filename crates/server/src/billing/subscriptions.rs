@@ -7,10 +7,12 @@ use clients::processor::Listing;
 use clients::processor::objects::{CheckoutSession, SessionStatus, Subscription, SubscriptionItem};
 use domain::account::AccountState;
 use domain::id::{CustomerId, OfferId};
+use domain::slot::SlotChangeKind;
 use domain::subscription::SubscriptionStatus;
 use domain::time::Timestamp;
+use serde_json::{Value, json};
 use store::places::Shift;
-use store::slot_changes::Change;
+use store::slot_changes::{Change, ChangeItem};
 use store::subscriptions::{self, Application, Happened, Item, Reading, Told, View};
 
 use super::plans;
@@ -146,7 +148,8 @@ const fn seconds(unix: i64) -> Timestamp {
     Timestamp::from_unix_micros(0).plus_seconds(unix)
 }
 
-/// What the audit list and the customer are told of a new state.
+/// What the audit list and the customer are told of a new state. What follows from a change that somebody asked for is
+/// theirs; the rest is the processor's.
 fn tell(app: &App, happened: &Happened) -> Told {
     let mut told = Told::default();
     let mut note = |actor: &str, action, details| {
@@ -154,42 +157,62 @@ fn tell(app: &App, happened: &Happened) -> Told {
         let deed = Deed { customer, actor, action, details };
         told.entries.push(deed.now(&app.clock, &app.random));
     };
+    let asked_by =
+        happened.applied.as_ref().map_or(audit::PROCESSOR, |change| change.actor.as_str());
     if let Some(change) = &happened.applied {
-        note(&change.actor, audit::SLOTS_CHANGED, describe(change));
+        let (action, details) = describe(happened, change);
+        note(asked_by, action, details);
     }
     let before = happened.before.as_ref().map(summary);
     let now = summary(&happened.now);
     if before.unwrap_or_else(|| summary(&View::none())) != now {
         note(audit::PROCESSOR, audit::SUBSCRIPTION_CHANGED, now);
     }
-    let on = |state| happened.shifts.iter().filter(move |shift| shift.state == state);
-    let given = names(on(AccountState::Active));
+    let on = |state| -> Vec<&Shift> {
+        happened.shifts.iter().filter(|shift| shift.state == state).take(NAMED_MAX).collect()
+    };
+    let given = on(AccountState::Active);
     if !given.is_empty() {
-        note(audit::PROCESSOR, audit::ACCOUNTS_ACTIVATED, given.join(", "));
+        note(asked_by, audit::ACCOUNTS_ACTIVATED, accounts(&given));
     }
-    let taken = names(on(AccountState::Inactive));
+    let taken = on(AccountState::Inactive);
     if !taken.is_empty() {
-        note(audit::PROCESSOR, audit::ACCOUNTS_DEACTIVATED, taken.join(", "));
-        let letter = Letter::AccountsDeactivated { customer: happened.customer, accounts: taken };
+        note(asked_by, audit::ACCOUNTS_DEACTIVATED, accounts(&taken));
+        let name = |shift: &&Shift| format!("{} on {}", shift.creator_id, shift.platform);
+        let names = taken.iter().map(name).collect();
+        let letter = Letter::AccountsDeactivated { customer: happened.customer, accounts: names };
         told.jobs.push(send_mail::job(app, &letter));
     }
     told
 }
 
-fn summary(view: &View) -> String {
-    let plan = view.plan().map_or("no plan", |(_, plan)| plan);
-    format!("{plan}, {}", view.status)
+fn plan_id(view: &View) -> Option<&str> {
+    view.plan().map(|(_, plan)| plan)
 }
 
-fn names<'a>(shifts: impl Iterator<Item = &'a Shift>) -> Vec<String> {
-    let named = shifts.map(|shift| format!("{} on {}", shift.creator_id, shift.platform));
-    named.take(NAMED_MAX).collect()
+fn summary(view: &View) -> Value {
+    json!({"plan_id": plan_id(view), "status": view.status})
 }
 
-fn describe(change: &Change) -> String {
-    let items = change.items.iter().map(|item| match (item.platform, &item.plan_id) {
-        (Some(platform), _) => format!("{platform} {} to {}", item.count_before, item.count_after),
-        (None, plan) => plan.as_deref().unwrap_or("none").to_owned(),
-    });
-    format!("{}: {}", change.kind, items.collect::<Vec<_>>().join(", "))
+fn accounts(shifts: &[&Shift]) -> Value {
+    let account =
+        |shift: &&Shift| json!({"creator_id": shift.creator_id, "platform": shift.platform});
+    json!({"accounts": shifts.iter().map(account).collect::<Vec<_>>()})
+}
+
+/// A change that was carried out: which action of the audit list it is, and its fields.
+fn describe(happened: &Happened, change: &Change) -> (&'static str, Value) {
+    if change.kind == SlotChangeKind::Plan {
+        let plan = change.items.iter().find_map(|item| item.plan_id.as_deref());
+        let before = happened.before.as_ref().and_then(plan_id);
+        return (audit::PLAN_CHANGED, json!({"plan_id": plan, "plan_id_before": before}));
+    }
+    let item = |item: &ChangeItem| {
+        json!({
+            "platform": item.platform, "count_before": item.count_before,
+            "count_after": item.count_after,
+        })
+    };
+    let items = change.items.iter().map(item).collect::<Vec<_>>();
+    (audit::SLOTS_CHANGED, json!({"kind": change.kind, "items": items}))
 }

@@ -68,7 +68,11 @@ impl ExportProblem {
             Self::TooMany(_) => TOO_MANY_EXPORTS,
             Self::Over(_) => EXPORT_OVER,
             Self::NotOver => EXPORT_NOT_OVER,
-            Self::NotReady(_) => EXPORT_NOT_READY,
+            // Another try helps only while there may still be a file.
+            Self::NotReady(state) => {
+                let may_come = matches!(state, ExportState::Pending | ExportState::Running);
+                Row { retryable: may_come, ..EXPORT_NOT_READY }
+            }
             Self::Expired => EXPORT_EXPIRED,
             Self::InvalidLink => INVALID_LINK,
             Self::RangeBehindEnd(_) => RANGE_NOT_SATISFIABLE,
@@ -134,7 +138,7 @@ pub(in crate::error) const EXPORT_NOT_READY: Row = Row {
     status: StatusCode::CONFLICT,
     title: "No file",
     retryable: true,
-    meaning: "The export has no file: it is not completed yet, or it failed or was cancelled. `GET /v1/exports/{job_id}` says which.",
+    meaning: "The export has no file: it is not completed yet, or it failed or was cancelled. `GET /v1/exports/{job_id}` says which, and `retryable` is false once there will never be a file.",
 };
 /// `export_expired`
 pub(in crate::error) const EXPORT_EXPIRED: Row = Row {

@@ -95,6 +95,19 @@ pub(crate) enum ApiError {
         /// What was asked for.
         cost: Credits,
     },
+    /// The same, of a customer whose free trial waits for a confirmed email address.
+    #[error(
+        "the balance is {balance}, this request costs {cost}; confirm your email address to receive the {trial} \
+         credits of your free trial (`POST /v1/auth/email/resend` sends the link again)"
+    )]
+    TrialPending {
+        /// What is left.
+        balance: Credits,
+        /// What was asked for.
+        cost: Credits,
+        /// What the confirmation brings.
+        trial: Credits,
+    },
     /// The month's budget of the key does not cover the call.
     #[error(
         "the key {key} has used {used} of the {budget} credits it may spend this UTC month, and this request \
@@ -351,7 +364,9 @@ impl ApiError {
             Self::NotFound(_) => table::NOT_FOUND,
             Self::RouteNotListed(_) => table::ROUTE_NOT_LISTED,
             Self::MethodNotAllowed | Self::NativeMethod => table::METHOD_NOT_ALLOWED,
-            Self::InsufficientCredits { .. } => table::INSUFFICIENT_CREDITS,
+            Self::InsufficientCredits { .. } | Self::TrialPending { .. } => {
+                table::INSUFFICIENT_CREDITS
+            }
             Self::KeyBudgetExhausted { .. } => callers::KEY_BUDGET_EXHAUSTED,
             Self::TooManyKeys(_) => callers::TOO_MANY_KEYS,
             Self::UnsupportedPlatform(_) => table::UNSUPPORTED_PLATFORM,

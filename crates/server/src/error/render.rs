@@ -88,6 +88,11 @@ fn members(error: &ApiError) -> serde_json::Map<String, serde_json::Value> {
             members.insert("balance".to_owned(), balance.whole().into());
             members.insert("cost".to_owned(), cost.whole().into());
         }
+        ApiError::TrialPending { balance, cost, trial } => {
+            members.insert("balance".to_owned(), balance.whole().into());
+            members.insert("cost".to_owned(), cost.whole().into());
+            members.insert("trial_credits".to_owned(), trial.whole().into());
+        }
         ApiError::KeyBudgetExhausted { key, budget, used, cost, resets_at } => {
             members.insert("key_id".to_owned(), key.to_string().into());
             members.insert("budget".to_owned(), budget.whole().into());

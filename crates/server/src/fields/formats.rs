@@ -3,7 +3,8 @@
 use domain::account::{CREATOR_ID_BYTES_MAX, CreatorId, InvalidCreatorId};
 use domain::customer::Email;
 use domain::field_error::FieldErrorKind;
-use domain::id::{CustomerId, EntryId, ExportId, KeyId, OrderId};
+use domain::id::{AuditId, CustomerId, ExportId, KeyId, OrderId};
+use domain::ledger::LedgerLine;
 use domain::platform::Platform;
 use domain::time::Timestamp;
 use domain::window::Window;
@@ -61,9 +62,14 @@ const ALL: &[Format] = &[
         problem: bad_unless::<OrderId>,
     },
     Format {
-        name: "entry-id",
-        words: "the id of an entry: `ent_` and 32 lower-case hexadecimal digits",
-        problem: bad_unless::<EntryId>,
+        name: "audit-id",
+        words: "the id of an audit entry: `aud_` (or `ent_`) and 32 lower-case hexadecimal digits",
+        problem: bad_unless::<AuditId>,
+    },
+    Format {
+        name: "ledger-line",
+        words: "the `next_before` of a page of the ledger",
+        problem: bad_unless::<LedgerLine>,
     },
     Format {
         name: "export-id",

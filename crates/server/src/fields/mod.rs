@@ -92,6 +92,11 @@ impl Good<'_> {
         self.good.get(field).filter(|value| !value.is_null())
     }
 
+    /// Whether a field was not sent, or sent as null.
+    pub(crate) fn is_absent(&self, field: &str) -> bool {
+        self.sent.get(field).is_none_or(Value::is_null)
+    }
+
     /// The text of a field as it was sent, be it wrong or not.
     pub(crate) fn sent_text(&self, field: &str) -> Option<&str> {
         self.sent.get(field)?.as_str()

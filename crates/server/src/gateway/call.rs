@@ -31,6 +31,7 @@ use crate::error::{ApiError, Harmless};
 use crate::middleware::body;
 use crate::middleware::budget::Room;
 use crate::middleware::request_id::RequestLabel;
+use crate::trial;
 
 /// Everything that is settled about a call once it is admitted.
 pub(super) struct Setting<'a> {
@@ -100,6 +101,10 @@ fn refuse<'a>(
         let balance = match caller {
             Some(caller) => balance::shown(app, caller, &refusal).await,
             None => None,
+        };
+        let refusal = match caller {
+            Some(caller) => trial::explained(app, caller.customer, refusal).await,
+            None => refusal,
         };
         let mut response = refusal.into_response();
         response.extensions_mut().insert(Harmless);

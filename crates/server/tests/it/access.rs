@@ -145,7 +145,7 @@ fn payment(_: &Victim) -> Value {
 }
 
 fn top_up_off(_: &Victim) -> Value {
-    json!({"enable": false})
+    json!({"enabled": false})
 }
 
 const fn case(
@@ -182,6 +182,7 @@ fn cases() -> Vec<Case> {
         case(("get", "/v1/auth/keys"), Either, nothing, OwnView),
         case(("post", "/v1/auth/keys"), Either, new_key, OwnView),
         case(("post", "/v1/auth/keys/rotate"), Either, rotation, NotFound("not_found")),
+        case(("get", "/v1/auth/keys/{key_id}"), Either, nothing, NotFound("not_found")),
         case(("delete", "/v1/auth/keys/{key_id}"), Either, nothing, NotFound("not_found")),
         case(("patch", "/v1/auth/keys/{key_id}"), Either, new_limits, NotFound("not_found")),
         case(("post", "/v1/signup"), Anybody, registration, OwnView),
@@ -196,6 +197,7 @@ fn cases() -> Vec<Case> {
         case(("get", "/v1/accounts/{account}"), Either, nothing, NotFound("account_not_found")),
         case(("delete", "/v1/accounts/{account}"), Either, nothing, NotFound("account_not_found")),
         case(("get", "/v1/billing"), Either, nothing, OwnView),
+        case(("get", "/v1/billing/ledger"), Either, nothing, OwnView),
         case(("get", "/v1/billing/usage/daily"), Either, nothing, OwnView),
         case(("get", "/v1/billing/usage/recent"), Either, nothing, OwnView),
         case(("get", "/v1/billing/plans"), Either, nothing, OwnView),

@@ -12,6 +12,7 @@ use store::exports::{
 };
 use store::idempotency::{Existing, StoredAnswer};
 use store::keys::NewKey;
+use store::ledger_pages::{self, LedgerQuery};
 use store::metering::{HoldOutcome, IdempotencyClaim};
 use store::usage::{self, UsageOf};
 use store::{Store, testing};
@@ -508,17 +509,16 @@ async fn charged_exports_are_in_the_spend_in_the_days_and_in_the_ledger() {
         let open = created(&store, &caller).await;
 
         let today = NOON.day();
-        let (_, spend) = usage::overview(&store, caller.customer, today).await.unwrap().unwrap();
+        let everything = UsageOf { customer: caller.customer, key: None, only_allowed: false };
+        let (_, spend) = usage::overview(&store, everything, today).await.unwrap().unwrap();
         assert_eq!((spend.today, spend.last_30_days), (credits(20), credits(20)));
         let of = UsageOf { customer: caller.customer, key: Some(caller.key), only_allowed: false };
         let [day] = &usage::daily(&store, of, today, 1).await.unwrap()[..] else { panic!() };
         assert_eq!((day.calls, day.exports, day.credits), (0, 2, credits(20)));
-        let entries = store::ledger::recent(&store, caller.customer, 10).await.unwrap();
-        let sums: Vec<_> = entries
-            .iter()
-            .filter(|entry| entry.kind == "export")
-            .map(|entry| (entry.amount.whole(), entry.reference.clone()))
-            .collect();
+        let query = LedgerQuery { of: everything, kind: Some("export"), before: None, limit: 10 };
+        let entries = ledger_pages::page(&store, &query).await.unwrap().unwrap();
+        let sums: Vec<_> =
+            entries.iter().map(|entry| (entry.amount.whole(), entry.reference.clone())).collect();
         assert_eq!(sums, [(-20, Some(today.to_string()))]);
         exports::cancel(&store, caller.customer, open, NOON).await.unwrap();
         assert_sound(&store).await;

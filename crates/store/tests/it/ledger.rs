@@ -3,8 +3,10 @@
 use domain::charge::Outcome;
 use domain::id::EntryId;
 use store::ledger::{self, Grant, Granting};
+use store::ledger_pages::{self, LedgerQuery};
 use store::metering::Hold;
 use store::testing;
+use store::usage::UsageOf;
 
 use crate::support::{
     Caller, Metering, NOON, assert_sound, credits, grant, is_held, new_customer, unique,
@@ -114,7 +116,7 @@ async fn a_refund_of_a_call_pays_the_debt_first() {
 }
 
 #[tokio::test]
-async fn recent_entries_are_bookings_and_one_entry_of_usage_a_day() {
+async fn a_page_has_entries_and_one_line_of_usage_a_day_at_the_days_end() {
     for store in testing::stores().await {
         let caller = Caller::with(&store, 0).await;
         ledger::grant(&store, &purchase(&caller, 100, "pi_1")).await.unwrap();
@@ -129,7 +131,9 @@ async fn recent_entries_are_bookings_and_one_entry_of_usage_a_day() {
         assert!(is_held(&metering.hold(refused.clone()).await));
         assert!(metering.end(refused.call_id, Outcome::Upstream5xx).await);
 
-        let entries = ledger::recent(&store, caller.customer, 50).await.unwrap();
+        let of = UsageOf { customer: caller.customer, key: None, only_allowed: false };
+        let query = LedgerQuery { of, kind: None, before: None, limit: 50 };
+        let entries = ledger_pages::page(&store, &query).await.unwrap().unwrap();
 
         let shown: Vec<_> = entries
             .iter()
@@ -141,13 +145,25 @@ async fn recent_entries_are_bookings_and_one_entry_of_usage_a_day() {
             shown,
             [
                 ("usage", -5, "2026-11-22"),
-                ("adjustment", 100, "order 7"),
                 ("usage", -3, "2026-11-21"),
+                ("adjustment", 100, "order 7"),
             ]
         );
-        assert_eq!(entries[1].balance_after, Some(credits(100)));
-        let newest = ledger::recent(&store, caller.customer, 1).await.unwrap();
-        assert_eq!(newest, entries[..1]);
+        assert_eq!(entries[2].balance_after, Some(credits(100)));
+        assert_eq!((entries[1].at, entries[1].balance_after), (NOON.day().last_instant(), None));
+        let newest = LedgerQuery { limit: 1, ..query };
+        assert_eq!(ledger_pages::page(&store, &newest).await.unwrap().unwrap(), entries[..1]);
+        for (index, entry) in entries.iter().enumerate() {
+            let rest = LedgerQuery { before: Some(entry.line), ..query };
+            let rest = ledger_pages::page(&store, &rest).await.unwrap().unwrap();
+            assert_eq!(rest, entries[index + 1..], "after {}", entry.line);
+        }
+        let own = LedgerQuery { of: UsageOf { key: Some(caller.key), ..of }, ..query };
+        assert_eq!(ledger_pages::page(&store, &own).await.unwrap().unwrap(), entries[..2]);
+        let stranger = Caller::with(&store, 1).await;
+        let of = UsageOf { customer: stranger.customer, key: None, only_allowed: false };
+        let foreign = LedgerQuery { of, before: Some(entries[2].line), ..query };
+        assert_eq!(ledger_pages::page(&store, &foreign).await.unwrap(), None);
     }
 }
 

@@ -10,10 +10,12 @@ use store::confirmations::{self, Confirmation, Confirming, TrialGrant};
 use store::customers::{self, NewCustomer, PasswordHash};
 use store::email_changes::{self, EmailChange};
 use store::jobs::{self, NewJob};
+use store::ledger_pages::{self, LedgerQuery};
 use store::mail_links::{self, LinkState, NewLink};
 use store::password_resets::{self, Reset, Resetting};
 use store::registration::{self, Registered, Registration, TrialLimit};
-use store::{Store, ledger, testing};
+use store::usage::UsageOf;
+use store::{Store, testing};
 
 use crate::support::{NOON, assert_sound, credits, new_customer, unique};
 
@@ -82,7 +84,9 @@ async fn state(store: &Store, hash: &TokenHash, now: Timestamp) -> Option<LinkSt
 }
 
 async fn grants(store: &Store, customer: CustomerId) -> usize {
-    ledger::recent(store, customer, 100).await.unwrap().len()
+    let of = UsageOf { customer, key: None, only_allowed: false };
+    let query = LedgerQuery { of, kind: None, before: None, limit: 100 };
+    ledger_pages::page(store, &query).await.unwrap().unwrap().len()
 }
 
 #[tokio::test]

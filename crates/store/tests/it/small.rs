@@ -1,6 +1,6 @@
 //! Verified routes, nodes, settings and the audit list.
 
-use domain::id::{EntryId, NodeId};
+use domain::id::{AuditId, NodeId};
 use domain::platform::Platform;
 use store::audit::{self, AuditEntry, AuditQuery};
 use store::nodes::{self, Node};
@@ -87,7 +87,7 @@ async fn the_audit_list_shows_the_newest_entries_of_a_customer() {
     for store in testing::stores().await {
         let (caller, other) = (Caller::with(&store, 0).await, Caller::with(&store, 0).await);
         let at_second = |customer, seconds| AuditEntry {
-            id: EntryId::new(NOON, unique()),
+            id: AuditId::new(NOON, unique()),
             customer,
             at: NOON.plus_seconds(seconds),
             actor: "operator".to_owned(),

@@ -7,7 +7,7 @@ use domain::account::CreatorId;
 use domain::charge::Outcome;
 use domain::credits::Credits;
 use domain::customer::TrialState;
-use domain::id::{CallId, CustomerId, DataKeyId, EntryId, KeyId, NodeId, RequestId};
+use domain::id::{AuditId, CallId, CustomerId, DataKeyId, EntryId, KeyId, NodeId, RequestId};
 use domain::key::{KeyHash, KeyScope};
 use domain::method::Method;
 use domain::platform::Platform;
@@ -69,7 +69,7 @@ pub(crate) fn entry(customer: CustomerId) -> AuditEntry {
 
 pub(crate) fn entry_at(customer: CustomerId, at: Timestamp) -> AuditEntry {
     AuditEntry {
-        id: EntryId::new(at, unique()),
+        id: AuditId::new(at, unique()),
         customer,
         at,
         actor: "session".to_owned(),

@@ -255,11 +255,12 @@ async fn balance_and_spend_are_of_one_moment() {
                 call(&metering, caller.hold(1), ended(Outcome::Answered, Some(200))).await;
             }
         };
+        let everything = UsageOf { customer: caller.customer, key: None, only_allowed: false };
         let mut calls = std::pin::pin!(calls);
         loop {
             let seen = tokio::select! {
                 () = &mut calls => break,
-                seen = usage::overview(&store, caller.customer, today()) => seen,
+                seen = usage::overview(&store, everything, today()) => seen,
             };
             let (balance, spend) = seen.unwrap().unwrap();
             let sum = balance.available.whole() + balance.held.whole() + spend.today.whole();
@@ -267,6 +268,7 @@ async fn balance_and_spend_are_of_one_moment() {
         }
 
         let stranger = domain::id::CustomerId::new(NOON, [77; 10]);
+        let stranger = UsageOf { customer: stranger, key: None, only_allowed: false };
         assert_eq!(usage::overview(&store, stranger, today()).await.unwrap(), None);
     }
 }

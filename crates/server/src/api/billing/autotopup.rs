@@ -12,9 +12,11 @@ use store::top_ups::TopUp;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::card::Script;
 use crate::app::App;
 use crate::auth::{Caller, Manager};
 use crate::billing::{self, top_ups};
+use crate::config::billing::CURRENCY;
 use crate::error::{ApiError, FieldProblem};
 use crate::extract::{Json, NoQuery};
 use crate::fields::{Decimal, Good, Problems, RequestBody};
@@ -33,9 +35,16 @@ pub(super) struct AutoTopUp {
     threshold_credits: Option<i64>,
     /// The pack that is bought.
     pack_id: Option<String>,
-    /// The most that the charges of one UTC day may take.
+    /// The most that the charges of one UTC day may take, in cents.
+    daily_cap_cents: Option<i64>,
+    /// What charges of this UTC day have taken, open ones too, in cents.
+    spent_today_cents: i64,
+    /// `usd`.
+    currency: &'static str,
+    /// The same as `daily_cap_cents` in dollars, as it is set.
     daily_cap_usd: Option<f64>,
-    /// What charges of this UTC day have taken, open ones too.
+    /// Use `spent_today_cents`: the same in dollars.
+    #[schema(deprecated)]
     spent_today_usd: f64,
     /// Why the service turned it off: `declined`, `card_removed`, `refund` or `dispute`; null when it did not.
     stopped_reason: Option<String>,
@@ -62,13 +71,21 @@ struct PendingTopUp {
     /// For the processor's script in the customer's browser, with `requires_action`; for callers of full scope, and
     /// not in the view of the card.
     client_secret: Option<String>,
+    /// What that script is started with, beside `client_secret`.
+    publishable_key: Option<String>,
+    /// Where that script is, beside `client_secret`.
+    js_url: Option<String>,
 }
 
 /// What is asked of automatic top-up.
 #[derive(serde::Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AutoTopUpIn {
-    enable: bool,
+    /// Whether it is to be on. Required, unless `enable` is sent.
+    enabled: Option<bool>,
+    /// The same by an older name; if both are sent, they must be equal.
+    #[schema(deprecated)]
+    enable: Option<bool>,
     /// Below this balance a charge is made. What is absent stays as it was.
     #[schema(minimum = 1, maximum = 1_000_000_000)]
     threshold_credits: Option<i64>,
@@ -81,15 +98,38 @@ pub(super) struct AutoTopUpIn {
 
 impl RequestBody for AutoTopUpIn {
     fn check(fields: &Good<'_>, _app: &App, problems: &mut Problems) {
-        if fields.value("enable").and_then(serde_json::Value::as_bool) != Some(false) {
+        let switch = |name: &str| fields.value(name).and_then(serde_json::Value::as_bool);
+        let is_on = match (switch("enabled"), switch("enable")) {
+            (Some(enabled), Some(enable)) if enabled != enable => {
+                let message = "must be the same as `enabled`; send `enabled` alone";
+                return problems.body("enable", FieldErrorKind::NotAllowed, message);
+            }
+            (None, None) => {
+                // A value of the wrong type is named already.
+                if fields.is_absent("enabled") && fields.is_absent("enable") {
+                    let message = "is needed: `true` turns automatic top-up on, `false` off";
+                    problems.body("enabled", FieldErrorKind::Missing, message);
+                }
+                return;
+            }
+            (enabled, enable) => enabled.or(enable).unwrap_or(false),
+        };
+        if is_on {
             return;
         }
         for field in ["threshold_credits", "pack_id", "daily_cap_usd"] {
             if fields.value(field).is_some() {
-                let message = "can only be sent with `enable: true`";
+                let message = "can only be sent with `enabled: true`";
                 problems.body(field, FieldErrorKind::NotAllowed, message);
             }
         }
+    }
+}
+
+impl AutoTopUpIn {
+    /// Whether it is to be on, by either name.
+    fn is_on(&self) -> bool {
+        self.enabled.or(self.enable).unwrap_or(false)
     }
 }
 
@@ -109,6 +149,10 @@ async fn get_autotopup(
         && caller.scope() == KeyScope::Full
     {
         pending.client_secret = secret(&app, pending.pi_id.as_deref()).await;
+        if pending.client_secret.is_some() {
+            let script = Script::of(&app);
+            (pending.publishable_key, pending.js_url) = (script.publishable_key, script.js_url);
+        }
     }
     Ok(axum::Json(shown))
 }
@@ -126,7 +170,7 @@ async fn set_autotopup(
     Json(wanted): Json<AutoTopUpIn>,
 ) -> Result<axum::Json<AutoTopUp>, ApiError> {
     let known = top_ups::view(&app, caller.customer).await?.settings;
-    if wanted.enable {
+    if wanted.is_on() {
         let wish = wish(&app, caller.customer, (&wanted, known.as_ref()))?;
         top_ups::turn_on(&app, &wish).await?;
     } else {
@@ -147,6 +191,9 @@ pub(super) async fn shown(app: &App, customer: CustomerId) -> Result<AutoTopUp, 
         enabled: settings.is_some_and(|settings| settings.enabled),
         threshold_credits: settings.map(|settings| settings.threshold.whole()),
         pack_id: settings.map(|settings| settings.pack_id.clone()),
+        daily_cap_cents: settings.map(|settings| settings.daily_cap_cents),
+        spent_today_cents: view.spent_today_cents,
+        currency: CURRENCY,
         daily_cap_usd: settings.map(|settings| usd(settings.daily_cap_cents)),
         spent_today_usd: usd(view.spent_today_cents),
         stopped_reason: settings.and_then(|settings| settings.stopped_reason.clone()),
@@ -158,7 +205,14 @@ pub(super) async fn shown(app: &App, customer: CustomerId) -> Result<AutoTopUp, 
 
 impl From<TopUp> for PendingTopUp {
     fn from(open: TopUp) -> Self {
-        Self { order_id: open.order, state: open.state, pi_id: open.intent, client_secret: None }
+        Self {
+            order_id: open.order,
+            state: open.state,
+            pi_id: open.intent,
+            client_secret: None,
+            publishable_key: None,
+            js_url: None,
+        }
     }
 }
 

@@ -59,6 +59,22 @@ impl From<Card> for CardOut {
     }
 }
 
+/// What a browser needs to let a customer authenticate a payment.
+pub(super) struct Script {
+    /// What the processor's script is started with.
+    pub(super) publishable_key: Option<String>,
+    /// Where it is.
+    pub(super) js_url: Option<String>,
+}
+
+impl Script {
+    pub(super) fn of(app: &App) -> Self {
+        let section = &app.config.processor;
+        let shown = |text: &String| (!text.is_empty()).then(|| text.clone());
+        Self { publishable_key: shown(&section.publishable_key), js_url: shown(&section.js_url) }
+    }
+}
+
 /// Shows the saved card.
 #[utoipa::path(
     get, path = "/v1/billing/card", tag = "billing", responses((status = 200, body = CardView))
@@ -78,15 +94,14 @@ async fn view(
     customer: CustomerId,
     card: Option<Card>,
 ) -> Result<axum::Json<CardView>, ApiError> {
-    let section = &app.config.processor;
-    let shown = |text: &String| (!text.is_empty()).then(|| text.clone());
+    let script = Script::of(app);
     Ok(axum::Json(CardView {
         card: card.map(CardOut::from),
         autotopup: autotopup::shown(app, customer).await?,
         packs: plans::packs(app),
-        publishable_key: shown(&section.publishable_key),
-        js_url: shown(&section.js_url),
-        processor_configured: section.is_configured(),
+        publishable_key: script.publishable_key,
+        js_url: script.js_url,
+        processor_configured: app.config.processor.is_configured(),
     }))
 }
 

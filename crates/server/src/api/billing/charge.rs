@@ -2,14 +2,16 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use domain::id::OrderId;
 use http::StatusCode;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::card::Script;
 use super::checkout::PackChoice;
 use crate::app::App;
 use crate::auth::Manager;
-use crate::billing::charge::{self, Charged};
+use crate::billing::charge::{self, Charge, Charged};
 use crate::error::ApiError;
 use crate::extract::Json;
 use crate::fields::RequestBody;
@@ -40,6 +42,9 @@ struct PaidOut {
     credits: i64,
     /// What may be spent now.
     balance: i64,
+    /// The order that was paid.
+    #[schema(value_type = String)]
+    order_id: OrderId,
 }
 
 /// A charge that waits for the customer.
@@ -51,6 +56,13 @@ struct ActionOut {
     client_secret: String,
     /// What to confirm.
     pi_id: String,
+    /// The order that is to be paid.
+    #[schema(value_type = String)]
+    order_id: OrderId,
+    /// What the processor's script is started with.
+    publishable_key: Option<String>,
+    /// Where that script is.
+    js_url: Option<String>,
 }
 
 /// A charge that waits for the bank.
@@ -62,27 +74,36 @@ struct ProcessingOut {
     processing: bool,
     /// What to confirm.
     pi_id: String,
+    /// The order that is to be paid.
+    #[schema(value_type = String)]
+    order_id: OrderId,
 }
 
-impl IntoResponse for Charged {
-    fn into_response(self) -> Response {
-        let (status, out) = match self {
-            Self::Paid(receipt) => {
-                let (credits, balance) = (receipt.credits.whole(), receipt.balance.whole());
-                (StatusCode::OK, ChargeOut::Paid(PaidOut { ok: true, credits, balance }))
-            }
-            Self::ActionRequired { client_secret, intent } => {
-                let client_secret = client_secret.expose().to_owned();
-                let action = ActionOut { requires_action: true, client_secret, pi_id: intent };
-                (StatusCode::OK, ChargeOut::ActionRequired(action))
-            }
-            Self::Processing { intent } => {
-                let waiting = ProcessingOut { ok: false, processing: true, pi_id: intent };
-                (StatusCode::ACCEPTED, ChargeOut::Processing(waiting))
-            }
-        };
-        (status, axum::Json(out)).into_response()
-    }
+fn shown(app: &App, charge: Charge) -> Response {
+    let order_id = charge.order;
+    let (status, out) = match charge.state {
+        Charged::Paid(receipt) => {
+            let (credits, balance) = (receipt.credits.whole(), receipt.balance.whole());
+            (StatusCode::OK, ChargeOut::Paid(PaidOut { ok: true, credits, balance, order_id }))
+        }
+        Charged::ActionRequired { client_secret, intent } => {
+            let Script { publishable_key, js_url } = Script::of(app);
+            let action = ActionOut {
+                requires_action: true,
+                client_secret: client_secret.expose().to_owned(),
+                pi_id: intent,
+                order_id,
+                publishable_key,
+                js_url,
+            };
+            (StatusCode::OK, ChargeOut::ActionRequired(action))
+        }
+        Charged::Processing { intent } => {
+            let waiting = ProcessingOut { ok: false, processing: true, pi_id: intent, order_id };
+            (StatusCode::ACCEPTED, ChargeOut::Processing(waiting))
+        }
+    };
+    (status, axum::Json(out)).into_response()
 }
 
 /// Charges the saved card for a credit pack. A charge of the same pack that is still in progress is continued.
@@ -99,8 +120,9 @@ async fn charge_card(
     Manager(caller): Manager,
     Chosen(idempotency): Chosen,
     Json(choice): Json<PackChoice>,
-) -> Result<Charged, ApiError> {
-    charge::charge(&app, caller.customer, &choice.pack_id, idempotency).await
+) -> Result<Response, ApiError> {
+    let charge = charge::charge(&app, caller.customer, &choice.pack_id, idempotency).await?;
+    Ok(shown(&app, charge))
 }
 
 /// A charge that the customer authenticated.
@@ -126,6 +148,7 @@ async fn confirm_charge(
     State(app): State<App>,
     Manager(caller): Manager,
     Json(confirmation): Json<Confirmation>,
-) -> Result<Charged, ApiError> {
-    charge::confirm(&app, caller.customer, &confirmation.pi_id).await
+) -> Result<Response, ApiError> {
+    let charge = charge::confirm(&app, caller.customer, &confirmation.pi_id).await?;
+    Ok(shown(&app, charge))
 }

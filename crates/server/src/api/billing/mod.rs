@@ -7,6 +7,7 @@ mod autotopup;
 mod card;
 mod charge;
 mod checkout;
+mod ledger;
 mod orders;
 mod overview;
 mod plans;
@@ -22,6 +23,7 @@ use crate::app::App;
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .merge(overview::router())
+        .merge(ledger::router())
         .merge(plans::router())
         .merge(checkout::router())
         .merge(orders::router())

@@ -2,20 +2,21 @@
 
 use axum::Json;
 use axum::extract::State;
-use domain::credits::Credits;
 use domain::customer::TrialState;
-use domain::id::{CustomerId, EntryId, KeyId};
+use domain::id::{CustomerId, KeyId};
 use domain::subscription::SubscriptionStatus;
-use domain::time::Timestamp;
-use store::ledger::Entry;
-use store::usage::{Spend, UsageOf};
+use store::ledger_pages::LedgerQuery;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::ledger::{self, EntryOut};
+use crate::api::usage_scope::{self, UsageScope, Wanted};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::extract::NoQuery;
+use crate::extract::Query;
+use crate::fields::RequestQuery;
+use crate::trial;
 
 /// Entries that the overview shows.
 const ENTRIES: i64 = 50;
@@ -24,15 +25,36 @@ pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(get_billing))
 }
 
+/// Whose spending is shown.
+#[derive(serde::Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct BillingQuery {
+    /// Whose `spend` and `ledger`: those of the customer (the default), or of one key. A limited key sees its own.
+    #[param(schema_with = usage_scope::described)]
+    scope: Option<UsageScope>,
+    /// Only those of this key.
+    #[param(value_type = Option<String>, format = "key-id")]
+    key_id: Option<KeyId>,
+}
+
+impl RequestQuery for BillingQuery {}
+
 /// A customer's credits at a glance.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(super) struct Billing {
+    /// Whose `spend` and `ledger` these are. `balance` and `held` are always the customer's: keys spend from one balance.
+    #[schema(schema_with = usage_scope::described)]
+    scope: UsageScope,
+    /// The key, with the scope `key`.
+    #[schema(value_type = Option<String>)]
+    key_id: Option<KeyId>,
     /// What may still be spent.
     balance: i64,
     /// What running calls and exports have set aside.
     held: i64,
     spend: SpendOut,
-    /// The latest changes, newest first; `usage` and `export` entries sum up one UTC day. Empty for a limited key.
+    /// The latest 50 lines of the ledger, newest first; `GET /v1/billing/ledger` has all.
     ledger: Vec<EntryOut>,
     trial: Trial,
     /// The subscription; none without a plan.
@@ -48,30 +70,13 @@ struct SpendOut {
     last_30_days: i64,
 }
 
-/// One change of the balance.
-#[derive(serde::Serialize, utoipa::ToSchema)]
-struct EntryOut {
-    /// Absent for `usage` and `export`, which are sums and not entries of their own.
-    #[schema(value_type = Option<String>)]
-    entry_id: Option<EntryId>,
-    #[schema(value_type = String, format = DateTime)]
-    at: Timestamp,
-    /// `trial`, `pack`, `plan`, `usage`, `export`, `refund`, `dispute` or `adjustment`.
-    kind: String,
-    /// Added when positive, taken when negative.
-    amount: i64,
-    /// The balance after it; absent for `usage` and `export`.
-    balance_after: Option<i64>,
-    reference: Option<String>,
-}
-
 /// The free trial.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct Trial {
     /// `none`, `pending` or `granted`.
     #[schema(schema_with = crate::api::words::trial_state)]
     state: TrialState,
-    /// Credits of the trial.
+    /// Credits that the trial brought, or that confirming the email address brings; 0 without a trial.
     credits: i64,
 }
 
@@ -84,37 +89,29 @@ struct SubscriptionOut {
     status: SubscriptionStatus,
 }
 
-impl From<Entry> for EntryOut {
-    fn from(entry: Entry) -> Self {
-        Self {
-            entry_id: entry.id,
-            at: entry.at,
-            kind: entry.kind,
-            amount: entry.amount.whole(),
-            balance_after: entry.balance_after.map(Credits::whole),
-            reference: entry.reference,
-        }
-    }
-}
-
-/// Shows the balance, what was spent, and the latest changes. A limited key sees what it spent itself, and no ledger.
-#[utoipa::path(get, path = "/v1/billing", tag = "billing", responses((status = 200, body = Billing)))]
+/// Shows the balance, what was spent, and the latest changes. A limited key is shown what it was charged itself.
+#[utoipa::path(
+    get, path = "/v1/billing", tag = "billing", params(BillingQuery),
+    responses((status = 200, body = Billing))
+)]
 async fn get_billing(
     State(app): State<App>,
     caller: Caller,
-    _: NoQuery,
+    Query(query): Query<BillingQuery>,
 ) -> Result<Json<Billing>, ApiError> {
+    let wanted = Wanted { scope: query.scope, key_id: query.key_id };
+    let of = wanted.by(&caller, UsageScope::Customer)?;
     let customer = caller.customer;
     let found = store::customers::find_by_id(&app.store, customer).await?;
-    let trial = found.ok_or(ApiError::InvalidKey)?.trial;
-    let today = app.clock.now().day();
-    let overview = store::usage::overview(&app.store, customer, today).await?;
-    let (balance, spent_by_all) = overview.ok_or(ApiError::InvalidKey)?;
-    let (spend, entries) = match caller.key().filter(|key| key.is_limited) {
-        Some(key) => (spend_of_key(&app, customer, key.id).await?, Vec::new()),
-        None => (spent_by_all, store::ledger::recent(&app.store, customer, ENTRIES).await?),
-    };
+    let state = found.ok_or(ApiError::InvalidKey)?.trial;
+    let now = app.clock.now();
+    let overview = store::usage::overview(&app.store, of, now.day()).await?;
+    let (balance, spend) = overview.ok_or(ApiError::InvalidKey)?;
+    let lines = LedgerQuery { of, kind: None, before: None, limit: ENTRIES };
+    let entries = store::ledger_pages::page(&app.store, &lines).await?.unwrap_or_default();
     Ok(Json(Billing {
+        scope: UsageScope::of_key(of.key),
+        key_id: of.key,
         balance: balance.available.whole(),
         held: balance.held.whole(),
         spend: SpendOut {
@@ -122,22 +119,10 @@ async fn get_billing(
             last_7_days: spend.last_7_days.whole(),
             last_30_days: spend.last_30_days.whole(),
         },
-        ledger: entries.into_iter().map(EntryOut::from).collect(),
-        trial: Trial { state: trial, credits: app.config.credits.trial },
+        ledger: ledger::shown(entries, now),
+        trial: Trial { state, credits: trial::credits(&app, state) },
         subscription: subscription(&app, customer).await?,
     }))
-}
-
-/// What calls and exports of one key cost: all that a limited key is shown of the spending.
-async fn spend_of_key(app: &App, customer: CustomerId, key: KeyId) -> Result<Spend, ApiError> {
-    let of = UsageOf { customer, key: Some(key), only_allowed: false };
-    let today = app.clock.now().day();
-    let days = store::usage::daily(&app.store, of, today, 30).await?;
-    let sum = |count: usize| {
-        let newest = days.iter().rev().take(count);
-        Credits::from_whole(newest.map(|day| day.credits.whole()).sum())
-    };
-    Ok(Spend { today: sum(1), last_7_days: sum(7), last_30_days: sum(30) })
 }
 
 /// The plan of a subscription that is not over.

@@ -20,7 +20,8 @@ pub(super) struct PackOut {
     name: String,
     /// What it costs, in cents.
     price_cents: i64,
-    /// The same in whole units, for people.
+    /// Use `price_cents`: the same in dollars.
+    #[schema(deprecated)]
     price_usd: f64,
     /// `usd`.
     currency: &'static str,

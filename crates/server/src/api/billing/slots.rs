@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::auth::{Caller, Manager};
 use crate::billing::decide::{Target, Wish};
 use crate::billing::{changes, plans, previews};
-use crate::config::billing::CURRENCY;
+use crate::config::billing::{CURRENCY, INTERVAL};
 use crate::error::{ApiError, FieldProblem};
 use crate::extract::{Json, NoQuery, Query};
 use crate::fields::{Good, Problems, RequestBody, RequestQuery};
@@ -42,8 +42,12 @@ struct Slots {
 struct SlotOut {
     #[schema(schema_with = words::platform)]
     platform: Platform,
-    /// What an extra slot costs each month, in cents; null where none is sold.
+    /// What an extra slot costs each `interval`, in cents; null where none is sold.
     price_cents: Option<i64>,
+    /// `usd`; null where none is sold.
+    currency: Option<&'static str>,
+    /// `month`; null where none is sold.
+    interval: Option<&'static str>,
     /// Extra slots of the subscription.
     count: i64,
     /// What the plan adds.
@@ -102,9 +106,12 @@ impl From<Change> for ChangeOut {
 
 impl Slots {
     fn new(app: &App, standing: Standing) -> Self {
+        let price = |platform: &Platform| plans::slot(app, *platform).map(|sold| sold.cents());
         let slot = |platform: &Platform| SlotOut {
             platform: *platform,
-            price_cents: plans::slot(app, *platform).map(|offered| offered.cents()),
+            price_cents: price(platform),
+            currency: price(platform).map(|_| CURRENCY),
+            interval: price(platform).map(|_| INTERVAL),
             count: standing.parts.extra.on(*platform),
             included: standing.parts.plan.on(*platform),
             limit: standing.parts.limit.on(*platform),

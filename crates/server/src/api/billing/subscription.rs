@@ -61,8 +61,12 @@ struct PlanOut {
 struct SlotPriceOut {
     #[schema(schema_with = words::platform)]
     platform: Platform,
-    /// For each month.
+    /// For each `interval`.
     price_cents: i64,
+    /// `usd`.
+    currency: &'static str,
+    /// `month`.
+    interval: &'static str,
 }
 
 impl From<&Plan> for PlanOut {
@@ -92,7 +96,12 @@ async fn list_subscription_plans(
 ) -> axum::Json<SubscriptionPlans> {
     let price = |platform: &Platform| {
         let price_cents = plans::slot(&app, *platform)?.cents();
-        Some(SlotPriceOut { platform: *platform, price_cents })
+        Some(SlotPriceOut {
+            platform: *platform,
+            price_cents,
+            currency: CURRENCY,
+            interval: INTERVAL,
+        })
     };
     axum::Json(SubscriptionPlans {
         bundles: app.config.plans.iter().map(PlanOut::from).collect(),
@@ -163,7 +172,10 @@ struct SubscriptionState {
     /// When it ends, where that is known.
     #[schema(value_type = Option<String>, format = DateTime)]
     cancels_at: Option<Timestamp>,
-    /// What may still be spent.
+    /// Credits that may still be spent.
+    balance: i64,
+    /// Use `balance`: the same by an older name.
+    #[schema(deprecated)]
     credit_balance: i64,
     /// False where nothing can be paid.
     processor_configured: bool,
@@ -200,6 +212,7 @@ async fn state(app: &App, customer: CustomerId) -> Result<axum::Json<Subscriptio
         current_period_end: period_end,
         cancel_at_period_end: cancels_at.is_some() && cancels_at == period_end,
         cancels_at,
+        balance: balance.available.whole(),
         credit_balance: balance.available.whole(),
         processor_configured: app.config.processor.is_configured(),
     }))
@@ -246,8 +259,8 @@ struct PortalOut {
     url: String,
 }
 
-/// Opens the processor's portal, where cards and invoices are managed and a subscription is canceled. Plans and slots are
-/// changed with this API instead.
+/// Opens the processor's portal, where cards and invoices are managed and a subscription is canceled. The plan is not changed
+/// there but with `POST /v1/billing/subscription/plan`, and slots with `POST /v1/billing/slots`.
 #[utoipa::path(
     post, path = "/v1/billing/portal", tag = "billing",
     responses(

@@ -22,6 +22,7 @@ use store::idempotency::Existing;
 use super::record::{ExportOut, Sight};
 use crate::app::App;
 use crate::auth::{self, Authenticated, KeyCaller};
+use crate::created::Created;
 use crate::error::exports::ExportProblem;
 use crate::error::outcome::UnknownOutcome;
 use crate::error::{ApiError, FieldProblem, Harmless};
@@ -30,6 +31,7 @@ use crate::fields::{self, Good, Problems, RequestBody};
 use crate::idempotency;
 use crate::idempotency_key::IdempotencyKey;
 use crate::sealing::DataKey;
+use crate::trial;
 
 /// Words by which archives of media are asked for.
 const ARCHIVES: [&str; 4] = ["media", "media_archive", "media_zip", "media-archive"];
@@ -79,7 +81,8 @@ struct Wish {
         ("Idempotency-Key" = Option<String>, Header, description = "the same request with the same key makes one export"),
     ),
     responses(
-        (status = 201, description = "it waits for a worker", body = ExportOut),
+        (status = 201, description = "it waits for a worker", body = ExportOut,
+            headers(("Location" = String, description = "where the export is shown"))),
     )
 )]
 pub(super) async fn create_export(State(app): State<App>, request: Request) -> Response {
@@ -94,6 +97,10 @@ pub(super) async fn create_export(State(app): State<App>, request: Request) -> R
 /// our side may have been written down; then the key keeps a repetition from being a second export.
 async fn refused(app: &App, parts: &Parts, refusal: ApiError) -> Response {
     let customer = parts.extensions.get::<Authenticated>().map(|Authenticated(it)| *it);
+    let refusal = match customer {
+        Some(customer) => trial::explained(app, customer, refusal).await,
+        None => refusal,
+    };
     let balance = match (customer, &refusal) {
         (Some(customer), refusal) if !matches!(refusal, ApiError::Store(_)) => {
             let read = store::usage::balance(&app.store, customer).await;
@@ -125,7 +132,9 @@ async fn create(app: &App, parts: &mut Parts, incoming: Body) -> Result<Response
     let wish = wish(app, &account, wanted)?;
     let now = app.clock.now();
     let mut new = new_export(app, &caller, &account, wish, &parts.headers)?;
-    let record = axum::Json(ExportOut::of(app, as_created(&new), Sight::Own)).into_response();
+    let shown = ExportOut::of(app, as_created(&new), Sight::Own);
+    let location = format!("/v1/exports/{}", new.id);
+    let record = Created { location, body: shown }.into_response();
     let (head, answer) = (record.headers().clone(), whole(record).await?);
     let data_key = app.vault.find(account.credentials.data_key).await?;
     if let Some(key) = key {

@@ -68,16 +68,17 @@ enum Wanted {
 )]
 async fn download_export(
     State(app): State<App>,
-    Path(id): Path<ExportId>,
+    Path(named): Path<String>,
     request: Request,
 ) -> Result<Response, ApiError> {
     let (mut parts, _) = request.into_parts();
     if has_link(parts.uri.query()) {
-        let export = linked(&app, id, &parts).await?;
+        let export = linked(&app, &named, &parts).await?;
         return by_link(&app, export, &parts).await;
     }
     let caller = Caller::from_request_parts(&mut parts, &app).await?;
     fields::refuse_query_beside(parts.uri.query(), LINK_PARAMETERS)?;
+    let id = named.parse::<ExportId>().map_err(|_| jobs::not_found())?;
     let export = jobs::own(&app, &caller, id).await?.ok_or_else(jobs::not_found)?;
     match (&export.output, export.state) {
         (Some(output), ExportState::Completed) => {
@@ -96,8 +97,9 @@ fn has_link(query: Option<&str>) -> bool {
 }
 
 /// The export that a signed link is for. Whatever is wrong with a link, the answer is the same.
-async fn linked(app: &App, id: ExportId, parts: &Parts) -> Result<Export, ApiError> {
+async fn linked(app: &App, named: &str, parts: &Parts) -> Result<Export, ApiError> {
     let refused = || ApiError::from(ExportProblem::InvalidLink);
+    let id = named.parse::<ExportId>().map_err(|_| refused())?;
     let query = parts.uri.query().unwrap_or_default();
     let params: LinkParams = serde_urlencoded::from_str(query).map_err(|_| refused())?;
     let link = Link { export: id, token: params.token, ends_at_s: params.exp };

@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use domain::account::CreatorId;
 use domain::id::{CustomerId, ExportId};
 use domain::staff::Permission;
+use serde_json::json;
 use store::exports::{self, Cancelling, Deletion, Export, ExportList};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -102,7 +103,7 @@ async fn list_customer_exports(
         customer,
         needs: Permission::TO_LOOK,
         action: audit::STAFF_READ_EXPORTS,
-        details: "the list".to_owned(),
+        details: json!({}),
     };
     support::visit(&app, &caller, visit).await?;
     listed(&app, customer, None, (params, Sight::Record)).await.map(Json)
@@ -234,7 +235,7 @@ async fn reach(
     if export.customer == caller.customer || !is_staff {
         return Err(not_found());
     }
-    let visit = Visit { customer: export.customer, needs, action, details: id.to_string() };
+    let visit = Visit { customer: export.customer, needs, action, details: json!({"job_id": id}) };
     support::visit(app, caller, visit).await?;
     Ok((export, Sight::Record))
 }

@@ -76,7 +76,7 @@ pub(in crate::error) const INSUFFICIENT_CREDITS: Row = Row {
     status: StatusCode::PAYMENT_REQUIRED,
     title: "Insufficient credits",
     retryable: false,
-    meaning: "The balance does not cover the request; see `balance` and `cost`. Nothing was sent.",
+    meaning: "The balance does not cover the request; `balance` and `cost` say by how much. Where a free trial waits for a confirmed email address, `trial_credits` says what the confirmation brings. Nothing was sent.",
 };
 /// `unsupported_platform`
 pub(in crate::error) const UNSUPPORTED_PLATFORM: Row = Row {

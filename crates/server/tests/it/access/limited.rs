@@ -27,7 +27,6 @@ const LIMITED: Gets = Failure(403, "limited_key");
 const NO_ACCOUNT: Gets = Failure(404, "account_not_found");
 const NOTHING_THERE: Gets = Failure(404, "not_found");
 const NO_SESSION: Gets = Failure(401, "missing_session");
-const WRONG_FIELD: Gets = Failure(422, "invalid_request");
 
 /// Every operation, and what a key limited to another account gets.
 const EXPECTED: &[(&str, Gets)] = &[
@@ -53,6 +52,7 @@ const EXPECTED: &[(&str, Gets)] = &[
     ("post /v1/auth/keys", LIMITED),
     ("post /v1/auth/keys/rotate", LIMITED),
     ("delete /v1/auth/keys/{key_id}", LIMITED),
+    ("get /v1/auth/keys/{key_id}", LIMITED),
     ("patch /v1/auth/keys/{key_id}", LIMITED),
     ("get /v1/audit", LIMITED),
     ("get /v1/support-access", LIMITED),
@@ -66,6 +66,7 @@ const EXPECTED: &[(&str, Gets)] = &[
     ("get /v1/accounts/{account}", NO_ACCOUNT),
     ("delete /v1/accounts/{account}", NO_ACCOUNT),
     ("get /v1/billing", OwnView),
+    ("get /v1/billing/ledger", OwnView),
     ("get /v1/billing/usage/daily", OwnView),
     ("get /v1/billing/usage/recent", OwnView),
     ("get /v1/billing/plans", OwnView),
@@ -184,8 +185,8 @@ fn further(app: &TestApp, scene: &Scene) -> Vec<Further> {
     let deleted = &scene.deleted_account;
     vec![
         get(format!("/v1/billing/usage/recent?account={foreign}"), OwnView),
-        get(format!("/v1/billing/usage/recent?key_id={owner_key}"), WRONG_FIELD),
-        get(format!("/v1/billing/usage/daily?key_id={owner_key}"), WRONG_FIELD),
+        get(format!("/v1/billing/usage/recent?key_id={owner_key}"), LIMITED),
+        get(format!("/v1/billing/usage/daily?key_id={owner_key}"), LIMITED),
         get(format!("/v1/{own}/exports?before={export}"), OwnView),
         get(format!("/v1/{deleted}/exports"), NO_ACCOUNT),
         get(format!("/v1/exports/{}", scene.deleted_export), NOTHING_THERE),
@@ -407,7 +408,10 @@ async fn a_limited_key_sees_what_it_spent_itself() {
 
         assert_eq!(shown["spend"]["today"], 2, "{shown}");
         assert_eq!(shown["spend"]["last_30_days"], 2, "{shown}");
-        assert_eq!(shown["ledger"], json!([]));
+        // Of the ledger what it was charged itself: nothing that came in, and nothing of others.
+        let lines = shown["ledger"].as_array().unwrap();
+        assert_eq!(lines.len(), 1, "{shown}");
+        assert_eq!((&lines[0]["kind"], &lines[0]["amount"]), (&json!("usage"), &json!(-2)));
         let owner = scene.owner.get("/v1/billing").await.json();
         assert_eq!(owner["spend"]["today"], 3, "{owner}");
         assert_eq!(shown["balance"], owner["balance"]);

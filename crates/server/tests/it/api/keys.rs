@@ -41,7 +41,10 @@ async fn whoami_tells_what_the_key_is_and_may_do() {
         assert_eq!(who["key_id"], customer.key_id.as_str());
         assert_eq!(who["customer_id"], customer.id.as_str());
         assert_eq!(who["scope"], "full");
-        assert_eq!(who["accounts"], json!([account]));
+        assert_eq!(
+            (&who["accounts"], &who["connected_accounts"]),
+            (&Value::Null, &json!([account]))
+        );
         assert!(customer.key.starts_with(who["prefix"].as_str().unwrap()));
         assert_eq!(who["limits"]["requests_per_second"], 200);
         assert_eq!(who["limits"]["accounts"]["platform_alpha"], 4);

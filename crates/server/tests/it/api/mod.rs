@@ -9,12 +9,15 @@
 
 mod accounts;
 mod admin;
+mod audit;
 mod bodies;
 mod configuration;
+mod consistency;
 mod email;
 mod fields;
 mod key_limits;
 mod keys;
+mod ledger;
 mod limits;
 mod logins;
 mod me;

@@ -49,12 +49,12 @@ async fn the_overview_shows_balance_spend_and_ledger() {
         assert_eq!(billing["trial"]["state"], "none");
         assert_eq!(billing["subscription"], Value::Null);
         let entries = billing["ledger"].as_array().unwrap();
-        // The usage of a day stands at its midnight, before the grant of that noon.
+        // The usage of a day stands where it ends, above the grant of that noon.
         let told: Vec<(&str, i64)> = entries
             .iter()
             .map(|entry| (entry["kind"].as_str().unwrap(), entry["amount"].as_i64().unwrap()))
             .collect();
-        assert_eq!(told, [("usage", -2), ("adjustment", 100), ("usage", -3)], "{billing}");
+        assert_eq!(told, [("usage", -2), ("usage", -3), ("adjustment", 100)], "{billing}");
         let other = app.customer(7).await;
         assert_eq!(app.with_key(&other.key).get("/v1/billing").await.json()["balance"], 7);
         assert_ne!(other.id, customer.id);

@@ -12,6 +12,7 @@ mod lost;
 mod once;
 mod packs;
 mod reconcile;
+mod responses;
 mod reversals;
 mod slots;
 mod subscriptions;

@@ -123,7 +123,12 @@ async fn one_click_charges_the_saved_card_and_grants_at_once() {
 
         let twice = 2 * PACK_CREDITS;
         assert_eq!(reply.status, 200, "{}", reply.text());
-        assert_eq!(reply.json(), json!({"ok": true, "credits": PACK_CREDITS, "balance": twice}));
+        let paid = reply.json();
+        let order = client.get("/v1/billing/orders?limit=1").await.json()["orders"][0].clone();
+        let expected = json!({
+            "ok": true, "credits": PACK_CREDITS, "balance": twice, "order_id": order["order_id"],
+        });
+        assert_eq!(paid, expected);
         app.deliver().await;
         assert_eq!(balance(&client).await, twice);
         let orders = client.get("/v1/billing/orders?limit=1").await.json();
@@ -157,10 +162,11 @@ async fn a_bank_that_wants_authentication_gets_it_and_only_then_credits_come() {
         let confirmed = client.post("/v1/billing/confirm-charge", &confirm).await;
         app.deliver().await;
 
-        assert_eq!(
-            confirmed.json(),
-            json!({"ok": true, "credits": PACK_CREDITS, "balance": 2 * PACK_CREDITS})
-        );
+        let paid = json!({
+            "ok": true, "credits": PACK_CREDITS, "balance": 2 * PACK_CREDITS,
+            "order_id": asked["order_id"],
+        });
+        assert_eq!(confirmed.json(), paid);
         assert_eq!(balance(&client).await, 2 * PACK_CREDITS);
         assert_eq!(app.asked("POST", NO_CHARGE).await.len(), 1);
         app

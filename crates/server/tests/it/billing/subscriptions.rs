@@ -38,7 +38,11 @@ async fn what_can_be_subscribed_to_is_listed_with_its_prices() {
         assert_eq!(offer["processor_configured"], true);
         assert_eq!(offer["bundles"][0]["plan_id"], PLAN);
         assert_eq!(offer["bundles"][1]["platforms"]["platform_alpha"], 4);
-        let price = |platform: &str, cents| json!({"platform": platform, "price_cents": cents});
+        let price = |platform: &str, cents| {
+            json!({
+                "platform": platform, "price_cents": cents, "currency": "usd", "interval": "month",
+            })
+        };
         let prices = json!([price("platform_alpha", 1_000), price("platform_beta", 1_600)]);
         assert_eq!(offer["slot_addon"], prices);
         app
@@ -67,7 +71,7 @@ async fn a_paid_page_brings_the_plan_its_accounts_and_the_first_credits() {
         assert_eq!(after["entitlements"]["platform_beta"], 3);
         assert_eq!(after["entitlements"]["platform_delta"], 3);
         assert_eq!(
-            (&after["credit_balance"], &after["cancel_at_period_end"]),
+            (&after["balance"], &after["cancel_at_period_end"]),
             (&json!(1_000), &json!(false))
         );
         let overview = client.get("/v1/billing").await.json();

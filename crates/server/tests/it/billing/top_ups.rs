@@ -54,7 +54,7 @@ async fn takes_declining_card(app: &TestApp, client: &Client) {
 
 async fn turn_on(client: &Client, daily_cap_usd: i64) -> Value {
     let wish = json!({
-        "enable": true, "threshold_credits": 1_000_000, "pack_id": "pack_10", "daily_cap_usd": daily_cap_usd,
+        "enabled": true, "threshold_credits": 1_000_000, "pack_id": "pack_10", "daily_cap_usd": daily_cap_usd,
     });
     let reply = client.post("/v1/billing/autotopup", &wish).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
@@ -101,7 +101,8 @@ async fn a_low_balance_is_charged_up_to_the_days_cap_and_again_the_next_day() {
         let shown = settled(&app, &client).await;
 
         assert_eq!(balance(&client).await, 3 * PACK);
-        assert_eq!((&shown["spent_today_usd"], &shown["enabled"]), (&json!(20.0), &json!(true)));
+        assert_eq!((&shown["spent_today_cents"], &shown["enabled"]), (&json!(2_000), &json!(true)));
+        assert_eq!(shown["spent_today_usd"], 20.0);
         assert_eq!(shown["pending"], Value::Null);
         app.advance_seconds(86_400);
         settled(&app, &client).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use domain::id::{EntryId, KeyId};
+use domain::id::{AuditId, KeyId};
 use domain::key::{KeyScope, KeySecret};
 use serde_json::{Value, json};
 use store::keys::{NewKey, NewSecret};
@@ -59,7 +59,7 @@ async fn key_for(stage: &Stage, account: &str) -> String {
     };
     let customer = stage.customer.id.parse().unwrap();
     let entry = store::audit::AuditEntry {
-        id: EntryId::new(now, [6; 10]),
+        id: AuditId::new(now, [6; 10]),
         customer,
         at: now,
         actor: "operator".to_owned(),

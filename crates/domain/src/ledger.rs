@@ -1,0 +1,115 @@
+//! Places in a customer's ledger: its entries, and the lines that sum up what one UTC day charged.
+
+use crate::id::EntryId;
+use crate::time::{Day, Timestamp};
+
+/// What a line of the ledger can be.
+pub const KINDS: [&str; 8] =
+    ["trial", "pack", "plan", "usage", "export", "refund", "dispute", "adjustment"];
+
+/// What a day's charges are summed up for. Of one day, usage stands above exports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SumKind {
+    /// Charged exports that were asked for on the day.
+    Export,
+    /// Charged calls that began on the day.
+    Usage,
+}
+
+impl SumKind {
+    /// Its word in the ledger.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Export => "export",
+            Self::Usage => "usage",
+        }
+    }
+}
+
+/// A line of the ledger, by which a page goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LedgerLine {
+    /// An entry.
+    Entry(EntryId),
+    /// The sum of a day.
+    Sum(SumKind, Day),
+}
+
+/// Text that names no line of a ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be the `next_before` of a page of the ledger")]
+pub struct MalformedLine;
+
+impl std::fmt::Display for LedgerLine {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Entry(id) => id.fmt(formatter),
+            Self::Sum(kind, day) => write!(formatter, "{}_{day}", kind.as_str()),
+        }
+    }
+}
+
+impl std::str::FromStr for LedgerLine {
+    type Err = MalformedLine;
+
+    fn from_str(text: &str) -> Result<Self, MalformedLine> {
+        for kind in [SumKind::Usage, SumKind::Export] {
+            let day = text.strip_prefix(kind.as_str()).and_then(|rest| rest.strip_prefix('_'));
+            if let Some(day) = day {
+                return read_day(day).map(|day| Self::Sum(kind, day)).ok_or(MalformedLine);
+            }
+        }
+        text.parse().map(Self::Entry).map_err(|_| MalformedLine)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for LedgerLine {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(from)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl serde::Serialize for LedgerLine {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// `YYYY-MM-DD` and no other spelling.
+fn read_day(text: &str) -> Option<Day> {
+    let day = Timestamp::from_rfc3339(&format!("{text}T00:00:00Z"))?.day();
+    (day.to_string() == text).then_some(day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_reads_back_as_it_was_written() {
+        for text in
+            ["ent_01890000000070008000000000000000", "usage_2026-11-21", "export_2024-02-29"]
+        {
+            let line: LedgerLine = text.parse().unwrap();
+            assert_eq!(line.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_names_no_line_is_refused() {
+        for text in [
+            "",
+            "ent_1",
+            "usage",
+            "usage_",
+            "usage_2026-13-01",
+            "usage_2026-2-1",
+            "usage_2023-02-29",
+            "pack_2026-11-21",
+            "export_2026-11-21T00:00:00Z",
+        ] {
+            assert_eq!(text.parse::<LedgerLine>(), Err(MalformedLine), "{text}");
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! A customer without credits whose free trial waits for a confirmed email address is told so.
+
+use domain::credits::Credits;
+use domain::customer::TrialState;
+use domain::id::CustomerId;
+
+use crate::app::App;
+use crate::error::ApiError;
+
+/// A refusal for want of credits with the trial that would help; any other as it is. Whatever keeps the trial from being
+/// looked up leaves the refusal as it is.
+pub(crate) async fn explained(app: &App, customer: CustomerId, refusal: ApiError) -> ApiError {
+    let ApiError::InsufficientCredits { balance, cost } = refusal else { return refusal };
+    match waiting(app, customer).await {
+        Some(trial) => ApiError::TrialPending { balance, cost, trial },
+        None => refusal,
+    }
+}
+
+/// The credits of a trial that waits.
+async fn waiting(app: &App, customer: CustomerId) -> Option<Credits> {
+    let trial = Credits::from_whole(app.config.credits.trial);
+    let store = app.store.clone();
+    let lookup = async move { store::customers::find_by_id(&store, customer).await };
+    let found = app.tasks.on_control(lookup).await.ok()?.ok()??;
+    (found.trial == TrialState::Pending && trial > Credits::ZERO).then_some(trial)
+}
+
+/// What a trial in this state brings, or brought.
+pub(crate) fn credits(app: &App, state: TrialState) -> i64 {
+    match state {
+        TrialState::Pending | TrialState::Granted => app.config.credits.trial,
+        TrialState::None => 0,
+    }
+}

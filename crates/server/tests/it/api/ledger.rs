@@ -1,0 +1,268 @@
+//! The ledger page by page, and whose spending is shown to whom.
+
+use serde_json::{Value, json};
+
+use crate::support::app::Customer;
+use crate::support::{Client, TestApp, on_both};
+
+const LEDGER: &str = "/v1/billing/ledger";
+const DAY_S: i64 = 86_400;
+
+fn lines(page: &Value) -> Vec<(String, i64, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let line = |entry: &Value| {
+        (text(&entry["kind"]), entry["amount"].as_i64().unwrap(), text(&entry["at"]))
+    };
+    page["entries"].as_array().unwrap().iter().map(line).collect()
+}
+
+async fn page(client: &Client, query: &str) -> Value {
+    let reply = client.get(&format!("{LEDGER}{query}")).await;
+    assert_eq!(reply.status, 200, "{query}: {}", reply.text());
+    reply.json()
+}
+
+/// Walks through all pages of this size.
+async fn walked(client: &Client, limit: usize, kind: &str) -> Vec<Value> {
+    let mut all = Vec::new();
+    let mut next = String::new();
+    loop {
+        let page = page(client, &format!("?limit={limit}{kind}{next}")).await;
+        all.extend(page["entries"].as_array().unwrap().iter().cloned());
+        match page["next_before"].as_str() {
+            Some(before) => next = format!("&before={before}"),
+            None => return all,
+        }
+    }
+}
+
+/// A customer who got credits on three days, twice on the second, and called on the first two.
+async fn history(app: &TestApp) -> Client {
+    let (customer, client, account) = app.ready("platform_alpha", 100).await;
+    let call = async |times: usize| {
+        for _ in 0..times {
+            client.get(&format!("/v1/{account}/native/users/me")).await;
+        }
+        app.settled(&client).await;
+    };
+    call(2).await;
+    app.advance_seconds(DAY_S);
+    call(3).await;
+    granted(app, &customer, 10).await;
+    app.advance_seconds(60);
+    granted(app, &customer, 20).await;
+    app.advance_seconds(DAY_S);
+    granted(app, &customer, 30).await;
+    client
+}
+
+/// Gives a customer credits; so many of them once.
+async fn granted(app: &TestApp, customer: &Customer, credits: i64) {
+    let grant = json!({
+        "command": "grant_credits", "customer": customer.id, "credits": credits,
+        "reference": format!("{credits} for a test"),
+    });
+    app.staff(grant).await;
+}
+
+/// A day's usage stands where the day ends, after everything that came in on it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_ledger_is_read_to_its_beginning_and_a_days_usage_stands_at_its_end() {
+    on_both(async |app| {
+        let client = history(&app).await;
+
+        let whole = page(&client, "").await;
+
+        let line = |kind: &str, amount: i64, at: &str| (kind.to_owned(), amount, at.to_owned());
+        assert_eq!(
+            lines(&whole),
+            [
+                line("adjustment", 30, "2026-11-23T12:01:00.000000Z"),
+                line("usage", -3, "2026-11-22T23:59:59.999999Z"),
+                line("adjustment", 20, "2026-11-22T12:01:00.000000Z"),
+                line("adjustment", 10, "2026-11-22T12:00:00.000000Z"),
+                line("usage", -2, "2026-11-21T23:59:59.999999Z"),
+                line("adjustment", 100, "2026-11-21T12:00:00.000000Z"),
+            ]
+        );
+        assert_eq!(whole["next_before"], Value::Null);
+        let entries = whole["entries"].as_array().unwrap().clone();
+        for entry in &entries {
+            let is_sum = entry["kind"] == "usage";
+            assert_eq!(entry["balance_after"].is_null(), is_sum, "{entry}");
+            assert_eq!(entry["entry_id"].is_null(), is_sum, "{entry}");
+        }
+        for limit in 1..=7 {
+            assert_eq!(walked(&client, limit, "").await, entries, "limit {limit}");
+        }
+        assert_eq!(client.get("/v1/billing").await.json()["ledger"], json!(entries));
+        app
+    })
+    .await;
+}
+
+/// What is charged on the day that runs stands above the credits that it was paid from, and never in the future.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn todays_usage_stands_above_the_grant_it_was_paid_from() {
+    on_both(async |app| {
+        let (customer, client, account) = app.ready("platform_alpha", 100).await;
+        granted(&app, &customer, 5).await;
+        client.get(&format!("/v1/{account}/native/users/me")).await;
+        app.settled(&client).await;
+        app.clock.advance_seconds(30);
+
+        let kinds: Vec<(String, String)> =
+            lines(&page(&client, "").await).into_iter().map(|(kind, _, at)| (kind, at)).collect();
+
+        assert_eq!(kinds[0], ("usage".to_owned(), "2026-11-21T12:00:30.000000Z".to_owned()));
+        assert!(kinds[1..].iter().all(|(kind, _)| kind == "adjustment"), "{kinds:?}");
+        assert_eq!(walked(&client, 1, "").await.len(), 3);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_ledger_is_filtered_by_kind_and_wrong_questions_are_named() {
+    on_both(async |app| {
+        let client = history(&app).await;
+
+        for (kind, count) in [("usage", 2), ("adjustment", 4), ("pack", 0), ("export", 0)] {
+            for limit in [1, 2, 50] {
+                let found = walked(&client, limit, &format!("&kind={kind}")).await;
+                assert_eq!(found.len(), count, "{kind} by {limit}");
+                assert!(found.iter().all(|entry| entry["kind"] == kind), "{found:?}");
+            }
+        }
+        for (query, field) in [
+            ("?kind=gift", "kind"),
+            ("?limit=0", "limit"),
+            ("?limit=501", "limit"),
+            ("?before=ent_1", "before"),
+            ("?before=ent_01890000000070008000000000000000", "before"),
+            ("?before=usage_2026-13-01", "before"),
+        ] {
+            let reply = client.get(&format!("{LEDGER}{query}")).await;
+            let fields = reply.wrong_fields();
+            assert_eq!(fields[0].0, format!("query.{field}"), "{query}: {}", reply.text());
+        }
+        app
+    })
+    .await;
+}
+
+struct Keys {
+    owner: Client,
+    owner_id: String,
+    limited: Client,
+    limited_id: String,
+    session: Client,
+}
+
+/// One customer, who called twice with a key without limits and three times with one of one account.
+async fn two_keys(app: &TestApp) -> Keys {
+    let member = app.member("ada@example.com").await;
+    app.grant(&member.customer, 100).await;
+    let account = app.connect(&member.customer, "platform_alpha").await;
+    let owner = app.with_key(&member.customer.key);
+    let wish = json!({"name": "limited", "scope": "full", "accounts": [account]});
+    let made = owner.post("/v1/auth/keys", &wish).await.json();
+    let limited = app.with_key(made["api_key"].as_str().unwrap());
+    for (client, times) in [(&owner, 2), (&limited, 3)] {
+        for _ in 0..times {
+            client.get(&format!("/v1/{account}/native/users/me")).await;
+        }
+    }
+    app.settled(&owner).await;
+    Keys {
+        owner,
+        owner_id: member.customer.key_id.clone(),
+        limited,
+        limited_id: made["key_id"].as_str().unwrap().to_owned(),
+        session: app.signed_in(&member).await,
+    }
+}
+
+/// What an answer says of whose spending it shows: (scope, key, credits of today).
+fn told(billing: &Value) -> (Value, Value, Value) {
+    let today = if billing.get("spend").is_some() {
+        billing["spend"]["today"].clone()
+    } else {
+        billing["days"][0]["credits"].clone()
+    };
+    (billing["scope"].clone(), billing["key_id"].clone(), today)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_response_says_whose_spending_it_shows_and_who_may_see_all_can_choose() {
+    on_both(async |app| {
+        let keys = two_keys(&app).await;
+        let all = (json!("customer"), Value::Null, json!(5));
+        let owners = (json!("key"), json!(keys.owner_id), json!(2));
+        let limiteds = (json!("key"), json!(keys.limited_id), json!(3));
+        let shown = async |client: &Client, path: &str| {
+            let reply = client.get(path).await;
+            assert_eq!(reply.status, 200, "{path}: {}", reply.text());
+            told(&reply.json())
+        };
+        let daily = |query: &str| format!("/v1/billing/usage/daily?days=1{query}");
+        let billing = |query: &str| format!("/v1/billing?{query}");
+        let other = format!("&key_id={}", keys.limited_id);
+
+        // As before where nothing is chosen: the balance is the customer's, usage the key's.
+        assert_eq!(shown(&keys.owner, "/v1/billing").await, all);
+        assert_eq!(shown(&keys.session, "/v1/billing").await, all);
+        assert_eq!(shown(&keys.owner, &daily("")).await, owners);
+        assert_eq!(shown(&keys.session, &daily("")).await, all);
+        // Chosen.
+        assert_eq!(shown(&keys.owner, &billing("scope=key")).await, owners);
+        assert_eq!(shown(&keys.owner, &daily("&scope=customer")).await, all);
+        assert_eq!(shown(&keys.session, &daily(&other)).await, limiteds);
+        assert_eq!(shown(&keys.owner, &daily(&other)).await, limiteds);
+        assert_eq!(shown(&keys.session, &billing(&other[1..])).await, limiteds);
+        let unnamed = keys.session.get(&billing("scope=key")).await;
+        assert_eq!(unnamed.wrong_fields()[0].0, "query.key_id", "{}", unnamed.text());
+        let both = keys.owner.get(&daily(&format!("&scope=customer{other}"))).await;
+        assert_eq!(both.wrong_fields()[0].0, "query.key_id", "{}", both.text());
+        let unknown = keys.owner.get(&daily("&scope=all")).await;
+        assert_eq!(unknown.wrong_fields()[0].0, "query.scope", "{}", unknown.text());
+        app
+    })
+    .await;
+}
+
+/// A key of one account learns what it spent itself and nothing of the others, however it asks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_limited_key_sees_its_own_spending_alone() {
+    on_both(async |app| {
+        let keys = two_keys(&app).await;
+        let own = (json!("key"), json!(keys.limited_id), json!(3));
+
+        for path in ["/v1/billing", "/v1/billing?scope=key", "/v1/billing/usage/daily?days=1"] {
+            let reply = keys.limited.get(path).await;
+            assert_eq!(told(&reply.json()), own, "{path}: {}", reply.text());
+        }
+        let ledger = page(&keys.limited, "").await;
+        assert_eq!((&ledger["scope"], &ledger["key_id"]), (&own.0, &own.1));
+        assert_eq!(lines(&ledger).len(), 1, "{ledger}");
+        assert_eq!(
+            (&ledger["entries"][0]["kind"], &ledger["entries"][0]["amount"]),
+            (&json!("usage"), &json!(-3))
+        );
+        let billing = keys.limited.get("/v1/billing").await.json();
+        assert_eq!(billing["ledger"], ledger["entries"]);
+        let recent = keys.limited.get("/v1/billing/usage/recent").await.json();
+        assert_eq!((&recent["scope"], &recent["key_id"]), (&own.0, &own.1));
+        assert_eq!(recent["calls"].as_array().unwrap().len(), 3);
+
+        for path in ["/v1/billing", LEDGER, "/v1/billing/usage/daily", "/v1/billing/usage/recent"] {
+            for query in ["scope=customer", &format!("key_id={}", keys.owner_id)] {
+                let reply = keys.limited.get(&format!("{path}?{query}")).await;
+                let refused = (403, "limited_key".to_owned());
+                assert_eq!(reply.failure(), refused, "{path}?{query}: {}", reply.text());
+            }
+        }
+        app
+    })
+    .await;
+}
