@@ -82,6 +82,33 @@ async fn nobody_changes_what_the_audit_list_says() {
     }
 }
 
+/// The version before reads no other prefix, and may run beside this one: a row with its spelling is the same row.
+#[tokio::test]
+async fn audit_ids_are_stored_as_earlier_versions_read_them() {
+    const SAME_ID: &str = "
+        insert into audit (id, customer_id, at, actor, action, details)
+        select 'ent_01990000000070008000000000000001', customer_id, at, actor, action, details from audit";
+    const OTHER_ID: &str = "
+        insert into audit (id, customer_id, at, actor, action, details)
+        select 'ent_01990000000070008000000000000002', customer_id, at, actor, action, details from audit";
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+        let id = "aud_01990000000070008000000000000001".parse().unwrap();
+        audit::record(&store, &AuditEntry { id, ..entry(caller.customer) }).await.unwrap();
+
+        testing::run_raw(&store, SAME_ID).await.unwrap_err();
+        assert_eq!(testing::run_raw(&store, OTHER_ID).await.unwrap(), 1);
+
+        let query = AuditQuery { customer: caller.customer, action: "", before: None, limit: 9 };
+        let listed = audit::list(&store, &query).await.unwrap();
+        let ids: Vec<String> = listed.iter().map(|entry| entry.id.to_string()).collect();
+        assert_eq!(
+            ids,
+            ["aud_01990000000070008000000000000002", "aud_01990000000070008000000000000001"]
+        );
+    }
+}
+
 #[tokio::test]
 async fn the_audit_list_shows_the_newest_entries_of_a_customer() {
     for store in testing::stores().await {

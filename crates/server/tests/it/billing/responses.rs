@@ -8,7 +8,7 @@ use crate::support::{Client, TestApp, on_both};
 
 const AUTOTOPUP: &str = "/v1/billing/autotopup";
 
-fn top_up(switch: Value) -> Value {
+fn top_up(switch: &Value) -> Value {
     let mut wish = json!({"threshold_credits": 1, "pack_id": PACK, "daily_cap_usd": 20});
     wish.as_object_mut().unwrap().extend(switch.as_object().unwrap().clone());
     wish
@@ -20,19 +20,19 @@ async fn automatic_top_up_is_turned_on_by_the_word_it_is_shown_with() {
         let (_, client) = app.with_card(GOOD_CARD).await;
 
         for switch in ["enabled", "enable"] {
-            let on = client.post(AUTOTOPUP, &top_up(json!({switch: true}))).await;
+            let on = client.post(AUTOTOPUP, &top_up(&json!({switch: true}))).await;
             assert_eq!(on.json()["enabled"], true, "{switch}: {}", on.text());
             assert_eq!(on.json()["daily_cap_cents"], 2_000, "{}", on.text());
             let off = client.post(AUTOTOPUP, &json!({switch: false})).await;
             assert_eq!(off.json()["enabled"], false, "{switch}: {}", off.text());
         }
-        let both = top_up(json!({"enabled": true, "enable": true}));
+        let both = top_up(&json!({"enabled": true, "enable": true}));
         assert_eq!(client.post(AUTOTOPUP, &both).await.status, 200);
-        let different = top_up(json!({"enabled": false, "enable": true}));
+        let different = top_up(&json!({"enabled": false, "enable": true}));
         let refused = client.post(AUTOTOPUP, &different).await;
         let named = ("body.enable".to_owned(), "not_allowed".to_owned());
         assert_eq!(refused.wrong_fields(), [named]);
-        let neither = client.post(AUTOTOPUP, &top_up(json!({}))).await;
+        let neither = client.post(AUTOTOPUP, &top_up(&json!({}))).await;
         assert_eq!(
             neither.wrong_fields(),
             [("body.enabled".to_owned(), "missing".to_owned())],
