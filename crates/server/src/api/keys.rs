@@ -148,6 +148,7 @@ async fn get_key(
     State(app): State<App>,
     caller: Caller,
     Path(key): Path<KeyId>,
+    _: NoQuery,
 ) -> Result<axum::Json<ListedKeyOut>, ApiError> {
     caller.refuse_other_keys(key)?;
     let now = app.clock.now();

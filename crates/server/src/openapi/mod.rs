@@ -395,6 +395,11 @@ fn problem_schema() -> Value {
             "integer",
             "Credits that the request costs (`insufficient_credits`, `key_budget_exhausted`).",
         ),
+        (
+            "trial_credits",
+            "integer",
+            "Credits of the free trial that confirming the email address brings (`insufficient_credits`).",
+        ),
         ("key_id", "string", "The key whose budget is used up (`key_budget_exhausted`)."),
         (
             "budget",

@@ -158,7 +158,7 @@ async fn every_wrong_query_parameter_is_named_with_those_there_are() {
     let unknown = &reply.json()["detail"][5];
     assert_eq!(
         unknown["msg"],
-        "this route has no such query parameter; it takes limit, status_class, key_id, account, before"
+        "this route has no such query parameter; it takes limit, status_class, scope, key_id, account, before"
     );
     app.end().await;
 }
