@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 
-use super::StopSignal;
+use super::Signals;
 
 /// Where, and with what.
 #[derive(clap::Args)]
@@ -39,7 +39,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
         processor_webhook_url: options.webhook.clone(),
         ..settings(options.listen, options.data.clone(), options.subscribers)
     };
-    let mut stop = StopSignal::listen()?;
+    let mut signals = Signals::listen()?;
     let keys = [
         settings.processor_secret_key.clone(),
         settings.processor_publishable_key.clone(),
@@ -75,7 +75,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
         text
     };
     crate::output::announce(&text);
-    stop.given().await;
+    signals.stop().await;
     running.stop().await;
     Ok(ExitCode::SUCCESS)
 }

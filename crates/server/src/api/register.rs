@@ -23,6 +23,7 @@ use crate::letters::Letter;
 use crate::listener::limits::network_of;
 use crate::middleware::real_ip::Client;
 use crate::passwords::{self, Requester};
+use crate::request_log::KnownCaller;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(register_customer))
@@ -84,7 +85,7 @@ async fn register_customer(
     State(app): State<App>,
     Extension(client): Extension<Client>,
     Json(form): Json<Registration>,
-) -> Result<(StatusCode, axum::Json<RegisteredOut>), ApiError> {
+) -> Result<(StatusCode, Extension<KnownCaller>, axum::Json<RegisteredOut>), ApiError> {
     limit(&app, client.ip)?;
     let requester = Requester::Stranger(client.ip);
     let hashed = passwords::hash(&app, requester, form.password).await;
@@ -123,8 +124,9 @@ async fn register_customer(
         registration::Registered::EmailTaken => Err(ApiError::EmailTaken),
         registration::Registered::Created { trial: begun } => {
             app.job_signal.notify_one();
+            let caller = KnownCaller { customer: new.id, key: Some(key_id) };
             let answer = RegisteredOut::new(&app, new, begun, &secret);
-            Ok((StatusCode::CREATED, axum::Json(answer)))
+            Ok((StatusCode::CREATED, Extension(caller), axum::Json(answer)))
         }
     }
 }
