@@ -1,22 +1,27 @@
-//! The admin listener: readiness, metrics, and staff commands beside a running server.
+//! The admin listener: liveness, readiness, metrics, and staff commands beside a running server.
 //!
-//! It is private (loopback by default). Readiness and metrics are open to whoever reaches it; staff commands
-//! need the admin token.
+//! It is private (loopback by default). Probes and metrics are open to whoever reaches it; staff commands need the admin
+//! token. A listener of its own may offer the probes and metrics alone, where others than staff must reach them.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use domain::id::RequestId;
 use metrics_exporter_prometheus::PrometheusHandle;
 use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 
 use crate::app::App;
 use crate::listener::limits::ConnectionLimits;
+use crate::middleware::request_id::RequestLabel;
+use crate::request_log::{LineOnDrop, RequestRecord};
 use crate::staff::{self, Command, Desk, StaffError};
 
 /// What the admin listener shows.
@@ -29,12 +34,55 @@ pub(crate) struct Admin {
 
 /// Its routes.
 pub(crate) fn router(admin: Admin) -> Router {
+    let staff =
+        Router::new().route("/commands", post(run_command)).route("/reconcile", post(reconcile));
+    served(probes().merge(staff), admin)
+}
+
+/// The routes of the listener for probes, which may be reachable by those who may not work as staff.
+pub(crate) fn probe_router(admin: Admin) -> Router {
+    served(probes(), admin)
+}
+
+/// Liveness, readiness and metrics.
+fn probes() -> Router<Admin> {
     Router::new()
+        .route("/health", get(get_health))
         .route("/ready", get(get_readiness))
         .route("/metrics", get(get_metrics))
-        .route("/commands", post(run_command))
-        .route("/reconcile", post(reconcile))
-        .with_state(admin)
+}
+
+fn served(routes: Router<Admin>, admin: Admin) -> Router {
+    routes.layer(from_fn_with_state(admin.clone(), log_request)).with_state(admin)
+}
+
+#[derive(serde::Serialize)]
+struct Liveness {
+    status: &'static str,
+    version: &'static str,
+}
+
+/// That the process responds at all: what a supervisor asks before it starts another one.
+async fn get_health() -> axum::Json<Liveness> {
+    axum::Json(Liveness { status: "ok", version: env!("CARGO_PKG_VERSION") })
+}
+
+/// Names a request and writes its line in the log, as the public listener does.
+async fn log_request(
+    State(admin): State<Admin>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let app = &admin.app;
+    let make = || RequestId::new(app.clock.now(), app.random.bytes());
+    let label = RequestLabel::of(request.headers(), make);
+    let mut line = LineOnDrop::new(&mut request, &label, peer.ip().to_canonical());
+    RequestRecord::note_route(request.extensions());
+    let mut response = next.run(request).await;
+    line.respond(&response);
+    label.put(response.headers_mut());
+    response
 }
 
 #[derive(serde::Serialize)]

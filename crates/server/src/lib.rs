@@ -36,6 +36,7 @@ mod middleware;
 pub mod openapi;
 mod passwords;
 mod pipeline;
+mod request_log;
 mod router;
 mod sealing;
 pub mod staff;

@@ -19,49 +19,60 @@ use crate::app::App;
 use crate::billing::reconcile::Report;
 use crate::listener::limits::ConnectionCounts;
 
-const CALLS: &str = "calls_total";
-const CALL_DURATION: &str = "call_duration_seconds";
-const UPSTREAM_DURATION: &str = "upstream_duration_seconds";
-const COMMIT_DURATION: &str = "metering_commit_duration_seconds";
-const BATCH_SIZE: &str = "metering_batch_operations";
-const QUEUE_DEPTH: &str = "metering_queue_operations";
-const LATE_RESOLUTIONS: &str = "late_resolution_total";
-const EXPIRED_HOLDS: &str = "holds_expired_total";
-const LEDGER_FAILURES: &str = "ledger_invariant_failures";
-const USAGE_SET_ASIDE: &str = "usage_rows_set_aside";
-const EXPORTS_BEGUN_ANEW: &str = "exports_begun_anew_total";
-const FAILED_BATCHES: &str = "metering_failed_batches_total";
-const PLATFORM_REFUSING: &str = "platform_refusing_credentials";
-const CALLS_IN_FLIGHT: &str = "calls_in_flight";
-const LIMITED_KEYS: &str = "rate_limited_keys";
-const CONNECTIONS: &str = "connections_open";
-const ACCEPTED: &str = "connections_accepted_total";
-const REFUSED: &str = "connections_refused_total";
-const REFUSED_BY_IP: &str = "connections_refused_by_address_total";
-const CLOSED_IDLE: &str = "connections_closed_idle_total";
-const CLOSED_STALLED: &str = "connections_closed_stalled_total";
-const BODY_BYTES: &str = "request_body_buffer_bytes";
-const SPOOL_BYTES: &str = "upload_spool_bytes";
-const REQUESTS: &str = "http_requests_total";
-const JOBS: &str = "job_attempts_total";
-const JOBS_WAITING: &str = "jobs_waiting";
-const JOBS_GIVEN_UP: &str = "jobs_given_up";
-const MAILS: &str = "mails_total";
-const TOP_UPS: &str = "top_ups_total";
-const RECONCILIATIONS: &str = "reconciliations_total";
-const RECONCILED: &str = "reconciled_payments_total";
-const PAYMENTS: &str = "payments_granted_total";
-const REVERSALS: &str = "payments_reversed_total";
-const UNMATCHED: &str = "payments_unmatched_total";
-const EVENTS: &str = "processor_events_total";
-const EXPORTS: &str = "export_attempts_total";
-const EXPORT_PAGES: &str = "export_pages_total";
-const EXPORT_ROWS: &str = "export_rows_total";
-const EXPORT_DURATION: &str = "export_attempt_duration_seconds";
-const EXPORTS_PENDING: &str = "exports_pending";
-const EXPORTS_RUNNING: &str = "exports_running";
-const EXPORTS_OLDEST: &str = "exports_oldest_pending_seconds";
+const CALLS: &str = "creator_gateway_calls_total";
+const CALL_DURATION: &str = "creator_gateway_call_duration_seconds";
+const UPSTREAM_DURATION: &str = "creator_gateway_upstream_duration_seconds";
+const COMMIT_DURATION: &str = "creator_gateway_metering_commit_duration_seconds";
+const BATCH_SIZE: &str = "creator_gateway_metering_batch_operations";
+const QUEUE_DEPTH: &str = "creator_gateway_metering_queue_operations";
+const LATE_RESOLUTIONS: &str = "creator_gateway_late_resolution_total";
+const EXPIRED_HOLDS: &str = "creator_gateway_holds_expired_total";
+const LEDGER_FAILURES: &str = "creator_gateway_ledger_invariant_failures";
+const USAGE_SET_ASIDE: &str = "creator_gateway_usage_rows_set_aside";
+const EXPORTS_BEGUN_ANEW: &str = "creator_gateway_exports_begun_anew_total";
+const FAILED_BATCHES: &str = "creator_gateway_metering_failed_batches_total";
+const PLATFORM_REFUSING: &str = "creator_gateway_platform_refusing_credentials";
+const CALLS_IN_FLIGHT: &str = "creator_gateway_calls_in_flight";
+const LIMITED_KEYS: &str = "creator_gateway_rate_limited_keys";
+const CONNECTIONS: &str = "creator_gateway_connections_open";
+const ACCEPTED: &str = "creator_gateway_connections_accepted_total";
+const REFUSED: &str = "creator_gateway_connections_refused_total";
+const REFUSED_BY_IP: &str = "creator_gateway_connections_refused_by_address_total";
+const CLOSED_IDLE: &str = "creator_gateway_connections_closed_idle_total";
+const CLOSED_STALLED: &str = "creator_gateway_connections_closed_stalled_total";
+const BODY_BYTES: &str = "creator_gateway_request_body_buffer_bytes";
+const SPOOL_BYTES: &str = "creator_gateway_upload_spool_bytes";
+const REQUESTS: &str = "creator_gateway_http_requests_total";
+const JOBS: &str = "creator_gateway_job_attempts_total";
+const JOBS_WAITING: &str = "creator_gateway_jobs_waiting";
+const JOBS_GIVEN_UP: &str = "creator_gateway_jobs_given_up";
+const MAILS: &str = "creator_gateway_mails_total";
+const TOP_UPS: &str = "creator_gateway_top_ups_total";
+const RECONCILIATIONS: &str = "creator_gateway_reconciliations_total";
+const RECONCILED: &str = "creator_gateway_reconciled_payments_total";
+const PAYMENTS: &str = "creator_gateway_payments_granted_total";
+const REVERSALS: &str = "creator_gateway_payments_reversed_total";
+const UNMATCHED: &str = "creator_gateway_payments_unmatched_total";
+const EVENTS: &str = "creator_gateway_processor_events_total";
+const EXPORTS: &str = "creator_gateway_export_attempts_total";
+const EXPORT_PAGES: &str = "creator_gateway_export_pages_total";
+const EXPORT_ROWS: &str = "creator_gateway_export_rows_total";
+const EXPORT_DURATION: &str = "creator_gateway_export_attempt_duration_seconds";
+const EXPORTS_PENDING: &str = "creator_gateway_exports_pending";
+const EXPORTS_RUNNING: &str = "creator_gateway_exports_running";
+const EXPORTS_OLDEST: &str = "creator_gateway_exports_oldest_pending_seconds";
 const LOG_LINES_LOST: &str = "creator_gateway_log_lines_lost_total";
+const CERTIFICATE_EXPIRY: &str = "creator_gateway_tls_certificate_expiry_seconds";
+const CERTIFICATE_REFUSED: &str = "creator_gateway_tls_certificate_refused";
+
+const REQUEST_CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+const JOB_OUTCOMES: [&str; 4] = ["done", "postponed", "given_up", "overtaken"];
+const MAIL_OUTCOMES: [&str; 2] = ["handed_over", "failed"];
+const TOP_UP_OUTCOMES: [&str; 5] =
+    ["succeeded", "failed", "requires_action", "turned_off", "unknown"];
+const RECONCILIATION_OUTCOMES: [&str; 2] = ["whole", "in_part"];
+const EXPORT_ENDINGS: [&str; 6] =
+    ["completed", "failed", "cancelled", "postponed", "given_back", "lost"];
 
 const SECONDS: &[f64] =
     &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
@@ -94,75 +105,137 @@ fn install_once() -> Option<PrometheusHandle> {
     let recorder = recorder().ok()?;
     let handle = recorder.handle();
     metrics::set_global_recorder(recorder).ok()?;
-    describe();
+    declare();
     Some(handle)
 }
 
-fn describe() {
+/// Names every metric, says what it is, and makes each of its series, so that it is there from the start: an alarm on a
+/// series that appears with its first event misses that event.
+fn declare() {
+    declare_calls();
+    declare_metering();
+    declare_listeners();
+    declare_work();
+    declare_payments();
+    declare_exports();
+}
+
+fn declare_calls() {
     describe_counter!(CALLS, "native calls that ended, by platform and outcome");
     describe_histogram!(CALL_DURATION, "time from a call's arrival to its end, by platform");
-    describe_histogram!(UPSTREAM_DURATION, "time the platform took to answer, by platform");
+    describe_histogram!(UPSTREAM_DURATION, "time the platform took to respond, by platform");
+    describe_counter!(REQUESTS, "requests to the public listener, by status class");
+    // Series of all four.
+    drop(Handles::new());
+    gauge_of(CALLS_IN_FLIGHT, "native calls between arrival and end");
+    gauge_of(LIMITED_KEYS, "keys whose rate is remembered");
+    gauge_of(BODY_BYTES, "bytes of request bodies in memory");
+    gauge_of(SPOOL_BYTES, "bytes of uploaded files that wait on disk");
+}
+
+fn declare_metering() {
     describe_histogram!(COMMIT_DURATION, "time of one commit of holds and settlements");
     describe_histogram!(BATCH_SIZE, "operations that one commit carried");
-    describe_gauge!(QUEUE_DEPTH, "operations waiting for a commit");
-    describe_counter!(LATE_RESOLUTIONS, "ends of calls that somebody else had ended before");
-    describe_counter!(EXPIRED_HOLDS, "holds that nobody ended in time and that were given back");
-    describe_gauge!(
-        LEDGER_FAILURES,
-        "rows that break an invariant of the books; anything but 0 is an alarm"
-    );
-    describe_gauge!(
-        USAGE_SET_ASIDE,
-        "rows of counted usage that could not be read and were set aside; anything but 0 is an alarm"
-    );
-    describe_counter!(
-        EXPORTS_BEGUN_ANEW,
-        "exports that were read again from their first page, because what was kept could not be read"
-    );
-    describe_counter!(FAILED_BATCHES, "commits that failed and were tried again");
-    describe_gauge!(
-        PLATFORM_REFUSING,
-        "1 while a platform refuses the credentials of all accounts, by platform; anything but 0 is an alarm"
-    );
-    describe_gauge!(CALLS_IN_FLIGHT, "native calls between arrival and end");
-    describe_gauge!(LIMITED_KEYS, "keys whose rate is remembered");
-    describe_gauge!(CONNECTIONS, "open connections of the public listener");
-    describe_counter!(ACCEPTED, "connections that were accepted");
-    describe_counter!(REFUSED, "connections refused because there were too many");
-    describe_counter!(REFUSED_BY_IP, "connections refused because their address had too many");
-    describe_counter!(CLOSED_IDLE, "connections closed because no request came in time");
-    describe_counter!(CLOSED_STALLED, "connections closed because nobody read their answers");
-    describe_gauge!(BODY_BYTES, "bytes of request bodies in memory");
+    drop((histogram!(COMMIT_DURATION), histogram!(BATCH_SIZE)));
+    gauge_of(QUEUE_DEPTH, "operations waiting for a commit");
+    counter_of(LATE_RESOLUTIONS, "ends of calls that somebody else had ended before");
+    counter_of(EXPIRED_HOLDS, "holds that nobody ended in time and that were given back");
+    counter_of(FAILED_BATCHES, "commits that failed and were tried again");
+    let refusing = "1 while a platform refuses the credentials of all accounts, by platform; anything but 0 is an alarm";
+    describe_gauge!(PLATFORM_REFUSING, refusing);
+    for platform in Platform::ALL {
+        drop(gauge!(PLATFORM_REFUSING, "platform" => platform.as_str()));
+    }
+    let invariant = "rows that break an invariant of the ledger; anything but 0 is an alarm";
+    gauge_of(LEDGER_FAILURES, invariant);
+    let set_aside = "rows of counted usage that could not be read and were set aside; anything but 0 is an alarm";
+    gauge_of(USAGE_SET_ASIDE, set_aside);
+}
+
+fn declare_listeners() {
+    gauge_of(CONNECTIONS, "open connections of the public listener");
+    counter_of(ACCEPTED, "connections that were accepted");
+    counter_of(REFUSED, "connections refused because there were too many");
+    counter_of(REFUSED_BY_IP, "connections refused because their address had too many");
+    counter_of(CLOSED_IDLE, "connections closed because no request came in time");
+    counter_of(CLOSED_STALLED, "connections closed because nobody read their responses");
+    let expiry = "when the certificate in use expires, in seconds of Unix time; 0 without TLS";
+    gauge_of(CERTIFICATE_EXPIRY, expiry);
+    let refused = "1 while the files of the certificate cannot be used and an older one is shown";
+    gauge_of(CERTIFICATE_REFUSED, refused);
+    let lost = "log lines that could not be written or found no room";
+    counter_of(LOG_LINES_LOST, lost);
+}
+
+fn declare_work() {
     describe_counter!(JOBS, "attempts of jobs that ended, by kind and outcome");
-    describe_gauge!(JOBS_WAITING, "jobs that wait or run");
-    describe_gauge!(
-        JOBS_GIVEN_UP,
-        "jobs that were given up; anything but 0 is for somebody to look at"
+    for kind in JobKind::ALL {
+        for outcome in JOB_OUTCOMES {
+            drop(counter!(JOBS, "kind" => kind.as_str(), "outcome" => outcome));
+        }
+    }
+    gauge_of(JOBS_WAITING, "jobs that wait or run");
+    gauge_of(JOBS_GIVEN_UP, "jobs that were given up; anything but 0 is for the operator");
+    let mails = "emails handed over, or tried to be, by outcome";
+    counters_of(MAILS, mails, "outcome", MAIL_OUTCOMES);
+}
+
+fn declare_payments() {
+    let reconciliations = "comparisons with the payment processor, by outcome";
+    counters_of(RECONCILIATIONS, reconciliations, "outcome", RECONCILIATION_OUTCOMES);
+    counter_of(RECONCILED, "payments that were granted though no event had reported them");
+    let top_ups = "automatic charges that ended or wait, by outcome";
+    counters_of(TOP_UPS, top_ups, "outcome", TOP_UP_OUTCOMES);
+    counter_of(PAYMENTS, "payments whose credits were granted");
+    let kinds = ReversalKind::ALL.iter().map(|kind| kind.as_str());
+    counters_of(REVERSALS, "changes of refunds and disputes, by kind", "kind", kinds);
+    let unmatched = "payments of the processor that were not recorded, by reason; anything but 0 is for the operator";
+    let reasons = Mismatch::ALL.iter().map(|reason| reason.as_str());
+    counters_of(UNMATCHED, unmatched, "reason", reasons);
+    let outcomes = EventOutcome::ALL.iter().map(|outcome| outcome.as_str());
+    counters_of(
+        EVENTS,
+        "events of the processor that were acted on, by outcome",
+        "outcome",
+        outcomes,
     );
-    describe_counter!(MAILS, "mails handed over, or tried to be, by outcome");
-    describe_counter!(RECONCILIATIONS, "comparisons with the payment processor, by outcome");
-    describe_counter!(RECONCILED, "payments that were granted though no event had told of them");
-    describe_counter!(TOP_UPS, "automatic charges that ended or wait, by outcome");
-    describe_counter!(PAYMENTS, "payments whose credits were granted");
-    describe_counter!(REVERSALS, "changes of refunds and disputes, by kind");
-    describe_counter!(
-        UNMATCHED,
-        "payments of the processor that were not booked, by reason; anything but 0 is for somebody to look at"
-    );
-    describe_counter!(EVENTS, "events of the processor that were acted on, by outcome");
-    describe_counter!(EXPORTS, "attempts at exports that ended, by ending");
-    describe_counter!(EXPORT_PAGES, "pages of platforms in exports whose attempts ended");
-    describe_counter!(EXPORT_ROWS, "rows in exports whose attempts ended");
+}
+
+fn declare_exports() {
+    counters_of(EXPORTS, "attempts at exports that ended, by ending", "ending", EXPORT_ENDINGS);
+    counter_of(EXPORT_PAGES, "pages of platforms in exports whose attempts ended");
+    counter_of(EXPORT_ROWS, "rows in exports whose attempts ended");
+    let anew = "exports that were read again from their first page, because what was kept could not be read";
+    counter_of(EXPORTS_BEGUN_ANEW, anew);
     describe_histogram!(EXPORT_DURATION, "time of one attempt at an export, by ending");
-    describe_gauge!(EXPORTS_PENDING, "exports that wait for a worker, on all nodes");
-    describe_gauge!(EXPORTS_RUNNING, "exports that are worked on, on all nodes");
-    describe_gauge!(EXPORTS_OLDEST, "how long the oldest waiting export has waited");
-    describe_counter!(
-        LOG_LINES_LOST,
-        "log lines that could not be written, or found no room; anything but 0 is for somebody to look at"
-    );
-    describe_gauge!(SPOOL_BYTES, "bytes of uploaded files that wait on disk");
-    describe_counter!(REQUESTS, "requests to the public listener, by status class");
+    for ending in EXPORT_ENDINGS {
+        drop(histogram!(EXPORT_DURATION, "ending" => ending));
+    }
+    gauge_of(EXPORTS_PENDING, "exports that wait for a worker, on all nodes");
+    gauge_of(EXPORTS_RUNNING, "exports that are worked on, on all nodes");
+    gauge_of(EXPORTS_OLDEST, "how long the oldest waiting export has waited");
+}
+
+fn counter_of(name: &'static str, meaning: &'static str) {
+    describe_counter!(name, meaning);
+    drop(counter!(name));
+}
+
+fn counters_of(
+    name: &'static str,
+    meaning: &'static str,
+    label: &'static str,
+    values: impl IntoIterator<Item = &'static str>,
+) {
+    describe_counter!(name, meaning);
+    for value in values {
+        drop(counter!(name, label => value));
+    }
+}
+
+fn gauge_of(name: &'static str, meaning: &'static str) {
+    describe_gauge!(name, meaning);
+    drop(gauge!(name));
 }
 
 /// Metrics of the hot path, looked up once: a look-up by name and labels costs more than the counting.
@@ -185,11 +258,10 @@ impl Handles {
             let call = histogram!(CALL_DURATION, "platform" => platform.as_str());
             (call, histogram!(UPSTREAM_DURATION, "platform" => platform.as_str()))
         };
-        let classes = ["1xx", "2xx", "3xx", "4xx", "5xx"];
         Self {
             calls: Platform::ALL.iter().map(calls_of).collect(),
             durations: Platform::ALL.iter().map(durations_of).collect(),
-            requests: classes.iter().map(|class| counter!(REQUESTS, "class" => *class)).collect(),
+            requests: REQUEST_CLASSES.map(|class| counter!(REQUESTS, "class" => class)).to_vec(),
         }
     }
 
@@ -286,6 +358,7 @@ const fn float(count: usize) -> f64 {
 
 /// An attempt of a job ended.
 pub(crate) fn job_ended(kind: JobKind, outcome: &'static str) {
+    debug_assert!(JOB_OUTCOMES.contains(&outcome), "{outcome} is not declared");
     counter!(JOBS, "kind" => kind.as_str(), "outcome" => outcome).increment(1);
 }
 
@@ -296,6 +369,7 @@ pub(crate) fn export_ended(
     took: std::time::Duration,
 ) {
     let count = |number: i64| u64::try_from(number).unwrap_or(0);
+    debug_assert!(EXPORT_ENDINGS.contains(&ending), "{ending} is not declared");
     counter!(EXPORTS, "ending" => ending).increment(1);
     counter!(EXPORT_PAGES).increment(count(progress.pages));
     counter!(EXPORT_ROWS).increment(count(progress.rows));
@@ -318,9 +392,21 @@ pub(crate) fn jobs_counted(counts: store::jobs::Counts) {
     gauge!(JOBS_GIVEN_UP).set(float(counts.given_up));
 }
 
+/// A certificate is shown to new connections, until it expires then.
+#[expect(clippy::cast_precision_loss, reason = "seconds of Unix time are exact in a float")]
+pub(crate) fn certificate_in_use(expires: domain::time::Timestamp) {
+    gauge!(CERTIFICATE_EXPIRY).set(expires.unix_seconds() as f64);
+}
+
+/// The files of the certificate were read again, and could be used or not.
+pub(crate) fn certificate_looked_at(is_usable: bool) {
+    gauge!(CERTIFICATE_REFUSED).set(f64::from(u8::from(!is_usable)));
+}
+
 /// A mail was handed over, or not.
 pub(crate) fn mail_ended(handed_over: bool) {
-    let outcome = if handed_over { "handed_over" } else { "failed" };
+    let [done, failed] = MAIL_OUTCOMES;
+    let outcome = if handed_over { done } else { failed };
     counter!(MAILS, "outcome" => outcome).increment(1);
 }
 
@@ -331,12 +417,14 @@ pub(crate) fn payment_granted() {
 
 /// An automatic charge came to an end, or to where it must wait.
 pub(crate) fn top_up_ended(outcome: &'static str) {
+    debug_assert!(TOP_UP_OUTCOMES.contains(&outcome), "{outcome} is not declared");
     counter!(TOP_UPS, "outcome" => outcome).increment(1);
 }
 
 /// The books were reconciled with the processor.
 pub(crate) fn reconciled(report: &Report) {
-    let outcome = if report.failed == 0 { "whole" } else { "in_part" };
+    let [whole, in_part] = RECONCILIATION_OUTCOMES;
+    let outcome = if report.failed == 0 { whole } else { in_part };
     counter!(RECONCILIATIONS, "outcome" => outcome).increment(1);
     counter!(RECONCILED).increment(report.granted);
 }
@@ -366,6 +454,8 @@ pub(crate) fn request_answered(status: http::StatusCode) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -380,6 +470,45 @@ mod tests {
         handle.run_upkeep();
 
         let text = handle.render();
-        assert!(text.contains("metering_commit_duration_seconds_count 2"), "{text}");
+        assert!(
+            text.contains("creator_gateway_metering_commit_duration_seconds_count 2"),
+            "{text}"
+        );
+    }
+
+    /// An alarm must see the first event, so its series is there before.
+    #[test]
+    fn every_series_is_there_from_the_start_with_the_prefix_and_a_meaning() {
+        let recorder = recorder().unwrap();
+        let handle = recorder.handle();
+
+        metrics::with_local_recorder(&recorder, declare);
+
+        let text = handle.render();
+        let names = |start: &str| -> BTreeSet<String> {
+            let lines = text.lines().filter_map(|line| line.strip_prefix(start));
+            lines.filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+        };
+        assert_eq!(names("# HELP "), names("# TYPE "), "each has a meaning and a series");
+        let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        for sample in samples.iter().filter(|sample| !sample.is_empty()) {
+            assert!(sample.starts_with("creator_gateway_"), "{sample}");
+            assert!(sample.ends_with(" 0"), "{sample}");
+        }
+        let source = include_str!("metrics.rs");
+        let own = source
+            .lines()
+            .filter_map(|line| line.strip_prefix("const ")?.split_once("&str = \"creator_"));
+        let own: BTreeSet<String> =
+            own.map(|(_, name)| format!("creator_{}", name.trim_end_matches("\";"))).collect();
+        assert_eq!(own, names("# TYPE "), "each that has a name is declared");
+        for platform in Platform::ALL {
+            for outcome in Outcome::ALL {
+                let series = format!(
+                    "creator_gateway_calls_total{{platform=\"{platform}\",outcome=\"{outcome}\"}} 0"
+                );
+                assert!(samples.contains(&series.as_str()), "{series}");
+            }
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! answer.
 
 use axum::Router;
+use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use domain::id::RequestId;
 use http::{HeaderMap, HeaderValue};
@@ -15,8 +16,10 @@ use crate::gateway;
 use crate::idempotency;
 use crate::listener::{Arrived, Peer};
 use crate::metrics;
+use crate::middleware::real_ip::Client;
 use crate::middleware::request_id::RequestLabel;
 use crate::middleware::{framing, real_ip, security_headers};
+use crate::request_log::LineOnDrop;
 
 /// Serves one request: names it, checks its head, answers it, and renders what failed.
 pub(crate) async fn serve(app: App, control: Router, arrived: Arrived) -> Response {
@@ -25,25 +28,25 @@ pub(crate) async fn serve(app: App, control: Router, arrived: Arrived) -> Respon
         RequestLabel::of(request.headers(), || RequestId::new(app.clock.now(), app.random.bytes()));
     let is_safe = request.method().is_safe();
     let is_metered = gateway::is_metered(request.method(), request.uri().path());
+    let client = real_ip::client(peer.ip, peer.tls, request.headers(), &app.trusted_proxies);
     let response = match framing::admit(&request, &app.frame_rules) {
         Ok(()) if app.keys_need_https && is_key_bare(&app, peer, request.headers()) => {
-            ApiError::HttpsRequired.into_response()
+            let mut line = LineOnDrop::new(&mut request, &label, client.ip);
+            let response = ApiError::HttpsRequired.into_response();
+            line.respond(&response);
+            response
         }
         Ok(()) if gateway::is_native(request.uri().path()) => {
-            gateway::proxy_call(app.clone(), request, label.clone()).await
+            gateway::proxy_call(app.clone(), request, label.clone(), client.ip).await
         }
-        Ok(()) => {
-            let Peer { ip, tls } = peer;
-            let client = real_ip::client(ip, tls, request.headers(), &app.trusted_proxies);
-            request.extensions_mut().insert(client);
-            request.extensions_mut().insert(label.clone());
-            // Boxed, so that a native call does not carry the room of the router.
-            match Box::pin(control.oneshot(request)).await {
-                Ok(response) => response,
-                Err(never) => match never {},
-            }
+        // Boxed, so that a native call does not carry the room of the router.
+        Ok(()) => Box::pin(controlled(control, request, &label, client)).await,
+        Err(problem) => {
+            let mut line = LineOnDrop::new(&mut request, &label, client.ip);
+            let response = refused(problem);
+            line.respond(&response);
+            response
         }
-        Err(problem) => refused(problem),
     };
     let mut response = rendered(response, label.as_str(), is_safe);
     if is_metered && !response.headers().contains_key("x-credits-cost") {
@@ -59,6 +62,24 @@ pub(crate) async fn serve(app: App, control: Router, arrived: Arrived) -> Respon
 fn is_key_bare(app: &App, peer: Peer, headers: &HeaderMap) -> bool {
     let Peer { ip, tls } = peer;
     real_ip::came_in_the_clear(ip, tls, headers, &app.trusted_proxies) && auth::carries_key(headers)
+}
+
+/// Serves a request to the control plane.
+async fn controlled(
+    control: Router,
+    mut request: Request,
+    label: &RequestLabel,
+    client: Client,
+) -> Response {
+    let mut line = LineOnDrop::new(&mut request, label, client.ip);
+    request.extensions_mut().insert(client);
+    request.extensions_mut().insert(label.clone());
+    let response = match control.oneshot(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    };
+    line.respond(&response);
+    response
 }
 
 /// After a head that could be read in two ways nothing else on the connection is trusted.

@@ -12,6 +12,7 @@ use crate::contract::Contract;
 use crate::control_limits::Reported;
 use crate::error::ApiError;
 use crate::listener::Answers;
+use crate::request_log::RequestRecord;
 use crate::{api, console, gateway, openapi, pipeline};
 
 /// The whole public service as one core serves it. Native calls are most of what comes, so they do not pass the
@@ -35,6 +36,7 @@ fn control(app: App) -> Router {
 
 /// Counts the request, and runs the control plane's work where the store lives, to its end even if the caller hangs up.
 async fn on_control(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    RequestRecord::note_route(request.extensions());
     let reported = Reported::default();
     let (cookie, now) = (app.transport.cookie(), app.clock.now());
     let mut response = match app.control_limits.admit(&request, cookie, &reported, now) {
@@ -53,7 +55,8 @@ async fn nothing_here() -> ApiError {
     ApiError::NotFound("nothing is at this path; `GET /openapi.json` lists what there is")
 }
 
-async fn method_not_allowed() -> ApiError {
+async fn method_not_allowed(request: Request) -> ApiError {
+    RequestRecord::note_route(request.extensions());
     ApiError::MethodNotAllowed
 }
 

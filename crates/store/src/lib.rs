@@ -70,4 +70,4 @@ pub mod usage;
 pub mod verify;
 
 pub use error::StoreError;
-pub use store::{Access, DatabaseKind, OpenOptions, Store};
+pub use store::{Access, DatabaseKind, OpenOptions, SchemaSteps, Store};

@@ -46,6 +46,9 @@ pub enum Receipt {
 }
 
 impl EventOutcome {
+    /// Every outcome.
+    pub const ALL: [Self; 3] = [Self::Done, Self::Ignored, Self::Unmatched];
+
     /// The word in the database and in metrics.
     pub const fn as_str(self) -> &'static str {
         match self {

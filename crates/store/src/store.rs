@@ -76,6 +76,23 @@ impl OpenOptions {
     }
 }
 
+/// How much of the schema that this version needs is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SchemaSteps {
+    /// Steps that were applied.
+    pub applied: usize,
+    /// Steps that this version needs.
+    pub all: usize,
+}
+
+/// Whether a statement failed since its table does not exist.
+fn is_missing_table(error: &dyn sqlx::error::DatabaseError) -> bool {
+    /// PostgreSQL's `undefined_table`.
+    const UNDEFINED_TABLE: &str = "42P01";
+    error.code().is_some_and(|code| code == UNDEFINED_TABLE)
+        || error.message().starts_with("no such table")
+}
+
 impl Store {
     /// Opens the database and checks that it keeps what it confirms. Does not touch the schema.
     pub async fn open(options: &OpenOptions) -> Result<Self, StoreError> {
@@ -105,6 +122,28 @@ impl Store {
             }
         }
         Ok(())
+    }
+
+    /// How far the schema is. A database that nobody has migrated has no step.
+    pub async fn schema_steps(&self) -> Result<SchemaSteps, StoreError> {
+        const SQL: &str = "select version from _sqlx_migrations where success";
+        let read = match &self.inner.database {
+            Database::Sqlite(sqlite) => {
+                sqlx::query_scalar::<_, i64>(SQL).fetch_all(sqlite.writer()?).await
+            }
+            Database::Postgres(postgres) => {
+                sqlx::query_scalar(SQL).fetch_all(postgres.pool()).await
+            }
+        };
+        let versions: Vec<i64> = match read {
+            Ok(versions) => versions,
+            Err(sqlx::Error::Database(error)) if is_missing_table(&*error) => Vec::new(),
+            Err(error) => return Err(error.into()),
+        };
+        let migrator = migrations::migrator(self.database());
+        let is_applied = |step: &&sqlx::migrate::Migration| versions.contains(&step.version);
+        let applied = migrator.iter().filter(is_applied).count();
+        Ok(SchemaSteps { applied, all: migrator.iter().count() })
     }
 
     /// Which database it is.

@@ -3,22 +3,35 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use crate::ConfigFile;
+use server::config::Unreadable;
 
-/// Prints the configuration; fails when the service would not start with it.
+use crate::ConfigFile;
+use crate::output::{complain, say};
+
+/// Prints the configuration as TOML, and problems to standard error; fails when the service would not start with it.
 pub(crate) fn run(file: &ConfigFile) -> anyhow::Result<ExitCode> {
-    let config = file.load()?;
-    let problems = server::start::problems(&config);
-    let mut text = format!("{config:#?}\n");
+    let problems = match file.load() {
+        Ok(config) => {
+            say(&format!(
+                "# The configuration in force. Secrets are hidden.\n{}",
+                config.to_toml()?
+            ))?;
+            server::start::problems(&config)
+        }
+        Err(error) => match error.downcast_ref() {
+            // What is in force cannot be said when something cannot be read.
+            Some(Unreadable::Values(problems)) => problems.clone(),
+            _ => return Err(error),
+        },
+    };
     if problems.is_empty() {
-        text.push_str("no problems\n");
-        crate::output::say(&text)?;
+        say("# no problems\n")?;
         return Ok(ExitCode::SUCCESS);
     }
-    writeln!(text, "{} problem(s):", problems.len())?;
+    let mut text = format!("{} problem(s):", problems.len());
     for problem in problems {
-        writeln!(text, "  {problem}")?;
+        write!(text, "\n  {problem}")?;
     }
-    crate::output::say(&text)?;
+    complain(&text);
     Ok(ExitCode::FAILURE)
 }

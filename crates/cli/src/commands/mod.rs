@@ -27,25 +27,43 @@ pub(crate) fn end_at_once(running: server::start::Running) -> ExitCode {
     ExitCode::from(IO_ERROR)
 }
 
-/// Ctrl-C and the termination signal. Listened for from before a command says that it is ready, so that
-/// whoever reads that can stop it in order at once.
-pub(crate) struct StopSignal {
+/// What an operator asks of a command that runs on: to stop (Ctrl-C, SIGTERM) or to read files again (SIGHUP). Listened
+/// for from before a command says that it is ready, so that the caller who reads that can send a signal immediately.
+pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    hang_up: Signal,
 }
 
-impl StopSignal {
+impl Signals {
     /// Listens from now on: the signals no longer end the process by themselves.
     pub(crate) fn listen() -> std::io::Result<Self> {
-        let interrupt = signal(SignalKind::interrupt())?;
-        Ok(Self { interrupt, terminate: signal(SignalKind::terminate())? })
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
     }
 
-    /// Waits for either.
-    pub(crate) async fn given(&mut self) {
+    /// Waits for the signal to stop. To read files again means nothing here, and does not end the process either.
+    pub(crate) async fn stop(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+        }
+    }
+
+    /// Waits for the signal to stop, and reads the files of the running service again whenever it is asked to.
+    pub(crate) async fn stop_or_reload(&mut self, running: &server::start::Running) {
+        loop {
+            tokio::select! {
+                _ = self.interrupt.recv() => return,
+                _ = self.terminate.recv() => return,
+                _ = self.hang_up.recv() => {
+                    let outcome = running.reload_certificate().await;
+                    tracing::info!(certificate = outcome.as_str(), "SIGHUP: files were read again");
+                }
+            }
         }
     }
 }

@@ -19,7 +19,7 @@ use server::clock::{Clock, Random};
 use server::config::Config;
 use server::demo::{self, Wanted, WantedAccount};
 
-use super::StopSignal;
+use super::Signals;
 use crate::{logs, output};
 
 /// The database's file in the data folder.
@@ -82,7 +82,7 @@ struct Customer<'a> {
 
 /// Runs the sandbox until told to stop.
 pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
-    let mut stop = StopSignal::listen()?;
+    let mut signals = Signals::listen()?;
     let temporary = if options.data.is_none() { Some(tempfile::tempdir()?) } else { None };
     let folder = match (&options.data, &temporary) {
         (Some(folder), _) => folder.clone(),
@@ -113,7 +113,7 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
     let text = if options.json { in_json(&description)? } else { in_words(&description)? };
     output::announce(&text);
     tokio::select! {
-        () = stop.given() => {}
+        () = signals.stop_or_reload(&gateway) => {}
         () = gateway.disk_failure() => return Ok(super::end_at_once(gateway)),
     }
     if !options.json {

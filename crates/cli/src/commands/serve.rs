@@ -4,26 +4,27 @@ use std::process::ExitCode;
 
 use server::clock::{Clock, Random};
 
-use super::StopSignal;
+use super::Signals;
 use crate::{ConfigFile, logs};
 
 /// Runs the service.
 pub(crate) async fn run(file: &ConfigFile) -> anyhow::Result<ExitCode> {
     let config = file.load()?;
     let _flushed_at_end = logs::start(&config.log)?;
-    let mut stop = StopSignal::listen()?;
+    let mut signals = Signals::listen()?;
     let starting = server::start::start(config, Clock::system(), Random::System);
     let running = tokio::select! {
         started = starting => started?,
-        () = stop.given() => return Ok(ExitCode::SUCCESS),
+        () = signals.stop() => return Ok(ExitCode::SUCCESS),
     };
     tracing::info!(
         address = %running.address(),
         admin_address = %running.admin_address(),
+        probe_address = running.probe_address().map(tracing::field::display),
         "the service listens"
     );
     tokio::select! {
-        () = stop.given() => {}
+        () = signals.stop_or_reload(&running) => {}
         () = running.disk_failure() => return Ok(super::end_at_once(running)),
     }
     tracing::info!("stopping: running calls may end, new ones are refused");

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use domain::platform::Platform;
 use serde_json::{Map, Value, json};
 
-use super::StopSignal;
+use super::Signals;
 
 /// Where, and with what.
 #[derive(clap::Args)]
@@ -41,7 +41,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
         processor_webhook_url: options.webhook.clone(),
         ..settings(options.listen, options.data.clone(), options.subscribers)
     };
-    let mut stop = StopSignal::listen()?;
+    let mut signals = Signals::listen()?;
     let keys = [
         settings.processor_secret_key.clone(),
         settings.processor_publishable_key.clone(),
@@ -83,7 +83,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
         text
     };
     crate::output::announce(&text);
-    stop.given().await;
+    signals.stop().await;
     running.stop().await;
     Ok(ExitCode::SUCCESS)
 }

@@ -49,8 +49,25 @@ fn check_config_shows_what_is_in_force_and_no_secret() {
 
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     assert!(!out.contains("hunter2"), "{out}");
-    assert!(out.contains("read: 3,") && out.contains("\"192.0.2.1\""), "{out}");
+    assert!(out.contains("\nread = 3\n") && out.contains("\"192.0.2.1\""), "{out}");
     assert!(out.ends_with("no problems\n"), "{out}");
+}
+
+/// What is printed is a configuration: all of it, of which only the secrets have to be given again.
+#[test]
+fn what_check_config_prints_is_a_configuration_that_says_the_same() {
+    let folder = here();
+    let variables = [("CREATOR_GATEWAY__HTTP__CORES", "3"), ("CREATOR_GATEWAY__MAIL__USER", "ada")];
+    let (_, printed, _) = run_with(folder.path(), &variables, &["check-config"]);
+    let again = printed.replace("\"<hidden>\"", "\"sqlite:given-again.db\"");
+    std::fs::write(folder.path().join("printed.toml"), &again).unwrap();
+
+    let (code, twice, err) =
+        run_with(folder.path(), &[], &["check-config", "--config", "printed.toml"]);
+
+    assert_eq!((code, err.as_str()), (0, ""), "{twice}");
+    assert_eq!(twice, printed);
+    assert!(twice.contains("\ncores = 3\n") && twice.contains("\nuser = \"ada\"\n"), "{twice}");
 }
 
 #[test]
@@ -62,18 +79,77 @@ fn check_config_tells_every_problem_and_fails() {
     )
     .unwrap();
 
-    let said = fails(folder.path(), &["check-config", "--config", "bad.toml"]);
+    let (code, _, said) = run(folder.path(), &["check-config", "--config", "bad.toml"]);
 
+    assert_eq!(code, 1);
     assert!(
         said.contains(
             "2 problem(s):\n  credits.read: must be 1 to 1,000,000\n  metering.hold_ttl_s: "
         ),
         "{said}"
     );
-    let (code, _, err) =
+    let (mistaken, _, err) =
         run_with(folder.path(), &[("CREATOR_GATEWAY__HTTP__LISTN", "x")], &["check-config"]);
-    assert_eq!(code, 1);
-    assert!(err.contains("CREATOR_GATEWAY__HTTP__LISTN names no key"), "{err}");
+    assert_eq!(mistaken, 1);
+    let nearest = "is unknown; did you mean `CREATOR_GATEWAY__HTTP__LISTEN`?";
+    assert!(err.contains(&format!("CREATOR_GATEWAY__HTTP__LISTN: {nearest}")), "{err}");
+}
+
+/// Names that are unknown, values that cannot be read and values that are wrong, of the file and of the environment.
+#[test]
+fn check_config_finds_every_mistake_in_one_run() {
+    let folder = here();
+    let bad = "[http]\nlistn = \"127.0.0.1:1\"\ncores = \"many\"\n[credits]\nread = 0\nwriet = 1\n";
+    std::fs::write(folder.path().join("bad.toml"), bad).unwrap();
+    let variables =
+        [("CREATOR_GATEWAY__JOBS__POL_MS", "5"), ("CREATOR_GATEWAY__JOBS__POLL_MS", "5")];
+
+    let (code, out, err) =
+        run_with(folder.path(), &variables, &["check-config", "--config", "bad.toml"]);
+
+    assert_eq!((code, out.as_str()), (1, ""), "{err}");
+    for problem in [
+        "6 problem(s):\n",
+        "\n  CREATOR_GATEWAY__JOBS__POL_MS: is unknown; did you mean `CREATOR_GATEWAY__JOBS__POLL_MS`?\n",
+        "\n  http.listn: is unknown; did you mean `listen`?\n",
+        "\n  http.cores: ",
+        "\n  credits.writet",
+        "\n  credits.read: must be 1 to 1,000,000\n",
+        "\n  jobs.poll_ms: must be 100 to 3,600,000\n",
+    ] {
+        assert!(
+            err.contains(&problem.replace("writet", "wriet: is unknown; did you mean `write`?")),
+            "{problem}: {err}"
+        );
+    }
+}
+
+/// A server that may not migrate says what is missing and what to do, on a new database and on an old one.
+#[test]
+fn a_server_that_may_not_migrate_names_the_command_that_does() {
+    let folder = here();
+    let folder = folder.path();
+    let config = "[http]\nlisten = \"127.0.0.1:0\"\n[admin]\nlisten = \"127.0.0.1:0\"\n\
+        [database]\nmigrate_at_start = false\n";
+    std::fs::write(folder.join("gateway.toml"), config).unwrap();
+    let serve = || fails(folder, &["serve", "--config", "gateway.toml"]);
+
+    let on_empty = serve();
+    ok(folder, &["migrate", "--config", "gateway.toml"]);
+    let forget = "import sqlite3; d = sqlite3.connect('creator-gateway.db'); \
+        d.execute('delete from _sqlx_migrations where version > 12'); d.commit()";
+    let done =
+        std::process::Command::new("python3").args(["-c", forget]).current_dir(folder).status();
+    assert!(done.unwrap().success());
+    let on_old = serve();
+
+    for (said, applied) in [(on_empty, 0), (on_old, 12)] {
+        assert!(said.contains(&format!(": {applied} of ")), "{said}");
+        assert!(
+            said.contains("run `creator-gateway migrate` with the same configuration"),
+            "{said}"
+        );
+    }
 }
 
 /// A database is made and brought up to date as often as one likes, and a server may be told not to.

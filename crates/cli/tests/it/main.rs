@@ -11,3 +11,4 @@ mod lost_log;
 mod process;
 mod sandbox;
 mod serve;
+mod signals;

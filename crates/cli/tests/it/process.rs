@@ -67,6 +67,11 @@ impl Running {
         line
     }
 
+    /// The id of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends the signal and waits for the end: (exit code, the rest of what it printed).
     pub(crate) fn stop(mut self, signal: &str) -> (i32, String) {
         let pid = self.child.id().to_string();

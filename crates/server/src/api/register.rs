@@ -23,6 +23,7 @@ use crate::letters::Letter;
 use crate::listener::limits::network_of;
 use crate::middleware::real_ip::Client;
 use crate::passwords::{self, Requester};
+use crate::request_log::KnownCaller;
 use crate::trial;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
@@ -86,7 +87,7 @@ async fn register_customer(
     State(app): State<App>,
     Extension(client): Extension<Client>,
     Json(form): Json<Registration>,
-) -> Result<Created<RegisteredOut>, ApiError> {
+) -> Result<(Extension<KnownCaller>, Created<RegisteredOut>), ApiError> {
     limit(&app, client.ip)?;
     let requester = Requester::Stranger(client.ip);
     let hashed = passwords::hash(&app, requester, form.password).await;
@@ -125,8 +126,10 @@ async fn register_customer(
         registration::Registered::EmailTaken => Err(ApiError::EmailTaken),
         registration::Registered::Created { trial: begun } => {
             app.job_signal.notify_one();
+            let caller = KnownCaller { customer: new.id, key: Some(key_id) };
             let answer = RegisteredOut::new(&app, new, begun, &secret);
-            Ok(Created { location: "/v1/auth/me".to_owned(), body: answer })
+            let created = Created { location: "/v1/auth/me".to_owned(), body: answer };
+            Ok((Extension(caller), created))
         }
     }
 }

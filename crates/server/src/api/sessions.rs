@@ -1,5 +1,6 @@
 //! Sessions: logging in, logging out, and the devices that are logged in.
 
+use axum::Extension;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use domain::customer::Email;
@@ -19,6 +20,7 @@ use crate::error::ApiError;
 use crate::extract::{Json, NoQuery, Path};
 use crate::fields::RequestBody;
 use crate::login::{self, Begun};
+use crate::request_log::KnownCaller;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -66,7 +68,8 @@ pub(super) fn handed_over(app: &App, begun: Begun) -> impl IntoResponse + use<> 
         expires_at: lifetime.latest_end(begun.session.created_at),
         idle_expires_at: lifetime.idle_end(begun.session.created_at, begun.session.created_at),
     };
-    ([(SET_COOKIE, cookie)], axum::Json(body))
+    let caller = KnownCaller { customer: begun.session.customer, key: None };
+    (Extension(caller), [(SET_COOKIE, cookie)], axum::Json(body))
 }
 
 /// Starts a session in this browser. A previous session of the browser ends.

@@ -29,6 +29,7 @@ use crate::app::{App, BodyOf};
 use crate::error::ApiError;
 use crate::extract;
 use crate::middleware::real_ip::Client;
+use crate::request_log::RequestRecord;
 
 /// Operations that need no caller: (method, path template, why).
 pub(crate) const OPEN_ROUTES: &[(&str, &str, &str)] = &[
@@ -47,8 +48,8 @@ pub(crate) const OPEN_ROUTES: &[(&str, &str, &str)] = &[
 ];
 
 /// Paths that take a key and no session: what is metered.
-pub(crate) const KEY_PATHS: &[&str] =
-    &["/v1/{account}/native/{native_path}", "/v1/{account}/media/upload"];
+pub(crate) const KEY_PATHS: [&str; 2] =
+    ["/v1/{account}/native/{native_path}", "/v1/{account}/media/upload"];
 
 /// Single operations that take a key and no session, on paths that take either for others.
 pub(crate) const KEY_OPERATIONS: &[(&str, &str)] = &[("post", "/v1/{account}/exports")];
@@ -217,6 +218,7 @@ impl FromRequestParts<App> for KeyCaller {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let caller = caller_of(app, &parts.headers).await?;
+        RequestRecord::note_caller(&parts.extensions, caller.customer, Some(caller.key.id));
         refuse_other_session(app, parts, caller.customer).await?;
         parts.extensions.insert(Authenticated(caller.customer));
         let is_read = matches!(parts.method, Method::GET | Method::HEAD);
@@ -340,6 +342,7 @@ async fn signed_in(app: &App, parts: &Parts) -> Result<SignedIn, ApiError> {
     }
     let found = usable_session(app, &hash).await?;
     let (session, is_email_verified) = found.ok_or(ApiError::InvalidSession)?;
+    RequestRecord::note_caller(&parts.extensions, session.customer, None);
     note_use(app, &session).await?;
     Ok(SignedIn { customer: session.customer, session: session.id, is_email_verified })
 }

@@ -7,7 +7,7 @@ use super::Problem;
 const DAY_S: i64 = 86_400;
 
 /// `[sessions]`: logins of customers in browsers.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SessionsSection {
     /// Seconds after its last use at which a session ends.
@@ -19,7 +19,7 @@ pub struct SessionsSection {
 }
 
 /// `[passwords]`: hashing is slow on purpose, so few are hashed at once.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct PasswordsSection {
     /// Hashes computed at once; each takes 19 MiB.

@@ -25,7 +25,7 @@ const PRICE_CENTS_MAX: i64 = 99_999_999;
 const CREDITS_MAX: i64 = 1_000_000_000;
 
 /// The payment processor.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProcessorSection {
     /// Scheme and host; empty: nothing is sold.
@@ -33,10 +33,12 @@ pub struct ProcessorSection {
     /// The script that pages for people load.
     pub js_url: String,
     /// What requests prove themselves with.
+    #[serde(serialize_with = "super::writing::secret")]
     pub secret_key: SecretString,
     /// What browsers are given.
     pub publishable_key: String,
     /// What events are signed with; several while one is replaced.
+    #[serde(serialize_with = "super::writing::secrets")]
     pub webhook_secrets: Vec<SecretString>,
     /// Whether the keys are about real money.
     pub livemode: bool,
@@ -61,7 +63,7 @@ pub struct ProcessorSection {
 }
 
 /// Credits that are bought once.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pack {
     /// What requests name it by.
@@ -78,7 +80,7 @@ pub struct Pack {
 }
 
 /// Credits and accounts for a month, and again for the next.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// What requests name it by.
@@ -97,7 +99,7 @@ pub struct Plan {
 }
 
 /// What an extra slot costs for a month.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SlotPrices {
     /// For an account on `platform_alpha`; 0: none is sold.
@@ -107,7 +109,7 @@ pub struct SlotPrices {
 }
 
 /// The price of one extra slot.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SlotPrice {
     /// What a month costs; 0: none is sold.

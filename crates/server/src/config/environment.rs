@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use config::ConfigError;
 
-use super::{DEFAULT_TOML, ENVIRONMENT_PREFIX};
+use super::{DEFAULT_TOML, ENVIRONMENT_PREFIX, Problem};
 
 /// A key of the default file.
 struct Known {
@@ -15,24 +15,30 @@ struct Known {
     is_list: bool,
 }
 
-/// The configuration that the variables set, as TOML. A variable with our prefix that names no key is refused;
-/// an empty one counts as not set.
+/// The configuration that the variables set, as TOML, and those that set nothing: a variable with our prefix must name a
+/// key. An empty one counts as not set.
 pub(super) fn overrides(
     variables: impl IntoIterator<Item = (String, String)>,
-) -> Result<toml::Table, ConfigError> {
+) -> Result<(toml::Table, Vec<Problem>), ConfigError> {
     let known = known()?;
-    let mut table = toml::Table::new();
+    let (mut table, mut problems) = (toml::Table::new(), Vec::new());
     for (variable, text) in variables {
         if !variable.starts_with(&format!("{ENVIRONMENT_PREFIX}__")) || text.is_empty() {
             continue;
         }
         let Some(key) = known.get(&variable) else {
-            return Err(refused(&variable, "names no key of the configuration"));
+            let message = super::reading::unknown(&variable, known.keys().map(String::as_str));
+            problems.push(Problem::new(variable, message));
+            continue;
         };
-        let value = if key.is_list { list(&variable, &text)? } else { toml::Value::String(text) };
-        insert(&mut table, &key.steps, value);
+        let value = if key.is_list { list(&text) } else { Some(toml::Value::String(text)) };
+        match value {
+            Some(value) => insert(&mut table, &key.steps, value),
+            // The value is not repeated: it may be a secret.
+            None => problems.push(Problem::new(variable, "must be a list such as [\"a\", \"b\"]")),
+        }
     }
-    Ok(table)
+    Ok((table, problems))
 }
 
 /// The variables of this process, as far as they are text.
@@ -65,14 +71,13 @@ fn collect(table: &toml::Table, above: &[String], known: &mut BTreeMap<String, K
 }
 
 /// `a,b` or, for lists of other things than words, a TOML array.
-fn list(variable: &str, text: &str) -> Result<toml::Value, ConfigError> {
+fn list(text: &str) -> Option<toml::Value> {
     if text.trim_start().starts_with('[') {
         let parsed = format!("value = {text}").parse::<toml::Table>();
-        let value = parsed.ok().and_then(|mut table| table.remove("value"));
-        return value.ok_or_else(|| refused(variable, "is not a list such as [\"a\", \"b\"]"));
+        return parsed.ok().and_then(|mut table| table.remove("value"));
     }
     let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
-    Ok(toml::Value::Array(words.map(|word| toml::Value::String(word.to_owned())).collect()))
+    Some(toml::Value::Array(words.map(|word| toml::Value::String(word.to_owned())).collect()))
 }
 
 fn insert(table: &mut toml::Table, steps: &[String], value: toml::Value) {
@@ -85,9 +90,4 @@ fn insert(table: &mut toml::Table, steps: &[String], value: toml::Value) {
     if let toml::Value::Table(inner) = inner {
         insert(inner, below, value);
     }
-}
-
-/// The value is not repeated: it may be a secret.
-fn refused(variable: &str, problem: &str) -> ConfigError {
-    ConfigError::Message(format!("the environment variable {variable} {problem}"))
 }

@@ -9,7 +9,7 @@ const LEASE_S_MAX: i64 = 3_600;
 const RETENTION_S_MAX: i64 = 366 * 86_400;
 
 /// Exports of whole lists.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExportsSection {
     /// Exports that this node works on at once; 0: none.

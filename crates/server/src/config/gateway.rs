@@ -3,7 +3,7 @@
 use super::Problem;
 
 /// `[platform_refusals]`: when refused credentials are the platform's fault and not the accounts'.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlatformRefusalsSection {
     /// The number of accounts that are refused.

@@ -12,7 +12,7 @@ use crate::middleware::real_ip::Network;
 pub(crate) const EVENT_BYTES_MAX: usize = 256 * 1_024;
 
 /// The public listener.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct HttpSection {
     /// Address and port.
@@ -38,17 +38,19 @@ pub struct HttpSection {
 }
 
 /// PEM files; both empty: plain HTTP.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsSection {
     /// The certificate and its chain.
     pub certificate_file: std::path::PathBuf,
     /// Its private key.
     pub key_file: std::path::PathBuf,
+    /// Seconds between two looks at both; 0: only when asked to.
+    pub check_every_s: u64,
 }
 
 /// What happens to a native path that the catalogue does not list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UnlistedRoutes {
     /// It is forwarded and logged as `unlisted`.
@@ -58,7 +60,7 @@ pub enum UnlistedRoutes {
 }
 
 /// Sizes in bytes, and counts.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitsSection {
     /// Bytes of a request's head.
@@ -110,7 +112,7 @@ pub struct LimitsSection {
 }
 
 /// Times in milliseconds.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct TimeoutsSection {
     /// For a request's head; also how long an idle connection is kept.
@@ -187,6 +189,9 @@ impl HttpSection {
         let (certificate, key) = (&self.tls.certificate_file, &self.tls.key_file);
         if certificate.as_os_str().is_empty() != key.as_os_str().is_empty() {
             problems.push(Problem::new("http.tls", "needs both certificate_file and key_file"));
+        }
+        if self.tls.check_every_s > 86_400 {
+            problems.push(Problem::new("http.tls.check_every_s", "must be 0 to 86,400"));
         }
         self.limits.check(problems);
     }

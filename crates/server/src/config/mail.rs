@@ -13,7 +13,7 @@ use super::{Config, Problem};
 const TIMEOUT_MS_MAX: u64 = 50_000;
 
 /// Where mails are handed over.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct MailSection {
     /// `smtps://…`, `smtp+starttls://…`, `smtp://…` on loopback, or `file:FOLDER`.
@@ -21,6 +21,7 @@ pub struct MailSection {
     /// The user at the mail server; empty: no login.
     pub user: String,
     /// The user's password.
+    #[serde(serialize_with = "super::writing::secret")]
     pub password: SecretString,
     /// The sender of all mails.
     pub from: String,

@@ -12,9 +12,11 @@ pub mod http;
 pub mod mail;
 pub mod platforms;
 mod rate_limits;
+mod reading;
 pub mod secrets;
 mod sections;
 pub mod storage;
+mod writing;
 
 pub use access::{PasswordsSection, SessionsSection};
 pub use exports::ExportsSection;
@@ -32,7 +34,7 @@ pub const DEFAULT_TOML: &str = include_str!("../../../../config/default.toml");
 pub const ENVIRONMENT_PREFIX: &str = "CREATOR_GATEWAY";
 
 /// The whole configuration as it is in force.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// The public listener.
@@ -83,8 +85,19 @@ pub struct Config {
 
 /// A configuration that cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("the configuration cannot be read: {0}")]
-pub struct Unreadable(#[from] config::ConfigError);
+pub enum Unreadable {
+    /// The file is not there, or is no TOML.
+    #[error("the configuration cannot be read: {0}")]
+    File(#[from] config::ConfigError),
+    /// Names that are unknown, values that cannot be read, and whatever else is wrong.
+    #[error("the configuration has problems:\n{}", listed(.0))]
+    Values(Vec<Problem>),
+}
+
+/// A line for each problem.
+pub(crate) fn listed(problems: &[Problem]) -> String {
+    problems.iter().map(|problem| format!("  {problem}")).collect::<Vec<_>>().join("\n")
+}
 
 /// One thing that is wrong with a configuration that could be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,19 +132,38 @@ impl Config {
         file: Option<&Path>,
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, Unreadable> {
-        let overrides = environment::overrides(variables)?.to_string();
+        let (overrides, problems) = environment::overrides(variables)?;
         let mut layers = layer(DEFAULT_TOML);
         if let Some(path) = file {
             layers = layers.add_source(config::File::from(path).format(config::FileFormat::Toml));
         }
-        let overrides = config::File::from_str(&overrides, config::FileFormat::Toml);
-        Ok(layers.add_source(overrides).build()?.try_deserialize()?)
+        let overrides = config::File::from_str(&overrides.to_string(), config::FileFormat::Toml);
+        Self::read(layers.add_source(overrides), problems)
     }
 
     /// Reads the defaults with `overrides`, a TOML text, over them; the environment is not looked at.
     pub fn from_toml(overrides: &str) -> Result<Self, Unreadable> {
         let text = config::File::from_str(overrides, config::FileFormat::Toml);
-        Ok(layer(DEFAULT_TOML).add_source(text).build()?.try_deserialize()?)
+        Self::read(layer(DEFAULT_TOML).add_source(text), Vec::new())
+    }
+
+    /// Reads the layers. When something cannot be read, whatever else is wrong is found as well.
+    fn read(layers: Layers, mut problems: Vec<Problem>) -> Result<Self, Unreadable> {
+        let (tree, defaults) = (layers.build()?.cache, layer(DEFAULT_TOML).build()?.cache);
+        let (read, found) = reading::read(tree, &defaults);
+        problems.extend(found);
+        match read {
+            Some(config) if problems.is_empty() => Ok(config),
+            Some(config) => {
+                let others = crate::start::problems(&config).into_iter();
+                // What could not be read was replaced by its default, which is no news.
+                let is_news = |other: &Problem| problems.iter().all(|known| known.key != other.key);
+                let others: Vec<Problem> = others.filter(is_news).collect();
+                problems.extend(others);
+                Err(Unreadable::Values(problems))
+            }
+            None => Err(Unreadable::Values(problems)),
+        }
     }
 
     /// Everything that is wrong, across all sections; empty when the service can start.
@@ -161,7 +193,10 @@ impl Config {
     }
 }
 
-fn layer(text: &str) -> config::ConfigBuilder<config::builder::DefaultState> {
+/// Texts over each other.
+type Layers = config::ConfigBuilder<config::builder::DefaultState>;
+
+fn layer(text: &str) -> Layers {
     config::Config::builder().add_source(config::File::from_str(text, config::FileFormat::Toml))
 }
 

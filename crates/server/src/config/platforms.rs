@@ -8,7 +8,7 @@ use secrecy::{ExposeSecret, SecretString};
 use super::Problem;
 
 /// The four platforms.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlatformsSection {
     /// `platform_alpha`.
@@ -22,7 +22,7 @@ pub struct PlatformsSection {
 }
 
 /// One platform.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlatformSection {
     /// Scheme, host and optional base path; empty: not offered.
@@ -54,7 +54,7 @@ pub struct PlatformSection {
 }
 
 /// A header and its value, or the template of one.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct NamedValue {
     /// The header's name.
@@ -64,12 +64,13 @@ pub struct NamedValue {
 }
 
 /// How requests are signed.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SigningSection {
     /// `none`, or the name of a scheme.
     pub scheme: String,
     /// The signing key.
+    #[serde(serialize_with = "super::writing::secret")]
     pub key: SecretString,
     /// What the platform knows this client as.
     pub client_id: String,
@@ -78,7 +79,7 @@ pub struct SigningSection {
 }
 
 /// The request that proves credentials.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct VerifySection {
     /// The native path; `{field}` stands for a credential.
@@ -92,7 +93,7 @@ pub struct VerifySection {
 }
 
 /// The token endpoint of accounts with a refresh token (RFC 6749, section 6).
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct OauthSection {
     /// Empty: none.
@@ -100,11 +101,12 @@ pub struct OauthSection {
     /// Who we are.
     pub client_id: String,
     /// And how we prove it.
+    #[serde(serialize_with = "super::writing::secret")]
     pub client_secret: SecretString,
 }
 
 /// Times in milliseconds.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct UpstreamTimeouts {
     /// To connect.

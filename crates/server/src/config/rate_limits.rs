@@ -3,7 +3,7 @@
 use super::Problem;
 
 /// `[rate_limits]`: how often a key or an address may call; each node counts for itself.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RateLimitsSection {
     /// Requests of one key for each second, on average.

@@ -7,10 +7,11 @@ use secrecy::{ExposeSecret, SecretString};
 use super::{DatabaseSection, Problem};
 
 /// Master keys, and where the embedded default keeps its own.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SecretsSection {
     /// `ID:BASE64`, the current one first.
+    #[serde(serialize_with = "super::writing::secrets")]
     pub master_keys: Vec<SecretString>,
     /// The file of the embedded default.
     pub key_file: PathBuf,

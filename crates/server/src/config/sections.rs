@@ -10,21 +10,43 @@ use secrecy::SecretString;
 use super::Problem;
 use super::billing::SlotPrices;
 
-/// `[admin]`: the second, private listener.
-#[derive(Debug, Clone, serde::Deserialize)]
+/// `[admin]`: the private listeners.
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdminSection {
-    /// Address and port.
+    /// Address and port of the listener with everything.
     pub listen: SocketAddr,
+    /// Address and port of one more listener, with readiness, liveness and metrics alone; none: there is no such one.
+    #[serde(
+        deserialize_with = "optional_address",
+        serialize_with = "super::writing::optional_address"
+    )]
+    pub probe_listen: Option<SocketAddr>,
     /// What callers of staff commands must send; empty: generated.
+    #[serde(serialize_with = "super::writing::secret")]
     pub token: SecretString,
 }
 
+/// An address that need not be given: an empty text is none.
+fn optional_address<'de, D>(from: D) -> Result<Option<SocketAddr>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+{
+    let text = <String as serde::Deserialize>::deserialize(from)?;
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let address =
+        text.parse().map_err(|_| "must be an address with a port, such as 127.0.0.1:9091");
+    address.map(Some).map_err(serde::de::Error::custom)
+}
+
 /// `[database]`: where everything is remembered.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct DatabaseSection {
     /// `sqlite:PATH` or `postgres://…`; it may hold a password.
+    #[serde(serialize_with = "super::writing::secret")]
     pub url: SecretString,
     /// Connections of the pool.
     pub connections_max: u32,
@@ -37,7 +59,7 @@ pub struct DatabaseSection {
 }
 
 /// `[credits]`: what metered work costs, and the trial.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CreditsSection {
     /// A native GET.
@@ -51,7 +73,7 @@ pub struct CreditsSection {
 }
 
 /// `[keys]`: how many keys a customer may have.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeysSection {
     /// Keys of one customer that are not revoked.
@@ -67,7 +89,7 @@ impl KeysSection {
 }
 
 /// `[slots]`: how many accounts may be active.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SlotsSection {
     /// What every customer has, for each platform.
@@ -77,7 +99,7 @@ pub struct SlotsSection {
 }
 
 /// Accounts that may be active, for each platform.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct IncludedSlots {
     /// On `platform_alpha`.
@@ -91,7 +113,7 @@ pub struct IncludedSlots {
 }
 
 /// `[jobs]`: work that follows a change, such as sending a mail.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobsSection {
     /// Jobs that this node runs at once; 0: none.
@@ -101,7 +123,7 @@ pub struct JobsSection {
 }
 
 /// `[metering]`: how calls are put on the books.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeteringSection {
     /// Operations of one commit.
@@ -122,7 +144,7 @@ pub struct MeteringSection {
 }
 
 /// `[uploads]`: where files wait until they are sent.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct UploadsSection {
     /// A folder of this process's own, relative to the embedded database's folder if there is one.
@@ -130,7 +152,7 @@ pub struct UploadsSection {
 }
 
 /// `[log]`: what is logged, and how.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogSection {
     /// A filter such as `info`.
@@ -142,7 +164,7 @@ pub struct LogSection {
 }
 
 /// How log lines are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     /// Text on a terminal, JSON otherwise.

@@ -12,7 +12,7 @@ use super::Problem;
 const REQUEST_MS_MAX: u64 = 300_000;
 
 /// A folder or a bucket.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct StorageSection {
     /// `file:FOLDER` or `s3://BUCKET`.
@@ -24,6 +24,7 @@ pub struct StorageSection {
     /// For a bucket: the key's id; empty: the machine's role.
     pub access_key_id: String,
     /// For a bucket: the key.
+    #[serde(serialize_with = "super::writing::secret")]
     pub secret_access_key: SecretString,
     /// For a bucket: whether it is named in paths and not in the host's name.
     pub path_style: bool,

@@ -38,6 +38,17 @@ pub(super) enum Entrance {
     Upload,
 }
 
+impl Entrance {
+    /// The template of the route.
+    pub(super) const fn route(self) -> &'static str {
+        let [native, upload] = auth::KEY_PATHS;
+        match self {
+            Self::Native => native,
+            Self::Upload => upload,
+        }
+    }
+}
+
 /// A request whose head was understood: who asks for which account.
 pub(super) struct Arrival {
     pub(super) key: Arc<KeyEntry>,
@@ -121,8 +132,8 @@ pub(super) async fn identify(
     check_query(entrance, parts.uri.query().unwrap_or_default())?;
     let secret = auth::presented_key(&parts.headers)?;
     let mut key = cache::key(app, secret.hash(), now).await?;
-    auth::refuse_other_session(app, parts, key.customer).await?;
     *caller = Some(Arc::clone(&key));
+    auth::refuse_other_session(app, parts, key.customer).await?;
     let mut allowed = check_key(&key, method, named);
     if allowed.is_err() {
         // What is remembered may be older than a change that allows it.

@@ -75,6 +75,8 @@ pub(super) async fn shown(app: &App, key: &KeyEntry, refusal: &ApiError) -> Opti
                 Remembered::Unreadable | Remembered::Nothing => None,
             }
         }
+        // Whoever asks may be another customer.
+        ApiError::ConflictingCustomers => None,
         _ => known(app, key).await,
     }
 }

@@ -1,9 +1,9 @@
 //! One call from its arrival to its end: the phases in their order, and nothing else.
 
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::Request;
 use axum::response::IntoResponse as _;
 use bytes::Bytes;
@@ -32,6 +32,7 @@ use crate::error::{ApiError, Harmless};
 use crate::middleware::body;
 use crate::middleware::budget::Room;
 use crate::middleware::request_id::RequestLabel;
+use crate::request_log::{KnownCaller, RequestLine};
 use crate::trial;
 
 /// Everything that is settled about a call once it is admitted.
@@ -42,57 +43,88 @@ pub(super) struct Setting<'a> {
     pub(super) account: &'a Arc<AccountEntry>,
     pub(super) plan: &'a Plan,
     pub(super) passed: &'a Passed,
-    pub(super) request_id: &'a str,
-    pub(super) started: Instant,
+    pub(super) inbound: &'a InboundCall,
     /// When it was admitted.
     pub(super) now: Timestamp,
 }
 
-/// Carries one call to the platform and charges what it used. Runs to its end whatever the caller does.
-pub(super) async fn run(
+/// What is known of a call from its first moment.
+pub(super) struct InboundCall {
+    pub(super) entrance: Entrance,
+    pub(super) label: RequestLabel,
+    pub(super) client_ip: IpAddr,
+    pub(super) method: http::Method,
+    pub(super) started: Instant,
+}
+
+/// Carries one call to the platform, charges what it used, and writes its line in the log. Runs to its end whatever the
+/// caller does. Its arguments are lent to the phases: what is handed from one to another takes room in each.
+pub(super) fn run(
     app: App,
-    (entrance, label): (Entrance, RequestLabel),
-    request: Request,
+    inbound: InboundCall,
+    mut request: Request,
     mut answer: AnswerSender,
-) {
-    let started = Instant::now();
-    let (parts, body) = request.into_parts();
-    let begun = Begun { request_id: label.as_str(), started };
+) -> impl Future<Output = ()> + Send {
     let mut caller = None;
-    // A block of its own: what a call needs has no place beside what a refusal needs.
-    let refusal = 'call: {
-        let arrived = arrive(&app, entrance, (parts, body), &mut caller).await;
-        let (mut whole, account) = match arrived {
-            Ok(arrived) => arrived,
-            Err(refusal) => break 'call refusal,
-        };
-        let mut account = Some(account);
-        // A key or an account that changes between its reading and the hold is read again.
-        for _ in 0..3 {
-            match attempt(&app, &whole, account.take(), &begun, &mut answer).await {
-                Ok(()) => return,
-                Err(NotHeld::Refused(refusal)) => break 'call refusal,
-                Err(NotHeld::Replay(stored)) => {
-                    return Box::pin(replay(&app, &whole, &stored, &mut answer)).await;
-                }
-                Err(NotHeld::Stale) => {
-                    app.cache.forget_account(whole.arrival.key.customer, &whole.arrival.creator);
-                }
-                Err(NotHeld::KeyChanged) => {
-                    if let Err(refusal) = admit::identify_again(&app, &mut whole).await {
-                        break 'call refusal;
+    async move {
+        // A block of its own: what a call needs has no place beside what a refusal needs.
+        let refusal = 'call: {
+            let arrived = arrive(&app, inbound.entrance, &mut request, &mut caller).await;
+            let (mut whole, account) = match arrived {
+                Ok(arrived) => arrived,
+                Err(refusal) => break 'call refusal,
+            };
+            let mut account = Some(account);
+            // A key or an account that changes between its reading and the hold is read again.
+            for _ in 0..3 {
+                match attempt(&app, &whole, account.take(), &inbound, &mut answer).await {
+                    Ok(()) => return,
+                    Err(NotHeld::Refused(refusal)) => break 'call refusal,
+                    Err(NotHeld::Replay(stored)) => {
+                        return Box::pin(replay(&app, &whole, &inbound, &stored, &mut answer))
+                            .await;
+                    }
+                    Err(NotHeld::Stale) => {
+                        let arrival = &whole.arrival;
+                        app.cache.forget_account(arrival.key.customer, &arrival.creator);
+                    }
+                    Err(NotHeld::KeyChanged) => {
+                        if let Err(refusal) = admit::identify_again(&app, &mut whole).await {
+                            break 'call refusal;
+                        }
                     }
                 }
             }
-        }
-        ApiError::Overloaded
-    };
-    refuse(&app, caller.as_deref(), refusal, &mut answer).await;
+            ApiError::Overloaded
+        };
+        refuse(&app, &inbound, caller.as_deref(), refusal, &mut answer).await;
+    }
 }
 
-/// Sends a refusal of ours: nothing was sent to the platform, and it cost nothing.
+impl InboundCall {
+    /// Writes the line of a call that was not held: `code` says why it was refused; none if an earlier response was sent
+    /// again.
+    fn log(&self, caller: Option<&KeyEntry>, status: StatusCode, code: Option<&'static str>) {
+        let known = |key: &KeyEntry| KnownCaller { customer: key.customer, key: Some(key.key) };
+        RequestLine {
+            id: self.label.as_str(),
+            method: &self.method,
+            route: Some(self.entrance.route()),
+            client_ip: self.client_ip,
+            caller: caller.map(known),
+            started: self.started,
+            status: Some(status),
+            code,
+            is_replay: code.is_none(),
+        }
+        .write();
+    }
+}
+
+/// Sends a refusal of ours and writes its line: nothing was sent to the platform, and it cost nothing.
 fn refuse<'a>(
     app: &'a App,
+    inbound: &'a InboundCall,
     caller: Option<&'a KeyEntry>,
     refusal: ApiError,
     answer: &'a mut AnswerSender,
@@ -107,26 +139,24 @@ fn refuse<'a>(
             Some(caller) => trial::explained(app, caller.customer, refusal).await,
             None => refusal,
         };
+        let row = refusal.row();
+        let (status, code) = (row.status, row.code);
         let mut response = refusal.into_response();
         response.extensions_mut().insert(Harmless);
         crate::idempotency::put_free(response.headers_mut(), balance);
         answer.send(response);
+        inbound.log(caller, status, Some(code));
     })
-}
-
-/// What is known of a call from its first moment.
-struct Begun<'a> {
-    request_id: &'a str,
-    started: Instant,
 }
 
 async fn arrive(
     app: &App,
     entrance: Entrance,
-    (parts, body): (http::request::Parts, Body),
+    request: &mut Request,
     caller: &mut Option<Arc<KeyEntry>>,
 ) -> Result<(Whole, Arc<AccountEntry>), ApiError> {
     let now = app.clock.now();
+    let (parts, body) = std::mem::take(request).into_parts();
     let identified = admit::identify(app, entrance, &parts, (now, caller)).await?;
     let arrival = Arrival::new(identified, parts);
     let account = cache::account(app, arrival.key.customer, &arrival.creator, now).await?;
@@ -156,6 +186,7 @@ async fn arrive(
 async fn replay(
     app: &App,
     whole: &Whole,
+    inbound: &InboundCall,
     stored: &store::idempotency::StoredAnswer,
     answer: &mut AnswerSender,
 ) {
@@ -169,9 +200,11 @@ async fn replay(
         Ok(mut response) => {
             let balance = balance::known(app, &arrival.key).await;
             crate::idempotency::put_free(response.headers_mut(), balance);
+            let status = response.status();
             answer.send(response);
+            inbound.log(Some(&arrival.key), status, None);
         }
-        Err(error) => refuse(app, Some(&arrival.key), error, answer).await,
+        Err(error) => refuse(app, inbound, Some(&arrival.key), error, answer).await,
     }
 }
 
@@ -187,7 +220,7 @@ async fn attempt(
     app: &App,
     whole: &Whole,
     account: Option<Arc<AccountEntry>>,
-    &Begun { request_id, started }: &Begun<'_>,
+    inbound: &InboundCall,
     answer: &mut AnswerSender,
 ) -> Result<(), NotHeld> {
     let arrival = &whole.arrival;
@@ -212,12 +245,12 @@ async fn attempt(
         }
     };
     let account = &account;
-    let setting =
-        Setting { app, target, whole, account, plan: &plan, passed, request_id, started, now };
+    let plan = &plan;
+    let setting = Setting { app, target, whole, account, plan, passed, inbound, now };
     let mut held = hold::take(&setting).await?;
     if answer.is_abandoned() {
         let ending = Ending::of(Outcome::ClientGoneBeforeDispatch, None);
-        settle::settle(&setting, &held, ending).report(&setting);
+        settle::settle(&setting, &held, ending).report(&setting, None);
         return Ok(());
     }
     carry(&setting, &mut held, &destination, answer).await
@@ -353,7 +386,7 @@ async fn deliver(
     let receipt = receipt(held.cost, balance, outcome);
     put_receipt(setting, response.headers_mut(), &receipt, upstream_ms);
     answer.send(response);
-    ended.report(setting);
+    ended.report(setting, None);
     Ok(())
 }
 
@@ -392,7 +425,7 @@ async fn stream(
         stored: stored.filter(|_| !reached.may_have_happened()),
         frees_key: begun.frees_key(),
     };
-    settle::settle(setting, held, ending).report(setting);
+    settle::settle(setting, held, ending).report(setting, None);
     Ok(())
 }
 
@@ -404,7 +437,8 @@ async fn fail(
     (upstream_ms, at): (f64, Instant),
     answer: &mut AnswerSender,
 ) -> Result<(), NotHeld> {
-    let status = failure.error.row().status.as_u16();
+    let row = failure.error.row();
+    let (status, code) = (row.status.as_u16(), row.code);
     let ending = Ending {
         outcome: failure.outcome,
         status: Some(status),
@@ -421,7 +455,7 @@ async fn fail(
     let receipt = receipt(held.cost, balance, failure.outcome);
     put_receipt(setting, response.headers_mut(), &receipt, upstream_ms);
     answer.send(response);
-    ended.report(setting);
+    ended.report(setting, Some(code));
     Ok(())
 }
 
@@ -482,7 +516,7 @@ fn put_receipt(
     upstream_ms: f64,
 ) {
     setting.whole.arrival.key.shown.note(receipt.balance, setting.now);
-    let whole_ms = milliseconds(setting.started, Instant::now());
+    let whole_ms = milliseconds(setting.inbound.started, Instant::now());
     let gateway_ms = (whole_ms - upstream_ms).max(0.0);
     let told = answer::Told {
         receipt,

@@ -39,7 +39,7 @@ pub(super) enum NotHeld {
 
 /// Reserves the credits; for a write, or where the database decides, waits until they are held.
 pub(super) async fn take(setting: &Setting<'_>) -> Result<Held, NotHeld> {
-    let Setting { app, whole, account, plan, request_id, .. } = *setting;
+    let Setting { app, whole, account, plan, inbound, .. } = *setting;
     let arrival = &whole.arrival;
     let held_at = setting.now;
     let call = CallId::new(held_at, app.random.bytes());
@@ -58,7 +58,7 @@ pub(super) async fn take(setting: &Setting<'_>) -> Result<Held, NotHeld> {
         cost: plan.cost,
         held_at,
         expires_at: held_at.plus_seconds(app.config.metering.hold_ttl_s),
-        request_id: request_id.to_owned(),
+        request_id: inbound.label.as_str().to_owned(),
         idempotency: idempotency::claim(whole, held_at),
     };
     let is_sure = app.meter().is_authority() && !arrival.key.has_budget;

@@ -27,15 +27,21 @@ mod token_pauses;
 pub(crate) mod unlisted;
 pub(crate) mod upload;
 
+use std::net::IpAddr;
+
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
+use tokio::time::Instant;
 
 use self::admit::Entrance;
+use self::call::InboundCall;
 use crate::app::App;
 use crate::error::ApiError;
+use crate::middleware::real_ip::Client;
 use crate::middleware::request_id::RequestLabel;
+use crate::request_log::RequestRecord;
 
 /// Whether a path is of the data plane's one route, `/v1/{account}/native/{path}` (specification 4.2).
 pub(crate) fn is_native(path: &str) -> bool {
@@ -60,29 +66,34 @@ pub(crate) fn proxy_call(
     app: App,
     request: Request,
     label: RequestLabel,
+    client_ip: IpAddr,
 ) -> impl Future<Output = Response> {
-    relay(app, Entrance::Native, request, label)
+    relay(app, (Entrance::Native, label, client_ip), request)
 }
 
 /// An upload (specification 4.3).
 pub(crate) async fn upload_media(
     State(app): State<App>,
     Extension(label): Extension<RequestLabel>,
+    Extension(client): Extension<Client>,
+    Extension(record): Extension<RequestRecord>,
     request: Request,
 ) -> Response {
-    relay(app, Entrance::Upload, request, label).await
+    record.is_call();
+    relay(app, (Entrance::Upload, label, client.ip), request).await
 }
 
 /// Runs the call and answers with its head; a long answer's body follows from the call's own task.
 fn relay(
     app: App,
-    entrance: Entrance,
+    (entrance, label, client_ip): (Entrance, RequestLabel, IpAddr),
     request: Request,
-    label: RequestLabel,
 ) -> impl Future<Output = Response> {
+    let (method, started) = (request.method().clone(), Instant::now());
+    let inbound = InboundCall { entrance, label, client_ip, method, started };
     let (sender, receiver) = answer::channel();
     let place = app.calls().place();
-    let call = Box::pin(call::run(app, (entrance, label), request, sender));
+    let call = Box::pin(call::run(app, inbound, request, sender));
     owned::Owned::new((call, place), receiver).map(|answer| {
         answer.unwrap_or_else(|| {
             ApiError::Internal("a call ended without an answer".to_owned()).into_response()

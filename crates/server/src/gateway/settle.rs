@@ -75,7 +75,7 @@ pub(super) async fn settle_before_answer(
 /// What the log is told, and what goes to the writer.
 fn resolved(setting: &Setting<'_>, held: &Held, ending: Ending) -> (EndedCall, Resolution) {
     let Ending { outcome, status, upstream_ms, at, stored, frees_key } = ending;
-    let duration_ms = milliseconds(setting.started, at);
+    let duration_ms = milliseconds(setting.inbound.started, at);
     let credits = if outcome.is_charged() { held.cost.whole() } else { 0 };
     let resolution = Resolution {
         call_id: held.call,
@@ -92,18 +92,23 @@ fn resolved(setting: &Setting<'_>, held: &Held, ending: Ending) -> (EndedCall, R
 }
 
 impl EndedCall {
-    /// Tells the log and the metrics: the last thing that is done for a call.
-    pub(super) fn report(self, setting: &Setting<'_>) {
+    /// Tells the log and the metrics: the last thing that is done for a call. `code` is that of a failure of ours.
+    pub(super) fn report(self, setting: &Setting<'_>, code: Option<&'static str>) {
+        let arrival = &setting.whole.arrival;
         let Self { call, outcome, status, credits, duration_ms, upstream_ms } = self;
         metrics::call_ended(setting.platform(), outcome, duration_ms, upstream_ms);
         tracing::info!(
             call.id = %call,
-            request.id = setting.request_id,
+            request.id = setting.inbound.label.as_str(),
+            client.ip = %setting.inbound.client_ip,
             customer.id = %setting.account.customer,
+            key.id = %arrival.key.key,
+            method = arrival.method.as_str(),
             account = setting.account.creator.as_str(),
             platform = setting.platform().as_str(),
             route = &**setting.plan.route.name(),
             status,
+            code,
             outcome = outcome.as_str(),
             credits,
             duration_ms,

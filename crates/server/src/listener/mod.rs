@@ -14,6 +14,7 @@ mod malformed;
 pub(crate) mod shutdown;
 pub(crate) mod spread;
 pub(crate) mod tls;
+pub(crate) mod validity;
 pub(crate) mod watched;
 
 #[cfg(test)]
@@ -34,7 +35,7 @@ use self::core::{Shared, Sources};
 use self::limits::ConnectionLimits;
 use self::shutdown::{Running, Stop};
 use self::spread::Spread;
-use self::tls::{Tls, TlsFiles};
+use self::tls::{Certificates, Tls, TlsFiles};
 
 /// Where to listen, and what a connection may do.
 #[derive(Debug, Clone)]
@@ -121,6 +122,11 @@ impl Listener {
     /// The address and the port that were taken.
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The certificate that it shows; none where it speaks plain HTTP.
+    pub(crate) fn certificates(&self) -> Option<Arc<Certificates>> {
+        self.tls.as_ref().map(Tls::certificates)
     }
 
     /// Serves until told to stop. `make` is called once for each core, on that core's runtime and with

@@ -1,15 +1,24 @@
-//! TLS for the public listener: 1.2 and 1.3, certificate and key from PEM files.
+//! TLS for the public listener: 1.2 and 1.3, certificate and key from PEM files, read again when they are renewed.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use domain::time::Timestamp;
+use parking_lot::RwLock;
 use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use zeroize::Zeroizing;
+
+use super::validity::Validity;
 
 /// Where the certificate and its key are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,9 +29,37 @@ pub(crate) struct TlsFiles {
     pub(crate) key_file: PathBuf,
 }
 
-/// A loaded certificate.
+/// How new connections shake hands.
 #[derive(Clone)]
-pub(super) struct Tls(TlsAcceptor);
+pub(super) struct Tls {
+    acceptor: TlsAcceptor,
+    certificates: Arc<Certificates>,
+}
+
+/// The certificate that new connections are shown, and the files that it came from. Connections that are open keep the
+/// one that they were shown.
+pub(crate) struct Certificates {
+    files: TlsFiles,
+    provider: Arc<CryptoProvider>,
+    current: RwLock<Loaded>,
+}
+
+/// A certificate with its key, as both were read.
+struct Loaded {
+    key: Arc<CertifiedKey>,
+    validity: Validity,
+    /// Of the bytes of both files.
+    digest: [u8; 32],
+}
+
+/// What reading the files again led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Renewal {
+    /// They are as they were.
+    Unchanged,
+    /// Another certificate is shown from now on.
+    Renewed,
+}
 
 impl std::fmt::Debug for Tls {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -30,23 +67,35 @@ impl std::fmt::Debug for Tls {
     }
 }
 
+impl std::fmt::Debug for Certificates {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Certificates").field("files", &self.files).finish_non_exhaustive()
+    }
+}
+
 impl Tls {
     /// Reads both files. The error names the file, never its content.
     pub(super) fn load(files: &TlsFiles) -> io::Result<Self> {
-        let certificates = CertificateDer::pem_file_iter(&files.certificate_file)
-            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-            .map_err(|error| unusable(&files.certificate_file, error))?;
-        let key = PrivateKeyDer::from_pem_file(&files.key_file)
-            .map_err(|error| unusable(&files.key_file, error))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let loaded = Loaded::read(files, &provider)?;
+        let certificates = Arc::new(Certificates {
+            files: files.clone(),
+            provider: Arc::clone(&provider),
+            current: RwLock::new(loaded),
+        });
+        let shown: Arc<dyn ResolvesServerCert> = Arc::<Certificates>::clone(&certificates);
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(io::Error::other)?
             .with_no_client_auth()
-            .with_single_cert(certificates, key)
-            .map_err(|error| unusable(&files.certificate_file, error))?;
+            .with_cert_resolver(shown);
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Self(TlsAcceptor::from(Arc::new(config))))
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), certificates })
+    }
+
+    /// The certificate that it shows.
+    pub(super) fn certificates(&self) -> Arc<Certificates> {
+        Arc::clone(&self.certificates)
     }
 
     /// Shakes hands on a new connection.
@@ -54,7 +103,82 @@ impl Tls {
     where
         T: AsyncRead + AsyncWrite + Unpin,
     {
-        self.0.accept(stream).await
+        self.acceptor.accept(stream).await
+    }
+}
+
+impl Certificates {
+    /// Reads the files again. A pair that differs is looked at as a whole (both files are readable, the key is the
+    /// certificate's, it is valid now) before it takes the place of the one in use. Blocks while files are read.
+    pub(crate) fn renew(&self, now: Timestamp) -> io::Result<Renewal> {
+        let bytes = PairBytes::read(&self.files)?;
+        let digest = bytes.digest();
+        if self.current.read().digest == digest {
+            return Ok(Renewal::Unchanged);
+        }
+        let loaded = Loaded::parse(&self.files, &bytes, &self.provider)?;
+        if !loaded.validity.holds_at(now) {
+            let Validity { begins, ends } = loaded.validity;
+            let problem = format!("it is valid from {begins} to {ends} only");
+            return Err(unusable(&self.files.certificate_file, problem));
+        }
+        *self.current.write() = loaded;
+        Ok(Renewal::Renewed)
+    }
+
+    /// When the certificate in use is valid.
+    pub(crate) fn validity(&self) -> Validity {
+        self.current.read().validity
+    }
+}
+
+impl ResolvesServerCert for Certificates {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.current.read().key))
+    }
+}
+
+/// Both files as they are.
+struct PairBytes {
+    certificate: Vec<u8>,
+    key: Zeroizing<Vec<u8>>,
+}
+
+impl PairBytes {
+    fn read(files: &TlsFiles) -> io::Result<Self> {
+        let read = |file: &Path| std::fs::read(file).map_err(|error| unusable(file, error));
+        Ok(Self {
+            certificate: read(&files.certificate_file)?,
+            key: Zeroizing::new(read(&files.key_file)?),
+        })
+    }
+
+    fn digest(&self) -> [u8; 32] {
+        let of_each = Sha256::new()
+            .chain_update(Sha256::digest(&self.certificate))
+            .chain_update(Sha256::digest(&*self.key));
+        of_each.finalize().into()
+    }
+}
+
+impl Loaded {
+    fn read(files: &TlsFiles, provider: &CryptoProvider) -> io::Result<Self> {
+        Self::parse(files, &PairBytes::read(files)?, provider)
+    }
+
+    fn parse(files: &TlsFiles, bytes: &PairBytes, provider: &CryptoProvider) -> io::Result<Self> {
+        let in_certificate = |error: String| unusable(&files.certificate_file, error);
+        let chain = CertificateDer::pem_slice_iter(&bytes.certificate)
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| in_certificate(error.to_string()))?;
+        let validity = chain.first().and_then(|own| Validity::of(own));
+        let validity =
+            validity.ok_or_else(|| in_certificate("it has no certificate".to_owned()))?;
+        let key = PrivateKeyDer::from_pem_slice(&bytes.key)
+            .map_err(|error| unusable(&files.key_file, error))?;
+        let key = CertifiedKey::from_der(chain, key, provider)
+            .map_err(|error| in_certificate(error.to_string()))?;
+        Ok(Self { key: Arc::new(key), validity, digest: bytes.digest() })
     }
 }
 

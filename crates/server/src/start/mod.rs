@@ -1,21 +1,26 @@
 //! Starting and stopping: everything is opened, recovered and checked before the first request is taken.
 
 mod background;
+mod certificates;
 mod open;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clients::platform::{Upstream, UpstreamSettings};
 use domain::id::NodeId;
+use domain::platform::Platform;
 use domain::time::{Day, Timestamp};
 use store::{Store, StoreError};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+pub use self::certificates::CertificateReload;
+use self::certificates::CertificateWatch;
 use crate::admin::{self, Admin};
 use crate::app::App;
 pub use crate::billing::reconcile::{HOURS, HOURS_MAX, Report};
@@ -33,11 +38,22 @@ use crate::{metrics, router};
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The configuration has problems; all of them are told.
-    #[error("the configuration has problems:\n{}", .0.iter().map(|problem| format!("  {problem}")).collect::<Vec<_>>().join("\n"))]
+    #[error("the configuration has problems:\n{}", crate::config::listed(.0))]
     Configuration(Vec<Problem>),
     /// The database cannot be used.
     #[error("the database cannot be used")]
     Store(#[from] StoreError),
+    /// The schema is older than this version, and may not be brought up to date.
+    #[error(
+        "the database's schema is not up to date: {applied} of {all} steps were applied, and \
+        database.migrate_at_start is false; run `creator-gateway migrate` with the same configuration first"
+    )]
+    Schema {
+        /// Steps that were applied.
+        applied: usize,
+        /// Steps that this version needs.
+        all: usize,
+    },
     /// The vault cannot be opened.
     #[error("the vault cannot be opened")]
     Vault(#[from] VaultError),
@@ -78,7 +94,10 @@ pub struct Running {
     app: App,
     listener: listener::shutdown::Running,
     admin_address: SocketAddr,
+    probe_address: Option<SocketAddr>,
     stop: CancellationToken,
+    /// None where the listener speaks plain HTTP.
+    certificate: Option<Arc<CertificateWatch>>,
     drain: Duration,
     writer: oneshot::Receiver<()>,
     node: NodeId,
@@ -200,13 +219,18 @@ pub fn embedded_path(config: &Config) -> Option<PathBuf> {
 }
 
 /// Starts the service: opens, migrates, recovers, checks, listens. The runtime this is called on becomes the
-/// control runtime; the listener has threads of its own.
-pub async fn start(
-    mut config: Config,
-    clock: Clock,
-    random: Random,
-) -> Result<Running, StartError> {
+/// control runtime; the listener has threads of its own. On the heap: the configuration grows with every part of the
+/// service.
+pub fn start(config: Config, clock: Clock, random: Random) -> Starting {
+    Box::pin(begin(config, clock, random))
+}
+
+/// A start under way.
+pub type Starting = Pin<Box<dyn Future<Output = Result<Running, StartError>>>>;
+
+async fn begin(mut config: Config, clock: Clock, random: Random) -> Result<Running, StartError> {
     let (address, admin_at) = (config.http.listen, config.admin.listen);
+    warn_without_platforms(&config);
     let listener = Listener::bind(&listener_settings(&config))
         .map_err(|source| StartError::Listen { address, source })?;
     config.http.name_port(listener.address());
@@ -215,7 +239,8 @@ pub async fn start(
         .map_err(|source| StartError::Listen { address: admin_at, source })?;
     let admin_address =
         admin.local_addr().map_err(|source| StartError::Listen { address: admin_at, source })?;
-    // On the heap: the configuration grows with every part of the service.
+    let probes = probe_listener(config.admin.probe_listen).await?;
+    let probe_address = probes.as_ref().and_then(|probes| probes.local_addr().ok());
     let opened = Box::pin(open::service(config, clock, random)).await?;
     let shared = Arc::clone(&opened.shared);
     let app = App::new(Arc::clone(&shared), Upstream::new(&UpstreamSettings::default()));
@@ -228,28 +253,54 @@ pub async fn start(
         let upstream = Upstream::new(&UpstreamSettings::default());
         router::service(App::on_core(Arc::clone(&shared), upstream))
     };
+    let certificates = listener.certificates();
     let running =
         listener.run(per_core).map_err(|source| StartError::Listen { address, source })?;
     let stop = CancellationToken::new();
     let connections = running.limits();
     let shown = Admin { app: app.clone(), metrics: recorded, connections };
-    serve_admin(shown, admin, &stop);
+    if let Some(probes) = probes {
+        serve_admin(&app, admin::probe_router(shown.clone()), probes, &stop);
+    }
+    serve_admin(&app, admin::router(shown), admin, &stop);
     background::start(&app, &opened, &stop);
+    let certificate =
+        certificates.map(|certificates| CertificateWatch::start(&app, certificates, &stop));
     let drain = app.config.http.drain_timeout();
     Ok(Running {
         app,
         listener: running,
         admin_address,
+        probe_address,
         stop,
+        certificate,
         drain,
         writer: opened.writer,
         node: opened.node,
     })
 }
 
-fn serve_admin(shown: Admin, listener: TcpListener, stop: &CancellationToken) {
-    let app = shown.app.clone();
-    let routes = admin::router(shown);
+/// The listener for probes alone, if there is to be one.
+async fn probe_listener(wanted: Option<SocketAddr>) -> Result<Option<TcpListener>, StartError> {
+    let Some(address) = wanted else { return Ok(None) };
+    let bound = TcpListener::bind(address).await;
+    bound.map(Some).map_err(|source| StartError::Listen { address, source })
+}
+
+/// Says so when no native call can be made.
+fn warn_without_platforms(config: &Config) {
+    let is_offered = |on: &Platform| config.platforms.of(*on).is_offered();
+    if !Platform::ALL.iter().any(is_offered) {
+        tracing::warn!(
+            "no platform is configured, so every native call is refused: set base_url in \
+             [platforms.platform_alpha] (or beta, gamma, delta) as config/default.toml says, or try everything \
+             with `creator-gateway sandbox`"
+        );
+    }
+}
+
+fn serve_admin(app: &App, routes: axum::Router, listener: TcpListener, stop: &CancellationToken) {
+    let routes = routes.into_make_service_with_connect_info::<SocketAddr>();
     let stopped = stop.clone().cancelled_owned();
     app.tasks.spawn_control(async move {
         let served = axum::serve(listener, routes).with_graceful_shutdown(stopped).await;
@@ -301,6 +352,11 @@ impl Running {
     /// Where the admin listener is.
     pub fn admin_address(&self) -> SocketAddr {
         self.admin_address
+    }
+
+    /// Where the listener for probes alone is, if there is one.
+    pub fn probe_address(&self) -> Option<SocketAddr> {
+        self.probe_address
     }
 
     /// The token for staff commands.
@@ -366,6 +422,14 @@ impl Running {
     /// Looks after automatic top-up once, for everybody, and gives how many charges were begun or taken up: for tests.
     pub async fn look_after_top_ups(&self) -> usize {
         crate::billing::top_up_worker::look_once(&self.app).await
+    }
+
+    /// Looks at the files of the certificate now: what an operator asks for with SIGHUP.
+    pub async fn reload_certificate(&self) -> CertificateReload {
+        match &self.certificate {
+            Some(watch) => watch.look(&self.app).await,
+            None => CertificateReload::NoTls,
+        }
     }
 
     /// Compares the payment processor's last hours with the books, and grants what was paid.

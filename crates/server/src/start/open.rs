@@ -17,7 +17,7 @@ use domain::platform::Platform;
 use foldhash::fast::RandomState;
 use secrecy::{ExposeSecret, SecretString};
 use store::metering::{self, MeterOptions, Recovery};
-use store::{Access, OpenOptions, Store, StoreError};
+use store::{Access, OpenOptions, SchemaSteps, Store, StoreError};
 use tokio::sync::oneshot;
 
 use super::{StartError, admin_file};
@@ -115,6 +115,8 @@ pub(super) async fn service(
     let store = store(&config, Access::ReadWrite).await?;
     if config.database.migrate_at_start {
         store.migrate().await?;
+    } else {
+        check_schema(&store).await?;
     }
     if let Some(time) = store.database_time().await? {
         clock.follow(time);
@@ -167,6 +169,12 @@ pub(super) async fn service(
         config,
     };
     Ok(Opened { shared: Arc::new(Shared::new(parts)), node, writer })
+}
+
+/// Refuses a database that has to be migrated, where that is not for the server to do.
+async fn check_schema(store: &Store) -> Result<(), StartError> {
+    let SchemaSteps { applied, all } = store.schema_steps().await?;
+    if applied < all { Err(StartError::Schema { applied, all }) } else { Ok(()) }
 }
 
 /// Starts the writer, which outlives every tracked task: it is waited for last. Where it waits for its

@@ -3,10 +3,12 @@
 mod access;
 mod api;
 mod billing;
+mod certificates;
 mod console;
 mod contract;
 mod exports;
 mod gateway;
 mod jobs;
 mod nodes;
+mod request_log;
 mod support;

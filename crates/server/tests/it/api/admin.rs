@@ -24,6 +24,10 @@ async fn readiness_and_metrics_are_told_to_the_operators_tools() {
         assert_eq!(metrics.status, 200);
         let text = metrics.text();
         assert!(text.contains("# TYPE "), "{text}");
+        let is_named = |line: &str| {
+            line.is_empty() || line.starts_with(['#']) || line.starts_with("creator_gateway_")
+        };
+        assert!(text.split_once(' ').is_some_and(|(_, text)| text.lines().all(is_named)), "{text}");
         assert!(text.contains("platform_alpha"), "{text}");
         for secret in [
             client.get("/v1/whoami").await.json()["customer_id"].as_str().unwrap(),
@@ -34,6 +38,24 @@ async fn readiness_and_metrics_are_told_to_the_operators_tools() {
         app
     })
     .await;
+}
+
+/// Load balancers and monitoring need not reach staff commands.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_listener_for_probes_offers_nothing_else() {
+    let app = TestApp::on_sqlite("[admin]\nprobe_listen = \"127.0.0.1:0\"").await;
+    let token = app.running().admin_token().expose_secret().to_owned();
+    let probes = Client::new(app.running().probe_address().unwrap()).bearer(&token);
+
+    for client in [&probes, &app.admin()] {
+        assert_eq!(client.get("/health").await.json()["status"], "ok");
+        assert_eq!(client.get("/ready").await.json()["ready"], true);
+        assert!(client.get("/metrics").await.text().contains("creator_gateway_calls_total{"));
+    }
+    for path in ["/commands", "/reconcile"] {
+        assert_eq!(probes.post(path, &json!({})).await.status, 404, "{path}");
+    }
+    app.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

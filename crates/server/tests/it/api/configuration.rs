@@ -71,7 +71,7 @@ fn the_default_file_and_the_fields_are_the_same() {
 /// The text of a value that is surely another than the default, for its field.
 fn another(name: &str, value: &toml::Value) -> String {
     match (name, value) {
-        ("http.listen" | "admin.listen", _) => "127.0.0.9:9".to_owned(),
+        ("http.listen" | "admin.listen" | "admin.probe_listen", _) => "127.0.0.9:9".to_owned(),
         ("http.unlisted_routes", _) => "refuse".to_owned(),
         ("log.format", _) => "json".to_owned(),
         (_, toml::Value::Boolean(value)) => (!value).to_string(),

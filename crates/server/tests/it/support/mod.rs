@@ -11,6 +11,7 @@ pub(crate) mod app;
 pub(crate) mod client;
 pub(crate) mod form;
 pub(crate) mod http2;
+pub(crate) mod log;
 pub(crate) mod member;
 pub(crate) mod nodes;
 pub(crate) mod platform;

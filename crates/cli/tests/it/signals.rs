@@ -1,0 +1,87 @@
+//! What operators send: SIGHUP reads files again and never ends anything, in every mode that runs on.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::process::{Running, command, request};
+
+fn hang_up(running: &Running) {
+    let pid = running.id().to_string();
+    assert!(Command::new("kill").args(["-s", "HUP", &pid]).status().unwrap().success());
+}
+
+/// Waits until the log has so many lines with this text.
+fn logged(log: &Path, text: &str, times: usize) {
+    while std::fs::read_to_string(log).unwrap().matches(text).count() < times {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_hang_up_reads_files_again_and_does_not_end_the_sandbox() {
+    let data = tempfile::tempdir().unwrap();
+    let log = data.path().join("log");
+    let place = data.path().to_str().unwrap();
+    let arguments = ["sandbox", "--json", "--listen", "127.0.0.1:0", "--data", place];
+    let mut command = command(Path::new("/"), &arguments);
+    command.env("RUST_LOG", "info").stderr(std::fs::File::create(&log).unwrap());
+    let mut sandbox = Running::start(command);
+    let facts: Value = serde_json::from_str(&sandbox.line()).unwrap();
+    let base = facts["base_url"].as_str().unwrap();
+
+    for times in 1..=2 {
+        hang_up(&sandbox);
+        logged(&log, "SIGHUP", times);
+        assert_eq!(request(base, "GET", "/health", "", "").0, 200);
+    }
+
+    assert_eq!(sandbox.stop("TERM").0, 0);
+}
+
+#[test]
+fn a_hang_up_does_not_end_the_simulators() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["simulators", "--json", "--listen", "127.0.0.1:0"];
+    let mut simulators = Running::start(command(folder.path(), &arguments));
+    let facts: Value = serde_json::from_str(&simulators.line()).unwrap();
+    let base = facts["simulators_url"].as_str().unwrap();
+
+    hang_up(&simulators);
+
+    assert_eq!(request(base, "GET", "/control/requests?platform=platform_alpha", "", "").0, 200);
+    assert_eq!(
+        simulators.stop("TERM").0,
+        0,
+        "it was told to stop, and not ended by the signal before"
+    );
+}
+
+/// A service that can carry no call says so, and what to do; a hang-up leaves it as it is.
+#[test]
+fn a_service_without_platforms_says_what_to_do_and_outlives_a_hang_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let config = "[http]\nlisten = \"127.0.0.1:0\"\ncores = 1\n[admin]\nlisten = \"127.0.0.1:0\"\n\
+        probe_listen = \"127.0.0.1:0\"\n[log]\nformat = \"json\"\n";
+    std::fs::write(folder.join("gateway.toml"), config).unwrap();
+    let mut command = command(folder, &["serve", "--config", "gateway.toml"]);
+    let log = folder.join("log");
+    command.stderr(std::fs::File::create(&log).unwrap());
+    let service = Running::start(command);
+    logged(&log, "the service listens", 1);
+
+    let text = std::fs::read_to_string(&log).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let warned = lines.iter().find(|line| line["level"] == "WARN").unwrap();
+    let advice = warned["message"].as_str().unwrap();
+    assert!(advice.contains("no platform is configured"), "{advice}");
+    assert!(advice.contains("base_url") && advice.contains("creator-gateway sandbox"), "{advice}");
+    let listening = lines.iter().find(|line| line["message"] == "the service listens").unwrap();
+    let probes = format!("http://{}", listening["probe_address"].as_str().unwrap());
+    hang_up(&service);
+    logged(&log, "SIGHUP", 1);
+    assert_eq!(request(&probes, "GET", "/ready", "", "").0, 200);
+    assert_eq!(service.stop("TERM").0, 0);
+}

@@ -1,0 +1,247 @@
+//! From layers of text to a configuration. Every name that is unknown and every value that cannot be read is found, not
+//! only the first: what is wrong is reported, put right from the defaults, and the rest is read on.
+
+use config::{ConfigError, Value, ValueKind};
+use serde_path_to_error::Segment;
+
+use super::{Config, Problem};
+
+/// Mistakes that are looked for in one configuration.
+const MISTAKES_MAX: usize = 100;
+
+/// A place in the tree of values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Step {
+    Key(String),
+    Index(usize),
+}
+
+/// Reads the configuration; `defaults` is a tree that can be read. Gives every mistake, and the configuration with each
+/// mistaken value left out or replaced by its default, so that it can be checked further.
+pub(super) fn read(mut tree: Value, defaults: &Value) -> (Option<Config>, Vec<Problem>) {
+    let mut problems: Vec<Problem> = Vec::new();
+    for _ in 0..MISTAKES_MAX {
+        let error = match serde_path_to_error::deserialize::<_, Config>(tree.clone()) {
+            Ok(config) => return (Some(config), problems),
+            Err(error) => error,
+        };
+        let mut place = steps(error.path());
+        let mistake = Mistake::of(error.into_inner());
+        if let Mistake::Missing(field) = &mistake {
+            place.push(Step::Key(field.clone()));
+        }
+        let problem = Problem::new(dotted(&place), mistake.message());
+        let mended = match mistake {
+            Mistake::Unknown { .. } => remove(&mut tree, &place),
+            Mistake::Missing(_) | Mistake::Unreadable(_) => default_of(defaults, &place)
+                .is_some_and(|default| put(&mut tree, &place, default.clone())),
+        };
+        // The same place again means that even its default is not what is wanted there.
+        let is_new = problems.iter().all(|known| known.key != problem.key);
+        problems.push(problem);
+        if !mended || !is_new {
+            break;
+        }
+    }
+    (None, problems)
+}
+
+/// What is wrong at one place.
+enum Mistake {
+    /// The name is none of these.
+    Unknown { name: String, known: Vec<String> },
+    /// A field that must be given is not.
+    Missing(String),
+    /// The value is not what it must be.
+    Unreadable(String),
+}
+
+impl Mistake {
+    fn of(error: ConfigError) -> Self {
+        match error {
+            ConfigError::At { error, .. } => Self::of(*error),
+            ConfigError::NotFound(field) => {
+                // The name alone: what stands before it is the place, which is known.
+                let name = field.rsplit(['.', ']']).next().unwrap_or_default();
+                Self::Missing(name.to_owned())
+            }
+            ConfigError::Type { unexpected, expected, .. } => {
+                Self::Unreadable(format!("is {unexpected}, and must be {expected}"))
+            }
+            other => {
+                let text = other.to_string();
+                if let Some((_, word)) = text.split_once(" does not have variant constructor ") {
+                    let what = "which is none of the words that config/default.toml names";
+                    return Self::Unreadable(format!("is \"{word}\", {what}"));
+                }
+                let Some(rest) = text.strip_prefix("unknown field ") else {
+                    return Self::Unreadable(text);
+                };
+                // serde's sentence: unknown field `a`, expected one of `b`, `c`
+                let mut names = rest.split('`').skip(1).step_by(2).map(str::to_owned);
+                let name = names.next().unwrap_or_default();
+                Self::Unknown { name, known: names.collect() }
+            }
+        }
+    }
+
+    fn message(&self) -> String {
+        match self {
+            Self::Unknown { name, known } => unknown(name, known.iter().map(String::as_str)),
+            Self::Missing(_) => "must be given".to_owned(),
+            Self::Unreadable(what) => what.clone(),
+        }
+    }
+}
+
+/// Says that a name is unknown, and which known one it may have been meant to be.
+pub(super) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    let distance = |candidate: &str| {
+        let (name, candidate) = (name.to_ascii_lowercase(), candidate.to_ascii_lowercase());
+        strsim::damerau_levenshtein(&name, &candidate)
+    };
+    let nearest = known.clone().min_by_key(|candidate| distance(candidate));
+    match nearest.filter(|candidate| distance(candidate) <= usize::max(2, name.len() / 3)) {
+        Some(nearest) => format!("is unknown; did you mean `{nearest}`?"),
+        None if known.clone().count() <= 24 => {
+            let known: Vec<String> = known.map(|one| format!("`{one}`")).collect();
+            format!("is unknown; there are {}", known.join(", "))
+        }
+        None => "is unknown".to_owned(),
+    }
+}
+
+fn steps(path: &serde_path_to_error::Path) -> Vec<Step> {
+    let step = |segment: &Segment| match segment {
+        Segment::Map { key } => Some(Step::Key(key.clone())),
+        Segment::Seq { index } => Some(Step::Index(*index)),
+        Segment::Enum { .. } | Segment::Unknown => None,
+    };
+    path.iter().map_while(step).collect()
+}
+
+/// As problems name it: `packs[1].name`.
+fn dotted(steps: &[Step]) -> String {
+    let mut text = String::new();
+    for step in steps {
+        match step {
+            Step::Key(key) if text.is_empty() => text.clone_from(key),
+            Step::Key(key) => text = format!("{text}.{key}"),
+            Step::Index(index) => text = format!("{text}[{index}]"),
+        }
+    }
+    text
+}
+
+/// What stands there by default. The first element of a list stands for all.
+fn default_of<'a>(defaults: &'a Value, place: &[Step]) -> Option<&'a Value> {
+    let mut value = defaults;
+    for step in place {
+        value = match (&value.kind, step) {
+            (ValueKind::Table(table), Step::Key(key)) => table.get(key)?,
+            (ValueKind::Array(values), Step::Index(_)) => values.first()?,
+            _ => return None,
+        };
+    }
+    Some(value)
+}
+
+/// The value at a place, to be changed.
+fn value_at<'a>(tree: &'a mut Value, place: &[Step]) -> Option<&'a mut Value> {
+    let mut value = tree;
+    for step in place {
+        value = match (&mut value.kind, step) {
+            (ValueKind::Table(table), Step::Key(key)) => table.get_mut(key)?,
+            (ValueKind::Array(values), Step::Index(index)) => values.get_mut(*index)?,
+            _ => return None,
+        };
+    }
+    Some(value)
+}
+
+/// Takes a key out of its table; gives whether it was there.
+fn remove(tree: &mut Value, place: &[Step]) -> bool {
+    let Some((Step::Key(key), above)) = place.split_last() else { return false };
+    match value_at(tree, above).map(|value| &mut value.kind) {
+        Some(ValueKind::Table(table)) => table.remove(key).is_some(),
+        _ => false,
+    }
+}
+
+/// Puts a value where it belongs; gives whether there was such a place.
+fn put(tree: &mut Value, place: &[Step], value: Value) -> bool {
+    let Some((last, above)) = place.split_last() else { return false };
+    match (value_at(tree, above).map(|above| &mut above.kind), last) {
+        (Some(ValueKind::Table(table)), Step::Key(key)) => {
+            table.insert(key.clone(), value);
+            true
+        }
+        (Some(ValueKind::Array(values)), Step::Index(index)) => {
+            values.get_mut(*index).is_some_and(|old| {
+                *old = value;
+                true
+            })
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Unreadable;
+    use super::*;
+
+    fn problems(toml: &str) -> Vec<String> {
+        match Config::from_toml(toml) {
+            Err(Unreadable::Values(problems)) => problems.iter().map(ToString::to_string).collect(),
+            other => panic!("{toml}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_mistake_is_found_and_names_what_may_have_been_meant() {
+        let toml = "
+            [http]
+            listn = \"127.0.0.1:1\"
+            cores = \"many\"
+            unlisted_routes = \"drop\"
+            [http.limits]
+            headers_maxx = 1
+            [colour]
+            sky = \"blue\"
+            [credits]
+            read = -1
+            [platforms.platform_alpha]
+            headers = [{ name = \"A\", value = \"b\" }, { nam = \"C\", value = \"d\" }]
+            [[packs]]
+            id = \"small\"
+            name = \"Small\"
+            price_cents = \"cheap\"";
+
+        let found = problems(toml);
+
+        let has = |start: &str, part: &str| {
+            let is_it = |problem: &&String| problem.starts_with(start) && problem.contains(part);
+            assert_eq!(found.iter().filter(is_it).count(), 1, "{start} {part}: {found:#?}");
+        };
+        has("http.listn: ", "is unknown; did you mean `listen`?");
+        has("http.cores: ", "must be");
+        has("http.unlisted_routes: ", "drop");
+        has("http.limits.headers_maxx: ", "did you mean `headers_max`?");
+        has("colour: ", "is unknown");
+        has("credits.read: ", "must be 1 to 1,000,000");
+        has("platforms.platform_alpha.headers[1].nam: ", "did you mean `name`?");
+        has("platforms.platform_alpha.headers[1].name: ", "must be given");
+        has("packs[0].credits: ", "must be given");
+        has("packs[0].price_cents: ", "must be");
+        assert_eq!(found.len(), 10, "{found:#?}");
+    }
+
+    #[test]
+    fn a_name_that_is_like_none_is_answered_with_all_of_them() {
+        assert_eq!(
+            problems("[jobs]\ncolour = 1"),
+            ["jobs.colour: is unknown; there are `workers`, `poll_ms`"]
+        );
+    }
+}

@@ -1,0 +1,129 @@
+//! From when until when a certificate is valid (RFC 5280, 4.1.2.5): the one thing that an operator must know of it, and
+//! that the TLS library does not tell.
+
+use domain::time::Timestamp;
+
+const SEQUENCE: u8 = 0x30;
+const VERSION: u8 = 0xa0;
+const UTC_TIME: u8 = 0x17;
+const GENERALIZED_TIME: u8 = 0x18;
+
+/// The moments between which a certificate may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Validity {
+    /// Not before this one.
+    pub(crate) begins: Timestamp,
+    /// Not after this one.
+    pub(crate) ends: Timestamp,
+}
+
+impl Validity {
+    /// Reads it from a certificate in DER; nothing where it is not where it must be.
+    pub(crate) fn of(certificate: &[u8]) -> Option<Self> {
+        let (certificate, _) = contents(certificate, SEQUENCE)?;
+        let (mut rest, _) = contents(certificate, SEQUENCE)?;
+        if rest.first() == Some(&VERSION) {
+            rest = element(rest)?.2;
+        }
+        // Serial number, algorithm of the signature, issuer.
+        for _ in 0..3 {
+            rest = element(rest)?.2;
+        }
+        let (validity, _) = contents(rest, SEQUENCE)?;
+        let (first_tag, begins, second) = element(validity)?;
+        let (second_tag, ends, _) = element(second)?;
+        Some(Self { begins: time(first_tag, begins)?, ends: time(second_tag, ends)? })
+    }
+
+    /// Whether a certificate may be used at this moment.
+    pub(crate) fn holds_at(&self, now: Timestamp) -> bool {
+        self.begins <= now && now <= self.ends
+    }
+}
+
+/// The contents of the first element, which must have this tag, and what follows it.
+fn contents(input: &[u8], wanted: u8) -> Option<(&[u8], &[u8])> {
+    let (tag, contents, rest) = element(input)?;
+    (tag == wanted).then_some((contents, rest))
+}
+
+/// The first element: its tag, its contents, and what follows it.
+fn element(input: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (&[tag, first], mut rest) = input.split_first_chunk::<2>()?;
+    let mut length = usize::from(first);
+    if first >= 0x80 {
+        // The number of bytes that the length takes.
+        let (bytes, behind) = rest.split_at_checked(usize::from(first & 0x7f))?;
+        if bytes.is_empty() || bytes.len() > 4 {
+            return None;
+        }
+        length = bytes.iter().fold(0, |sum, byte| (sum << 8) | usize::from(*byte));
+        rest = behind;
+    }
+    let (contents, rest) = rest.split_at_checked(length)?;
+    Some((tag, contents, rest))
+}
+
+/// `YYMMDDhhmmssZ` or `YYYYMMDDhhmmssZ`.
+fn time(tag: u8, contents: &[u8]) -> Option<Timestamp> {
+    let text = std::str::from_utf8(contents).ok()?.strip_suffix('Z')?;
+    let text = match tag {
+        UTC_TIME if text.len() == 12 => {
+            let century = if text.get(..2)? < "50" { "20" } else { "19" };
+            format!("{century}{text}")
+        }
+        GENERALIZED_TIME if text.len() == 14 => text.to_owned(),
+        _ => return None,
+    };
+    let part = |from: usize, to: usize| text.get(from..to);
+    let (year, month, day) = (part(0, 4)?, part(4, 6)?, part(6, 8)?);
+    let (hour, minute, second) = (part(8, 10)?, part(10, 12)?, part(12, 14)?);
+    Timestamp::from_rfc3339(&format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(begins: (i32, u8, u8), ends: (i32, u8, u8)) -> Vec<u8> {
+        let mut parameters = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        parameters.not_before = rcgen::date_time_ymd(begins.0, begins.1, begins.2);
+        parameters.not_after = rcgen::date_time_ymd(ends.0, ends.1, ends.2);
+        let key = rcgen::KeyPair::generate().unwrap();
+        parameters.self_signed(&key).unwrap().der().to_vec()
+    }
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp::from_rfc3339(text).unwrap()
+    }
+
+    #[test]
+    fn both_ends_are_read_in_both_forms() {
+        // From 2050 on the other form is prescribed.
+        let short = Validity::of(&made((1999, 12, 31), (2049, 12, 31))).unwrap();
+        let long = Validity::of(&made((2026, 2, 3), (2050, 1, 1))).unwrap();
+
+        assert_eq!(short.begins, at("1999-12-31T00:00:00Z"));
+        assert_eq!(short.ends, at("2049-12-31T00:00:00Z"));
+        assert_eq!(long.begins, at("2026-02-03T00:00:00Z"));
+        assert_eq!(long.ends, at("2050-01-01T00:00:00Z"));
+        assert!(long.holds_at(at("2026-02-03T00:00:00Z")));
+        assert!(!long.holds_at(at("2026-02-02T23:59:59Z")));
+        assert!(!long.holds_at(at("2050-01-01T00:00:01Z")));
+    }
+
+    #[test]
+    fn what_is_cut_or_changed_anywhere_is_read_without_a_panic() {
+        let whole = made((2026, 1, 1), (2027, 1, 1));
+        for length in 0..whole.len() {
+            assert_eq!(Validity::of(&whole[..length]), None, "{length} bytes");
+        }
+        for place in 0..whole.len() {
+            for byte in [0x00, 0x7f, 0x80, 0x84, 0xff] {
+                let mut changed = whole.clone();
+                changed[place] = byte;
+                let _read = Validity::of(&changed);
+            }
+        }
+    }
+}

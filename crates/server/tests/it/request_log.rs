@@ -1,0 +1,278 @@
+//! Every request is one line of the log, which has its id and never a secret.
+
+use serde_json::{Map, Value, json};
+
+use crate::support::log::{catch, everything, lines_of};
+use crate::support::platform::{Script, Seen, answer};
+use crate::support::raw::RawConnection;
+use crate::support::stage::{CANARY, on_stage};
+use crate::support::{Client, Reply, TestApp, on_both};
+
+/// The only line of a request.
+fn line_of(id: &str) -> Map<String, Value> {
+    let lines = lines_of(id);
+    assert_eq!(lines.len(), 1, "{id}: {lines:?}");
+    lines.into_iter().next().unwrap()
+}
+
+/// Fields of a line as JSON; those that it does not have are null.
+fn fields(line: &Map<String, Value>, names: &[&str]) -> Value {
+    names.iter().map(|name| line.get(*name).cloned().unwrap_or_default()).collect()
+}
+
+const ENDED: &str = "request ended";
+
+/// The ids of requests are told apart by database, so that a line of the other one is never taken for its own.
+fn prefix(app: &TestApp) -> &'static str {
+    if app.database_url().starts_with("sqlite") { "lite" } else { "post" }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_request_to_the_control_plane_is_one_line() {
+    catch();
+    on_both(async |app| {
+        let customer = app.customer(10).await;
+        let (nobody, known) = (app.anonymous(), app.with_key(&customer.key));
+        let wrong = app.with_key(&format!("{}x", &customer.key[..customer.key.len() - 1]));
+        let login = json!({"email": "customer0@example.com", "password": "not the right one"});
+        let cases: [(&Client, &str, &str, Option<&Value>, Value); 9] = [
+            (&known, "GET", "/v1/whoami", None, json!(["GET", "/v1/whoami", 200, null])),
+            (
+                &known,
+                "GET",
+                "/v1/accounts/ada",
+                None,
+                json!(["GET", "/v1/accounts/{account}", 404, "account_not_found"]),
+            ),
+            (&wrong, "GET", "/v1/billing", None, json!(["GET", "/v1/billing", 401, "invalid_key"])),
+            (
+                &nobody,
+                "GET",
+                "/v1/billing",
+                None,
+                json!(["GET", "/v1/billing", 401, "missing_key"]),
+            ),
+            (
+                &nobody,
+                "POST",
+                "/v1/auth/login",
+                Some(&login),
+                json!(["POST", "/v1/auth/login", 401, "wrong_credentials"]),
+            ),
+            (&nobody, "GET", "/no/such/place", None, json!(["GET", null, 404, "not_found"])),
+            (
+                &nobody,
+                "DELETE",
+                "/v1/whoami",
+                None,
+                json!(["DELETE", "/v1/whoami", 405, "method_not_allowed"]),
+            ),
+            (&nobody, "GET", "/openapi.json", None, json!(["GET", "/openapi.json", 200, null])),
+            (
+                &nobody,
+                "POST",
+                "/v1/ada/media/upload",
+                None,
+                json!(["POST", "/v1/{account}/media/upload", 401, "missing_key"]),
+            ),
+        ];
+        for (index, (client, method, path, body, expected)) in cases.into_iter().enumerate() {
+            let id = format!("{}-control-{index}", prefix(&app));
+            let client = client.with("x-request-id", &id);
+            let reply: Reply = match body {
+                Some(body) => client.json(method, path, body).await,
+                None => client.send(method, path, None).await,
+            };
+            assert_eq!(reply.header("x-request-id"), id);
+
+            let line = line_of(&id);
+
+            let told = fields(&line, &["method", "route", "status", "code"]);
+            assert_eq!(told, expected, "{path}: {line:?}");
+            assert_eq!(
+                fields(&line, &["message", "level", "client.ip"]),
+                json!([ENDED, "INFO", "127.0.0.1"])
+            );
+            assert!(line["duration_ms"].as_f64().unwrap() >= 0.0);
+        }
+        let who = line_of(&format!("{}-control-0", prefix(&app)));
+        assert_eq!(fields(&who, &["customer.id", "key.id"]), json!([customer.id, customer.key_id]));
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_login_and_a_registration_name_their_customer_and_no_secret() {
+    catch();
+    let app = TestApp::on_sqlite("").await;
+    let form = json!({"email": "ada@example.com", "password": "correct horse battery"});
+
+    let registered =
+        app.anonymous().with("x-request-id", "registered").post("/v1/auth/register", &form).await;
+    let browser = app.anonymous().with("x-request-id", "logged-in");
+    let login = browser.post("/v1/auth/login", &form).await;
+    assert_eq!((registered.status, login.status), (201, 200), "{}", login.text());
+    let session = app.anonymous().with_session(&login.cookie());
+    assert_eq!(session.with("x-request-id", "by-session").get("/v1/auth/me").await.status, 200);
+    let token = app.mailed_token("ada@example.com").await;
+    let link = format!("/v1/auth/email/verify?token={token}");
+    assert_eq!(app.anonymous().with("x-request-id", "link").get(&link).await.status, 200);
+
+    let registered = registered.json();
+    let customer = &registered["customer"]["customer_id"];
+    for (id, key) in [
+        ("registered", &registered["key_id"]),
+        ("logged-in", &Value::Null),
+        ("by-session", &Value::Null),
+    ] {
+        assert_eq!(
+            fields(&line_of(id), &["customer.id", "key.id"]),
+            json!([customer, key]),
+            "{id}"
+        );
+    }
+    assert_eq!(line_of("link")["route"], "/v1/auth/email/verify");
+    let log = everything();
+    let cookie = login.cookie();
+    let secrets = [
+        registered["api_key"].as_str().unwrap(),
+        cookie.split_once('=').unwrap().1,
+        &token,
+        "correct horse",
+        "ada@example.com",
+    ];
+    for secret in secrets {
+        assert!(!log.contains(secret), "{secret}");
+    }
+    app.end().await;
+}
+
+/// Probes come every few seconds, and their lines would be most of the log.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn probes_are_lines_at_debug_level_and_staff_work_at_info() {
+    catch();
+    let app = TestApp::on_sqlite("").await;
+    let staff = app.admin().bearer("wrong");
+
+    app.anonymous().with("x-request-id", "health").get("/health").await;
+    app.admin().with("x-request-id", "ready").get("/ready").await;
+    let refused = staff.with("x-request-id", "staff").post("/commands", &json!({})).await;
+
+    assert_eq!(refused.header("x-request-id"), "staff");
+    for (id, expected) in [
+        ("health", json!(["DEBUG", "GET", "/health", 200])),
+        ("ready", json!(["DEBUG", "GET", "/ready", 200])),
+        ("staff", json!(["INFO", "POST", "/commands", 401])),
+    ] {
+        assert_eq!(fields(&line_of(id), &["level", "method", "route", "status"]), expected, "{id}");
+    }
+    app.end().await;
+}
+
+async fn call(id: &str, client: &Client, method: &str, path: &str) -> Reply {
+    let client = client.with("x-request-id", id);
+    let reply = match method {
+        "GET" => client.get(path).await,
+        _ => client.json(method, path, &json!({"name": "a"})).await,
+    };
+    assert_eq!(reply.header("x-request-id"), id);
+    reply
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_native_call_is_one_line_whether_it_is_held_refused_or_repeated() {
+    catch();
+    let script = |_: &Seen, _: usize| Script::Answer(answer(200, "", "{}"));
+    on_stage("platform_alpha", "[http]\nunlisted_routes = \"refuse\"", script, async |stage| {
+        let id = |name: &str| format!("{}-{name}", prefix(&stage.app));
+        let (read, write) = (stage.path("users/me"), stage.path("lists"));
+        let secret_query = format!("{read}?secret=hunter2");
+        let nobody = stage.app.anonymous();
+        let once = stage.client.with("idempotency-key", &id("once"));
+        for (name, client, method, path, status) in [
+            ("read", &stage.client, "GET", &secret_query, 200),
+            ("written", &once, "POST", &write, 200),
+            ("replayed", &once, "POST", &write, 200),
+            ("keyless", &nobody, "GET", &secret_query, 401),
+            ("unlisted", &stage.client, "GET", &stage.path("hunter2"), 404),
+            ("elsewhere", &stage.client, "GET", &"/v1/eve/native/users/me".to_owned(), 404),
+        ] {
+            let reply = call(&id(name), client, method, path).await;
+            assert_eq!(reply.status, status, "{name}: {}", reply.text());
+        }
+
+        let (customer, key) = (&stage.customer.id, &stage.customer.key_id);
+        let native = "/v1/{account}/native/{native_path}";
+        for (name, message, expected) in [
+            ("read", "call ended", json!(["GET", "GET users/me", 200, null, customer, key])),
+            ("written", "call ended", json!(["POST", "POST lists", 200, null, customer, key])),
+            ("replayed", ENDED, json!(["POST", native, 200, null, customer, key])),
+            ("keyless", ENDED, json!(["GET", native, 401, "missing_key", null, null])),
+            ("elsewhere", ENDED, json!(["GET", native, 404, "account_not_found", customer, key])),
+        ] {
+            let line = line_of(&id(name));
+            let told = ["method", "route", "status", "code", "customer.id", "key.id"];
+            assert_eq!(fields(&line, &told), expected, "{name}: {line:?}");
+            assert_eq!(fields(&line, &["message", "client.ip"]), json!([message, "127.0.0.1"]));
+        }
+        assert_eq!(fields(&line_of(&id("unlisted")), &["message", "status"]), json!([ENDED, 404]));
+        assert_eq!(line_of(&id("replayed"))["replayed"], true);
+        for secret in ["hunter2", CANARY, stage.customer.key.as_str()] {
+            assert!(!everything().contains(secret), "{secret}");
+        }
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_fails_at_the_platform_has_our_code_in_its_line() {
+    catch();
+    let script = |_: &Seen, _: usize| Script::Answer(b"nonsense".to_vec());
+    on_stage("platform_alpha", "", script, async |stage| {
+        let id = format!("{}-failed", prefix(&stage.app));
+        let path = stage.path("users/me");
+
+        let reply = call(&id, &stage.client, "GET", &path).await;
+
+        let line = line_of(&id);
+        assert_eq!(line["message"], "call ended");
+        assert_eq!(fields(&line, &["status", "code"]), json!([reply.status, reply.code()]));
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_head_that_is_refused_is_a_line() {
+    catch();
+    let app = TestApp::on_sqlite("").await;
+    let mut raw = RawConnection::open(app.running().address()).await;
+
+    raw.send("GET /v1/ada/native/users/me?secret=hunter2 HTTP/1.1\r\nHost: a\r\nHost: b\r\nX-Request-Id: two-hosts\r\n\r\n")
+        .await;
+    assert_eq!(raw.answer().await.unwrap().status, 400);
+
+    let line = line_of("two-hosts");
+    let told = fields(&line, &["message", "method", "route", "status", "client.ip"]);
+    assert_eq!(told, json!([ENDED, "GET", null, 400, "127.0.0.1"]));
+    assert!(line["code"].is_string() && !everything().contains("hunter2"), "{line:?}");
+    app.end().await;
+}
+
+/// The caller behind a proxy that is believed, not the proxy.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_address_in_a_line_is_that_of_the_caller_behind_the_proxy() {
+    catch();
+    let app = TestApp::on_sqlite("[http]\ntrusted_proxies = [\"127.0.0.1\"]").await;
+    let caller = app.anonymous().with("x-forwarded-for", "203.0.113.7");
+
+    caller.with("x-request-id", "control").get("/v1/whoami").await;
+    caller.with("x-request-id", "native").get("/v1/ada/native/users/me").await;
+
+    for id in ["control", "native"] {
+        assert_eq!(line_of(id)["client.ip"], "203.0.113.7", "{id}");
+    }
+    app.end().await;
+}
