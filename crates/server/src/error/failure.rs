@@ -1,6 +1,8 @@
-//! The failures of the table as the OpenAPI document lists them.
+//! The failures of heads and bodies, and all failures as the OpenAPI document lists them.
 
-use super::{Row, frame_row, reference, table};
+use super::{ApiError, Row, reference, table};
+use crate::middleware::body::BodyProblem;
+use crate::middleware::framing::FrameProblem;
 
 /// A failure as the contract lists it.
 #[derive(Debug, Clone, Copy)]
@@ -30,4 +32,27 @@ pub(crate) fn failures() -> Vec<Failure> {
 /// What the head of any request can be refused for.
 pub(crate) fn head_failures() -> impl Iterator<Item = Failure> {
     reference::HEAD_PROBLEMS.iter().map(|problem| Failure::from(&frame_row(*problem)))
+}
+
+/// The rules of a request's head keep their own codes.
+pub(super) fn frame_row(problem: FrameProblem) -> Row {
+    Row {
+        code: problem.code(),
+        status: problem.status(),
+        title: problem.title(),
+        retryable: false,
+        meaning: "",
+    }
+}
+
+impl From<BodyProblem> for ApiError {
+    fn from(problem: BodyProblem) -> Self {
+        match problem {
+            BodyProblem::TooLarge(bytes_max) => Self::BodyTooLarge(bytes_max),
+            BodyProblem::TooSlow => Self::BodyTimeout,
+            BodyProblem::Broken => Self::BrokenBody,
+            BodyProblem::NoRoom => Self::Overloaded,
+            BodyProblem::ShareFull => Self::TooManyInFlight("caller"),
+        }
+    }
 }

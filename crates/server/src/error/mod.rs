@@ -19,7 +19,6 @@ use domain::id::{CallId, KeyId};
 use domain::staff::Permission;
 use domain::time::Timestamp;
 
-use crate::middleware::body::BodyProblem;
 use crate::middleware::framing::FrameProblem;
 use table::{Row, callers};
 
@@ -347,7 +346,7 @@ impl ApiError {
     /// The row of the table that this failure has.
     pub(crate) fn row(&self) -> Row {
         match self {
-            Self::Frame(problem) => frame_row(*problem),
+            Self::Frame(problem) => failure::frame_row(*problem),
             Self::MissingKey => callers::MISSING_KEY,
             Self::InvalidKey => callers::INVALID_KEY,
             Self::AmbiguousKey => callers::AMBIGUOUS_KEY,
@@ -460,29 +459,6 @@ impl ApiError {
             Self::Export(problem) => problem.retry_after_ms(),
             Self::Store(error) if error.is_outage() => Some(1_000),
             _ => None,
-        }
-    }
-}
-
-/// The rules of a request's head keep their own codes.
-fn frame_row(problem: FrameProblem) -> Row {
-    Row {
-        code: problem.code(),
-        status: problem.status(),
-        title: problem.title(),
-        retryable: false,
-        meaning: "",
-    }
-}
-
-impl From<BodyProblem> for ApiError {
-    fn from(problem: BodyProblem) -> Self {
-        match problem {
-            BodyProblem::TooLarge(bytes_max) => Self::BodyTooLarge(bytes_max),
-            BodyProblem::TooSlow => Self::BodyTimeout,
-            BodyProblem::Broken => Self::BrokenBody,
-            BodyProblem::NoRoom => Self::Overloaded,
-            BodyProblem::ShareFull => Self::TooManyInFlight("caller"),
         }
     }
 }

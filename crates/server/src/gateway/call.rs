@@ -1,7 +1,5 @@
 //! One call from its arrival to its end: the phases in their order, and nothing else.
 
-use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::extract::Request;
@@ -22,6 +20,7 @@ use super::answer::{self, AnswerSender, Receipt};
 use super::cache::KeyEntry;
 use super::forward::{self, Failure};
 use super::hold::{self, Held, NotHeld};
+use super::inbound::{InboundCall, refuse};
 use super::limits::{self, Passed};
 use super::prepare::{self, Destination};
 use super::receive::{self, Content, Copy, Received};
@@ -31,9 +30,6 @@ use crate::app::App;
 use crate::error::{ApiError, Harmless};
 use crate::middleware::body;
 use crate::middleware::budget::Room;
-use crate::middleware::request_id::RequestLabel;
-use crate::request_log::{KnownCaller, RequestLine};
-use crate::trial;
 
 /// Everything that is settled about a call once it is admitted.
 pub(super) struct Setting<'a> {
@@ -46,15 +42,6 @@ pub(super) struct Setting<'a> {
     pub(super) inbound: &'a InboundCall,
     /// When it was admitted.
     pub(super) now: Timestamp,
-}
-
-/// What is known of a call from its first moment.
-pub(super) struct InboundCall {
-    pub(super) entrance: Entrance,
-    pub(super) label: RequestLabel,
-    pub(super) client_ip: IpAddr,
-    pub(super) method: http::Method,
-    pub(super) started: Instant,
 }
 
 /// Carries one call to the platform, charges what it used, and writes its line in the log. Runs to its end whatever the
@@ -99,54 +86,6 @@ pub(super) fn run(
         };
         refuse(&app, &inbound, caller.as_deref(), refusal, &mut answer).await;
     }
-}
-
-impl InboundCall {
-    /// Writes the line of a call that was not held: `code` says why it was refused; none if an earlier response was sent
-    /// again.
-    fn log(&self, caller: Option<&KeyEntry>, status: StatusCode, code: Option<&'static str>) {
-        let known = |key: &KeyEntry| KnownCaller { customer: key.customer, key: Some(key.key) };
-        RequestLine {
-            id: self.label.as_str(),
-            method: &self.method,
-            route: Some(self.entrance.route()),
-            client_ip: self.client_ip,
-            caller: caller.map(known),
-            started: self.started,
-            status: Some(status),
-            code,
-            is_replay: code.is_none(),
-        }
-        .write();
-    }
-}
-
-/// Sends a refusal of ours and writes its line: nothing was sent to the platform, and it cost nothing.
-fn refuse<'a>(
-    app: &'a App,
-    inbound: &'a InboundCall,
-    caller: Option<&'a KeyEntry>,
-    refusal: ApiError,
-    answer: &'a mut AnswerSender,
-) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
-    // Boxed: a call that is not refused does not carry its room.
-    Box::pin(async move {
-        let balance = match caller {
-            Some(caller) => balance::shown(app, caller, &refusal).await,
-            None => None,
-        };
-        let refusal = match caller {
-            Some(caller) => trial::explained(app, caller.customer, refusal).await,
-            None => refusal,
-        };
-        let row = refusal.row();
-        let (status, code) = (row.status, row.code);
-        let mut response = refusal.into_response();
-        response.extensions_mut().insert(Harmless);
-        crate::idempotency::put_free(response.headers_mut(), balance);
-        answer.send(response);
-        inbound.log(caller, status, Some(code));
-    })
 }
 
 async fn arrive(

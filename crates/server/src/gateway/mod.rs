@@ -13,6 +13,7 @@ mod call;
 mod forward;
 mod hold;
 mod idempotency;
+mod inbound;
 pub(crate) mod limits;
 mod owned;
 pub(crate) mod platform_health;
@@ -36,7 +37,7 @@ use futures_util::FutureExt;
 use tokio::time::Instant;
 
 use self::admit::Entrance;
-use self::call::InboundCall;
+use self::inbound::InboundCall;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::middleware::real_ip::Client;
