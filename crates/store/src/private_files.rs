@@ -56,7 +56,7 @@ mod tests {
 
     /// Opens the database of the folder, writes into it, and returns the modes of all files while it is open.
     async fn modes_while_open(folder: &Path) -> Vec<(String, u32)> {
-        let mut options = OpenOptions::new(&format!("sqlite:{}", folder.join("a.db").display()));
+        let mut options = OpenOptions::new(format!("sqlite:{}", folder.join("a.db").display()));
         options.reserve_bytes = 4_096;
         let store = Store::open(&options).await.unwrap();
         store.migrate().await.unwrap();

@@ -196,7 +196,7 @@ fn print(done: &Done) -> anyhow::Result<()> {
 /// Compares the payment processor with the books, in the server that holds the database if there is one.
 async fn reconcile(config: Config, hours: i64, is_json: bool) -> anyhow::Result<ExitCode> {
     let database = server::start::embedded_path(&config);
-    let report: Report = match server::start::reconcile(config, hours).await {
+    let report: Report = match Box::pin(server::start::reconcile(config, hours)).await {
         Ok(report) => report,
         Err(failure) if failure.is_held_by_a_server() => {
             let path = database.ok_or_else(|| anyhow!("the database is held by a server"))?;

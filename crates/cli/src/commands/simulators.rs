@@ -122,7 +122,7 @@ pub(crate) fn platform_settings(
 /// A setting as TOML writes it. A basic string is written like a JSON string.
 pub(crate) fn toml_value(value: &Value) -> String {
     let Value::Object(members) = value else { return value.to_string() };
-    let written = members.iter().map(|(name, value)| format!("{name} = {}", toml_value(value)));
+    let written = members.iter().map(|(name, member)| format!("{name} = {}", toml_value(member)));
     format!("{{ {} }}", written.collect::<Vec<_>>().join(", "))
 }
 

@@ -99,10 +99,10 @@ fn a_key_that_was_rotated_is_not_printed_dead_at_the_next_start() {
 
     let (again, second) = start(folder.path());
 
-    let (base, fresh) = (text(&second, "base_url"), text(&second, "api_key"));
+    let (base_again, fresh) = (text(&second, "base_url"), text(&second, "api_key"));
     assert_ne!(fresh, key);
     assert_eq!(second["read_only_key"], first["read_only_key"], "it still works");
-    let who = get(base, "/v1/whoami", fresh);
+    let who = get(base_again, "/v1/whoami", fresh);
     assert_eq!(who["scope"], "full", "{who}");
     assert_eq!(again.stop("TERM").0, 0);
     let (third, facts) = start(folder.path());

@@ -336,9 +336,9 @@ mod tests {
         let of = |name: &str, value: &str| {
             let kept = list.for_caller(&headers(&[(name, value)]), CALLED);
             let mut pairs = kept.iter();
-            let (name, value) = pairs.next().unwrap();
+            let (kept_name, kept_value) = pairs.next().unwrap();
             assert!(pairs.next().is_none());
-            format!("{name}: {}", String::from_utf8_lossy(value.as_bytes()))
+            format!("{kept_name}: {}", String::from_utf8_lossy(kept_value.as_bytes()))
         };
 
         for (name, value, expected) in [

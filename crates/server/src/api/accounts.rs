@@ -135,7 +135,9 @@ impl RequestBody for ImportIn {
         let auth = fields.value("auth").and_then(serde_json::Value::as_object);
         let (Some(platform), Some(auth)) = (platform, auth) else { return };
         let wrong = app.catalog.platform(platform).check_auth(auth).err().unwrap_or_default();
-        wrong.into_iter().for_each(|problem| problems.add(problem.into()));
+        for problem in wrong {
+            problems.add(problem.into());
+        }
     }
 }
 

@@ -128,9 +128,9 @@ async fn list_keys(
     let today = now.day();
     let listed = store::key_list::list(&app.store, caller.customer, today).await?;
     let only = caller.key().filter(|key| key.is_limited).map(|key| key.id);
-    let keys = listed.into_iter().filter(|listed| only.is_none_or(|only| only == listed.key.id));
+    let keys = listed.into_iter().filter(|one| only.is_none_or(|only| only == one.key.id));
     Ok(axum::Json(Keys {
-        keys: keys.map(|listed| ListedKeyOut::new(listed, now)).collect(),
+        keys: keys.map(|one| ListedKeyOut::new(one, now)).collect(),
         budgets_reset_at: today.next_month_start().start(),
     }))
 }

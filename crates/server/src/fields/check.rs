@@ -87,7 +87,7 @@ fn members(
                 None
             }
         };
-        good.extend(checked.map(|value| (name, value)));
+        good.extend(checked.map(|good_value| (name, good_value)));
     }
     good
 }

@@ -137,7 +137,9 @@ impl<'de> Visitor<'de> for Reading<'_, '_> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> (Option<Map<String, Value>>, Vec<(String, FieldErrorKind)>) {
+    type Named = Vec<(String, FieldErrorKind)>;
+
+    fn read(text: &str) -> (Option<Map<String, Value>>, Named) {
         let mut problems = Problems::default();
         let members = object(text.as_bytes(), &mut problems);
         let named = problems.0.into_iter().map(|problem| (problem.loc.join("."), problem.kind));

@@ -70,7 +70,9 @@ impl Problems {
     /// Adds what keeps a field from being a new password.
     pub(crate) fn new_password(&mut self, fields: &Good<'_>, field: &str) {
         let problem = fields.text(field).and_then(|text| passwords::problem_of_new(field, text));
-        problem.into_iter().for_each(|problem| self.add(problem));
+        if let Some(problem) = problem {
+            self.add(problem);
+        }
     }
 
     /// Nothing is wrong, or the 422 that names all that is.

@@ -71,27 +71,28 @@ pub(super) async fn forward(
     }
 }
 
-/// What a failure to get a usable response means for the caller and for the books. `head`: what its head said, if that came.
+/// What a failure to get a usable response means for the caller and for the books. `responded`: what its head
+/// said, if that came.
 pub(super) fn failure(
     setting: &Setting<'_>,
     held: &Held,
     error: &ClientError,
-    head: Option<PlatformStatus>,
+    responded: Option<PlatformStatus>,
 ) -> Failure {
     if error.kind == Kind::Build {
         return Failure::not_dispatched(ApiError::Internal(error.to_string()));
     }
     let arrival = &setting.whole.arrival;
-    let frees_key = head.is_some_and(PlatformStatus::is_not_carried_out);
+    let frees_key = responded.is_some_and(PlatformStatus::is_not_carried_out);
     let is_harmless = arrival.method.is_read() || !error.sent || frees_key;
-    let told = if is_harmless {
+    let reported = if is_harmless {
         ApiError::of_harmless(error)
     } else {
-        let status = head.map(|head| head.status);
+        let status = responded.map(|responded| responded.status);
         let has_key = arrival.idempotency.is_some();
         ApiError::OutcomeUnknown(UnknownOutcome::of(error, held.call, status, has_key))
     };
-    Failure { outcome: outcome_of(error), error: told, frees_key }
+    Failure { outcome: outcome_of(error), error: reported, frees_key }
 }
 
 /// How a call without a usable response is logged.

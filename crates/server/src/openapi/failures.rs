@@ -264,14 +264,14 @@ fn response(status: u16, failures: &[Failure]) -> Value {
         ("application/problem+json", "Problem")
     };
     let base = json!({ "$ref": format!("#/components/schemas/{schema}") });
-    let schema = json!({ "allOf": [base, { "type": "object", "properties": { "code": { "type": "string", "enum": codes } } }] });
+    let narrowed = json!({ "allOf": [base, { "type": "object", "properties": { "code": { "type": "string", "enum": codes } } }] });
     let mut response = json!({
         "description": words.join("\n"),
         "headers": {
             "X-Request-Id": { "description": "The id of the request.", "schema": { "type": "string" } },
             "X-Error-Source": { "description": "`gateway`: this service refused the request.", "schema": { "type": "string" } },
         },
-        "content": { media_type: { "schema": schema, "example": example(failures.first()) } },
+        "content": { media_type: { "schema": narrowed, "example": example(failures.first()) } },
     });
     if failures.iter().any(|failure| failure.retryable) {
         response["headers"]["Retry-After"] = json!({ "description": "Seconds to wait before the next attempt, where that is known.", "schema": { "type": "integer" } });

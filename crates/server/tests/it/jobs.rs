@@ -1,5 +1,6 @@
 //! Jobs: woken by a signal, tried again after failures, taken over from the dead, never lost.
 #![expect(
+    clippy::shadow_unrelated,
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,

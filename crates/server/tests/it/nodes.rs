@@ -1,5 +1,6 @@
 //! Three nodes on one PostgreSQL: they agree on keys, accounts and credits, and any of them may die.
 #![expect(
+    clippy::panic,
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::large_futures,

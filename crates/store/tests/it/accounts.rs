@@ -173,7 +173,7 @@ async fn an_account_in_use_keeps_its_place_and_an_inactive_one_waits_for_room() 
 
         let state = |connection| match connection {
             Connection::Connected { state, .. } => state,
-            other => panic!("{other:?}"),
+            other @ Connection::Refused(_) => panic!("{other:?}"),
         };
         assert_eq!(state(full), AccountState::Inactive);
         assert_eq!(state(again), AccountState::Active);

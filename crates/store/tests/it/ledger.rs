@@ -161,8 +161,8 @@ async fn a_page_has_entries_and_one_line_of_usage_a_day_at_the_days_end() {
         let own = LedgerQuery { of: UsageOf { key: Some(caller.key), ..of }, ..query };
         assert_eq!(ledger_pages::page(&store, &own).await.unwrap().unwrap(), entries[..2]);
         let stranger = Caller::with(&store, 1).await;
-        let of = UsageOf { customer: stranger.customer, key: None, only_allowed: false };
-        let foreign = LedgerQuery { of, before: Some(entries[2].line), ..query };
+        let strangers = UsageOf { customer: stranger.customer, key: None, only_allowed: false };
+        let foreign = LedgerQuery { of: strangers, before: Some(entries[2].line), ..query };
         assert_eq!(ledger_pages::page(&store, &foreign).await.unwrap(), None);
     }
 }

@@ -100,8 +100,8 @@ async fn refusals_further_apart_or_around_a_success_are_the_accounts_own() {
         let around = refused_after(&store, account, start.plus_seconds(3), success).await;
 
         assert_eq!(around, RefusalOutcome::AccountMarked);
-        for customer in [customer, other] {
-            let marked = states(&store, customer).await;
+        for owner in [customer, other] {
+            let marked = states(&store, owner).await;
             assert!(marked.iter().all(|(_, state)| *state == AccountState::ReconnectNeeded));
         }
     }

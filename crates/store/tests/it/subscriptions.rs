@@ -88,7 +88,7 @@ pub(crate) async fn connect(
         };
         match accounts::connect(store, &new).await.unwrap() {
             Connection::Connected { state, .. } => states.push(state),
-            other => panic!("{other:?}"),
+            other @ Connection::Refused(_) => panic!("{other:?}"),
         }
     }
     states

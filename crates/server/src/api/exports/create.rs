@@ -260,8 +260,8 @@ fn check_params(
     let message = format!("must be the fan's account id on the platform ({})", chat.form.as_str());
     match (given.get("chat_id"), given.get("chat_id").and_then(chat_id)) {
         (None, _) => {
-            let message = "is required: the fan's account id on the platform".to_owned();
-            refuse("chat_id", FieldErrorKind::Missing, message);
+            let absent = "is required: the fan's account id on the platform".to_owned();
+            refuse("chat_id", FieldErrorKind::Missing, absent);
         }
         (Some(_), None) => refuse("chat_id", FieldErrorKind::WrongType, message),
         (Some(_), Some(id)) if !chat.form.fits(&id) => {

@@ -29,6 +29,7 @@ async fn written_before(app: &TestApp, customer: &str, number: u8) -> String {
 async fn what_was_done_is_told_in_fields() {
     on_both(async |app| {
         let (customer, client, account) = app.ready("platform_alpha", 0).await;
+        app.advance_seconds(1);
         let limits = json!({
             "name": "robot", "scope": "full", "accounts": [account], "monthly_budget_credits": 3,
         });

@@ -1,4 +1,8 @@
 //! Logging in: what a wrong password learns, what it costs, how often it may be tried, and what a right one begins.
+#![expect(
+    clippy::shadow_unrelated,
+    reason = "a test that meets what it does not expect must fail, and its latest response has the plain name"
+)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

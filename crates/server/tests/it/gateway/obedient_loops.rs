@@ -1,5 +1,10 @@
 //! A loop that does what it is told (`retryable`, `X-Should-Retry`, `Retry-After`), under every fault that the simulated
 //! platforms have: no write is ever done twice, and with an `Idempotency-Key` it is done once.
+#![expect(
+    clippy::expect_used,
+    clippy::shadow_unrelated,
+    reason = "a test that meets what it does not expect must fail, and its latest response has the plain name"
+)]
 
 use serde_json::{Value, json};
 

@@ -65,7 +65,7 @@ impl Play {
     }
 }
 
-/// An account of platform_delta whose first token, `access-0`, lasts for a day and can be refreshed.
+/// An account of `platform_delta` whose first token, `access-0`, lasts for a day and can be refreshed.
 async fn on_delta(test: impl AsyncFn(Stage, Play) -> Stage) {
     for database in store::testing::stores().await {
         let play = Play::default();
@@ -84,7 +84,7 @@ async fn on_delta(test: impl AsyncFn(Stage, Play) -> Stage) {
     }
 }
 
-/// An account of platform_alpha, which has no tokens that can be refreshed.
+/// An account of `platform_alpha`, which has no tokens that can be refreshed.
 async fn on_alpha(test: impl AsyncFn(Stage, Play) -> Stage) {
     let play = Play::default();
     let make = async || {

@@ -1,4 +1,8 @@
 //! What all share, and what one caller can take of it: nobody who fills a budget keeps others out.
+#![expect(
+    clippy::shadow_unrelated,
+    reason = "a test that meets what it does not expect must fail, and its latest response has the plain name"
+)]
 
 use serde_json::{Value, json};
 
@@ -139,7 +143,7 @@ async fn the_uploads_of_one_customer_leave_room_on_disk_for_others() {
 
         let send = async |client: &Client| {
             let client = client.with("content-type", &form.content_type());
-            client.send("POST", path, Some(bytes.to_vec())).await
+            client.send("POST", path, Some(bytes.clone())).await
         };
         let own = send(&stage.client).await;
         let of_other = send(&other).await;

@@ -1,5 +1,10 @@
 //! Every way a write can go, as the table of `docs/money.md` says it: its response, its hint, its cost, and what the same
 //! request gets afterwards under the same `Idempotency-Key`.
+#![expect(
+    clippy::shadow_unrelated,
+    clippy::unwrap_used,
+    reason = "a test that meets what it does not expect must fail, and its latest response has the plain name"
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
