@@ -213,7 +213,8 @@ class Load:
 
     @staticmethod
     def _head(operation, response):
-        cost = response.headers.get("X-Credits-Cost")
+        # Refusals name a cost of 0 too; only a call that was held has a route.
+        cost = response.headers.get("X-Credits-Cost") if "X-Route" in response.headers else None
         return Answer(
             operation.number,
             response.status,

@@ -178,7 +178,8 @@ async fn a_repeat_of_a_call_without_an_answer_is_told_that_its_outcome_is_unknow
                 assert_eq!(again.json()["call_id"], call);
                 assert_eq!(again.json()["retryable"], false);
                 assert_eq!(again.header("x-should-retry"), "false");
-                assert_eq!(again.receipt(), (0, CREDITS));
+                // The balance beside it may be of a moment before the credits came back.
+                assert_eq!(again.receipt().0, 0);
                 assert_eq!((stage.platform.calls().len(), stage.balance().await), (1, CREDITS));
                 stage
             },
