@@ -169,26 +169,19 @@ async fn a_slow_response_of_beta_still_loses_its_envelope() {
 /// The platform sees that nobody listens any more, without having to say something first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_who_leaves_an_idle_stream_ends_it_and_is_charged() {
-    let gate = Arc::new(Semaphore::new(0));
-    let script =
-        gated(&gate, &[[head("text/event-stream"), chunk("data: 1\n\n")].concat(), chunk("")]);
-    on_stage(
-        "platform_alpha",
-        "",
-        move |_, _| script.clone(),
-        async |stage| {
-            let mut caller = open(&stage, "").await;
-            gate.add_permits(1);
-            caller.head().await;
-            reads(&mut caller, "data: 1\n\n").await;
-            drop(caller);
-            until_logged(&stage, 1).await;
+    let bytes = [head("text/event-stream"), chunk("data: 1\n\n")].concat();
+    let script = move |_: &_, _| Script::AnswerAndHang(bytes.clone());
+    on_stage("platform_alpha", "", script, async |stage| {
+        let mut caller = open(&stage, "").await;
+        caller.head().await;
+        reads(&mut caller, "data: 1\n\n").await;
+        drop(caller);
+        until_logged(&stage, 1).await;
 
-            assert_eq!(stage.ending().await, ("answered".to_owned(), 1));
-            assert_eq!(stage.balance().await, CREDITS - 1);
-            stage
-        },
-    )
+        assert_eq!(stage.ending().await, ("answered".to_owned(), 1));
+        assert_eq!(stage.balance().await, CREDITS - 1);
+        stage
+    })
     .await;
 }
 
