@@ -106,7 +106,7 @@ async fn audit_ids_are_stored_as_earlier_versions_read_them() {
         let ids: Vec<String> = listed
             .iter()
             .map(|entry| entry.id.to_string())
-            .filter(|id| id.starts_with("aud_01990000"))
+            .filter(|text| text.starts_with("aud_01990000"))
             .collect();
         assert_eq!(
             ids,
