@@ -25,6 +25,7 @@ pub mod ledger;
 pub mod mail;
 pub mod method;
 pub mod payment;
+pub mod plan;
 pub mod platform;
 pub mod repeat;
 pub mod slot;

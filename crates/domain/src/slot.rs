@@ -1,8 +1,10 @@
 //! Slots: how many accounts may be in use on each platform. Every customer has some for good, a plan adds to them,
 //! and extra slots that are paid for add to two platforms.
 
-use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
 
+use crate::id::UnknownWord;
 use crate::platform::Platform;
 use crate::wire::text_enum;
 
@@ -41,13 +43,11 @@ pub struct Accounts {
     delta: i64,
 }
 
-/// What decides how many accounts a customer may have in use, beside what it pays for.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// How many accounts a customer may have in use without paying for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Allowances {
     /// What every customer has for good.
     pub included: Accounts,
-    /// What each plan adds, by its id.
-    pub plans: BTreeMap<String, Accounts>,
 }
 
 impl Platform {
@@ -104,15 +104,38 @@ impl Accounts {
     }
 }
 
-impl Allowances {
-    /// The same number for good on every platform, and no plans.
-    pub fn of_each(number: i64) -> Self {
-        Self { included: Accounts::each(|_| number), plans: BTreeMap::new() }
+impl fmt::Display for Accounts {
+    /// Every platform with its number: `platform_alpha=2,platform_beta=0,…`.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, platform) in Platform::ALL.iter().enumerate() {
+            let before = if place == 0 { "" } else { "," };
+            write!(formatter, "{before}{platform}={}", self.on(*platform))?;
+        }
+        Ok(())
     }
+}
 
-    /// What a plan adds. A plan that is no longer offered adds what it is configured to: nothing.
-    pub fn of_plan(&self, plan_id: Option<&str>) -> Accounts {
-        plan_id.and_then(|plan| self.plans.get(plan)).copied().unwrap_or_default()
+impl FromStr for Accounts {
+    type Err = UnknownWord;
+
+    /// Reads the same text. A platform that is not named has none; an unknown one is refused.
+    fn from_str(text: &str) -> Result<Self, UnknownWord> {
+        const MALFORMED: UnknownWord = UnknownWord { expected: "platform_alpha=1,platform_beta=1" };
+        let mut accounts = Self::default();
+        for word in text.split(',').filter(|word| !word.is_empty()) {
+            let (platform, number) = word.split_once('=').ok_or(MALFORMED)?;
+            let platform: Platform = platform.parse().map_err(|_| MALFORMED)?;
+            let number: u32 = number.parse().map_err(|_| MALFORMED)?;
+            *accounts.on_mut(platform) = i64::from(number);
+        }
+        Ok(accounts)
+    }
+}
+
+impl Allowances {
+    /// The same number for good on every platform.
+    pub fn of_each(number: i64) -> Self {
+        Self { included: Accounts::each(|_| number) }
     }
 }
 
@@ -140,12 +163,16 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_that_is_not_offered_adds_nothing() {
-        let mut allowances = Allowances::of_each(1);
-        allowances.plans.insert("pro".to_owned(), Accounts::each(|_| 4));
+    fn numbers_are_written_and_read_as_one_text() {
+        let mut numbers = Accounts::each(|_| 2);
+        *numbers.on_mut(Platform::Delta) = 7;
+        let text = "platform_alpha=2,platform_beta=2,platform_gamma=2,platform_delta=7";
 
-        assert_eq!(allowances.of_plan(Some("pro")), Accounts::each(|_| 4));
-        assert_eq!(allowances.of_plan(Some("old")), Accounts::default());
-        assert_eq!(allowances.of_plan(None), Accounts::default());
+        assert_eq!(numbers.to_string(), text);
+        assert_eq!(text.parse(), Ok(numbers));
+        assert_eq!("".parse(), Ok(Accounts::default()));
+        for wrong in ["platform_alpha", "platform_alpha=-1", "platform_omega=1", "1", "a=b=c"] {
+            assert!(wrong.parse::<Accounts>().is_err(), "{wrong}");
+        }
     }
 }

@@ -43,6 +43,7 @@ mod payment_rules;
 pub mod payments;
 pub mod permissions;
 pub mod places;
+pub mod plan_versions;
 pub mod platform_health;
 mod postgres;
 mod private_files;

@@ -1,5 +1,6 @@
-//! Limits: how many accounts a customer may have in use, by what it has for good, by the processor's subscription, and
-//! by the change that is under way. Who gives or takes a place reads them under the customer's lock.
+//! Limits: how many accounts a customer may have in use, by what it has for good, by the version of the plan that it
+//! paid for, by the slots of the processor's subscription, and by the change that is under way. Who gives or takes a
+//! place reads them under the customer's lock.
 
 use domain::id::CustomerId;
 use domain::platform::Platform;
@@ -66,40 +67,47 @@ pub(crate) async fn of(
     customer: CustomerId,
     allowances: &Allowances,
 ) -> Result<Parts, StoreError> {
-    const ITEMS: &str = "
-        select s.status, i.kind, i.plan_id, i.platform, i.quantity
-        from subscriptions s join subscription_items i on i.customer_id = s.customer_id
-        where s.customer_id = $1 and i.quantity > 0";
     const OPEN: &str = "
-        select i.platform, i.plan_id, i.count_after
+        select i.platform, i.count_after
         from slot_changes c join slot_change_items i on i.change_id = c.id
-        where c.customer_id = $1 and c.state = 'open'";
-    let (mut plan, mut extra) = (Accounts::default(), Accounts::default());
-    for row in tx.rows(ITEMS, &[customer.into()]).await? {
-        if !row.parse::<SubscriptionStatus>(0, "subscriptions")?.entitles() {
-            continue;
-        }
-        match (row.text(1)?.as_str(), row.parse_optional::<Platform>(3, "subscription_items")?) {
-            ("plan", _) => {
-                plan = plan.plus(&allowances.of_plan(row.optional_text(2)?.as_deref()));
-            }
-            ("slot", Some(platform)) => *extra.on_mut(platform) += row.int(4)?,
-            _ => {}
-        }
-    }
-    let (mut kept_plan, mut kept_extra) = (plan, extra);
+        where c.customer_id = $1 and c.state = 'open' and i.platform is not null";
+    let plan = of_plan(tx, customer).await?;
+    let extra = of_slots(tx, customer).await?;
+    let mut kept = extra;
     for row in tx.rows(OPEN, &[customer.into()]).await? {
-        match row.parse_optional::<Platform>(0, "slot_change_items")? {
-            Some(platform) => {
-                let kept = kept_extra.on_mut(platform);
-                *kept = (*kept).min(row.int(2)?);
-            }
-            None => {
-                let next = allowances.of_plan(row.optional_text(1)?.as_deref());
-                kept_plan = kept_plan.least(&next);
-            }
+        let kept = kept.on_mut(row.parse(0, "slot_change_items")?);
+        *kept = (*kept).min(row.int(1)?);
+    }
+    let limit = allowances.included.plus(&plan).plus(&kept);
+    Ok(Parts { plan, extra, limit })
+}
+
+/// The accounts of the version that is paid for; where that is not known, of the one that the subscription holds.
+async fn of_plan(tx: &mut Tx, customer: CustomerId) -> Result<Accounts, StoreError> {
+    const SQL: &str = "
+        select s.status, v.accounts
+        from subscriptions s join plan_versions v on v.price_id = coalesce(s.paid_price_id, (
+            select min(i.price_id) from subscription_items i
+            where i.customer_id = s.customer_id and i.kind = 'plan' and i.quantity > 0))
+        where s.customer_id = $1";
+    let Some(row) = tx.row(SQL, &[customer.into()]).await? else {
+        return Ok(Accounts::default());
+    };
+    let entitles = row.parse::<SubscriptionStatus>(0, "subscriptions")?.entitles();
+    if entitles { row.parse(1, "plan_versions") } else { Ok(Accounts::default()) }
+}
+
+/// The extra slots of a subscription that counts.
+async fn of_slots(tx: &mut Tx, customer: CustomerId) -> Result<Accounts, StoreError> {
+    const SQL: &str = "
+        select s.status, i.platform, i.quantity
+        from subscriptions s join subscription_items i on i.customer_id = s.customer_id
+        where s.customer_id = $1 and i.kind = 'slot' and i.platform is not null";
+    let mut extra = Accounts::default();
+    for row in tx.rows(SQL, &[customer.into()]).await? {
+        if row.parse::<SubscriptionStatus>(0, "subscriptions")?.entitles() {
+            *extra.on_mut(row.parse(1, "subscription_items")?) += row.int(2)?;
         }
     }
-    let limit = allowances.included.plus(&kept_plan).plus(&kept_extra);
-    Ok(Parts { plan, extra, limit })
+    Ok(extra)
 }

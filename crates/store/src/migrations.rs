@@ -73,7 +73,18 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
         let deltas = include_str!("../migrations/0019_usage_deltas.sqlite.sql");
         steps.push(step(19, "usage deltas", deltas));
     }
+    steps.push(step(21, "plans", plans(database)));
     Migrator::with_migrations(steps)
+}
+
+const fn plans(database: DatabaseKind) -> &'static str {
+    match database {
+        DatabaseKind::Sqlite => include_str!("../migrations/0021_plans.sql"),
+        DatabaseKind::Postgres => concat!(
+            include_str!("../migrations/0021_plans.sql"),
+            include_str!("../migrations/0021_plans.postgres.sql")
+        ),
+    }
 }
 
 const fn platform_health(database: DatabaseKind) -> &'static str {

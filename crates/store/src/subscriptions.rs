@@ -31,8 +31,15 @@ pub struct View {
     pub period_end: Option<Timestamp>,
     /// When it ends for good, where that is known.
     pub cancels_at: Option<Timestamp>,
-    /// What is paid for.
+    /// What it holds: what the next period is paid for, and the slots.
     pub items: Vec<Item>,
+    /// The price of the plan that this period is paid for (or is to be, while the processor tries), as the invoices
+    /// say; nothing where they say nothing.
+    pub paid_price_id: Option<String>,
+    /// When that period ends.
+    pub paid_until: Option<Timestamp>,
+    /// The latest invoice of all.
+    pub latest_invoice_id: Option<String>,
 }
 
 /// One thing that is paid for.
@@ -129,6 +136,9 @@ impl View {
             period_end: None,
             cancels_at: None,
             items: Vec::new(),
+            paid_price_id: None,
+            paid_until: None,
+            latest_invoice_id: None,
         }
     }
 
@@ -227,7 +237,8 @@ pub(crate) async fn find_in(
     customer: CustomerId,
 ) -> Result<Option<Subscription>, StoreError> {
     const SQL: &str = "
-        select version, subscription_id, status, period_start, period_end, cancels_at, synced_at
+        select version, subscription_id, status, period_start, period_end, cancels_at, synced_at,
+            paid_price_id, paid_until, latest_invoice_id
         from subscriptions where customer_id = $1";
     const ITEMS: &str = "
         select item_id, price_id, kind, plan_id, platform, quantity
@@ -243,6 +254,9 @@ pub(crate) async fn find_in(
             period_end: row.optional_time(4)?,
             cancels_at: row.optional_time(5)?,
             items: items.iter().map(item).collect::<Result<_, _>>()?,
+            paid_price_id: row.optional_text(7)?,
+            paid_until: row.optional_time(8)?,
+            latest_invoice_id: row.optional_text(9)?,
         },
         synced_at: row.time(6)?,
     }))
@@ -251,13 +265,15 @@ pub(crate) async fn find_in(
 async fn write(tx: &mut Tx, reading: &Reading<'_>) -> Result<(), StoreError> {
     const ROW: &str = "
         insert into subscriptions
-            (customer_id, version, subscription_id, status, period_start, period_end, cancels_at, synced_at)
-        values ($1, 1, $2, $3, $4, $5, $6, $7)
+            (customer_id, version, subscription_id, status, period_start, period_end, cancels_at, synced_at,
+             paid_price_id, paid_until, latest_invoice_id)
+        values ($1, 1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
         on conflict (customer_id) do update set
             version = subscriptions.version + 1, subscription_id = excluded.subscription_id,
             status = excluded.status, period_start = excluded.period_start,
             period_end = excluded.period_end, cancels_at = excluded.cancels_at,
-            synced_at = excluded.synced_at";
+            synced_at = excluded.synced_at, paid_price_id = excluded.paid_price_id,
+            paid_until = excluded.paid_until, latest_invoice_id = excluded.latest_invoice_id";
     const FORGET: &str = "delete from subscription_items where customer_id = $1";
     let view = reading.view;
     let values = [
@@ -268,6 +284,9 @@ async fn write(tx: &mut Tx, reading: &Reading<'_>) -> Result<(), StoreError> {
         view.period_end.into(),
         view.cancels_at.into(),
         reading.at.into(),
+        view.paid_price_id.as_deref().into(),
+        view.paid_until.into(),
+        view.latest_invoice_id.as_deref().into(),
     ];
     tx.execute(ROW, &values).await?;
     tx.execute(FORGET, &[reading.customer.into()]).await?;

@@ -16,6 +16,7 @@ pub(crate) mod lost;
 pub(crate) mod low_balances;
 mod opening;
 pub(crate) mod payer;
+pub(crate) mod plan_versions;
 pub(crate) mod plans;
 pub(crate) mod previews;
 pub(crate) mod reconcile;

@@ -5,14 +5,15 @@
 //! needed, and found again by a word that says what it is for and what it costs. Prices and products say what they are
 //! for in their metadata, so that a subscription keeps what it bought when the offer changes.
 
-use std::collections::BTreeMap;
-
 use clients::processor::objects::{Price, Reference};
 use clients::processor::{NewPrice, NewProduct, Processor, ProcessorError};
 use domain::platform::Platform;
 use domain::slot::{Accounts, Allowances};
 use store::subscriptions::Gives;
 
+use super::plan_versions;
+#[expect(unused_imports, reason = "paid invoices are read by it from the next step on")]
+pub(crate) use super::plan_versions::{Bought, bought};
 use crate::app::App;
 use crate::config::Config;
 use crate::config::billing::{CURRENCY, INTERVAL, Plan, SlotPrice};
@@ -21,9 +22,11 @@ use crate::error::ApiError;
 /// What ids of our products at the processor begin with.
 const PLAN_PRODUCT: &str = "creator_gateway_plan_";
 const SLOT_PRODUCT: &str = "creator_gateway_slot_";
-/// What prices say they are for.
-const PLAN_KEY: &str = "plan_id";
-const SLOT_KEY: &str = "slot_platform";
+/// What prices say they are for: a plan by its id, with what one month of it brings, or slots by their platform.
+pub(super) const PLAN_KEY: &str = "plan_id";
+pub(super) const CREDITS_KEY: &str = "monthly_credits";
+pub(super) const ACCOUNTS_KEY: &str = "accounts";
+pub(super) const SLOT_KEY: &str = "slot_platform";
 
 /// Something that is paid by the month.
 #[derive(Debug, Clone, Copy)]
@@ -34,23 +37,22 @@ pub(crate) enum Offered<'a> {
     Slot(Platform, &'a SlotPrice),
 }
 
-/// How many accounts customers have for good, and what each plan adds.
+/// How many accounts customers have for good.
 pub(crate) fn allowances(config: &Config) -> Allowances {
-    let included = Accounts::each(|platform| config.slots.included_on(platform));
-    let of_plan = |plan: &Plan| {
-        let accounts = Accounts::each(|platform| plan.platforms.of(platform));
-        (plan.id.clone(), accounts)
-    };
-    let plans: BTreeMap<_, _> = config.plans.iter().map(of_plan).collect();
-    Allowances { included, plans }
+    Allowances { included: Accounts::each(|platform| config.slots.included_on(platform)) }
 }
 
-/// The plan of this id.
+/// The plans that are sold.
+pub(crate) fn sold(config: &Config) -> impl Iterator<Item = &Plan> {
+    config.plans.iter().filter(|plan| !plan.retired)
+}
+
+/// The plan of this id, if it is sold.
 pub(crate) fn plan<'a>(app: &'a App, id: &str) -> Result<&'a Plan, ApiError> {
     const NO_PLAN: ApiError = ApiError::NotFound(
         "there is no plan of that id; `GET /v1/billing/subscriptions/plans` lists them",
     );
-    app.config.plans.iter().find(|plan| plan.id == id).ok_or(NO_PLAN)
+    sold(&app.config).find(|plan| plan.id == id).ok_or(NO_PLAN)
 }
 
 /// What an extra slot costs, where one is sold.
@@ -58,8 +60,16 @@ pub(crate) fn slot(app: &App, platform: Platform) -> Option<Offered<'_>> {
     app.config.slots.prices.of(platform).map(|price| Offered::Slot(platform, price))
 }
 
-/// The processor's price for it.
+/// The processor's price for it. The version of a plan is written down before it is sold.
 pub(crate) async fn price(app: &App, offered: Offered<'_>) -> Result<String, ApiError> {
+    let price_id = find_or_make_price(app, offered).await?;
+    if let Offered::Plan(plan) = offered {
+        plan_versions::write_down_sold(app, plan, &price_id).await?;
+    }
+    Ok(price_id)
+}
+
+async fn find_or_make_price(app: &App, offered: Offered<'_>) -> Result<String, ApiError> {
     if !offered.configured_price().is_empty() {
         return Ok(offered.configured_price().to_owned());
     }
@@ -69,14 +79,15 @@ pub(crate) async fn price(app: &App, offered: Offered<'_>) -> Result<String, Api
         return Ok(found.id);
     }
     make_product(processor, offered).await?;
-    let (name, value) = offered.purpose();
+    let purpose = offered.purpose();
+    let metadata: Vec<_> = purpose.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let new = NewPrice {
         product: &offered.product(),
         unit_amount_cents: offered.cents(),
         currency: CURRENCY,
         interval: Some(INTERVAL),
         lookup_key: Some(&word),
-        metadata: &[(name, &value)],
+        metadata: &metadata,
     };
     match processor.create_price(&new, &super::key("price", &word)?).await {
         Ok(price) => Ok(price.id),
@@ -109,23 +120,33 @@ pub(crate) fn known(config: &Config, price: Option<&str>, product: Option<&str>)
     if let Some(plan) = config.plans.iter().find(|plan| is_price(&plan.price_id)) {
         return Some(Gives::Plan(plan.id.clone()));
     }
-    let of_slot = Platform::ALL.iter().find(|platform| {
-        config.slots.prices.of(**platform).is_some_and(|slot| is_price(&slot.price_id))
-    });
-    if let Some(platform) = of_slot {
-        return Some(Gives::Slots(*platform));
+    if let Some(platform) = slot_platform(config, price.unwrap_or_default(), product) {
+        return Some(Gives::Slots(platform));
     }
-    if let Some(plan) = product?.strip_prefix(PLAN_PRODUCT) {
-        return Some(Gives::Plan(plan.to_owned()));
-    }
-    let platform = product?.strip_prefix(SLOT_PRODUCT)?;
-    platform.parse().ok().map(Gives::Slots)
+    plan_of_product(product).map(|plan| Gives::Plan(plan.to_owned()))
+}
+
+/// The platform whose slots are sold at a price, by the configuration or by the price's product.
+pub(super) fn slot_platform(
+    config: &Config,
+    price: &str,
+    product: Option<&str>,
+) -> Option<Platform> {
+    let is_price = |slot: &SlotPrice| !slot.price_id.is_empty() && slot.price_id == price;
+    let mut sold = Platform::ALL.iter();
+    let configured = sold.find(|on| config.slots.prices.of(**on).is_some_and(is_price));
+    configured.copied().or_else(|| product?.strip_prefix(SLOT_PRODUCT)?.parse().ok())
+}
+
+/// The plan that a product of ours stands for.
+pub(super) fn plan_of_product(product: Option<&str>) -> Option<&str> {
+    product?.strip_prefix(PLAN_PRODUCT)
 }
 
 /// Makes the product, unless it is there.
 async fn make_product(processor: &Processor, offered: Offered<'_>) -> Result<(), ApiError> {
     let (id, name) = (offered.product(), offered.name());
-    let (key, value) = offered.purpose();
+    let (key, value) = offered.subject();
     let new = NewProduct { id: Some(&id), name: &name, metadata: &[(key, &value)] };
     match processor.create_product(&new, &super::key("product", &id)?).await {
         Ok(_) => Ok(()),
@@ -168,12 +189,30 @@ impl Offered<'_> {
         }
     }
 
-    /// What the price is found by: another amount is another price.
+    /// What the price is found by: another amount, other credits or other accounts are another price.
     fn word(&self) -> String {
-        format!("{}_{}_{CURRENCY}_{INTERVAL}", self.product(), self.cents())
+        let terms = match self {
+            Self::Plan(plan) => {
+                let accounts = Platform::ALL.iter().map(|on| plan.platforms.of(*on).to_string());
+                let accounts = accounts.collect::<Vec<_>>().join("-");
+                format!("{}_{}_{accounts}", plan.price_cents, plan.monthly_credits)
+            }
+            Self::Slot(_, price) => price.price_cents.to_string(),
+        };
+        format!("{}_{terms}_{CURRENCY}_{INTERVAL}", self.product())
     }
 
-    fn purpose(&self) -> (&'static str, String) {
+    /// What its price says of itself.
+    fn purpose(&self) -> Vec<(&'static str, String)> {
+        let mut purpose = vec![self.subject()];
+        if let Self::Plan(plan) = self {
+            purpose.push((CREDITS_KEY, plan.monthly_credits.to_string()));
+            purpose.push((ACCOUNTS_KEY, plan_versions::accounts(plan).to_string()));
+        }
+        purpose
+    }
+
+    fn subject(&self) -> (&'static str, String) {
         match self {
             Self::Plan(plan) => (PLAN_KEY, plan.id.clone()),
             Self::Slot(platform, _) => (SLOT_KEY, platform.to_string()),
@@ -221,6 +260,5 @@ mod tests {
         ] {
             assert_eq!(gives(&config, &price), expected, "{price:?}");
         }
-        assert_eq!(allowances(&config).of_plan(Some("pro")).on(Platform::Alpha), 1);
     }
 }

@@ -15,6 +15,7 @@ use store::places::Shift;
 use store::slot_changes::{Change, ChangeItem};
 use store::subscriptions::{self, Application, Happened, Item, Reading, Told, View};
 
+use super::plan_versions::{UnknownPrice, Versions};
 use super::plans;
 use crate::app::App;
 use crate::audit::{self, Deed};
@@ -118,7 +119,24 @@ async fn read(app: &App, processor_customer: &str) -> Result<View, ApiError> {
     if live > 1 {
         tracing::error!(processor_customer, live, "a customer pays for several subscriptions");
     }
-    Ok(counts.map_or_else(View::none, |subscription| view(&app.config, &subscription)))
+    let Some(subscription) = counts else { return Ok(View::none()) };
+    write_versions_down(app, &subscription).await?;
+    Ok(view(&app.config, &subscription))
+}
+
+/// Writes down which versions of plans it holds: limits are counted by them.
+async fn write_versions_down(app: &App, subscription: &Subscription) -> Result<(), ApiError> {
+    let versions = Versions::of(app);
+    for item in &subscription.items.data {
+        match versions.of_price(&item.price).await {
+            Ok(_) => {}
+            Err(unknown @ UnknownPrice::Version { .. }) => {
+                tracing::error!(subscription = subscription.id, %unknown, "a plan adds no accounts");
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 fn status(subscription: &Subscription) -> SubscriptionStatus {
@@ -141,6 +159,9 @@ fn view(config: &Config, subscription: &Subscription) -> View {
         period_end: period_end.map(seconds),
         cancels_at: subscription.cancel_at.or(cancels_at).map(seconds),
         items: subscription.items.data.iter().map(item).collect(),
+        paid_price_id: None,
+        paid_until: None,
+        latest_invoice_id: subscription.latest_invoice.as_ref().map(|it| it.id().to_owned()),
     }
 }
 

@@ -93,9 +93,13 @@ pub struct Plan {
     pub monthly_credits: i64,
     /// Accounts on top of those that everybody has.
     pub platforms: IncludedSlots,
-    /// A price that exists at the processor; empty: it is written out.
+    /// A price that exists at the processor; empty: it is written out. Another price, other credits or other accounts
+    /// need another one.
     #[serde(default)]
     pub price_id: String,
+    /// Whether it is no longer sold. Its subscribers keep it.
+    #[serde(default)]
+    pub retired: bool,
 }
 
 /// What an extra slot costs for a month.

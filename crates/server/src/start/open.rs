@@ -11,9 +11,11 @@ use std::time::Duration;
 use catalog::Catalog;
 use clients::mail::{Destination, InvalidMailSettings, Mailer};
 use clients::platform::Target;
+use clients::processor::Processor;
 use clients::storage::Storage;
 use domain::id::NodeId;
 use domain::platform::Platform;
+use domain::time::Timestamp;
 use foldhash::fast::RandomState;
 use secrecy::{ExposeSecret, SecretString};
 use store::metering::{self, MeterOptions, Recovery};
@@ -23,6 +25,7 @@ use tokio::sync::oneshot;
 use super::{StartError, admin_file};
 use crate::app::{App, Parts, Shared};
 use crate::billing::low_balances::LowBalances;
+use crate::billing::plan_versions::{self, Versions};
 use crate::clock::{Clock, Random};
 use crate::config::mail::base_folder;
 use crate::config::{Config, Problem};
@@ -121,6 +124,7 @@ pub(super) async fn service(
     if let Some(time) = store.database_time().await? {
         clock.follow(time);
     }
+    check_plans(&config, &store, processor.as_ref(), clock.now()).await?;
     let keyring = keyring(&config, &store, &random).await?;
     let vault = Vault::open(store.clone(), keyring, random.clone(), clock.clone()).await?;
     let fresh = NodeId::new(clock.now(), random.bytes());
@@ -175,6 +179,17 @@ pub(super) async fn service(
 async fn check_schema(store: &Store) -> Result<(), StartError> {
     let SchemaSteps { applied, all } = store.schema_steps().await?;
     if applied < all { Err(StartError::Schema { applied, all }) } else { Ok(()) }
+}
+
+/// Refuses plans that contradict what was sold, and subscriptions to what nothing is known of.
+async fn check_plans(
+    config: &Config,
+    store: &Store,
+    processor: Option<&Processor>,
+    now: Timestamp,
+) -> Result<(), StartError> {
+    let problems = plan_versions::problems(Versions { store, config, processor, now }).await?;
+    if problems.is_empty() { Ok(()) } else { Err(StartError::Configuration(problems)) }
 }
 
 /// Starts the writer, which outlives every tracked task: it is waited for last. Where it waits for its

@@ -24,6 +24,7 @@ mod metering;
 mod notices;
 mod opening;
 mod payments;
+mod plan_versions;
 mod platform_health;
 mod processor;
 mod random;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use domain::account::AccountState;
 use domain::id::CustomerId;
+use domain::plan::PlanVersion;
 use domain::platform::Platform;
 use domain::slot::{Accounts, Allowances};
 use domain::subscription::SubscriptionStatus;
@@ -13,16 +14,24 @@ use store::audit::{self, AuditQuery};
 use store::subscriptions::{
     self, Application, Gives, Happened, Item, Reading, Subscription, Told, View,
 };
-use store::{Store, invoice_notices, limits, subscription_offers, testing};
+use store::{Store, invoice_notices, limits, plan_versions, subscription_offers, testing};
 
 use crate::support::{Caller, NOON, creator, entry, new_account, unique};
 
-/// One account for good on each platform, and a plan `pro` that adds two on alpha.
+/// One account for good on each platform.
 pub(crate) fn allowances() -> Allowances {
-    let mut allowances = Allowances::of_each(1);
-    let two = Accounts::each(|platform| if platform == Platform::Alpha { 2 } else { 0 });
-    allowances.plans.insert("pro".to_owned(), two);
-    allowances
+    Allowances::of_each(1)
+}
+
+/// The only version of the plan `pro`, which adds two accounts on alpha.
+pub(crate) fn pro_version() -> PlanVersion {
+    PlanVersion {
+        price_id: "price_si_plan".to_owned(),
+        plan_id: "pro".to_owned(),
+        price_cents: 4_900,
+        monthly_credits: 30_000,
+        accounts: Accounts::each(|platform| if platform == Platform::Alpha { 2 } else { 0 }),
+    }
 }
 
 /// A subscription to `pro` with so many slots of alpha and beta.
@@ -44,6 +53,9 @@ pub(crate) fn pro(status: SubscriptionStatus, alpha: i64, beta: i64) -> View {
             item("si_beta", Gives::Slots(Platform::Beta), beta),
             item("si_plan", Gives::Plan("pro".to_owned()), 1),
         ],
+        paid_price_id: None,
+        paid_until: None,
+        latest_invoice_id: None,
     }
 }
 
@@ -58,6 +70,7 @@ pub(crate) async fn apply_after(
     version: i64,
     view: &View,
 ) -> Application {
+    plan_versions::write_down(store, &pro_version(), NOON).await.unwrap();
     let allowances = allowances();
     let tell = &silent;
     let reading = Reading { customer, version, view, allowances: &allowances, at: NOON, tell };
@@ -108,6 +121,9 @@ async fn what_the_processor_shows_is_remembered_whole() {
         assert_eq!(subscriptions::find(&store, customer).await.unwrap(), None);
         let mut view = pro(SubscriptionStatus::PastDue, 3, 0);
         view.cancels_at = Some(NOON.plus_seconds(9));
+        view.paid_price_id = Some("price_paid".to_owned());
+        view.paid_until = Some(NOON.plus_seconds(8));
+        view.latest_invoice_id = Some("in_1".to_owned());
         view.items.push(Item {
             id: "si_support".to_owned(),
             price_id: "price_support".to_owned(),

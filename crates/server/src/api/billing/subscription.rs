@@ -104,7 +104,7 @@ async fn list_subscription_plans(
         })
     };
     axum::Json(SubscriptionPlans {
-        bundles: app.config.plans.iter().map(PlanOut::from).collect(),
+        bundles: plans::sold(&app.config).map(PlanOut::from).collect(),
         slot_addon: Platform::ALL.iter().filter_map(price).collect(),
         processor_configured: app.config.processor.is_configured(),
     })

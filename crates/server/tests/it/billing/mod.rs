@@ -11,6 +11,7 @@ mod events;
 mod lost;
 mod once;
 mod packs;
+mod plan_versions;
 mod reconcile;
 mod responses;
 mod reversals;

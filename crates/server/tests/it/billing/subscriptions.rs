@@ -286,11 +286,6 @@ async fn a_dearer_plan_is_paid_at_once_and_a_cheaper_one_credited_later() {
         let unchanged = state(&client).await;
         let dearer = plan(BIG_PLAN).await;
         let repeated = plan(BIG_PLAN).await;
-        for creator in ["a", "b", "c", "d"] {
-            app.import(&client, "platform_alpha", creator).await;
-        }
-        let in_use = plan(PLAN).await;
-        assert_eq!(client.delete("/v1/accounts/d").await.status, 204);
         let cheaper = plan(PLAN).await;
 
         assert_eq!(declined.failure(), (402, "payment_failed".to_owned()));
@@ -303,8 +298,6 @@ async fn a_dearer_plan_is_paid_at_once_and_a_cheaper_one_credited_later() {
         );
         assert_eq!(dearer["current_period_end"], before["current_period_end"]);
         assert_eq!(repeated.json(), dearer);
-        assert_eq!(in_use.failure(), (409, "slots_in_use".to_owned()));
-        assert_eq!(in_use.json()["accounts"], json!(["a", "b", "c", "d"]));
         assert_eq!(cheaper.json()["plan_id"], PLAN, "{}", cheaper.text());
         let asked = app.changes_asked().await;
         let behaviour = |request: &Value| request["params"]["proration_behavior"].clone();
