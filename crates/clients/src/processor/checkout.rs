@@ -124,6 +124,13 @@ impl Processor {
         if new.purpose == Purpose::Payment {
             form = form.with("payment_intent_data[setup_future_usage]", "off_session");
         }
+        if new.purpose == Purpose::Subscription {
+            // A proration then shows its price and its discount apart, as a full period does.
+            let billing = "subscription_data[billing_mode]";
+            form = form
+                .with(format!("{billing}[type]"), "flexible")
+                .with(format!("{billing}[flexible][proration_discounts]"), "itemized");
+        }
         for (index, line) in new.lines.iter().enumerate() {
             form = line.write(form, &format!("line_items[{index}]"));
         }

@@ -23,6 +23,9 @@ pub enum ProcessorError {
     /// Another request works on the same object; nothing was done. The same request may succeed in a moment.
     #[error("another request works on the same object at the payment processor")]
     LockTimeout,
+    /// The processor limits how many requests it takes. Nothing was done; the same request may succeed after a pause.
+    #[error("the payment processor limits requests; nothing was done")]
+    RateLimited(RateLimit),
     /// The processor was not reached, or a request without effect brought nothing. Nothing was done there.
     #[error("the payment processor cannot be reached; nothing was done")]
     Unreachable(#[source] Trouble),
@@ -30,6 +33,15 @@ pub enum ProcessorError {
     /// looking the object up; a request with another key may do the same a second time.
     #[error("the payment processor did not say whether the request took effect")]
     Unknown(#[source] Trouble),
+}
+
+/// A request that was not taken because there were too many: status 429.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RateLimit {
+    /// Seconds to wait, from `Retry-After`; none where the processor does not say.
+    pub retry_after_s: Option<u64>,
+    /// The processor's name for the request.
+    pub request_id: Option<String>,
 }
 
 /// A payment that was declined: status 402.

@@ -55,6 +55,12 @@ impl Form {
     }
 }
 
+/// The words of a search for what has `metadata[name] = value`.
+pub(super) fn metadata_is(name: &str, value: &str) -> String {
+    let quoted = |text: &str| text.replace('\\', "\\\\").replace('\'', "\\'");
+    format!("metadata['{}']:'{}'", quoted(name), quoted(value))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,7 @@
 //! Payment intents: one attempt at one payment, from its beginning to its end.
 
 use super::error::ProcessorError;
-use super::form::Form;
+use super::form::{Form, metadata_is};
 use super::listing::Listing;
 use super::objects::{Found, List, PaymentIntent};
 use super::transport::{IdempotencyKey, Processor};
@@ -115,9 +115,7 @@ impl Processor {
         name: &str,
         value: &str,
     ) -> Result<Found<PaymentIntent>, ProcessorError> {
-        let quoted = |text: &str| text.replace('\\', "\\\\").replace('\'', "\\'");
-        let query = format!("metadata['{}']:'{}'", quoted(name), quoted(value));
-        let form = Form::new().with("query", &query).with("limit", 100);
+        let form = Form::new().with("query", &metadata_is(name, value)).with("limit", 100);
         self.get(&["payment_intents", "search"], form).await
     }
 }

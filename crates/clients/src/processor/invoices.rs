@@ -3,7 +3,7 @@
 use super::error::ProcessorError;
 use super::form::Form;
 use super::listing::Listing;
-use super::objects::{Invoice, InvoiceLine, InvoicePayment, List};
+use super::objects::{Invoice, InvoiceItem, InvoiceLine, InvoicePayment, List};
 use super::subscriptions::{ItemChange, Proration, write_items};
 use super::transport::{IdempotencyKey, Processor};
 
@@ -36,7 +36,8 @@ impl Processor {
         self.get(&["invoices", id, "lines"], listing.form()).await
     }
 
-    /// Lists invoices, newest first; filters: customer, subscription, status, created.
+    /// Lists invoices, newest first; filters: customer, subscription, status (`draft`, `open`, `paid`, `void`,
+    /// `uncollectible`), created. Each carries the first page of its lines.
     pub async fn list_invoices(
         &self,
         listing: &Listing<'_>,
@@ -58,24 +59,47 @@ impl Processor {
         self.ask(&["invoices", "create_preview"], form).await
     }
 
-    /// Pays an open invoice with this card, or with the one it would be paid with.
+    /// Pays an open invoice with this card, or with the one it would be paid with. `off_session`: the customer is
+    /// not there to authenticate. A payment that fails is [`ProcessorError::Declined`], and the invoice stays open;
+    /// one that is paid or void already is [`ProcessorError::Refused`].
     pub async fn pay_invoice(
         &self,
         id: &str,
         payment_method: Option<&str>,
+        off_session: bool,
         key: &IdempotencyKey,
     ) -> Result<Invoice, ProcessorError> {
-        let form = Form::new().with_some("payment_method", payment_method);
+        let form = Form::new()
+            .with_some("payment_method", payment_method)
+            .with("off_session", off_session)
+            .expanding(&["payments"]);
         self.post(&["invoices", id, "pay"], form, key).await
     }
 
-    /// Takes an open invoice back, for good.
+    /// Voids an open invoice, permanently: it is not collected any more. What the customer's balance had paid of it
+    /// goes back to the balance; credit lines among its lines do not. One that is paid or void already is
+    /// [`ProcessorError::Refused`].
     pub async fn void_invoice(
         &self,
         id: &str,
         key: &IdempotencyKey,
     ) -> Result<Invoice, ProcessorError> {
         self.post(&["invoices", id, "void"], Form::new(), key).await
+    }
+
+    /// Lists the items of a customer that wait for the next invoice, newest first, 100 a page; `after` is the id of
+    /// the last one of the page before.
+    pub async fn list_pending_items(
+        &self,
+        customer: &str,
+        after: Option<&str>,
+    ) -> Result<List<InvoiceItem>, ProcessorError> {
+        let form = Form::new()
+            .with("limit", 100)
+            .with("customer", customer)
+            .with("pending", true)
+            .with_some("starting_after", after);
+        self.get(&["invoiceitems"], form).await
     }
 
     /// Lists the invoices that this intent paid, as their payments: intents do not name their invoices.

@@ -8,6 +8,7 @@
 pub mod objects;
 pub mod webhook;
 
+mod balance;
 mod cards;
 mod checkout;
 mod error;
@@ -21,9 +22,10 @@ mod settings;
 mod subscriptions;
 mod transport;
 
+pub use balance::NewBalanceTransaction;
 pub use cards::{CustomerChange, NewCustomer};
 pub use checkout::{Line, LinePrice, NewCheckout, NewPortal, PortalFlow, Purpose};
-pub use error::{Decline, ProcessorError, Refusal, Trouble};
+pub use error::{Decline, ProcessorError, RateLimit, Refusal, Trouble};
 pub use history::{EventListing, NewRefund};
 pub use intents::{IntentConfirmation, NewIntent, Presence};
 pub use invoices::InvoicePreview;

@@ -1,8 +1,8 @@
 //! Products and prices: what an item of a subscription is.
 
 use super::error::ProcessorError;
-use super::form::Form;
-use super::objects::{List, Price, Product};
+use super::form::{Form, metadata_is};
+use super::objects::{Found, List, Price, Product};
 use super::transport::{IdempotencyKey, Processor};
 
 /// A product to be made.
@@ -71,6 +71,18 @@ impl Processor {
     /// Reads a price.
     pub async fn retrieve_price(&self, id: &str) -> Result<Price, ProcessorError> {
         self.get(&["prices", id], Form::new()).await
+    }
+
+    /// Searches for prices in use with `metadata[name] = value`. The search may not know what was made in the last
+    /// minute.
+    pub async fn search_prices(
+        &self,
+        name: &str,
+        value: &str,
+    ) -> Result<Found<Price>, ProcessorError> {
+        let query = format!("active:'true' AND {}", metadata_is(name, value));
+        let form = Form::new().with("query", &query).with("limit", 100);
+        self.get(&["prices", "search"], form).await
     }
 
     /// Lists the prices in use that can be found by this word.

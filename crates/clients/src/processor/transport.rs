@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, USER_AGENT};
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, RETRY_AFTER, USER_AGENT,
+};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::error::{ErrorBody, ProcessorError, Trouble};
+use super::error::{ErrorBody, ProcessorError, RateLimit, Trouble};
 use super::form::Form;
 use super::settings::{API_VERSION, ProcessorSettings};
 use crate::error::{ClientError, Fault, Kind, Phase};
@@ -69,6 +71,8 @@ struct Prepared<'a> {
 struct Received {
     status: StatusCode,
     should_retry: Option<bool>,
+    /// Seconds; a date is not read.
+    retry_after_s: Option<u64>,
     request_id: Option<String>,
     body: Bytes,
 }
@@ -207,6 +211,7 @@ impl Processor {
         Ok(Received {
             status: answer.status,
             should_retry: should_retry(&answer.headers),
+            retry_after_s: text(&answer.headers, &RETRY_AFTER).and_then(|text| text.parse().ok()),
             request_id: text(&answer.headers, &REQUEST_ID),
             body,
         })
@@ -337,7 +342,10 @@ fn conclude<T: DeserializeOwned>(
         StatusCode::TOO_MANY_REQUESTS if fields.code.as_deref() == Some("lock_timeout") => {
             Err(ProcessorError::LockTimeout)
         }
-        StatusCode::TOO_MANY_REQUESTS => Err(ProcessorError::Unreachable(received.trouble())),
+        StatusCode::TOO_MANY_REQUESTS => {
+            let retry_after_s = received.retry_after_s;
+            Err(ProcessorError::RateLimited(RateLimit { retry_after_s, request_id }))
+        }
         StatusCode::CONFLICT if may_be_done => Err(ProcessorError::Unknown(received.trouble())),
         status if status.is_client_error() => {
             Err(ProcessorError::Refused(Box::new(fields.into_refusal(status, request_id))))

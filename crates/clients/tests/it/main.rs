@@ -15,6 +15,7 @@ mod mail;
 mod oauth;
 mod pools;
 mod processor;
+mod processor_billing;
 mod requests;
 mod storage;
 mod support;

@@ -30,7 +30,7 @@ fn settings(base_url: &str, retries_max: u32) -> ProcessorSettings {
     }
 }
 
-fn processor(base_url: &str, retries_max: u32) -> Processor {
+pub(crate) fn processor(base_url: &str, retries_max: u32) -> Processor {
     Processor::new(&settings(base_url, retries_max)).unwrap()
 }
 
@@ -41,7 +41,7 @@ fn impatient(base_url: &str) -> Processor {
 }
 
 /// An answer after which the connection is closed, so that every attempt comes on a connection of its own.
-fn answer(status: &str, headers: &str, body: &str) -> Vec<u8> {
+pub(crate) fn answer(status: &str, headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!(
         "HTTP/1.1 {status}\r\nConnection: close\r\nRequest-Id: req_1\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
@@ -58,7 +58,7 @@ fn failure(code: &str) -> String {
 }
 
 /// Gives these answers one after the other, and the last one to everything after that.
-fn answering(answers: Vec<Vec<u8>>) -> Wire {
+pub(crate) fn answering(answers: Vec<Vec<u8>>) -> Wire {
     Wire::start_each(move |attempt| {
         let answer = answers.get(attempt).or(answers.last()).unwrap().clone();
         vec![Step::Read, Step::Write(answer)]
@@ -94,6 +94,7 @@ fn name<T: std::fmt::Debug>(ended: &Result<T, ProcessorError>) -> &'static str {
         Err(ProcessorError::Refused(_)) => "refused",
         Err(ProcessorError::Missing) => "missing",
         Err(ProcessorError::LockTimeout) => "lock timeout",
+        Err(ProcessorError::RateLimited(_)) => "rate limited",
         Err(ProcessorError::Unreachable(_)) => "unreachable",
         Err(ProcessorError::Unknown(_)) => "unknown",
     }
@@ -303,7 +304,7 @@ async fn every_answer_has_one_meaning() {
         ("409 Conflict", failure("x"), "refused", "refused"),
         ("409 Conflict", failure("idempotency_key_in_use"), "unknown", "refused"),
         ("429 Too Many Requests", failure("lock_timeout"), "lock timeout", "lock timeout"),
-        ("429 Too Many Requests", failure("rate_limit"), "unreachable", "unreachable"),
+        ("429 Too Many Requests", failure("rate_limit"), "rate limited", "rate limited"),
         ("500 Internal Server Error", String::new(), "unknown", "unreachable"),
         ("302 Found", String::new(), "unknown", "unreachable"),
         ("400 Bad Request", "<html>".to_owned(), "refused", "refused"),
@@ -366,4 +367,20 @@ async fn a_decline_and_a_refusal_tell_what_they_are_about() {
     assert_eq!((refusal.status.as_u16(), refusal.param.as_deref()), (400, Some("amount")));
     assert!(refusal.is_key_reused());
     assert_eq!(refusal.request_id.as_deref(), Some("req_1"));
+}
+
+#[tokio::test]
+async fn too_many_requests_say_how_long_to_wait() {
+    for (header, expected) in
+        [("Retry-After: 7\r\n", Some(7)), ("", None), ("Retry-After: x\r\n", None)]
+    {
+        let wire = answering(vec![answer("429 Too Many Requests", header, &failure("rate_limit"))]);
+
+        let Err(ProcessorError::RateLimited(limit)) = charge(&processor(&wire.url(), 0)).await
+        else {
+            panic!("a 429 is a rate limit")
+        };
+
+        assert_eq!((limit.retry_after_s, limit.request_id.as_deref()), (expected, Some("req_1")));
+    }
 }

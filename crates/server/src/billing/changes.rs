@@ -113,9 +113,11 @@ async fn carry_out(app: &App, change: &Change) -> Result<(), ApiError> {
             Err(error.into())
         }
         // What this attempt did not do, an earlier one may have done.
-        Err(error @ (ProcessorError::LockTimeout | ProcessorError::Unreachable(_)))
-            if change.attempts == 1 =>
-        {
+        Err(
+            error @ (ProcessorError::LockTimeout
+            | ProcessorError::RateLimited(_)
+            | ProcessorError::Unreachable(_)),
+        ) if change.attempts == 1 => {
             fail(app, change, "not_sent", None).await?;
             Err(error.into())
         }

@@ -172,6 +172,7 @@ async fn carry_on(app: &App, top_up: &TopUp) -> Result<(), ApiError> {
         Err(ProcessorError::Missing) => fail(app, top_up, ("refused", true)).await,
         Err(
             error @ (ProcessorError::LockTimeout
+            | ProcessorError::RateLimited(_)
             | ProcessorError::Unreachable(_)
             | ProcessorError::Unknown(_)),
         ) => {

@@ -80,7 +80,9 @@ impl From<ProcessorError> for PaymentProblem {
                 Self::Failed { decline_code: decline.reason().to_owned() }
             }
             ProcessorError::LockTimeout => Self::ChangeInProgress,
-            ProcessorError::Unreachable(_) => Self::Unavailable(error),
+            ProcessorError::Unreachable(_) | ProcessorError::RateLimited(_) => {
+                Self::Unavailable(error)
+            }
             ProcessorError::Unknown(_) => Self::Unknown(error),
             ProcessorError::Refused(_) | ProcessorError::Missing => Self::Refused(error),
         }

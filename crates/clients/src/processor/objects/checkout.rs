@@ -66,9 +66,15 @@ pub struct CheckoutSession {
     /// The first invoice of it.
     #[serde(default)]
     pub invoice: Option<Reference<Invoice>>,
-    /// The sum.
+    /// What is bought, before discounts and tax.
+    #[serde(default)]
+    pub amount_subtotal: Option<i64>,
+    /// What is to be paid: after discounts, with tax.
     #[serde(default)]
     pub amount_total: Option<i64>,
+    /// What makes the difference between the two.
+    #[serde(default, deserialize_with = "or_default")]
+    pub total_details: TotalDetails,
     /// Such as `usd`.
     #[serde(default, deserialize_with = "or_default")]
     pub currency: String,
@@ -84,6 +90,17 @@ pub struct CheckoutSession {
     /// Whether it is about real money.
     #[serde(default, deserialize_with = "or_default")]
     pub livemode: bool,
+}
+
+/// What makes the difference between what is bought and what is paid.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub struct TotalDetails {
+    /// What came off by discounts.
+    #[serde(default, deserialize_with = "or_default")]
+    pub amount_discount: i64,
+    /// What was added as tax.
+    #[serde(default, deserialize_with = "or_default")]
+    pub amount_tax: i64,
 }
 
 /// The saving of a card without a payment.

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 
 use super::{
-    ClientSecret, Customer, List, Metadata, PaymentIntent, Price, Product, Reference, Subscription,
-    or_default, words,
+    ClientSecret, Customer, InvoiceLine, List, Metadata, PaymentIntent, Period, Reference,
+    Subscription, or_default, words,
 };
 
 words! {
@@ -29,6 +29,9 @@ pub struct Invoice {
     /// `in_…`; a preview has none that can be asked for.
     #[serde(default, deserialize_with = "or_default")]
     pub id: String,
+    /// Its number for people, such as `A1B2C3D4-0001`; a draft has none.
+    #[serde(default)]
+    pub number: Option<String>,
     /// Who pays.
     #[serde(default)]
     pub customer: Option<Reference<Customer>>,
@@ -38,15 +41,26 @@ pub struct Invoice {
     /// Why it was made: `subscription_create`, `subscription_cycle`, `subscription_update` and others.
     #[serde(default)]
     pub billing_reason: Option<String>,
-    /// What is to be paid.
+    /// What the card is to pay: the total and what the customer owed before, less the customer's credit. 0 where that
+    /// is below the processor's minimum, and is carried on the customer's balance.
     #[serde(default, deserialize_with = "or_default")]
     pub amount_due: i64,
-    /// What was paid.
+    /// What of it was paid.
     #[serde(default, deserialize_with = "or_default")]
     pub amount_paid: i64,
-    /// The sum, which is negative when something is given back.
+    /// The sum of the lines before discounts and tax; negative when more is given back than is sold.
+    #[serde(default, deserialize_with = "or_default")]
+    pub subtotal: i64,
+    /// The sum of the lines less discounts, with tax; negative when more is given back than is sold.
     #[serde(default, deserialize_with = "or_default")]
     pub total: i64,
+    /// The customer's balance before the invoice: below zero it was the customer's credit.
+    #[serde(default, deserialize_with = "or_default")]
+    pub starting_balance: i64,
+    /// The customer's balance after it; none while the invoice is a draft or a preview. `starting_balance` less this is what
+    /// the balance paid of it, with a minus sign.
+    #[serde(default)]
+    pub ending_balance: Option<i64>,
     /// Such as `usd`.
     #[serde(default, deserialize_with = "or_default")]
     pub currency: String,
@@ -74,6 +88,16 @@ pub struct Invoice {
     /// Whether it is about real money.
     #[serde(default, deserialize_with = "or_default")]
     pub livemode: bool,
+    #[serde(default, deserialize_with = "or_default")]
+    period_start: i64,
+    #[serde(default, deserialize_with = "or_default")]
+    period_end: i64,
+    #[serde(default)]
+    total_taxes: Option<Vec<Tax>>,
+    #[serde(default)]
+    total_excluding_tax: Option<i64>,
+    #[serde(default)]
+    tax: Option<i64>,
     #[serde(default)]
     paid: Option<bool>,
     #[serde(default)]
@@ -108,43 +132,10 @@ pub struct InvoicePayment {
     payment: PaymentOfInvoice,
 }
 
-/// A time from and until.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-pub struct Period {
-    /// Its first second.
+#[derive(Debug, Clone, Copy, Deserialize)]
+struct Tax {
     #[serde(default, deserialize_with = "or_default")]
-    pub start: i64,
-    /// The second after its last.
-    #[serde(default, deserialize_with = "or_default")]
-    pub end: i64,
-}
-
-/// One line of an invoice.
-#[derive(Debug, Clone, Deserialize)]
-pub struct InvoiceLine {
-    /// `il_…`
-    #[serde(default, deserialize_with = "or_default")]
-    pub id: String,
-    /// What it costs; negative for what is given back.
-    #[serde(default, deserialize_with = "or_default")]
-    pub amount: i64,
-    /// For people.
-    #[serde(default)]
-    pub description: Option<String>,
-    /// How many.
-    #[serde(default)]
-    pub quantity: Option<i64>,
-    /// What it is for.
-    #[serde(default, deserialize_with = "or_default")]
-    pub period: Period,
-    #[serde(default)]
-    proration: Option<bool>,
-    #[serde(default)]
-    price: Option<Price>,
-    #[serde(default)]
-    pricing: Option<Pricing>,
-    #[serde(default)]
-    parent: Option<LineParent>,
+    amount: i64,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -165,34 +156,6 @@ struct SubscriptionDetails {
 struct PaymentOfInvoice {
     #[serde(default)]
     payment_intent: Option<Reference<PaymentIntent>>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-struct Pricing {
-    #[serde(default)]
-    price_details: Option<PriceDetails>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-struct PriceDetails {
-    #[serde(default)]
-    price: Option<Reference<Price>>,
-    #[serde(default)]
-    product: Option<Reference<Product>>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-struct LineParent {
-    #[serde(default)]
-    subscription_item_details: Option<LineDetails>,
-    #[serde(default)]
-    invoice_item_details: Option<LineDetails>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-struct LineDetails {
-    #[serde(default, deserialize_with = "or_default")]
-    proration: bool,
 }
 
 impl Invoice {
@@ -222,6 +185,21 @@ impl Invoice {
         of_payments.or_else(|| self.payment_intent.as_ref().map(Reference::id))
     }
 
+    /// The tax in it: the sum of its taxes, or what the total has above the total without tax; in older versions a
+    /// field of its own.
+    pub fn tax(&self) -> i64 {
+        let listed =
+            self.total_taxes.as_ref().map(|taxes| taxes.iter().map(|tax| tax.amount).sum());
+        let computed = || self.total_excluding_tax.map(|net| self.total.saturating_sub(net));
+        listed.or_else(computed).or(self.tax).unwrap_or_default()
+    }
+
+    /// The time in which its items were collected. For a renewal this is the period *before* the one that is paid:
+    /// what is paid for stands on the lines.
+    pub const fn period(&self) -> Period {
+        Period { start: self.period_start, end: self.period_end }
+    }
+
     /// Whether it is paid, also when there was nothing to pay.
     pub fn is_paid(&self) -> bool {
         self.status == InvoiceStatus::Paid || self.paid == Some(true)
@@ -238,33 +216,5 @@ impl InvoicePayment {
     /// The id of the intent that paid.
     pub fn payment_intent_id(&self) -> Option<&str> {
         self.payment.payment_intent.as_ref().map(Reference::id)
-    }
-}
-
-impl InvoiceLine {
-    /// Whether it is for a part of a period.
-    pub fn is_proration(&self) -> bool {
-        let of = |details: &Option<LineDetails>| {
-            details.as_ref().is_some_and(|details| details.proration)
-        };
-        let of_parent = self.parent.as_ref().is_some_and(|parent| {
-            of(&parent.subscription_item_details) || of(&parent.invoice_item_details)
-        });
-        of_parent || self.proration == Some(true)
-    }
-
-    /// The price's id.
-    pub fn price_id(&self) -> Option<&str> {
-        let details = self.pricing.as_ref().and_then(|pricing| pricing.price_details.as_ref());
-        let detailed = details.and_then(|details| details.price.as_ref()).map(Reference::id);
-        detailed.or_else(|| self.price.as_ref().map(|price| price.id.as_str()))
-    }
-
-    /// The product's id.
-    pub fn product_id(&self) -> Option<&str> {
-        let details = self.pricing.as_ref().and_then(|pricing| pricing.price_details.as_ref());
-        let product = details.and_then(|details| details.product.as_ref());
-        let of_price = || self.price.as_ref().and_then(|price| price.product.as_ref());
-        product.or_else(of_price).map(Reference::id)
     }
 }

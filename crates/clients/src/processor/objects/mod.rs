@@ -2,11 +2,14 @@
 //! versions of the interface. Methods hide where; amounts are in the currency's smallest unit, times in seconds
 //! since 1970.
 
+mod balance;
 mod cards;
 mod checkout;
+mod discount;
 mod event;
 mod history;
 mod invoice;
+mod invoice_line;
 mod payment;
 mod subscription;
 
@@ -16,13 +19,17 @@ use std::fmt;
 use serde::{Deserialize, Deserializer};
 use zeroize::Zeroizing;
 
+pub use balance::BalanceTransaction;
 pub use cards::{Card, Customer, InvoiceSettings, PaymentMethod};
 pub use checkout::{
     CheckoutSession, PaymentStatus, PortalConfiguration, PortalSession, SessionStatus, SetupIntent,
+    TotalDetails,
 };
+pub use discount::{Coupon, Discount};
 pub use event::{Event, MalformedEvent};
 pub use history::{Charge, Dispute, DisputeStatus, Refund};
-pub use invoice::{Invoice, InvoiceLine, InvoicePayment, InvoiceStatus, Period};
+pub use invoice::{Invoice, InvoicePayment, InvoiceStatus};
+pub use invoice_line::{CreditedItems, InvoiceItem, InvoiceLine, LineParentKind, Period};
 pub use payment::{IntentStatus, NextAction, PaymentFault, PaymentIntent};
 pub use subscription::{
     Price, Product, Recurring, Subscription, SubscriptionItem, SubscriptionStatus,
@@ -105,6 +112,10 @@ identified!(
     Product,
     Invoice,
     InvoiceLine,
+    InvoiceItem,
+    BalanceTransaction,
+    Discount,
+    Coupon,
     Event
 );
 

@@ -2,7 +2,9 @@
 
 use serde::Deserialize;
 
-use super::{Customer, Invoice, List, Metadata, PaymentMethod, Reference, or_default, words};
+use super::{
+    Customer, Discount, Invoice, List, Metadata, PaymentMethod, Reference, or_default, words,
+};
 
 words! {
     /// Where a subscription stands.
@@ -58,6 +60,9 @@ pub struct Subscription {
     /// When it ended.
     #[serde(default)]
     pub ended_at: Option<i64>,
+    /// The discounts of its invoices.
+    #[serde(default, deserialize_with = "or_default")]
+    pub discounts: Vec<Reference<Discount>>,
     /// What its billing date is counted from.
     #[serde(default, deserialize_with = "or_default")]
     pub billing_cycle_anchor: i64,

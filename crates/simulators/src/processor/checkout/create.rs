@@ -51,6 +51,7 @@ pub(in super::super) const PARAMS: &[&str] = &[
     "subscription_data.trial_end",
     "subscription_data.description",
     "subscription_data.billing_mode.type",
+    "subscription_data.billing_mode.flexible.proration_discounts",
     "subscription_data.proration_behavior",
     "invoice_creation.enabled",
     "saved_payment_method_options.payment_method_save",
