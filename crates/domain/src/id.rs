@@ -85,6 +85,8 @@ ids! {
     EntryId = "ent_",
     /// One entry of the audit list. Entries of earlier versions have the prefix of the ledger's.
     AuditId = "aud_" or "ent_",
+    /// One attempt to carry out a request that came with an `Idempotency-Key`.
+    RunId = "run_",
     /// One running server among those that share a database.
     NodeId = "node_",
     /// A data key that seals one customer's credentials.

@@ -37,6 +37,7 @@ mod mirror;
 pub mod nodes;
 pub mod notices;
 pub mod orders;
+pub mod own_requests;
 mod parts;
 pub mod password_resets;
 mod payment_rules;

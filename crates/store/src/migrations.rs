@@ -74,6 +74,7 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
         steps.push(step(19, "usage deltas", deltas));
     }
     steps.push(step(21, "plans", plans(database)));
+    steps.push(step(22, "own requests", own_requests(database)));
     Migrator::with_migrations(steps)
 }
 
@@ -114,6 +115,13 @@ const fn usage_notes(database: DatabaseKind) -> &'static str {
     match database {
         DatabaseKind::Sqlite => include_str!("../migrations/0014_usage_notes.sqlite.sql"),
         DatabaseKind::Postgres => include_str!("../migrations/0014_usage_notes.postgres.sql"),
+    }
+}
+
+const fn own_requests(database: DatabaseKind) -> &'static str {
+    match database {
+        DatabaseKind::Sqlite => include_str!("../migrations/0022_own_requests.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0022_own_requests.postgres.sql"),
     }
 }
 

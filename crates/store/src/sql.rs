@@ -8,7 +8,7 @@ use domain::credits::Credits;
 use domain::customer::Email;
 use domain::id::{
     CallId, ChangeId, CustomerId, DataKeyId, EntryId, ExportId, JobId, KeyId, NodeId, OfferId,
-    OrderId, SessionId,
+    OrderId, RunId, SessionId,
 };
 use domain::time::{Day, Timestamp};
 use domain::token::TokenHash;
@@ -64,7 +64,7 @@ macro_rules! written_values {
 
 written_values!(
     CallId, ChangeId, CustomerId, DataKeyId, EntryId, ExportId, JobId, KeyId, NodeId, OfferId,
-    OrderId, SessionId
+    OrderId, RunId, SessionId
 );
 
 impl<'a> From<&'a str> for Value<'a> {

@@ -23,6 +23,7 @@ mod mail_links;
 mod metering;
 mod notices;
 mod opening;
+mod own_requests;
 mod payments;
 mod plan_versions;
 mod platform_health;

@@ -1,0 +1,208 @@
+//! Requests with an `Idempotency-Key` to the service's own routes: one attempt holds the claim, and only it writes the end.
+
+use domain::id::{ChangeId, CustomerId, DataKeyId, KeyId, RunId};
+use domain::time::Timestamp;
+use store::idempotency::StoredAnswer;
+use store::own_requests::{
+    self, Claim, KnownRequest, NewRequest, RequestCaller, RequestEnd, RequestName, RequestState,
+};
+use store::{Store, testing};
+
+use crate::support::{NOON, unique};
+
+const ASKED: [u8; 32] = [2; 32];
+const MAY: [u8; 32] = [3; 32];
+const DAY_S: i64 = 86_400;
+
+fn name() -> RequestName {
+    RequestName {
+        customer: CustomerId::new(NOON, unique()),
+        caller: RequestCaller::Key(KeyId::new(NOON, unique())),
+        key_hash: [1; 32],
+    }
+}
+
+fn new_at(name: RequestName, now: Timestamp) -> NewRequest<'static> {
+    NewRequest {
+        name,
+        operation: "POST /v1/billing/slots/switch",
+        fingerprint: ASKED,
+        data_key: DataKeyId::new(NOON, [5; 10]),
+        run: RunId::new(now, unique()),
+        change: ChangeId::new(now, unique()),
+        leased_until: now.plus_seconds(60),
+        created_at: now,
+        expires_at: now.plus_seconds(DAY_S),
+    }
+}
+
+fn answer() -> StoredAnswer {
+    StoredAnswer { status: 201, sealed: vec![4, 5, 6] }
+}
+
+/// Claims a request that nobody has sent before.
+async fn claimed(store: &Store, new: &NewRequest<'_>) {
+    assert_eq!(own_requests::claim(store, new).await.unwrap(), Claim::Claimed);
+}
+
+/// What is known of a request that was sent before.
+async fn known(store: &Store, new: &NewRequest<'_>) -> KnownRequest {
+    match own_requests::claim(store, new).await.unwrap() {
+        Claim::Known(known) => known,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn end(store: &Store, new: &NewRequest<'_>, how: RequestEnd<'_>) -> bool {
+    own_requests::end(store, &new.name, new.run, how).await.unwrap()
+}
+
+#[tokio::test]
+async fn of_fifty_at_once_one_runs_and_the_others_hear_of_it() {
+    for store in testing::stores().await {
+        let name = name();
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..50 {
+            let store = (*store).clone();
+            tasks.spawn(
+                async move { own_requests::claim(&store, &new_at(name, NOON)).await.unwrap() },
+            );
+        }
+
+        let claims = tasks.join_all().await;
+
+        let running = RequestState::Running { leased_until: NOON.plus_seconds(60) };
+        let hears = |claim: &&Claim| matches!(claim, Claim::Known(known) if known.state == running);
+        assert_eq!(claims.iter().filter(|claim| **claim == Claim::Claimed).count(), 1);
+        assert_eq!(claims.iter().filter(hears).count(), 49);
+    }
+}
+
+#[tokio::test]
+async fn a_stored_response_is_found_with_what_it_was_asked_by() {
+    for store in testing::stores().await {
+        let first = new_at(name(), NOON);
+        claimed(&store, &first).await;
+        let stored = answer();
+        assert!(
+            end(&store, &first, RequestEnd::Stored { answer: &stored, permissions: MAY }).await
+        );
+
+        let found = known(&store, &new_at(first.name, NOON.plus_seconds(DAY_S - 1))).await;
+
+        assert_eq!(found.state, RequestState::Stored(answer()));
+        assert!(found.has_fingerprint(&ASKED) && !found.has_fingerprint(&MAY));
+        assert!(found.has_permissions(&MAY) && !found.has_permissions(&ASKED));
+        assert_eq!((found.run, found.change), (first.run, first.change));
+        assert_eq!(found.data_key, first.data_key);
+    }
+}
+
+#[tokio::test]
+async fn callers_of_one_customer_have_keys_of_their_own() {
+    for store in testing::stores().await {
+        let first = new_at(name(), NOON);
+        claimed(&store, &first).await;
+        let of = |caller| NewRequest { name: RequestName { caller, ..first.name }, ..first };
+
+        claimed(&store, &of(RequestCaller::Session)).await;
+        claimed(&store, &of(RequestCaller::Key(KeyId::new(NOON, unique())))).await;
+
+        let state = known(&store, &of(RequestCaller::Session)).await.state;
+        assert!(matches!(state, RequestState::Running { .. }), "{state:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_is_free_after_a_refusal_and_after_its_day() {
+    for store in testing::stores().await {
+        let refused = new_at(name(), NOON);
+        claimed(&store, &refused).await;
+        assert!(end(&store, &refused, RequestEnd::Freed).await);
+        let first = new_at(refused.name, NOON);
+        claimed(&store, &first).await;
+        assert!(end(&store, &first, RequestEnd::NotStored).await);
+
+        let next = new_at(first.name, NOON.plus_seconds(DAY_S));
+        assert_eq!(
+            known(&store, &new_at(first.name, NOON.plus_seconds(DAY_S - 1))).await.state,
+            RequestState::NotStored
+        );
+        claimed(&store, &next).await;
+
+        let found = known(&store, &next).await;
+        assert_eq!((found.run, found.change), (next.run, next.change));
+        assert!(!end(&store, &first, RequestEnd::Freed).await, "an old attempt frees nothing");
+    }
+}
+
+#[tokio::test]
+async fn a_lease_that_is_over_is_taken_once_and_its_first_holder_writes_nothing_more() {
+    for store in testing::stores().await {
+        let first = new_at(name(), NOON);
+        claimed(&store, &first).await;
+        let take = async |run: RunId, now: Timestamp| {
+            let times = (now, now.plus_seconds(60));
+            own_requests::take_over(&store, &first.name, (first.run, run), times).await.unwrap()
+        };
+        let (one, other) = (RunId::new(NOON, unique()), RunId::new(NOON, unique()));
+
+        assert!(!take(one, NOON.plus_seconds(59)).await, "it runs");
+        let later = NOON.plus_seconds(70);
+        let renewed = own_requests::renew(&store, &first.name, first.run, later).await.unwrap();
+        assert!(renewed && !take(one, NOON.plus_seconds(69)).await, "it goes on");
+        assert!(take(one, later).await);
+        assert!(!take(other, later).await, "somebody was first");
+
+        let until = NOON.plus_seconds(600);
+        assert!(!own_requests::renew(&store, &first.name, first.run, until).await.unwrap());
+        assert!(!end(&store, &first, RequestEnd::OutcomeUnknown).await);
+        let found = known(&store, &first).await;
+        assert_eq!((found.run, found.change), (one, first.change));
+        let taken = NewRequest { run: one, ..first };
+        assert!(end(&store, &taken, RequestEnd::OutcomeUnknown).await);
+        assert_eq!(known(&store, &first).await.state, RequestState::OutcomeUnknown);
+        assert!(!end(&store, &taken, RequestEnd::Freed).await, "it has ended");
+    }
+}
+
+#[tokio::test]
+async fn what_may_run_again_may_do_so_immediately_and_for_the_same_request() {
+    for store in testing::stores().await {
+        let first = new_at(name(), NOON);
+        claimed(&store, &first).await;
+        assert!(end(&store, &first, RequestEnd::RunAgain).await);
+
+        let found = known(&store, &first).await;
+        assert!(found.has_fingerprint(&ASKED));
+        let run = RunId::new(NOON, unique());
+        let times = (NOON, NOON.plus_seconds(60));
+        let taken = own_requests::take_over(&store, &first.name, (found.run, run), times).await;
+
+        assert!(taken.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn rows_are_forgotten_after_their_day_in_bounded_steps_unless_they_run() {
+    for store in testing::stores().await {
+        let over = NOON.plus_seconds(DAY_S);
+        for _ in 0..25 {
+            let new = new_at(name(), NOON);
+            claimed(&store, &new).await;
+            assert!(end(&store, &new, RequestEnd::NotStored).await);
+        }
+        let lost = new_at(name(), NOON);
+        claimed(&store, &lost).await;
+        let runs = new_at(name(), NOON);
+        claimed(&store, &runs).await;
+        let later = over.plus_seconds(60);
+        assert!(own_requests::renew(&store, &runs.name, runs.run, later).await.unwrap());
+        let forget = async |now| own_requests::delete_expired(&store, now, 10).await.unwrap();
+
+        assert_eq!(forget(over.plus_seconds(-1)).await, 0);
+        assert_eq!((forget(over).await, forget(over).await, forget(over).await), (10, 10, 6));
+        assert_eq!(forget(over).await, 0, "one still runs");
+        assert_eq!(forget(later).await, 1);
+    }
+}
