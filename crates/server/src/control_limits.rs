@@ -1,6 +1,7 @@
 //! How often the control plane may be asked, on this node: by one network, with one key or session, and, for what costs
 //! others something, by one customer: imports (which ask a platform), changes of keys (which are remembered forever in the
-//! audit list) and what reaches the payment processor.
+//! audit list), what reaches the payment processor, and requests with an `Idempotency-Key` (whose responses are kept for a
+//! day).
 //!
 //! The first two are counted before anything is looked up. What is counted there is the credential as it was sent, so one that
 //! opens nothing is limited as well.
@@ -36,6 +37,7 @@ pub(crate) struct ControlLimits {
     imports: RateLimiter<CustomerId>,
     key_changes: RateLimiter<CustomerId>,
     payments: RateLimiter<CustomerId>,
+    keyed: RateLimiter<CustomerId>,
     trusted_proxies: Vec<Network>,
 }
 
@@ -90,6 +92,7 @@ impl ControlLimits {
             imports: of_customer(rates.imports_per_minute),
             key_changes: of_customer(rates.key_changes_per_minute),
             payments: of_customer(rates.payment_requests_per_minute),
+            keyed: of_customer(rates.idempotency_keys_per_minute),
             trusted_proxies,
         }
     }
@@ -138,6 +141,19 @@ impl ControlLimits {
         judge(&reported, decision, name, limiter.policy_named(name))
     }
 
+    /// Counts a request with an `Idempotency-Key`, whose response is kept for a day.
+    pub(crate) fn admit_keyed(
+        &self,
+        parts: &Parts,
+        customer: CustomerId,
+        now: Timestamp,
+    ) -> Result<(), ApiError> {
+        const NAME: &str = "idempotency-keys";
+        let reported = parts.extensions.get::<Reported>().cloned().unwrap_or_default();
+        let decision = self.keyed.check(customer, 1, now);
+        judge(&reported, decision, NAME, self.keyed.policy_named(NAME))
+    }
+
     /// A proxy that names no caller is not counted: all of its callers would be one.
     fn counted_ip(&self, client: Client) -> Option<IpAddr> {
         (!is_trusted(client.ip, &self.trusted_proxies)).then_some(client.ip)
@@ -147,7 +163,7 @@ impl ControlLimits {
     pub(crate) fn forget_idle(&self, now: Timestamp) {
         self.networks.forget_idle(now);
         self.credentials.forget_idle(now);
-        for customers in [&self.imports, &self.key_changes, &self.payments] {
+        for customers in [&self.imports, &self.key_changes, &self.payments, &self.keyed] {
             customers.forget_idle(now);
         }
     }

@@ -1,6 +1,7 @@
 //! Answers kept for an `Idempotency-Key`: what makes a request the same one, and how its first answer is given again.
 //!
-//! The fingerprint covers method, path, query, content type and body. Answers are kept sealed, for a day.
+//! The fingerprint of a call or an export covers method, path, query, content type and body. Answers are kept sealed, for a
+//! day. Requests to the other routes of the service are in `own_requests`.
 
 use bytes::Bytes;
 use domain::credits::Credits;
@@ -10,13 +11,15 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use sha2::{Digest, Sha256};
 use store::idempotency::StoredAnswer;
 use store::metering::IdempotencyClaim;
+use store::own_requests::RequestName;
 
 use crate::clock::Random;
 use crate::error::ApiError;
 use crate::idempotency_key::IdempotencyKey;
 use crate::sealing::DataKey;
 
-const KEPT_FOR_S: i64 = 24 * 3_600;
+/// How long a response is kept, from the moment its request began.
+pub(crate) const KEPT_FOR_S: i64 = 24 * 3_600;
 
 /// What makes a request the same one.
 pub(crate) struct Request<'r> {
@@ -30,8 +33,25 @@ pub(crate) struct Request<'r> {
     pub(crate) body_digest: [u8; 32],
 }
 
-/// Whose answer it is, and the key that seals it.
-type Place<'p> = (&'p DataKey, CustomerId);
+/// Where an answer is kept: the key that seals it, and the name without which it does not open.
+pub(crate) struct Place<'p> {
+    data_key: &'p DataKey,
+    name: String,
+}
+
+impl<'p> Place<'p> {
+    /// Of a call or an export of this customer.
+    pub(crate) fn of_customer(data_key: &'p DataKey, customer: CustomerId) -> Self {
+        Self { data_key, name: format!("v1|{customer}|idempotency|answer") }
+    }
+
+    /// Of a request to one of the service's own routes.
+    pub(crate) fn of_request(data_key: &'p DataKey, request: &RequestName) -> Self {
+        let RequestName { customer, caller, key_hash } = request;
+        let name = format!("v1|{customer}|own_request|{caller}|{}", hex::encode(key_hash));
+        Self { data_key, name }
+    }
+}
 
 impl Request<'_> {
     /// What is claimed with this key.
@@ -59,13 +79,9 @@ impl Request<'_> {
     }
 }
 
-fn name_of(customer: CustomerId) -> String {
-    format!("v1|{customer}|idempotency|answer")
-}
-
 /// Seals an answer so that it can be given again.
 pub(crate) fn seal(
-    (data_key, customer): Place<'_>,
+    place: &Place<'_>,
     random: &Random,
     (status, headers, body): (StatusCode, &HeaderMap, &Bytes),
 ) -> Option<StoredAnswer> {
@@ -75,17 +91,17 @@ pub(crate) fn seal(
     let mut plain = u32::try_from(head.len()).ok()?.to_be_bytes().to_vec();
     plain.extend_from_slice(&head);
     plain.extend_from_slice(body);
-    let sealed = data_key.seal(&plain, &name_of(customer), random)?;
+    let sealed = place.data_key.seal(&plain, &place.name, random)?;
     Some(StoredAnswer { status: status.as_u16(), sealed })
 }
 
 /// Opens a stored answer.
 pub(crate) fn open(
-    (data_key, customer): Place<'_>,
+    place: &Place<'_>,
     stored: &StoredAnswer,
 ) -> Result<(StatusCode, HeaderMap, Bytes), ApiError> {
     let unreadable = || ApiError::Internal("a stored answer does not open".to_owned());
-    let opened = data_key.open(&stored.sealed, &name_of(customer));
+    let opened = place.data_key.open(&stored.sealed, &place.name);
     let plain = opened.map_err(|_| unreadable())?;
     let (length, rest) = plain.split_first_chunk::<4>().ok_or_else(unreadable)?;
     let length = usize::try_from(u32::from_be_bytes(*length)).map_err(|_| unreadable())?;

@@ -34,6 +34,7 @@ mod mail_limits;
 mod metrics;
 mod middleware;
 pub mod openapi;
+mod own_requests;
 mod passwords;
 mod pipeline;
 mod request_log;

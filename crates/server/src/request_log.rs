@@ -144,6 +144,7 @@ struct Responded {
     status: StatusCode,
     code: Option<&'static str>,
     caller: Option<KnownCaller>,
+    is_replay: bool,
 }
 
 impl LineOnDrop {
@@ -165,7 +166,8 @@ impl LineOnDrop {
     pub(crate) fn respond(&mut self, response: &Response) {
         let code = response.extensions().get::<Pending>().map(|Pending(error)| error.row().code);
         let caller = response.extensions().get::<KnownCaller>().copied();
-        self.responded = Some(Responded { status: response.status(), code, caller });
+        let is_replay = response.headers().contains_key("idempotent-replayed");
+        self.responded = Some(Responded { status: response.status(), code, caller, is_replay });
     }
 }
 
@@ -185,7 +187,7 @@ impl Drop for LineOnDrop {
             started: self.started,
             status: responded.map(|responded| responded.status),
             code: responded.and_then(|responded| responded.code),
-            is_replay: false,
+            is_replay: responded.is_some_and(|responded| responded.is_replay),
         }
         .write();
     }

@@ -13,7 +13,7 @@ use crate::control_limits::Reported;
 use crate::error::ApiError;
 use crate::listener::Answers;
 use crate::request_log::RequestRecord;
-use crate::{api, console, gateway, openapi, pipeline};
+use crate::{api, console, gateway, openapi, own_requests, pipeline};
 
 /// The whole public service as one core serves it. Native calls are most of what comes, so they do not pass the
 /// router of the rest.
@@ -26,6 +26,7 @@ pub(crate) fn service(app: App) -> impl Answers {
 fn control(app: App) -> Router {
     let (api, _) = api::router().split_for_parts();
     let control = api
+        .route_layer(from_fn_with_state(app.clone(), own_requests::once))
         .route("/openapi.json", get(openapi_document))
         .route("/docs/errors", get(error_reference))
         .merge(console::router())

@@ -89,11 +89,7 @@ impl MasterKey {
 
     /// HMAC-SHA-256 under a key that is derived for one purpose alone.
     fn keyed(&self, purpose: &str) -> Option<Hmac<Sha256>> {
-        let derive = <Hmac<Sha256> as KeyInit>::new_from_slice(self.key.as_slice()).ok()?;
-        let own = Zeroizing::new(<[u8; 32]>::from(
-            derive.chain_update(purpose.as_bytes()).finalize().into_bytes(),
-        ));
-        <Hmac<Sha256> as KeyInit>::new_from_slice(own.as_slice()).ok()
+        keyed(&self.key, purpose)
     }
 }
 
@@ -185,6 +181,26 @@ impl DataKey {
     ) -> Result<Zeroizing<Vec<u8>>, Unsealable> {
         open_with(&self.0, sealed, place.as_bytes())
     }
+
+    /// A hash of these parts that nobody can compute without the key, so that a short secret among them cannot be guessed
+    /// from it.
+    pub(crate) fn digest(&self, purpose: &str, parts: &[&[u8]]) -> Option<[u8; 32]> {
+        let mut keyed = keyed(&self.0, purpose)?;
+        for part in parts {
+            keyed.update(&part.len().to_be_bytes());
+            keyed.update(part);
+        }
+        Some(keyed.finalize().into_bytes().into())
+    }
+}
+
+/// HMAC-SHA-256 under a key that is derived from this one for one purpose alone.
+fn keyed(key: &[u8; 32], purpose: &str) -> Option<Hmac<Sha256>> {
+    let derive = <Hmac<Sha256> as KeyInit>::new_from_slice(key.as_slice()).ok()?;
+    let own = Zeroizing::new(<[u8; 32]>::from(
+        derive.chain_update(purpose.as_bytes()).finalize().into_bytes(),
+    ));
+    <Hmac<Sha256> as KeyInit>::new_from_slice(own.as_slice()).ok()
 }
 
 fn seal_with(key: &[u8; 32], plain: &[u8], place: &[u8], random: &Random) -> Option<Vec<u8>> {
@@ -240,6 +256,26 @@ mod tests {
             changed[index] ^= 1;
             assert!(key.open(&changed, "place").is_err(), "byte {index}");
             assert!(key.open(&sealed[..index], "place").is_err(), "cut at {index}");
+        }
+    }
+
+    #[test]
+    fn a_digest_is_of_its_parts_its_purpose_and_its_key() {
+        let random = Random::seeded(6);
+        let ring = keyring(&["1"]);
+        let (key, ..) = ring.new_data_key("cus_a", &random).unwrap();
+        let (other, ..) = ring.new_data_key("cus_a", &random).unwrap();
+        let digest = key.digest("requests", &[b"ab", b"c"]);
+
+        assert!(digest.is_some());
+        assert_eq!(key.digest("requests", &[b"ab", b"c"]), digest);
+        for different in [
+            key.digest("requests", &[b"a", b"bc"]),
+            key.digest("requests", &[b"ab", b"c", b""]),
+            key.digest("others", &[b"ab", b"c"]),
+            other.digest("requests", &[b"ab", b"c"]),
+        ] {
+            assert_ne!(different, digest);
         }
     }
 

@@ -95,7 +95,10 @@ impl Vault {
     }
 
     /// The data key that seals for this customer, made now if there is none.
-    async fn current(&self, customer: CustomerId) -> Result<(DataKeyId, DataKey), ApiError> {
+    pub(crate) async fn current(
+        &self,
+        customer: CustomerId,
+    ) -> Result<(DataKeyId, DataKey), ApiError> {
         let record = match data_keys::current(&self.store, customer).await? {
             Some(record) => record,
             None => {

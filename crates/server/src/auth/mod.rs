@@ -213,13 +213,54 @@ impl From<SignedIn> for Caller {
     }
 }
 
+impl KeyCaller {
+    /// Who sends a request with a key; a session of another customer beside it is refused.
+    async fn find(app: &App, parts: &Parts) -> Result<Self, ApiError> {
+        let caller = caller_of(app, &parts.headers).await?;
+        RequestRecord::note_caller(&parts.extensions, caller.customer, Some(caller.key.id));
+        refuse_other_session(app, parts, caller.customer).await?;
+        Ok(caller)
+    }
+}
+
+impl SignedIn {
+    /// Who sends a request with a session; a key of another customer beside it is refused.
+    async fn find(app: &App, parts: &Parts) -> Result<Self, ApiError> {
+        let signed_in = signed_in(app, parts).await?;
+        if carries_key(&parts.headers) {
+            let caller = caller_of(app, &parts.headers).await?;
+            if caller.customer != signed_in.customer {
+                return Err(ApiError::ConflictingCustomers);
+            }
+        }
+        Ok(signed_in)
+    }
+}
+
+/// Who sends a request that needs a caller, without what single routes ask of it besides (a scope, no limits) and without
+/// counting the request.
+pub(crate) async fn identify(
+    app: &App,
+    parts: &Parts,
+    is_for_sessions: bool,
+) -> Result<Caller, ApiError> {
+    if is_for_sessions {
+        return SignedIn::find(app, parts).await.map(Caller::from);
+    }
+    if carries_key(&parts.headers) {
+        return KeyCaller::find(app, parts).await.map(Caller::from);
+    }
+    match signed_in(app, parts).await {
+        Err(ApiError::MissingSession) => Err(ApiError::MissingKey),
+        found => found.map(Caller::from),
+    }
+}
+
 impl FromRequestParts<App> for KeyCaller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        let caller = caller_of(app, &parts.headers).await?;
-        RequestRecord::note_caller(&parts.extensions, caller.customer, Some(caller.key.id));
-        refuse_other_session(app, parts, caller.customer).await?;
+        let caller = Self::find(app, parts).await?;
         parts.extensions.insert(Authenticated(caller.customer));
         let is_read = matches!(parts.method, Method::GET | Method::HEAD);
         if !is_read && caller.key.scope != KeyScope::Full {
@@ -234,13 +275,7 @@ impl FromRequestParts<App> for SignedIn {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        let signed_in = signed_in(app, parts).await?;
-        if carries_key(&parts.headers) {
-            let caller = caller_of(app, &parts.headers).await?;
-            if caller.customer != signed_in.customer {
-                return Err(ApiError::ConflictingCustomers);
-            }
-        }
+        let signed_in = Self::find(app, parts).await?;
         admit_customer(app, parts, signed_in.customer)?;
         Ok(signed_in)
     }
@@ -253,14 +288,9 @@ impl FromRequestParts<App> for Caller {
         if carries_key(&parts.headers) {
             return KeyCaller::from_request_parts(parts, app).await.map(Self::from);
         }
-        match signed_in(app, parts).await {
-            Err(ApiError::MissingSession) => Err(ApiError::MissingKey),
-            Err(error) => Err(error),
-            Ok(signed_in) => {
-                admit_customer(app, parts, signed_in.customer)?;
-                Ok(Self::from(signed_in))
-            }
-        }
+        let caller = identify(app, parts, false).await?;
+        admit_customer(app, parts, caller.customer)?;
+        Ok(caller)
     }
 }
 

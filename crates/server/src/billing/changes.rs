@@ -59,6 +59,9 @@ async fn make_now(app: &App, wish: &Wish) -> Result<(), ApiError> {
     app.processor()?;
     let payer = store::processor_customers::find(&app.store, wish.customer).await?;
     let payer = payer.ok_or(PaymentProblem::NoSubscription)?;
+    if let Some(made) = made_before(app, wish).await? {
+        return continued(app, &made).await;
+    }
     if let Some(open) = slot_changes::find_open(&app.store, wish.customer).await? {
         let ended = resume(app, &open).await;
         // Whoever repeats what is open gets its end; anybody else goes on once it has one.
@@ -74,6 +77,7 @@ async fn make_now(app: &App, wish: &Wish) -> Result<(), ApiError> {
         let Some(new) = decide::decide(app, wish).await? else { return Ok(()) };
         match slot_changes::start(&app.store, &new, &app.allowances).await? {
             Start::Started(change) => return carry_out(app, &change).await,
+            Start::Busy(open) if wish.id == Some(open.id) => return continued(app, &open).await,
             Start::Busy(_) => return Err(PaymentProblem::ChangeInProgress.into()),
             Start::InUse(occupants) => {
                 let accounts = occupants.iter().map(|occupant| occupant.creator_id.to_string());
@@ -83,6 +87,31 @@ async fn make_now(app: &App, wish: &Wish) -> Result<(), ApiError> {
         }
     }
     Err(PaymentProblem::ChangeInProgress.into())
+}
+
+/// The change that an earlier attempt at the same request made.
+async fn made_before(app: &App, wish: &Wish) -> Result<Option<Change>, ApiError> {
+    let Some(id) = wish.id else { return Ok(None) };
+    let found = slot_changes::find(&app.store, id).await?;
+    Ok(found.filter(|change| change.customer == wish.customer))
+}
+
+/// What became of it, or becomes of it now. While somebody else carries it out its outcome is unknown.
+async fn continued(app: &App, change: &Change) -> Result<(), ApiError> {
+    match (change.state, &change.decline_code) {
+        (SlotChangeState::Applied, _) => Ok(()),
+        (SlotChangeState::Failed, Some(code)) => {
+            Err(PaymentProblem::Failed { decline_code: code.clone() }.into())
+        }
+        (SlotChangeState::Failed, None) => Err(PaymentProblem::ChangeInProgress.into()),
+        (SlotChangeState::Open, _) => match resume(app, change).await {
+            Err(ApiError::Payment(PaymentProblem::ChangeInProgress)) => {
+                let reason = "another attempt carries it out".to_owned();
+                Err(PaymentProblem::ChangeUnknown(reason).into())
+            }
+            ended => ended,
+        },
+    }
 }
 
 /// Takes an open change over, if nobody has it, and carries it out.

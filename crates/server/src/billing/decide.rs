@@ -25,6 +25,8 @@ pub(crate) const PREVIEW_HOLDS_S: i64 = 600;
 /// What a customer asks for.
 #[derive(Debug, Clone)]
 pub(crate) struct Wish {
+    /// The id that the change gets; with one, a change of that id is this one and is not made again.
+    pub(crate) id: Option<ChangeId>,
     /// Who asks.
     pub(crate) customer: CustomerId,
     /// By which key or session, for the audit list.
@@ -82,7 +84,7 @@ pub(crate) async fn decide(app: &App, wish: &Wish) -> Result<Option<NewChange>, 
     let Some(decision) = items(app, view, &wish.target).await? else { return Ok(None) };
     let now = app.clock.now();
     Ok(Some(NewChange {
-        id: ChangeId::new(now, app.random.bytes()),
+        id: wish.id.unwrap_or_else(|| ChangeId::new(now, app.random.bytes())),
         customer: wish.customer,
         version: known.version,
         kind: decision.kind,

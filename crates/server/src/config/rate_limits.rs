@@ -24,6 +24,8 @@ pub struct RateLimitsSection {
     pub key_changes_per_minute: u32,
     /// Requests of one customer that reach the payment processor for each minute.
     pub payment_requests_per_minute: u32,
+    /// Requests of one customer to the service's own routes that come with an `Idempotency-Key`, for each minute.
+    pub idempotency_keys_per_minute: u32,
     /// Registrations from one network for each hour.
     pub registrations_per_hour: u32,
     /// Wrong passwords for one mail address from one network for each hour.
@@ -57,6 +59,7 @@ impl RateLimitsSection {
             ("imports_per_minute", self.imports_per_minute),
             ("key_changes_per_minute", self.key_changes_per_minute),
             ("payment_requests_per_minute", self.payment_requests_per_minute),
+            ("idempotency_keys_per_minute", self.idempotency_keys_per_minute),
             ("registrations_per_hour", self.registrations_per_hour),
             ("wrong_passwords_per_hour", self.wrong_passwords_per_hour),
             ("failed_logins_per_network_per_hour", self.failed_logins_per_network_per_hour),

@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use domain::account::CreatorId;
 use domain::credits::Credits;
 use domain::field_error::FieldErrorKind;
-use domain::id::{CallId, KeyId};
+use domain::id::KeyId;
 use domain::staff::Permission;
 use domain::time::Timestamp;
 
@@ -262,9 +262,9 @@ pub(crate) enum ApiError {
     /// The Idempotency-Key header has no usable form.
     #[error("`Idempotency-Key` must be given once, with 1 to 255 visible ASCII characters")]
     InvalidIdempotencyKey,
-    /// The first answer was too large to keep.
-    #[error("the first response was too large to store; its call is {0}")]
-    AnswerNotStored(CallId),
+    /// The first response could not be kept.
+    #[error("{0}")]
+    AnswerNotStored(outcome::NotStored),
     /// Nobody knows whether a write took effect.
     #[error("{0}")]
     OutcomeUnknown(outcome::UnknownOutcome),

@@ -14,8 +14,8 @@ use super::table::{self, Row};
 /// A write that may or may not have taken effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct UnknownOutcome {
-    /// The call in the log.
-    pub(crate) call: CallId,
+    /// The call in the log; none of a request to one of the service's own routes.
+    pub(crate) call: Option<CallId>,
     /// Why nobody knows.
     pub(crate) reason: UnknownReason,
     /// The status of the platform's response, where at least its head came.
@@ -33,6 +33,20 @@ pub(crate) enum UnknownReason {
     Late,
     /// It is a repetition, and nobody knows of the first request with its `Idempotency-Key`.
     Repeated,
+    /// The same of a request to one of the service's own routes.
+    RepeatedHere,
+}
+
+/// The response to the first request with an `Idempotency-Key` could not be kept: it is too large. The call in the log; none of
+/// a request to one of the service's own routes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NotStored(pub(crate) Option<CallId>);
+
+impl fmt::Display for NotStored {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("the first request was carried out, and its response could not be stored")?;
+        self.0.map_or(Ok(()), |call| write!(to, "; its call is {call}"))
+    }
 }
 
 impl UnknownOutcome {
@@ -50,19 +64,28 @@ impl UnknownOutcome {
                 UnknownReason::Unusable(CLOSED)
             }
         };
-        Self { call, reason, platform_status, has_key }
+        Self { call: Some(call), reason, platform_status, has_key }
     }
 
     /// Of the first request with a key, asked for by a repetition.
     pub(crate) const fn repeated(call: CallId) -> Self {
-        Self { call, reason: UnknownReason::Repeated, platform_status: None, has_key: true }
+        let reason = UnknownReason::Repeated;
+        Self { call: Some(call), reason, platform_status: None, has_key: true }
+    }
+
+    /// The same of a request to one of the service's own routes.
+    pub(crate) const fn of_own_request() -> Self {
+        let reason = UnknownReason::RepeatedHere;
+        Self { call: None, reason, platform_status: None, has_key: true }
     }
 
     pub(super) const fn row(&self) -> Row {
         match self.reason {
             UnknownReason::Unusable(_) => table::OUTCOME_UNKNOWN_UNUSABLE,
             UnknownReason::Late => table::OUTCOME_UNKNOWN_LATE,
-            UnknownReason::Repeated => table::OUTCOME_UNKNOWN_REPEATED,
+            UnknownReason::Repeated | UnknownReason::RepeatedHere => {
+                table::OUTCOME_UNKNOWN_REPEATED
+            }
         }
     }
 }
@@ -79,6 +102,12 @@ impl fmt::Display for UnknownOutcome {
             UnknownReason::Repeated => to.write_str(
                 "the platform's response to the first request with this Idempotency-Key was lost",
             )?,
+            UnknownReason::RepeatedHere => {
+                return to.write_str(
+                    "the first request with this Idempotency-Key was interrupted on our side and may have taken effect; \
+                     check whether it did, and repeat it with a new Idempotency-Key only if it did not",
+                );
+            }
         }
         to.write_str(
             "; the request may have taken effect, and nothing was charged. Look at the platform whether it \

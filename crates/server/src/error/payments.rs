@@ -56,6 +56,14 @@ pub(crate) enum PaymentProblem {
          nothing is paid twice; `GET /v1/billing/slots` shows the change until it is confirmed"
     )]
     ChangeUnknown(String),
+    /// The same of a request without an `Idempotency-Key` that says what is different and not what is to be: repeated after
+    /// the change was made, it would be another one.
+    #[error(
+        "the payment processor did not confirm whether the change was made; we keep asking with the same request. Wait \
+         until `GET /v1/billing/slots` shows no change, and repeat the request only if the slot was not moved; with an \
+         `Idempotency-Key` it can be repeated safely"
+    )]
+    RelativeChangeUnknown(String),
     /// An event that the processor did not sign, or not now.
     #[error("the event is not accepted: {0}")]
     UnsignedEvent(String),
@@ -109,11 +117,17 @@ impl PaymentProblem {
             Self::ChangeInProgress => CHANGE_IN_PROGRESS,
             Self::SubscriptionNotPaid { .. } => SUBSCRIPTION_NOT_PAID,
             Self::ChangeUnknown(_) => CHANGE_OUTCOME_UNKNOWN,
+            Self::RelativeChangeUnknown(_) => RELATIVE_CHANGE_OUTCOME_UNKNOWN,
             Self::UnsignedEvent(_) => UNSIGNED_EVENT,
             Self::Unavailable(_) => PROCESSOR_UNAVAILABLE,
             Self::Unknown(_) => PAYMENT_OUTCOME_UNKNOWN,
             Self::Refused(_) => super::table::INTERNAL,
         }
+    }
+
+    /// Whether the processor may have carried out what it was asked for.
+    pub(crate) const fn is_outcome_unknown(&self) -> bool {
+        matches!(self, Self::ChangeUnknown(_) | Self::RelativeChangeUnknown(_) | Self::Unknown(_))
     }
 
     /// What a program may want to read besides the code.
@@ -129,6 +143,7 @@ impl PaymentProblem {
             | Self::ChangeInProgress
             | Self::SubscriptionNotPaid { .. }
             | Self::ChangeUnknown(_)
+            | Self::RelativeChangeUnknown(_)
             | Self::UnsignedEvent(_)
             | Self::Unavailable(_)
             | Self::Unknown(_)
@@ -225,6 +240,14 @@ pub(in crate::error) const CHANGE_OUTCOME_UNKNOWN: Row = Row {
     title: "Change outcome unknown",
     retryable: true,
     meaning: "The payment processor was asked to change the subscription and did not respond. We repeat the same request until the outcome is known, so nothing is paid twice; then `change` in `GET /v1/billing/slots` becomes null. Repeating the request waits for that outcome.",
+};
+/// `change_outcome_unknown` of a change that must not be asked for twice
+pub(in crate::error) const RELATIVE_CHANGE_OUTCOME_UNKNOWN: Row = Row {
+    code: "change_outcome_unknown",
+    status: StatusCode::GATEWAY_TIMEOUT,
+    title: "Change outcome unknown",
+    retryable: false,
+    meaning: "The same for a switch of a slot that was sent without an `Idempotency-Key`: repeated once the first one is made, it would move another slot. Wait until `change` in `GET /v1/billing/slots` is null, and repeat the request only if the slot was not moved.",
 };
 /// `unsigned_event`
 pub(in crate::error) const UNSIGNED_EVENT: Row = Row {

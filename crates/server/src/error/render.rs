@@ -5,6 +5,7 @@
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
+use super::outcome::NotStored;
 use super::{ApiError, FieldProblem};
 
 #[derive(serde::Serialize)]
@@ -109,11 +110,12 @@ fn members(error: &ApiError) -> serde_json::Map<String, serde_json::Value> {
         ApiError::Payment(problem) => {
             members.extend(problem.member().map(|(name, value)| (name.to_owned(), value)));
         }
-        ApiError::AnswerNotStored(call) => {
-            members.insert("call_id".to_owned(), call.to_string().into());
+        ApiError::AnswerNotStored(NotStored(call)) => {
+            members.extend(call.map(|call| ("call_id".to_owned(), call.to_string().into())));
         }
         ApiError::OutcomeUnknown(unknown) => {
-            members.insert("call_id".to_owned(), unknown.call.to_string().into());
+            let call = unknown.call.map(|call| ("call_id".to_owned(), call.to_string().into()));
+            members.extend(call);
             if let Some(status) = unknown.platform_status {
                 members.insert("platform_status".to_owned(), status.into());
             }

@@ -12,7 +12,7 @@ use store::metering::{Hold, HoldOutcome, Refusal, Reservation};
 use super::call::Setting;
 use super::idempotency;
 use crate::error::ApiError;
-use crate::error::outcome::UnknownOutcome;
+use crate::error::outcome::{NotStored, UnknownOutcome};
 
 /// A hold on its way to the books, or on them.
 pub(super) struct Held {
@@ -106,7 +106,7 @@ impl Held {
                 Existing::OutcomeUnknown { call } => {
                     ApiError::OutcomeUnknown(UnknownOutcome::repeated(call))
                 }
-                Existing::NotStored { call } => ApiError::AnswerNotStored(call),
+                Existing::NotStored { call } => ApiError::AnswerNotStored(NotStored(Some(call))),
                 Existing::OtherRequest => ApiError::IdempotencyMismatch,
             },
             HoldOutcome::Failed(error) => {

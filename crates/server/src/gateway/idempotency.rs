@@ -17,7 +17,7 @@ use super::admit::{Content, Whole};
 use super::answer;
 use super::call::Setting;
 use crate::error::ApiError;
-use crate::idempotency::{self, Request};
+use crate::idempotency::{self, Place, Request};
 
 /// What the hold's transaction claims, if the caller asked for it.
 pub(super) fn claim(whole: &Whole, now: Timestamp) -> Option<IdempotencyClaim> {
@@ -42,14 +42,14 @@ pub(super) fn seal(
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Option<StoredAnswer> {
-    let place = (setting.account.data_key(), setting.account.customer);
-    idempotency::seal(place, &setting.app.random, (status, headers, body))
+    let place = Place::of_customer(setting.account.data_key(), setting.account.customer);
+    idempotency::seal(&place, &setting.app.random, (status, headers, body))
 }
 
 /// Gives a stored answer again: nothing is sent, nothing is charged.
 pub(super) fn replay(account: &AccountEntry, stored: &StoredAnswer) -> Result<Response, ApiError> {
-    let (status, headers, body) =
-        idempotency::open((account.data_key(), account.customer), stored)?;
+    let place = Place::of_customer(account.data_key(), account.customer);
+    let (status, headers, body) = idempotency::open(&place, stored)?;
     let mut response = answer::platform_head(status, headers, Body::from(body));
     idempotency::mark_replayed(response.headers_mut());
     answer::put_final_hint(&mut response);

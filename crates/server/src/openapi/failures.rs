@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::auth::SESSION_PATHS;
 use crate::error::failure::{self, Failure};
+use crate::own_requests::routes::takes_part;
 
 /// What every request can meet before or beside its work.
 const ANY: &[&str] =
@@ -35,8 +36,7 @@ const PASSWORD: &[&str] = &["wrong_password", "too_many_logins", "overloaded"];
 /// The payment processor is asked.
 const PROCESSOR: &[&str] = &["payments_not_configured", "processor_unavailable", "internal"];
 /// Money may move.
-const PAYMENT: &[&str] =
-    &["payment_failed", "change_in_progress", "payment_outcome_unknown", "idempotency_mismatch"];
+const PAYMENT: &[&str] = &["payment_failed", "change_in_progress", "payment_outcome_unknown"];
 /// A subscription changes.
 const CHANGE: &[&str] = &[
     "payment_failed",
@@ -59,6 +59,17 @@ const REPEATED: &[&str] = &[
     "answer_not_stored",
     "invalid_idempotency_key",
 ];
+/// An `Idempotency-Key` of the other operations that take one: a code and its status.
+const REPEATED_HERE: &[(&str, u16)] = &[
+    ("invalid_idempotency_key", 400),
+    ("idempotency_in_progress", 409),
+    ("outcome_unknown", 409),
+    ("answer_not_stored", 409),
+    ("idempotency_mismatch", 422),
+];
+/// The same where the operation takes no body: one that comes with the key is read.
+const BODY_BESIDE_KEY: &[&str] =
+    &["body_too_large", "body_timeout", "broken_body", "too_many_in_flight"];
 /// A metered request is admitted.
 const METERED: &[&str] = &[
     "account_not_found",
@@ -152,18 +163,8 @@ const OPERATIONS: &[(&str, &[&[&str]])] = &[
     ("sync_card", &[PROCESSOR, &["limited_key", "not_found", "change_in_progress"]]),
     ("get_autotopup", &[&["limited_key"]]),
     ("set_autotopup", &[&["limited_key", "not_found", "no_saved_card", "payments_not_configured"]]),
-    (
-        "begin_checkout",
-        &[PROCESSOR, PAYMENT, &["limited_key", "not_found", "gone", "invalid_idempotency_key"]],
-    ),
-    (
-        "charge_card",
-        &[
-            PROCESSOR,
-            PAYMENT,
-            &["limited_key", "not_found", "no_saved_card", "invalid_idempotency_key"],
-        ],
-    ),
+    ("begin_checkout", &[PROCESSOR, PAYMENT, &["limited_key", "not_found", "gone"]]),
+    ("charge_card", &[PROCESSOR, PAYMENT, &["limited_key", "not_found", "no_saved_card"]]),
     ("confirm_charge", &[PROCESSOR, PAYMENT, &["limited_key", "not_found"]]),
     (
         "subscribe",
@@ -216,6 +217,8 @@ fn codes(method: &str, path: &str, operation: &Value, is_open: bool) -> Vec<&'st
     }
     if operation.get("requestBody").is_some() {
         codes.extend(BODY);
+    } else if takes_part(method, path) {
+        codes.extend(BODY_BESIDE_KEY);
     }
     if path.contains('{') && !path.contains("{account}") {
         codes.push("not_found");
@@ -244,7 +247,11 @@ pub(super) fn of(method: &str, path: &str, operation: &Value, is_open: bool) -> 
     let heads = failure::head_failures();
     let known = failure::failures();
     let wanted = codes(method, path, operation, is_open);
-    let own = known.into_iter().filter(|failure| wanted.contains(&failure.code));
+    let is_repeated = takes_part(method, path);
+    let own = known.into_iter().filter(|failure| {
+        let of_key = is_repeated && REPEATED_HERE.contains(&(failure.code, failure.status));
+        of_key || wanted.contains(&failure.code)
+    });
     for failure in own.chain(heads) {
         by_status.entry(failure.status).or_default().push(failure);
     }
@@ -333,9 +340,11 @@ mod tests {
         let known: Vec<&str> = failure::failures().iter().map(|failure| failure.code).collect();
         let all = OPERATIONS.iter().flat_map(|(_, kinds)| kinds.concat());
         let always =
-            [ANY, KEY, SESSION, SESSION_CHANGE, BODY, METERED, PLATFORM, REPEATED].concat();
+            [ANY, KEY, SESSION, SESSION_CHANGE, BODY, BODY_BESIDE_KEY, METERED, PLATFORM, REPEATED]
+                .concat();
+        let here = REPEATED_HERE.iter().map(|(code, _)| *code);
 
-        for code in all.chain(always) {
+        for code in all.chain(always).chain(here) {
             assert!(known.contains(&code), "{code}");
         }
     }

@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::api;
 use crate::auth::{KEY_OPERATIONS, KEY_PATHS, OPEN_ROUTES, SESSION_PATHS};
+use crate::own_requests::routes::takes_part;
 
 const NATIVE_PATH: &str = "/v1/{account}/native/{native_path}";
 const UPLOAD_PATH: &str = "/v1/{account}/media/upload";
@@ -47,6 +48,7 @@ pub fn document(catalog: &Catalog, costs: &Costs) -> Value {
     document["components"]["schemas"]["HTTPValidationError"] = validation_schema();
     document["components"]["schemas"]["ValidationError"] = field_schema();
     describe_downloads(&mut document);
+    add_idempotency_keys(&mut document);
     describe_parameters(&mut document);
     describe_successes(&mut document);
     add_security(&mut document);
@@ -289,6 +291,18 @@ fn describe_downloads(document: &mut Value) {
     let responses = &mut document["paths"]["/v1/exports/{job_id}/download"]["get"]["responses"];
     for status in ["200", "206"] {
         responses[status]["content"] = json!(content);
+    }
+}
+
+/// Adds the header to every operation whose repetition is recognized by it, beside those whose handlers name it.
+fn add_idempotency_keys(document: &mut Value) {
+    for (path, method, operation) in operations(document) {
+        if takes_part(method, &path) {
+            match operation["parameters"].as_array_mut() {
+                Some(parameters) => parameters.push(idempotency_key()),
+                None => operation["parameters"] = json!([idempotency_key()]),
+            }
+        }
     }
 }
 

@@ -187,13 +187,23 @@ async fn forget_links(app: &App, now: Timestamp) -> Result<(), store::StoreError
     Ok(())
 }
 
-/// Forgets answers whose time is over, in steps of [`FORGET_MAX`] until none are left, so that it keeps up with any rate at
-/// which they are made. After each step the database is left to others for as long as the step took.
+/// Forgets answers whose time is over: of calls and exports, and of the service's own routes.
 async fn forget_answers(app: &App) {
     let now = app.clock.now();
+    let store = &app.store;
+    in_steps(|| store::idempotency::delete_expired(store, now, FORGET_MAX)).await;
+    in_steps(|| store::own_requests::delete_expired(store, now, FORGET_MAX)).await;
+}
+
+/// Deletes in steps of [`FORGET_MAX`] until nothing is left, so that it keeps up with any rate at which rows are made. After
+/// each step the database is left to others for as long as the step took.
+async fn in_steps<F>(delete: impl Fn() -> F)
+where
+    F: Future<Output = Result<u64, store::StoreError>>,
+{
     loop {
         let began = Instant::now();
-        match store::idempotency::delete_expired(&app.store, now, FORGET_MAX).await {
+        match delete().await {
             Ok(deleted) if deleted < FORGET_MAX.unsigned_abs() => return,
             Ok(_) => tokio::time::sleep(began.elapsed()).await,
             Err(error) => {

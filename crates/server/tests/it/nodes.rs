@@ -313,6 +313,35 @@ async fn one_idempotency_key_is_one_write_on_all_nodes_together() {
     .await;
 }
 
+/// The same request to one of the service's own routes, sent thirty times to three nodes with one Idempotency-Key.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_idempotency_key_makes_one_key_on_all_nodes_together() {
+    on_three_nodes("", ok, async |nodes| {
+        let keyed = |client: &Client| client.with("idempotency-key", "key-1");
+        let clients: Vec<_> = nodes.own_clients().iter().map(keyed).collect();
+        let send = |client: Client| async move {
+            client.post("/v1/auth/keys", &json!({"name": "made", "scope": "full"})).await
+        };
+
+        let replies = at_once((0..30).map(|number| send(clients[number % 3].clone()))).await;
+        let late = at_once(clients.iter().cloned().map(send)).await;
+
+        let is_replay = |reply: &Reply| reply.header("idempotent-replayed") == "true";
+        for reply in &replies {
+            let is_running = reply.failure() == (409, "idempotency_in_progress".to_owned());
+            assert!(reply.status == 201 || is_running, "{}", reply.text());
+        }
+        let first = replies.iter().filter(|reply| reply.status == 201 && !is_replay(reply)).count();
+        assert_eq!(first, 1);
+        assert!(late.iter().all(|reply| is_replay(reply) && reply.body == late[0].body));
+        let listed = clients[0].get("/v1/auth/keys").await.json();
+        let made = listed["keys"].as_array().unwrap().iter().filter(|key| key["name"] == "made");
+        assert_eq!(made.count(), 1, "{listed}");
+        nodes
+    })
+    .await;
+}
+
 /// Writes wait at the platform for a permit; reads are answered.
 fn gated(gate: &Arc<Semaphore>) -> impl Fn(&Seen, usize) -> Script + Clone + Send + Sync + 'static {
     let script = Script::Gated(Arc::clone(gate), vec![answer(200, "", "{}")]);

@@ -16,6 +16,7 @@ use crate::error::ApiError;
 use crate::extract::Json;
 use crate::fields::RequestBody;
 use crate::idempotency_key::Chosen;
+use crate::own_requests::NotKept;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(charge_card)).routes(routes!(confirm_charge))
@@ -103,13 +104,18 @@ fn shown(app: &App, charge: Charge) -> Response {
             (StatusCode::ACCEPTED, ChargeOut::Processing(waiting))
         }
     };
-    (status, axum::Json(out)).into_response()
+    let is_final = matches!(out, ChargeOut::Paid(_));
+    let mut response = (status, axum::Json(out)).into_response();
+    if !is_final {
+        // A client secret is not stored, and whoever asks again hears how the payment stands by then.
+        response.extensions_mut().insert(NotKept);
+    }
+    response
 }
 
 /// Charges the saved card for a credit pack. A charge of the same pack that is still in progress is continued.
 #[utoipa::path(
     post, path = "/v1/billing/charge", tag = "billing", request_body = PackChoice,
-    params(("Idempotency-Key" = Option<String>, Header, description = "repeats are the same charge")),
     responses(
         (status = 200, body = ChargeOut),
         (status = 202, body = ProcessingOut, description = "the bank takes its time"),

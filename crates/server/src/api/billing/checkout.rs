@@ -1,5 +1,6 @@
 //! Buying a pack on the processor's page.
 
+use axum::Extension;
 use axum::extract::State;
 use domain::id::OrderId;
 use utoipa_axum::router::OpenApiRouter;
@@ -12,6 +13,7 @@ use crate::error::ApiError;
 use crate::extract::Json;
 use crate::fields::RequestBody;
 use crate::idempotency_key::Chosen;
+use crate::own_requests::NotKept;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(begin_checkout))
@@ -38,10 +40,10 @@ struct CheckoutOut {
     order_id: OrderId,
 }
 
-/// Starts a checkout for a credit pack. Repeated with the same `Idempotency-Key`, it returns the same page.
+/// Starts a checkout for a credit pack. Repeated with the same `Idempotency-Key`, it returns the same page while the page is
+/// open.
 #[utoipa::path(
     post, path = "/v1/billing/checkout", tag = "billing", request_body = PackChoice,
-    params(("Idempotency-Key" = Option<String>, Header, description = "repeats are the same checkout")),
     responses(
         (status = 200, body = CheckoutOut),
     )
@@ -51,7 +53,9 @@ async fn begin_checkout(
     Manager(caller): Manager,
     Chosen(idempotency): Chosen,
     Json(choice): Json<PackChoice>,
-) -> Result<axum::Json<CheckoutOut>, ApiError> {
+) -> Result<(Extension<NotKept>, axum::Json<CheckoutOut>), ApiError> {
     let begun = checkout::begin(&app, caller.customer, &choice.pack_id, idempotency).await?;
-    Ok(axum::Json(CheckoutOut { url: begun.url, session_id: begun.session, order_id: begun.order }))
+    let out = CheckoutOut { url: begun.url, session_id: begun.session, order_id: begun.order };
+    // Whoever asks again must hear when the page has been closed.
+    Ok((Extension(NotKept), axum::Json(out)))
 }

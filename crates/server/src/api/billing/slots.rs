@@ -18,9 +18,11 @@ use crate::auth::{Caller, Manager};
 use crate::billing::decide::{Target, Wish};
 use crate::billing::{changes, plans, previews};
 use crate::config::billing::{CURRENCY, INTERVAL};
+use crate::error::payments::PaymentProblem;
 use crate::error::{ApiError, FieldProblem};
 use crate::extract::{Json, NoQuery, Query};
 use crate::fields::{Good, Problems, RequestBody, RequestQuery};
+use crate::own_requests::ChangeOfRequest;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -177,10 +179,12 @@ impl RequestBody for SlotsIn {
 async fn set_slots(
     State(app): State<App>,
     Manager(caller): Manager,
+    ChangeOfRequest(change): ChangeOfRequest,
     Json(wanted): Json<SlotsIn>,
 ) -> Result<axum::Json<Slots>, ApiError> {
     check_creator(&app, &caller, wanted.creator_id.as_ref(), wanted.platform).await?;
     let wish = Wish {
+        id: change,
         customer: caller.customer,
         actor: caller.actor(),
         creator: wanted.creator_id,
@@ -302,17 +306,29 @@ impl RequestBody for SwitchIn {
 async fn switch_slot(
     State(app): State<App>,
     Manager(caller): Manager,
+    ChangeOfRequest(change): ChangeOfRequest,
     Json(wanted): Json<SwitchIn>,
 ) -> Result<axum::Json<Slots>, ApiError> {
     check_creator(&app, &caller, wanted.creator_id.as_ref(), wanted.to).await?;
     let wish = Wish {
+        id: change,
         customer: caller.customer,
         actor: caller.actor(),
         creator: wanted.creator_id,
         target: Target::Switch(wanted.from, wanted.to),
     };
-    changes::make(&app, wish).await?;
+    changes::make(&app, wish).await.map_err(|error| unknown_switch(change, error))?;
     slots(&app, caller.customer).await
+}
+
+/// Without an `Idempotency-Key` a switch cannot be recognized when it is repeated.
+fn unknown_switch(change: Option<ChangeId>, error: ApiError) -> ApiError {
+    match error {
+        ApiError::Payment(PaymentProblem::ChangeUnknown(cause)) if change.is_none() => {
+            PaymentProblem::RelativeChangeUnknown(cause).into()
+        }
+        error => error,
+    }
 }
 
 /// Extra slots are sold for some platforms only. Where they are not, the message that says so.

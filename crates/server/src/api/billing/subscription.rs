@@ -20,6 +20,7 @@ use crate::config::billing::{CURRENCY, INTERVAL, Plan};
 use crate::error::ApiError;
 use crate::extract::{Json, NoQuery};
 use crate::fields::RequestBody;
+use crate::own_requests::ChangeOfRequest;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -239,10 +240,12 @@ impl RequestBody for PlanIn {}
 async fn change_plan(
     State(app): State<App>,
     Manager(caller): Manager,
+    ChangeOfRequest(change): ChangeOfRequest,
     Json(wanted): Json<PlanIn>,
 ) -> Result<axum::Json<SubscriptionState>, ApiError> {
     let plan = plans::plan(&app, &wanted.plan_id)?;
     let wish = Wish {
+        id: change,
         customer: caller.customer,
         actor: caller.actor(),
         creator: None,

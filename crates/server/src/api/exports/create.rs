@@ -24,11 +24,11 @@ use crate::app::App;
 use crate::auth::{self, Authenticated, KeyCaller};
 use crate::created::Created;
 use crate::error::exports::ExportProblem;
-use crate::error::outcome::UnknownOutcome;
+use crate::error::outcome::{NotStored, UnknownOutcome};
 use crate::error::{ApiError, FieldProblem, Harmless};
 use crate::extract::{self, Path};
 use crate::fields::{self, Good, Problems, RequestBody};
-use crate::idempotency;
+use crate::idempotency::{self, Place};
 use crate::idempotency_key::IdempotencyKey;
 use crate::sealing::DataKey;
 use crate::trial;
@@ -145,8 +145,8 @@ async fn create(app: &App, parts: &mut Parts, incoming: Body) -> Result<Response
             content_type: own_type.map_or(&[][..], HeaderValue::as_bytes),
             body_digest: Sha256::digest(&body).into(),
         };
-        let place = (&data_key, caller.customer);
-        let stored = idempotency::seal(place, &app.random, (StatusCode::CREATED, &head, &answer));
+        let place = Place::of_customer(&data_key, caller.customer);
+        let stored = idempotency::seal(&place, &app.random, (StatusCode::CREATED, &head, &answer));
         new.idempotency = stored.map(|stored| (same.claim(key, now), stored));
     }
     let creation = exports::create(&app.store, &new).await?;
@@ -370,7 +370,8 @@ fn answered(
             return Ok(response);
         }
         Creation::Repeated(Existing::Replay(stored)) => {
-            let (status, headers, body) = idempotency::open((data_key, new.customer), &stored)?;
+            let place = Place::of_customer(data_key, new.customer);
+            let (status, headers, body) = idempotency::open(&place, &stored)?;
             let mut response = (status, headers, body).into_response();
             idempotency::mark_replayed(response.headers_mut());
             return Ok(response);
@@ -379,7 +380,9 @@ fn answered(
         Creation::Repeated(Existing::OutcomeUnknown { call }) => {
             ApiError::OutcomeUnknown(UnknownOutcome::repeated(call))
         }
-        Creation::Repeated(Existing::NotStored { call }) => ApiError::AnswerNotStored(call),
+        Creation::Repeated(Existing::NotStored { call }) => {
+            ApiError::AnswerNotStored(NotStored(Some(call)))
+        }
         Creation::Repeated(Existing::OtherRequest) => ApiError::IdempotencyMismatch,
         Creation::KeyRefused => ApiError::InvalidKey,
         Creation::KeyReadOnly => ApiError::ReadOnlyKey,

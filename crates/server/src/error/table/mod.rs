@@ -216,7 +216,7 @@ pub(in crate::error) const IDEMPOTENCY_IN_PROGRESS: Row = Row {
     status: StatusCode::CONFLICT,
     title: "Still running",
     retryable: true,
-    meaning: "The first request with this `Idempotency-Key` is still running.",
+    meaning: "The first request with this `Idempotency-Key` is still running. Repeat it after `Retry-After`.",
 };
 /// `idempotency_mismatch`
 pub(in crate::error) const IDEMPOTENCY_MISMATCH: Row = Row {
@@ -224,7 +224,7 @@ pub(in crate::error) const IDEMPOTENCY_MISMATCH: Row = Row {
     status: StatusCode::UNPROCESSABLE_ENTITY,
     title: "Idempotency-Key reused",
     retryable: false,
-    meaning: "The `Idempotency-Key` was used for another request within 24 hours. Use a new one.",
+    meaning: "The `Idempotency-Key` was used for another request within 24 hours: another method, path, query, content type or body, or, on the service's own routes, before what your key may do was changed. Use a new one.",
 };
 /// `invalid_idempotency_key`
 pub(in crate::error) const INVALID_IDEMPOTENCY_KEY: Row = Row {
@@ -240,7 +240,7 @@ pub(in crate::error) const ANSWER_NOT_STORED: Row = Row {
     status: StatusCode::CONFLICT,
     title: "Response not stored",
     retryable: false,
-    meaning: "The first request with this `Idempotency-Key` was carried out, but its response was too large to store. `call_id` names its entry in the call log.",
+    meaning: "The first request with this `Idempotency-Key` was carried out, but its response was too large to store. `call_id` names its entry in the call log where it was a native call.",
 };
 /// `outcome_unknown` of a write whose response was lost
 pub(in crate::error) const OUTCOME_UNKNOWN_UNUSABLE: Row = Row {
@@ -269,8 +269,8 @@ pub(in crate::error) const OUTCOME_UNKNOWN_REPEATED: Row = Row {
     title: "Outcome unknown",
     retryable: false,
     meaning: "A repetition: nobody knows whether the first request with this `Idempotency-Key` took effect, and this \
-              one was not sent. Look at the platform, and repeat the request with a new key only if the first one \
-              did nothing. `call_id` names the first one's entry in the call log.",
+              one was not carried out. Check whether the first one did (a native call: at the platform; `call_id` names \
+              its entry in the call log), and repeat the request with a new key only if it did nothing.",
 };
 /// `body_too_large`
 pub(in crate::error) const BODY_TOO_LARGE: Row = Row {
@@ -428,6 +428,7 @@ pub(in crate::error) const ALL: &[Row] = &[
     payments::CHANGE_IN_PROGRESS,
     payments::SUBSCRIPTION_NOT_PAID,
     payments::CHANGE_OUTCOME_UNKNOWN,
+    payments::RELATIVE_CHANGE_OUTCOME_UNKNOWN,
     payments::UNSIGNED_EVENT,
     payments::PROCESSOR_UNAVAILABLE,
     payments::PAYMENT_OUTCOME_UNKNOWN,

@@ -176,6 +176,28 @@ async fn a_customer_reaches_the_payment_processor_so_often() {
     app.end().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_customer_has_so_many_responses_kept() {
+    let app = TestApp::on_sqlite("[rate_limits]\nidempotency_keys_per_minute = 2").await;
+    let (one, other) = (app.customer(10).await, app.customer(10).await);
+    let allow = async |key: &str, keyed: &str| {
+        let client = app.with_key(key).with("idempotency-key", keyed);
+        client.post("/v1/support-access", &json!({"enabled": false})).await
+    };
+
+    for keyed in ["a", "b"] {
+        assert_eq!(allow(&one.key, keyed).await.status, 200);
+    }
+
+    let refusal = allow(&one.key, "c").await;
+    assert_eq!(failure(&refusal), refused());
+    assert!(refusal.header("ratelimit-policy").contains("idempotency-keys"), "{refusal:?}");
+    let off = json!({"enabled": false});
+    assert_eq!(app.with_key(&one.key).post("/v1/support-access", &off).await.status, 200);
+    assert_eq!(allow(&other.key, "a").await.status, 200);
+    app.end().await;
+}
+
 /// A proxy that does not say how its caller came may have been reached without encryption.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_a_proxy_passes_on_without_saying_https_is_refused_where_the_address_is_https() {

@@ -24,6 +24,7 @@ mod me;
 mod password_reset;
 mod platforms;
 mod register;
+mod repeats;
 mod sealing;
 mod sessions;
 mod shape;

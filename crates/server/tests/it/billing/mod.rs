@@ -13,6 +13,7 @@ mod once;
 mod packs;
 mod plan_versions;
 mod reconcile;
+mod repeats;
 mod responses;
 mod reversals;
 mod slots;

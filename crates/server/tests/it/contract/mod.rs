@@ -113,6 +113,67 @@ fn every_operation_that_needs_a_caller_says_so_and_how_it_refuses() {
     }
 }
 
+/// Operations that change something and take no `Idempotency-Key`; docs/api.md says what their repetition does.
+const WITHOUT_KEY: &[&str] = &[
+    "log_in",
+    "log_out",
+    "change_password",
+    "register_customer",
+    "confirm_email",
+    "resend_email_link",
+    "forgot_password",
+    "reset_password",
+    "receive_event",
+    "sign_up",
+];
+
+#[test]
+fn every_operation_that_changes_something_takes_an_idempotency_key() {
+    let document = document();
+    let (mut with, mut without) = (0, BTreeSet::new());
+    for (method, path, operation) in operations(&document) {
+        let parameters = operation["parameters"].as_array().into_iter().flatten();
+        let keys: Vec<_> = parameters.filter(|one| one["name"] == "Idempotency-Key").collect();
+        let id = operation["operationId"].as_str().unwrap();
+        assert!(keys.len() <= 1, "{method} {path}");
+        match keys.first() {
+            None if method == "get" => {}
+            None => drop(without.insert(id.to_owned())),
+            Some(key) => {
+                assert_ne!(method, "get", "{path}");
+                assert_eq!(
+                    (&key["in"], key["required"].as_bool()),
+                    (&Value::from("header"), Some(false))
+                );
+                for (status, code) in [
+                    ("400", "invalid_idempotency_key"),
+                    ("409", "idempotency_in_progress"),
+                    ("409", "outcome_unknown"),
+                    ("409", "answer_not_stored"),
+                    ("422", "idempotency_mismatch"),
+                ] {
+                    let codes = codes(&document, &operation, status);
+                    assert!(codes.contains(&code.to_owned()), "{method} {path}: {status} {code}");
+                }
+                with += 1;
+            }
+        }
+    }
+    let listed: BTreeSet<String> = WITHOUT_KEY.iter().map(|id| (*id).to_owned()).collect();
+    assert_eq!(without, listed);
+    assert!(with > 25, "{with}");
+}
+
+/// The codes of a failure of an operation.
+fn codes(document: &Value, operation: &Value, status: &str) -> Vec<String> {
+    let response = operation.pointer(&format!("/responses/{status}")).unwrap();
+    let content = followed(document, response).get("content").and_then(Value::as_object);
+    let bodies = content.into_iter().flatten().map(|(_, body)| body);
+    let enums = bodies.filter_map(|body| body.pointer("/schema/allOf/1/properties/code/enum"));
+    let codes = enums.filter_map(Value::as_array).flatten().filter_map(Value::as_str);
+    codes.map(str::to_owned).collect()
+}
+
 #[test]
 fn every_response_is_described_and_every_failure_has_a_body_and_names_its_codes() {
     let document = document();

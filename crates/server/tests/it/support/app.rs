@@ -370,7 +370,7 @@ fn config(
     add("[rate_limits]\ncontrol_per_key_per_second = 1000000\ncontrol_per_key_burst = 1000000\n\
          control_per_network_per_second = 1000000\ncontrol_per_network_burst = 1000000\n\
          imports_per_minute = 1000000\nkey_changes_per_minute = 1000000\n\
-         payment_requests_per_minute = 1000000"
+         payment_requests_per_minute = 1000000\nidempotency_keys_per_minute = 1000000"
         .to_owned());
     // Jobs run when a test says so, and at its end; exports only when it says so.
     add("[exports]\nworkers = 0".to_owned());

@@ -1,0 +1,267 @@
+//! Purchases and changes of a subscription under one `Idempotency-Key`: made once, whatever happens on the way.
+
+use serde_json::{Value, json};
+use store::testing::run_raw;
+
+use crate::support::processor::{PACK, PACK_CREDITS, balance};
+use crate::support::subscriber::{GOOD_CARD, selling, slots_on};
+use crate::support::{Client, Reply, TestApp, at_once, on_both};
+
+const ALPHA: &str = "platform_alpha";
+const BETA: &str = "platform_beta";
+/// What a node leaves that dies before it has written down how a request ended.
+const DIED: &str = "
+    update own_requests set state = 'running', leased_until = 0, permissions = null, status = null, answer = null";
+
+fn is_replay(reply: &Reply) -> bool {
+    reply.header("idempotent-replayed") == "true"
+}
+
+async fn set(client: &Client, count: i64) -> Reply {
+    client.post("/v1/billing/slots", &json!({"platform": ALPHA, "count": count})).await
+}
+
+async fn switch(client: &Client) -> Reply {
+    client.post("/v1/billing/slots/switch", &json!({"from": ALPHA, "to": BETA})).await
+}
+
+/// The extra slots on alpha and beta.
+async fn counts(client: &Client) -> (i64, i64) {
+    let slots = client.get("/v1/billing/slots").await.json();
+    let count = |platform| slots_on(&slots, platform)["count"].as_i64().unwrap();
+    (count(ALPHA), count(BETA))
+}
+
+/// A subscriber with three extra slots on alpha, with an `Idempotency-Key`.
+async fn with_slots(app: &TestApp) -> Client {
+    let (_, client) = app.subscriber(GOOD_CARD).await;
+    assert_eq!(set(&client, 3).await.status, 200);
+    client.with("idempotency-key", "once")
+}
+
+async fn go_wrong(app: &TestApp, kind: &str, times: u32) {
+    let switch =
+        json!({"kind": kind, "method": "POST", "path": "subscriptions/{id}", "times": times});
+    app.control("switches", switch).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_switch_that_is_asked_for_twice_moves_one_slot() {
+    selling(async |app| {
+        let client = with_slots(&app).await;
+
+        let first = switch(&client).await;
+        let again = switch(&client).await;
+        let at_the_same_time = at_once((0..5).map(|_| {
+            let client = client.clone();
+            async move { switch(&client).await }
+        }))
+        .await;
+
+        assert_eq!((first.status, is_replay(&first)), (200, false), "{}", first.text());
+        assert_eq!((is_replay(&again), &again.body), (true, &first.body), "{}", again.text());
+        assert!(at_the_same_time.iter().all(|reply| reply.body == first.body));
+        assert_eq!(counts(&client).await, (2, 1));
+        app.deliver().await;
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn switches_at_the_same_time_under_one_key_move_one_slot() {
+    selling(async |app| {
+        let client = with_slots(&app).await;
+
+        let replies = at_once((0..8).map(|_| {
+            let client = client.clone();
+            async move { switch(&client).await }
+        }))
+        .await;
+
+        let done = replies.iter().filter(|reply| reply.status == 200 && !is_replay(reply)).count();
+        assert_eq!(done, 1);
+        for reply in replies.iter().filter(|reply| reply.status != 200) {
+            assert_eq!(reply.failure(), (409, "idempotency_in_progress".to_owned()));
+        }
+        assert_eq!(counts(&client).await, (2, 1));
+        app.deliver().await;
+        app
+    })
+    .await;
+}
+
+/// The change has the same id in every attempt at the request, so that one that was made is found.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_switch_whose_end_was_lost_with_its_node_is_found_and_not_made_again() {
+    selling(async |app| {
+        let client = with_slots(&app).await;
+        assert_eq!(switch(&client).await.status, 200);
+        assert_eq!(run_raw(app.store(), DIED).await.unwrap(), 1);
+
+        let again = switch(&client).await;
+        let repeated = switch(&client).await;
+
+        assert_eq!((again.status, is_replay(&again)), (200, false), "{}", again.text());
+        assert!(is_replay(&repeated));
+        assert_eq!(counts(&client).await, (2, 1));
+        app.deliver().await;
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_switch_of_unknown_outcome_is_continued_by_whoever_repeats_it() {
+    selling(async |app| {
+        let client = with_slots(&app).await;
+        go_wrong(&app, "error_before", 3).await;
+        let unknown = switch(&client).await;
+        let other = client.post("/v1/billing/slots", &json!({"platform": BETA, "count": 1})).await;
+        assert_eq!(unknown.failure(), (504, "change_outcome_unknown".to_owned()));
+        assert_eq!(unknown.header("x-should-retry"), "true");
+        assert_eq!(other.failure(), (422, "idempotency_mismatch".to_owned()));
+
+        app.advance_seconds(20);
+        let continued = switch(&client).await;
+        let repeated = switch(&client).await;
+
+        assert_eq!((continued.status, is_replay(&continued)), (200, false), "{}", continued.text());
+        assert!(is_replay(&repeated), "{}", repeated.text());
+        assert_eq!(counts(&client).await, (2, 1));
+        app.deliver().await;
+        app
+    })
+    .await;
+}
+
+/// The same where somebody without the key has continued the change meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_switch_that_ended_meanwhile_is_not_made_again() {
+    selling(async |app| {
+        let (_, client) = app.subscriber(GOOD_CARD).await;
+        assert_eq!(set(&client, 3).await.status, 200);
+        let keyed = client.with("idempotency-key", "once");
+        go_wrong(&app, "error_before", 3).await;
+        assert_eq!(switch(&keyed).await.failure(), (504, "change_outcome_unknown".to_owned()));
+        app.advance_seconds(20);
+        assert_eq!(switch(&client).await.status, 200);
+        assert_eq!(counts(&client).await, (2, 1));
+
+        let found = switch(&keyed).await;
+
+        assert_eq!(found.status, 200, "{}", found.text());
+        assert_eq!(counts(&client).await, (2, 1));
+        app.deliver().await;
+        app
+    })
+    .await;
+}
+
+/// Repeated after the change was made, a switch would be another one; a number of slots would not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_key_a_switch_of_unknown_outcome_is_not_to_be_repeated() {
+    selling(async |app| {
+        let (_, client) = app.subscriber(GOOD_CARD).await;
+        assert_eq!(set(&client, 3).await.status, 200);
+        for (moves, hint) in [(true, "false"), (false, "true")] {
+            go_wrong(&app, "error_before", 3).await;
+
+            let unknown = if moves { switch(&client).await } else { set(&client, 4).await };
+
+            assert_eq!(unknown.failure(), (504, "change_outcome_unknown".to_owned()));
+            assert_eq!(unknown.header("x-should-retry"), hint, "{}", unknown.text());
+            app.advance_seconds(20);
+            let ended = if moves { switch(&client).await } else { set(&client, 4).await };
+            assert_eq!(ended.status, 200, "{}", ended.text());
+        }
+        assert_eq!(counts(&client).await, (4, 1));
+        app.deliver().await;
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_raise_that_was_declined_frees_its_key() {
+    selling(async |app| {
+        let (_, client) = app.subscriber(GOOD_CARD).await;
+        let keyed = client.with("idempotency-key", "once");
+        app.control("declines", json!({"codes": ["insufficient_funds"]})).await;
+
+        let declined = set(&keyed, 1).await;
+        let done = set(&keyed, 1).await;
+        let again = set(&keyed, 1).await;
+
+        assert_eq!(declined.failure(), (402, "payment_failed".to_owned()), "{}", declined.text());
+        assert_eq!((done.status, is_replay(&done)), (200, false), "{}", done.text());
+        assert!(is_replay(&again));
+        assert_eq!(counts(&client).await, (1, 0));
+        app.deliver().await;
+        app
+    })
+    .await;
+}
+
+fn pack() -> Value {
+    json!({"pack_id": PACK})
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_charge_is_replayed_and_after_its_day_still_the_same_purchase() {
+    on_both(async |app| {
+        let (_, client) = app.with_card("4242424242424242").await;
+        let keyed = client.with("idempotency-key", "once");
+
+        let first = keyed.post("/v1/billing/charge", &pack()).await;
+        let again = keyed.post("/v1/billing/charge", &pack()).await;
+        assert_eq!(run_raw(app.store(), DIED).await.unwrap(), 1);
+        let after_a_death = keyed.post("/v1/billing/charge", &pack()).await;
+        app.advance_seconds(86_400);
+        let next_day = keyed.post("/v1/billing/charge", &pack()).await;
+
+        assert_eq!((first.status, is_replay(&first)), (200, false), "{}", first.text());
+        assert_eq!((is_replay(&again), again.json()), (true, first.json()));
+        for later in [&after_a_death, &next_day] {
+            assert_eq!((later.json(), is_replay(later)), (first.json(), false));
+        }
+        assert_eq!(balance(&client).await, 2 * PACK_CREDITS);
+        assert_eq!(app.asked("POST", "payment_intents").await.len(), 1);
+        app.deliver().await;
+        app
+    })
+    .await;
+}
+
+/// A client secret is stored nowhere, and a repetition hears how the payment stands by then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_charge_that_waits_for_the_customer_is_asked_about_again() {
+    on_both(async |app| {
+        let (_, client) = app.with_card("4000002760003184").await;
+        let keyed = client.with("idempotency-key", "once");
+        let asked = keyed.post("/v1/billing/charge", &pack()).await;
+        let again = keyed.post("/v1/billing/charge", &pack()).await;
+        assert_eq!((asked.json(), is_replay(&again)), (again.json(), false));
+        let stored = "delete from own_requests where answer is not null";
+        assert_eq!(run_raw(app.store(), stored).await.unwrap(), 0);
+        let body = asked.json();
+        let intent = body["pi_id"].as_str().unwrap();
+
+        let confirming = client.with("idempotency-key", "confirm");
+        let confirm = json!({"pi_id": intent});
+        let early = confirming.post("/v1/billing/confirm-charge", &confirm).await;
+        app.authenticate(intent, true).await;
+        let confirmed = confirming.post("/v1/billing/confirm-charge", &confirm).await;
+        let repeated = confirming.post("/v1/billing/confirm-charge", &confirm).await;
+        let paid = keyed.post("/v1/billing/charge", &pack()).await;
+
+        assert_eq!(early.json()["requires_action"], true, "{}", early.text());
+        assert_eq!((&confirmed.json()["ok"], is_replay(&confirmed)), (&json!(true), false));
+        assert_eq!((is_replay(&repeated), repeated.json()), (true, confirmed.json()));
+        assert_eq!((paid.json(), is_replay(&paid)), (confirmed.json(), false));
+        assert_eq!(balance(&client).await, 2 * PACK_CREDITS);
+        app.deliver().await;
+        app
+    })
+    .await;
+}
