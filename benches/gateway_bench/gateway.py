@@ -53,6 +53,7 @@ per_key_burst = 1000000
 control_per_key_per_second = 1000000
 control_per_key_burst = 1000000
 imports_per_minute = 1000000
+key_changes_per_minute = 1000000
 [log]
 filter = "warn"
 format = "json"
