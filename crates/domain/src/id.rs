@@ -101,8 +101,28 @@ ids! {
     ChangeId = "chg_",
     /// One offer to subscribe on the processor's page.
     OfferId = "off_",
+    /// One grant of credits, and what becomes of it.
+    LotId = "lot_",
     /// One export; `job_id` in paths and records.
     ExportId = "exp_",
+}
+
+impl EntryId {
+    /// The id of the `number`-th entry that is written together with this one, from 0. They sort in that order.
+    #[must_use]
+    pub const fn nth(self, number: u64) -> Self {
+        const RANDOM: u64 = (1 << 62) - 1;
+        let (high, low) = self.0.as_u64_pair();
+        let random = (low & RANDOM).wrapping_add(number) & RANDOM;
+        Self(uuid::Uuid::from_u64_pair(high, (low & !RANDOM) | random))
+    }
+}
+
+impl LotId {
+    /// The id of the lot that an entry of the ledger begins.
+    pub const fn of(entry: EntryId) -> Self {
+        Self(entry.0)
+    }
 }
 
 /// The canonical form only: the same id has one spelling, so it can be compared as text.
@@ -134,6 +154,17 @@ mod tests {
 
         assert!(early < late);
         assert!(early.to_string() < late.to_string());
+    }
+
+    #[test]
+    fn entries_that_are_written_together_have_ids_in_their_order() {
+        let first = EntryId::new(Timestamp::from_unix_micros(1_000_000), [1; 10]);
+
+        let ids = [first.nth(0), first.nth(1), first.nth(300)];
+
+        assert_eq!(ids[0], first);
+        assert!(ids.is_sorted() && ids[1] != ids[2]);
+        assert!(ids[2].to_string().parse::<EntryId>().is_ok());
     }
 
     #[test]

@@ -4,8 +4,8 @@ use crate::id::EntryId;
 use crate::time::{Day, Timestamp};
 
 /// What a line of the ledger can be.
-pub const KINDS: [&str; 8] =
-    ["trial", "pack", "plan", "usage", "export", "refund", "dispute", "adjustment"];
+pub const KINDS: [&str; 9] =
+    ["trial", "pack", "plan", "usage", "export", "refund", "dispute", "expiry", "adjustment"];
 
 /// What a day's charges are summed up for. Of one day, usage stands above exports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

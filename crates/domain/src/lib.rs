@@ -12,6 +12,7 @@
 )]
 
 pub mod account;
+pub mod billing_period;
 pub mod charge;
 pub mod credits;
 pub mod customer;
@@ -22,13 +23,16 @@ pub mod id;
 pub mod job;
 pub mod key;
 pub mod ledger;
+pub mod lots;
 pub mod mail;
 pub mod method;
 pub mod payment;
 pub mod plan;
 pub mod platform;
 pub mod repeat;
+pub mod sales;
 pub mod slot;
+pub mod split;
 pub mod staff;
 pub mod subscription;
 pub mod time;

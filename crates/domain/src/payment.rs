@@ -1,6 +1,5 @@
-//! Payments: the states of an order, what takes credits back, and how many.
+//! Payments: the states of an order, and what takes credits back.
 
-use crate::credits::Credits;
 use crate::wire::text_enum;
 
 text_enum! {
@@ -92,51 +91,6 @@ impl OrderState {
         match self {
             Self::Paid | Self::Refunded => true,
             Self::Pending | Self::Failed | Self::Expired => false,
-        }
-    }
-}
-
-/// How many of the credits of a payment of `paid_cents` are taken back when `returned_cents` of it were given back in
-/// all: in proportion, rounded down, which is in the customer's favour.
-pub fn taken_back(credits: Credits, paid_cents: i64, returned_cents: i64) -> Credits {
-    if paid_cents <= 0 || returned_cents >= paid_cents {
-        return credits;
-    }
-    let product = i128::from(credits.whole()).checked_mul(i128::from(returned_cents.max(0)));
-    let share = product.and_then(|product| product.checked_div(i128::from(paid_cents)));
-    let whole = share.and_then(|share| i64::try_from(share).ok());
-    Credits::from_whole(whole.unwrap_or(0))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn a_part_of_the_money_takes_its_part_of_the_credits_rounded_down() {
-        let credits = Credits::from_whole(100);
-
-        let taken =
-            [0, 1, 333, 500, 998, 999, 2_000].map(|cents| taken_back(credits, 999, cents).whole());
-
-        assert_eq!(taken, [0, 0, 33, 50, 99, 100, 100]);
-    }
-
-    proptest! {
-        #[test]
-        fn more_money_never_takes_fewer_credits_and_all_of_it_takes_all(
-            credits in 1..i64::MAX,
-            paid in 1..99_999_999_i64,
-            one in 0..99_999_999_i64,
-            other in 0..99_999_999_i64,
-        ) {
-            let credits = Credits::from_whole(credits);
-            let (less, more) = (one.min(other), one.max(other));
-
-            prop_assert!(taken_back(credits, paid, less) <= taken_back(credits, paid, more));
-            prop_assert!(taken_back(credits, paid, more) <= credits);
-            prop_assert_eq!(taken_back(credits, paid, paid), credits);
         }
     }
 }

@@ -200,7 +200,7 @@ fn refused(error: &StaffError) -> Response {
         | StaffError::NoEmail(_)
         | StaffError::NoPermission(..)
         | StaffError::NoKey(_) => StatusCode::NOT_FOUND,
-        StaffError::Amount(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        StaffError::Amount(_) | StaffError::TooMany(_) => StatusCode::UNPROCESSABLE_ENTITY,
         StaffError::Store(_) | StaffError::Vault(_) | StaffError::KeyFile(_) => {
             tracing::error!(%error, "a staff command failed");
             StatusCode::INTERNAL_SERVER_ERROR

@@ -9,6 +9,7 @@ use domain::credits::Credits;
 use domain::customer::{Email, TrialState};
 use domain::id::{CustomerId, EntryId, KeyId};
 use domain::key::{KeyScope, KeySecret};
+use domain::lots::LotSource;
 use domain::platform::Platform;
 use serde_json::{Map, Value, json};
 use store::authority::Authority;
@@ -156,6 +157,8 @@ async fn customer(app: &App, wanted: &Wanted) -> Result<(CustomerId, KeySecret),
         source: "adjustment",
         source_id: &format!("{}:demo", new.id),
         reference: Some("credits to try the sandbox with"),
+        lot: LotSource::Gift,
+        expires_at: None,
         at: now,
     };
     store::ledger::grant(&app.store, &grant).await?;

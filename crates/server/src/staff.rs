@@ -7,6 +7,7 @@ use domain::credits::Credits;
 use domain::customer::{Email, TrialState};
 use domain::id::{CustomerId, EntryId, KeyId};
 use domain::key::{KeyScope, KeySecret};
+use domain::lots::LotSource;
 use domain::staff::Permission;
 use serde_json::{Value, json};
 use store::audit::AuditEntry;
@@ -223,6 +224,9 @@ pub enum StaffError {
     /// An amount that makes no sense.
     #[error("{0}")]
     Amount(&'static str),
+    /// More credits were to be taken than there are.
+    #[error("only {0} credits can be taken: what is left, and what was spent, which becomes debt")]
+    TooMany(i64),
     /// The database failed.
     #[error("the database failed")]
     Store(#[from] StoreError),
@@ -385,6 +389,8 @@ async fn grant_credits(
         source: "adjustment",
         source_id: &format!("{customer}:{reference}"),
         reference: Some(reference),
+        lot: LotSource::Gift,
+        expires_at: None,
         at: now,
     };
     let details = json!({"credits": credits, "reference": reference});
@@ -393,6 +399,7 @@ async fn grant_credits(
     let applied = match granting {
         Granting::Granted { .. } => true,
         Granting::Repeated => false,
+        Granting::TooMany { at_most } => return Err(StaffError::TooMany(at_most.whole())),
         Granting::NoCustomer => return Err(StaffError::NoCustomer(customer)),
     };
     let balance = store::usage::balance(desk.store, customer).await?;

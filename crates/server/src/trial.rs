@@ -1,4 +1,4 @@
-//! A customer without credits whose free trial waits for a confirmed email address is told so.
+//! A customer without credits whose free trial waits for a confirmed email address, or who owes credits, is told so.
 
 use domain::credits::Credits;
 use domain::customer::TrialState;
@@ -7,14 +7,25 @@ use domain::id::CustomerId;
 use crate::app::App;
 use crate::error::ApiError;
 
-/// A refusal for want of credits with the trial that would help; any other as it is. Whatever keeps the trial from being
-/// looked up leaves the refusal as it is.
+/// A refusal for want of credits with the trial that would help, or with the debt; any other as it is. Whatever keeps them
+/// from being looked up leaves the refusal as it is.
 pub(crate) async fn explained(app: &App, customer: CustomerId, refusal: ApiError) -> ApiError {
     let ApiError::InsufficientCredits { balance, cost } = refusal else { return refusal };
+    if let Some(debt) = owed(app, customer).await {
+        return ApiError::InDebt { balance, cost, debt };
+    }
     match waiting(app, customer).await {
         Some(trial) => ApiError::TrialPending { balance, cost, trial },
         None => refusal,
     }
+}
+
+/// What the customer owes, if anything.
+async fn owed(app: &App, customer: CustomerId) -> Option<Credits> {
+    let store = app.store.clone();
+    let lookup = async move { store::usage::balance(&store, customer).await };
+    let debt = app.tasks.on_control(lookup).await.ok()?.ok()??.debt;
+    (debt > Credits::ZERO).then_some(debt)
 }
 
 /// The credits of a trial that waits.

@@ -4,6 +4,7 @@ use domain::credits::Credits;
 use domain::customer::Email;
 use domain::id::{CustomerId, EntryId};
 use domain::mail::LinkPurpose;
+use domain::lots::LotSource;
 use domain::time::Timestamp;
 use domain::token::TokenHash;
 
@@ -147,10 +148,12 @@ async fn grant(
         source: "trial",
         source_id: &source_id,
         reference: None,
+        lot: LotSource::Trial,
+        expires_at: None,
         at,
     };
     match ledger::grant_in(tx, &grant).await? {
         Granting::Granted { .. } => Ok(trial.credits),
-        Granting::Repeated | Granting::NoCustomer => Ok(Credits::ZERO),
+        Granting::Repeated | Granting::TooMany { .. } | Granting::NoCustomer => Ok(Credits::ZERO),
     }
 }

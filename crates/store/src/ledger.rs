@@ -1,24 +1,25 @@
 //! The ledger: every grant and removal of credits, once for each source, never changed afterwards.
 
 use domain::credits::Credits;
-use domain::id::{CustomerId, EntryId};
+use domain::id::{CustomerId, EntryId, LotId};
+use domain::lots::{Lot, LotSource};
 use domain::time::Timestamp;
 
 use crate::audit::{self, AuditEntry};
-use crate::balance;
+use crate::lots::{self, Holdings, Label, Wanted};
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
 /// Credits to be added, or taken away, once.
 #[derive(Debug, Clone, Copy)]
 pub struct Grant<'a> {
-    /// The id of the entry.
+    /// The id of the entry. The lot that it begins has the same.
     pub entry: EntryId,
     /// Whose credits.
     pub customer: CustomerId,
     /// How many, more than zero, whichever way they go.
     pub amount: Credits,
-    /// What it is called in the ledger, such as `trial` or `purchase`.
+    /// What it is called in the ledger, such as `trial` or `pack`.
     pub kind: &'a str,
     /// Where it comes from, such as `pi`; unique together with `source_id`.
     pub source: &'a str,
@@ -26,6 +27,10 @@ pub struct Grant<'a> {
     pub source_id: &'a str,
     /// What a person would look for, such as an order's number.
     pub reference: Option<&'a str>,
+    /// What the lot is for. Of no meaning where credits are taken.
+    pub lot: LotSource,
+    /// When what is left of it expires; none if it does not.
+    pub expires_at: Option<Timestamp>,
     /// Now.
     pub at: Timestamp,
 }
@@ -40,11 +45,16 @@ pub enum Granting {
     },
     /// This source was booked before; nothing changed.
     Repeated,
+    /// More was to be taken than the customer was ever granted and still has or has spent; nothing changed.
+    TooMany {
+        /// How many can be taken.
+        at_most: Credits,
+    },
     /// There is no such customer.
     NoCustomer,
 }
 
-/// Adds credits, paying a debt first. Once for each source.
+/// Adds credits as a lot, paying a debt first. Once for each source.
 pub async fn grant(store: &Store, grant: &Grant<'_>) -> Result<Granting, StoreError> {
     let mut tx = store.write().await?;
     let granting = grant_in(&mut tx, grant).await?;
@@ -54,8 +64,8 @@ pub async fn grant(store: &Store, grant: &Grant<'_>) -> Result<Granting, StoreEr
     Ok(granting)
 }
 
-/// Takes credits away (a refund, a dispute). What is no longer there becomes debt, which the next credits
-/// pay. Once for each source.
+/// Takes credits away, in the order of spending. What was spent before becomes debt, which the next credits pay. Once for
+/// each source.
 pub async fn remove(store: &Store, removal: &Grant<'_>) -> Result<Granting, StoreError> {
     let mut tx = store.write().await?;
     let granting = remove_in(&mut tx, removal).await?;
@@ -74,8 +84,11 @@ pub async fn adjust(
     entry: &AuditEntry,
 ) -> Result<Granting, StoreError> {
     let mut tx = store.write().await?;
-    let direction = if takes { Direction::Out } else { Direction::In };
-    let granting = book(&mut tx, adjustment, direction).await?;
+    let granting = if takes {
+        remove_in(&mut tx, adjustment).await?
+    } else {
+        grant_in(&mut tx, adjustment).await?
+    };
     if matches!(granting, Granting::Granted { .. }) {
         audit::insert(&mut tx, entry).await?;
         tx.commit().await?;
@@ -85,71 +98,53 @@ pub async fn adjust(
 
 /// Adds credits within a transaction that has more to do.
 pub(crate) async fn grant_in(tx: &mut Tx, grant: &Grant<'_>) -> Result<Granting, StoreError> {
-    book(tx, grant, Direction::In).await
+    let opened = lots::open(tx, grant.customer, Wanted::None, (grant.entry, grant.at)).await?;
+    let Some(mut holdings) = opened else { return Ok(Granting::NoCustomer) };
+    if is_booked(tx, grant).await? {
+        return Ok(Granting::Repeated);
+    }
+    let amount = grant.amount.whole().max(0);
+    let id = LotId::of(grant.entry);
+    let mut lot = Lot::new(id, grant.lot, amount, grant.expires_at, grant.at);
+    lot.reference = grant.reference.map(str::to_owned);
+    holdings.lots.add(lot);
+    finish(tx, holdings, grant).await
 }
 
 /// Takes credits away within a transaction that has more to do.
 pub(crate) async fn remove_in(tx: &mut Tx, removal: &Grant<'_>) -> Result<Granting, StoreError> {
-    book(tx, removal, Direction::Out).await
+    let opened = lots::open(tx, removal.customer, Wanted::Spent, (removal.entry, removal.at)).await?;
+    let Some(mut holdings) = opened else { return Ok(Granting::NoCustomer) };
+    if is_booked(tx, removal).await? {
+        return Ok(Granting::Repeated);
+    }
+    let wanted = removal.amount.whole().max(0);
+    let taken = holdings.lots.take_any(wanted);
+    if taken < wanted {
+        return Ok(Granting::TooMany { at_most: Credits::from_whole(taken) });
+    }
+    finish(tx, holdings, removal).await
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Direction {
-    In,
-    Out,
-}
-
-async fn book(
-    tx: &mut Tx,
-    grant: &Grant<'_>,
-    direction: Direction,
-) -> Result<Granting, StoreError> {
+async fn is_booked(tx: &mut Tx, grant: &Grant<'_>) -> Result<bool, StoreError> {
     const BOOKED: &str = "select 1 from ledger where source = $1 and source_id = $2";
-    const INSERT: &str = "
-        insert into ledger
-            (id, customer_id, at, kind, amount, balance_after, source, source_id, reference)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-        on conflict (source, source_id) do nothing";
-    let mut balances = balance::lock(tx, std::iter::once(grant.customer)).await?;
-    let Some(balance) = balances.get_mut(grant.customer) else {
-        return Ok(Granting::NoCustomer);
+    Ok(tx.row(BOOKED, &[grant.source.into(), grant.source_id.into()]).await?.is_some())
+}
+
+async fn finish(
+    tx: &mut Tx,
+    mut holdings: Holdings,
+    grant: &Grant<'_>,
+) -> Result<Granting, StoreError> {
+    let label = Label {
+        kind: grant.kind,
+        source: Some((grant.source, grant.source_id)),
+        reference: grant.reference,
     };
-    if tx.row(BOOKED, &[grant.source.into(), grant.source_id.into()]).await?.is_some() {
+    if !holdings.book(tx, label).await? {
         return Ok(Granting::Repeated);
     }
-    let amount = grant.amount.whole().max(0);
-    let signed = match direction {
-        Direction::In => {
-            balance.granted.checked_add(amount).ok_or(StoreError::TooLarge)?;
-            balance.grant(amount);
-            amount
-        }
-        Direction::Out => {
-            balance.removed.checked_add(amount).ok_or(StoreError::TooLarge)?;
-            balance.remove(amount);
-            -amount
-        }
-    };
-    let available = balance.available;
-    let inserted = tx
-        .execute(
-            INSERT,
-            &[
-                grant.entry.into(),
-                grant.customer.into(),
-                grant.at.into(),
-                grant.kind.into(),
-                signed.into(),
-                available.into(),
-                grant.source.into(),
-                grant.source_id.into(),
-                grant.reference.into(),
-            ],
-        )
-        .await?;
-    if inserted == 0 {
-        return Ok(Granting::Repeated);
-    }
-    balance::save(tx, &balances).await?;
-    Ok(Granting::Granted { balance: Credits::from_whole(available) })
+    let balance = Credits::from_whole(holdings.available());
+    holdings.save(tx).await?;
+    Ok(Granting::Granted { balance })
 }

@@ -73,9 +73,23 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
         let deltas = include_str!("../migrations/0019_usage_deltas.sqlite.sql");
         steps.push(step(19, "usage deltas", deltas));
     }
+    steps.push(step(20, "lots and sales", lots(database)));
     steps.push(step(21, "plans", plans(database)));
     steps.push(step(22, "own requests", own_requests(database)));
     Migrator::with_migrations(steps)
+}
+
+const fn lots(database: DatabaseKind) -> &'static str {
+    match database {
+        DatabaseKind::Sqlite => concat!(
+            include_str!("../migrations/0020_lots.sql"),
+            include_str!("../migrations/0020_lots.sqlite.sql")
+        ),
+        DatabaseKind::Postgres => concat!(
+            include_str!("../migrations/0020_lots.sql"),
+            include_str!("../migrations/0020_lots.postgres.sql")
+        ),
+    }
 }
 
 const fn plans(database: DatabaseKind) -> &'static str {

@@ -21,9 +21,11 @@ pub struct NewOrder<'a> {
     pub channel: OrderChannel,
     /// Which pack.
     pub pack_id: &'a str,
-    /// The credits of the pack.
+    /// How many of it, from 1.
+    pub packs: i64,
+    /// The credits of all.
     pub credits: Credits,
-    /// Its price.
+    /// What all cost.
     pub amount_cents: i64,
     /// The price's currency, in small letters.
     pub currency: &'a str,
@@ -50,9 +52,11 @@ pub struct Order {
     pub channel: OrderChannel,
     /// Which pack.
     pub pack_id: String,
-    /// The credits of the pack.
+    /// How many of it, from 1.
+    pub packs: i64,
+    /// The credits of all.
     pub credits: Credits,
-    /// Its price.
+    /// What all cost.
     pub amount_cents: i64,
     /// The price's currency, in small letters.
     pub currency: String,
@@ -102,7 +106,7 @@ pub struct OrderQuery {
 
 const COLUMNS: &str = "
     id, customer_id, channel, pack_id, credits, amount_cents, currency, livemode, processor_customer_id, state,
-    session_id, payment_id, failure, payment_method_id, created_at, closed_at";
+    session_id, payment_id, failure, payment_method_id, created_at, closed_at, packs";
 
 /// Opens an order, unless the caller's `Idempotency-Key` or a charge under way stands for one already.
 pub async fn open(store: &Store, new: &NewOrder<'_>) -> Result<Opening, StoreError> {
@@ -201,8 +205,8 @@ pub(crate) async fn insert(tx: &mut Tx, new: &NewOrder<'_>) -> Result<bool, Stor
     const SQL: &str = "
         insert into orders
             (id, customer_id, channel, pack_id, credits, amount_cents, currency, livemode, processor_customer_id,
-             state, idempotency_hash, created_at, payment_method_id)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10, $11, $12)
+             state, idempotency_hash, created_at, payment_method_id, packs)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10, $11, $12, $13)
         on conflict do nothing";
     let hash = new.idempotency_hash.map(|hash| hex(&hash));
     let values = [
@@ -218,6 +222,7 @@ pub(crate) async fn insert(tx: &mut Tx, new: &NewOrder<'_>) -> Result<bool, Stor
         hash.as_deref().into(),
         new.at.into(),
         new.payment_method.into(),
+        new.packs.into(),
     ];
     Ok(tx.execute(SQL, &values).await? == 1)
 }
@@ -319,5 +324,6 @@ fn order(row: &Row) -> Result<Order, StoreError> {
         payment_method: row.optional_text(13)?,
         created_at: row.time(14)?,
         closed_at: row.optional_time(15)?,
+        packs: row.int(16)?,
     })
 }

@@ -25,34 +25,59 @@ pub(crate) const PAYMENTS: &[Rule] = &[
             where o.state in ('paid', 'refunded') and (l.id is null or l.amount <> o.credits)",
     },
     Rule {
-        name: "every booked payment has its ledger entry, of the same customer and credits",
-        figures: ["payment", "ledger"],
+        name: "the credits of what was sold are the credits of its lot",
+        figures: ["sold", "granted"],
         sql: "
-            select p.payment_id, p.credits, coalesce(l.amount, 0)
-            from payments p
-            left join ledger l on l.source = p.source and l.source_id = p.payment_id
-                              and l.customer_id = p.customer_id
-            where l.id is null or l.amount <> p.credits",
+            select p.sale_id, p.credits, coalesce(l.granted, 0)
+            from sale_parts p left join lots l on l.id = p.lot_id and l.customer_id = p.customer_id
+            where case when l.source = 'balance' then 0
+                       when p.kind not in ('plan', 'pack') or p.credits <= 0 then coalesce(l.granted, 0)
+                       else p.credits - coalesce(l.granted, 0) end <> 0",
     },
     Rule {
-        name: "every ledger entry of a payment is written down as a payment",
-        figures: ["ledger", "payment"],
+        name: "every lot of a payment was sold",
+        figures: ["granted", "sold"],
+        sql: "
+            select l.id, l.granted, cast(0 as bigint)
+            from lots l left join sale_parts p on p.lot_id = l.id
+            where l.source in ('pack', 'top_up', 'plan') and p.sale_id is null",
+    },
+    Rule {
+        name: "every ledger entry of a payment is written down as a sale",
+        figures: ["ledger", "sale"],
         sql: "
             select l.source_id, l.amount, cast(0 as bigint)
             from ledger l
-            left join payments p on p.payment_id = l.source_id and p.source = l.source
-            where l.source in ('pi', 'invoice') and p.payment_id is null",
+            left join sale_parts p on p.lot_id = l.lot_id
+            left join sales s on s.id = coalesce(p.sale_id, l.source_id) and s.source = l.source
+            where l.source in ('pi', 'invoice') and s.id is null",
     },
     Rule {
-        name: "what was paid for an order is its price",
-        figures: ["order's cents", "payment's cents"],
+        name: "a plan's credits are what its paid lines bought, rounded up",
+        figures: ["granted", "bought"],
         sql: "
-            select o.id, o.amount_cents, coalesce(p.amount_cents, -1)
+            select sale_id, credits, bought
+            from (
+                select p.sale_id, p.place, p.credits, max(l.period_s) as period_s,
+                       cast(sum(l.monthly_credits * ((l.ends_at - l.starts_at) / 1000000)) as bigint) as exact,
+                       cast(sum(l.monthly_credits * ((l.ends_at - l.starts_at) / 1000000)) / max(l.period_s) as bigint)
+                           as bought
+                from sale_parts p join sale_lines l on l.sale_id = p.sale_id and l.part = p.place
+                where p.kind = 'plan'
+                group by p.sale_id, p.place, p.credits
+            ) as parts
+            where credits * period_s < exact or (credits - 1) * period_s >= exact",
+    },
+    Rule {
+        name: "what was paid for an order is at most its price",
+        figures: ["order's cents", "sale's cents"],
+        sql: "
+            select o.id, o.amount_cents, coalesce(s.amount_cents - s.tax_cents, -1)
             from orders o
-            left join payments p on p.order_id = o.id and p.payment_id = o.payment_id
-                                and p.currency = o.currency and p.livemode = o.livemode
+            left join sales s on s.order_id = o.id and s.id = o.payment_id
+                             and s.currency = o.currency and s.livemode = o.livemode
             where o.state in ('paid', 'refunded')
-              and (p.payment_id is null or p.amount_cents <> o.amount_cents)",
+              and (s.id is null or s.amount_cents - s.tax_cents > o.amount_cents)",
     },
     Rule {
         name: "the top-ups of a customer's day stay within the cap that each was claimed under",
@@ -86,27 +111,52 @@ pub(crate) const PAYMENTS: &[Rule] = &[
                                   else '' end",
     },
     Rule {
-        name: "the refunds and disputes of a payment take at most what it granted",
-        figures: ["taken", "granted"],
+        name: "the refunds and disputes of a sale take at most what it brought",
+        figures: ["taken", "brought"],
         sql: "
-            select p.payment_id, r.taken, p.credits
-            from payments p
-            join (
-                select payment_id, cast(sum(taken_credits - returned_credits) as bigint) as taken
-                from reversals group by payment_id
-            ) r on r.payment_id = p.payment_id
-            where r.taken < 0 or r.taken > p.credits",
+            select sale_id, taken, credits from sale_parts
+            where taken < 0 or (taken > 0 and taken > credits)",
     },
     Rule {
-        name: "what refunds and disputes took is what the ledger says they took",
-        figures: ["taken", "ledger"],
+        name: "what of a sale has gone back is what its refunds and disputes say, and at most what was charged",
+        figures: ["gone back", "refunds and disputes"],
         sql: "
-            select customer_id, cast(sum(taken) as bigint), cast(-sum(booked) as bigint)
+            select id, reversed_cents, gone
             from (
-                select customer_id, taken_credits - returned_credits as taken, 0 as booked from reversals
-                union all
-                select customer_id, 0, amount from ledger where source in ('refund', 'dispute')
+                select s.id, s.reversed_cents,
+                       cast(coalesce(sum(case when r.state = 'standing' then r.amount_cents else 0 end), 0) as bigint) as gone,
+                       s.amount_cents
+                from sales s left join reversals r on r.payment_id = s.id
+                group by s.id, s.reversed_cents, s.amount_cents
             ) as sums
-            group by customer_id having sum(taken) + sum(booked) <> 0",
+            where reversed_cents <> case when gone > amount_cents then amount_cents else gone end",
+    },
+];
+
+/// Rules that look at every lot there is.
+pub(crate) const LOTS: &[Rule] = &[
+    Rule {
+        name: "what is left and spent of a customer's lots is what is available and used, less what is owed",
+        figures: ["available + spent + held - debt", "lots"],
+        sql: "
+            select c.customer_id, c.available + c.spent + c.held - c.debt, coalesce(l.credits, 0)
+            from customer_credits c
+            left join (
+                select customer_id, cast(sum(credits_left + spent) as bigint) as credits
+                from lots group by customer_id
+            ) l on l.customer_id = c.customer_id
+            where c.available + c.spent + c.held - c.debt <> coalesce(l.credits, 0)",
+    },
+    Rule {
+        name: "the ledger's entries of a lot are what is left and spent of it",
+        figures: ["left + spent", "ledger"],
+        sql: "
+            select o.id, o.credits_left + o.spent, coalesce(l.amount, 0)
+            from lots o
+            left join (
+                select coalesce(lot_id, 'lot_' || substr(customer_id, 5)) as lot_id, cast(sum(amount) as bigint) as amount
+                from ledger group by coalesce(lot_id, 'lot_' || substr(customer_id, 5))
+            ) l on l.lot_id = o.id
+            where o.credits_left + o.spent <> coalesce(l.amount, 0)",
     },
 ];

@@ -2,16 +2,19 @@
 //!
 //! However a payment becomes known (an event, a charge, a page that comes back, the reconciler, auto top-up), it ends in
 //! `fulfil`. What it is given was read from the processor. In one transaction the order is read and compared with it,
-//! the ledger entry is written once for the payment, the credits are added (a debt first) and the order is closed. What
-//! does not match is granted nothing and noted for somebody to look at.
+//! the sale is written down once with what it sold, a lot is added for what brings credits (a debt is paid first) and the
+//! order is closed. What does not match is granted nothing and noted for somebody to look at.
 
 use domain::credits::Credits;
-use domain::id::{CustomerId, EntryId, OrderId};
-use domain::payment::{Mismatch, PaymentSource};
+use domain::id::{CustomerId, EntryId, LotId, OrderId};
+use domain::lots::{LATE_LIFE_S, Lot, LotSource};
+use domain::payment::{Mismatch, OrderChannel, PaymentSource};
+use domain::sales::{Part, PartKind, Sale, pot_of_period, pot_of_sale};
 use domain::time::{Day, Timestamp};
 
-use crate::ledger::{self, Grant, Granting};
+use crate::lots::{self, Holdings, Label, Wanted};
 use crate::orders::{self, Order};
+use crate::sales::{self, Scope, SoldLine};
 use crate::tx::Tx;
 use crate::unmatched::{self, Unmatched};
 use crate::{Store, StoreError, processor_customers, top_ups};
@@ -19,7 +22,7 @@ use crate::{Store, StoreError, processor_customers, top_ups};
 /// Money that arrived, as the processor's own object says.
 #[derive(Debug, Clone, Copy)]
 pub struct Paid<'a> {
-    /// The id of the ledger entry, if there will be one.
+    /// The id of the first ledger entry, if there will be one.
     pub entry: EntryId,
     /// What was paid for.
     pub what: PaidFor<'a>,
@@ -29,8 +32,10 @@ pub struct Paid<'a> {
     pub intent: Option<&'a str>,
     /// Who paid, by the processor.
     pub processor_customer: Option<&'a str>,
-    /// How much arrived, in the smallest unit of the currency.
+    /// How much was charged, in the smallest unit of the currency.
     pub amount_cents: i64,
+    /// How much of it is tax.
+    pub tax_cents: i64,
     /// Its currency, in small letters.
     pub currency: &'a str,
     /// Whether it was real money.
@@ -43,16 +48,50 @@ pub struct Paid<'a> {
 #[derive(Debug, Clone, Copy)]
 pub enum PaidFor<'a> {
     /// A pack, by its order; the order says how many credits.
-    Order(OrderId),
-    /// A period of a subscription, by its invoice.
-    Plan {
-        /// The credits of the period, more than zero.
-        credits: Credits,
-        /// What a person would look for, such as the plan's name.
-        reference: &'a str,
-        /// Whether this deployment means real money.
-        livemode: bool,
+    Order {
+        /// The order.
+        id: OrderId,
+        /// What was paid before discounts and without tax: what must equal the order's price.
+        subtotal_cents: i64,
+        /// When what is left of the credits expires; none if it does not.
+        expires_at: Option<Timestamp>,
     },
+    /// An invoice of a subscription.
+    Invoice(&'a SoldInvoice),
+}
+
+/// What an invoice sold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SoldInvoice {
+    /// The subscription.
+    pub subscription: String,
+    /// Its number: the order among invoices of the same second.
+    pub number: String,
+    /// When the processor made it.
+    pub sold_at: Timestamp,
+    /// What was sold of each thing, in the order of the lines.
+    pub parts: Vec<SoldPart>,
+    /// The lines.
+    pub lines: Vec<SoldLine>,
+    /// Whether this deployment means real money.
+    pub livemode: bool,
+}
+
+/// What an invoice sold of one thing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SoldPart {
+    /// What it is.
+    pub kind: PartKind,
+    /// The end of the period that it is for.
+    pub period_end: Timestamp,
+    /// What it cost after discounts and without tax, in cents.
+    pub money_cents: i64,
+    /// The credits that it brings; below zero where it gives some up.
+    pub credits: i64,
+    /// When what is left of the credits expires.
+    pub expires_at: Option<Timestamp>,
+    /// What a person would look for, such as the plan's id.
+    pub reference: String,
 }
 
 /// How a payment was taken.
@@ -90,10 +129,18 @@ struct Difference {
     details: String,
 }
 
-/// Whom a payment is granted to.
+/// Whom a payment is granted to, and what for.
 struct Grantee {
     customer: CustomerId,
-    credits: Credits,
+    order: Option<OrderId>,
+    goods: Vec<Goods>,
+}
+
+/// What is granted for one thing that was sold.
+struct Goods {
+    part: Part,
+    source: LotSource,
+    expires_at: Option<Timestamp>,
     reference: String,
 }
 
@@ -101,39 +148,57 @@ struct Grantee {
 pub async fn fulfil(store: &Store, paid: &Paid<'_>) -> Result<Fulfilled, StoreError> {
     let mut tx = store.write().await?;
     let grantee = match paid.what {
-        PaidFor::Order(id) => of_order(orders::lock(&mut tx, id).await?.as_ref(), paid),
-        PaidFor::Plan { .. } => of_plan(&mut tx, paid).await?,
+        PaidFor::Order { id, subtotal_cents, expires_at } => {
+            let order = orders::lock(&mut tx, id).await?;
+            of_order(order.as_ref(), paid, (subtotal_cents, expires_at))
+        }
+        PaidFor::Invoice(invoice) => of_invoice(&mut tx, paid, invoice).await?,
     };
     let grantee = match grantee {
         Ok(grantee) => grantee,
         Err(difference) => return refuse(tx, difference, paid).await,
     };
-    match grant(&mut tx, &grantee, paid).await? {
-        Granting::Granted { balance } => {
-            close(&mut tx, &grantee, paid).await?;
-            tx.commit().await?;
-            Ok(Fulfilled::Granted(grantee.receipt(balance)))
-        }
-        Granting::Repeated => repeated(tx, &grantee, paid).await,
-        Granting::NoCustomer => Err(StoreError::corrupt("customer_credits", grantee.customer)),
+    let wanted = if grantee.order.is_some() { Wanted::None } else { Wanted::Plans };
+    let opened = lots::open(&mut tx, grantee.customer, wanted, (paid.entry, paid.at)).await?;
+    let Some(holdings) = opened else {
+        return Err(StoreError::corrupt("customer_credits", grantee.customer));
+    };
+    if !insert_sale(&mut tx, &grantee, paid).await? {
+        return repeated(tx, &grantee, paid).await;
     }
+    if let Some(order) = grantee.order {
+        orders::mark_paid(&mut tx, order, paid.payment, paid.at).await?;
+        top_ups::succeed_in(&mut tx, order, paid.payment, paid.at).await?;
+    }
+    let receipt = grant(&mut tx, holdings, grantee, paid).await?;
+    tx.commit().await?;
+    Ok(Fulfilled::Granted(receipt))
 }
 
-/// Whether the money of a payment intent is on the books, as a pack's or as an invoice's.
-pub async fn is_booked(store: &Store, intent: &str) -> Result<bool, StoreError> {
-    const SQL: &str = "select 1 from payments where intent_id = $1";
-    Ok(store.read().await?.row(SQL, &[intent.into()]).await?.is_some())
+/// How the money of a payment intent is written down: as a pack's or as an invoice's; nothing if it is not.
+pub async fn source_of(store: &Store, intent: &str) -> Result<Option<PaymentSource>, StoreError> {
+    const SQL: &str = "select source from sales where intent_id = $1";
+    let row = store.read().await?.row(SQL, &[intent.into()]).await?;
+    row.map(|row| row.parse(0, "sales")).transpose()
+}
+
+/// Who paid with a payment intent.
+pub async fn payer_of(store: &Store, intent: &str) -> Result<Option<CustomerId>, StoreError> {
+    const SQL: &str = "select customer_id from sales where intent_id = $1";
+    let row = store.read().await?.row(SQL, &[intent.into()]).await?;
+    row.map(|row| row.parse(0, "sales")).transpose()
 }
 
 /// What an order's payment brought, and what is available now; nothing before it is paid.
 pub async fn receipt(store: &Store, order: OrderId) -> Result<Option<Receipt>, StoreError> {
     const SQL: &str = "
-        select p.customer_id, p.credits, c.available
-        from payments p join customer_credits c on c.customer_id = p.customer_id
-        where p.order_id = $1";
+        select s.customer_id, p.credits, c.available
+        from sales s join sale_parts p on p.sale_id = s.id
+        join customer_credits c on c.customer_id = s.customer_id
+        where s.order_id = $1";
     let row = store.read().await?.row(SQL, &[order.into()]).await?;
     row.map(|row| {
-        let customer = row.parse(0, "payments")?;
+        let customer = row.parse(0, "sales")?;
         Ok(Receipt { customer, credits: row.credits(1)?, balance: row.credits(2)? })
     })
     .transpose()
@@ -152,24 +217,24 @@ pub struct Booked {
     pub currency: String,
 }
 
-/// Whether credits were granted for this invoice, or for this payment intent of a pack.
+/// Whether this invoice, or this payment intent of a pack, is written down with what it sold.
 pub async fn is_granted(store: &Store, payment: &str) -> Result<bool, StoreError> {
-    const SQL: &str = "select 1 from payments where payment_id = $1";
+    const SQL: &str = "select 1 from sales where id = $1";
     Ok(store.read().await?.row(SQL, &[payment.into()]).await?.is_some())
 }
 
 /// Every payment that was booked on this UTC day.
 pub async fn list_booked(store: &Store, day: Day) -> Result<Vec<Booked>, StoreError> {
     const SQL: &str = "
-        select payment_id, source, amount_cents, currency from payments
-        where at >= $1 and at < $2 order by at, payment_id";
+        select id, source, amount_cents, currency from sales
+        where at >= $1 and at < $2 order by at, id";
     let values = [day.start().into(), day.plus_days(1).start().into()];
     let rows = store.read().await?.rows(SQL, &values).await?;
     rows.iter()
         .map(|row| {
             Ok(Booked {
                 payment: row.text(0)?,
-                source: row.parse(1, "payments")?,
+                source: row.parse(1, "sales")?,
                 cents: row.int(2)?,
                 currency: row.text(3)?,
             })
@@ -185,31 +250,29 @@ pub async fn note_unmatched(store: &Store, unmatched: &Unmatched<'_>) -> Result<
     Ok(is_new)
 }
 
-impl Grantee {
-    const fn receipt(&self, balance: Credits) -> Receipt {
-        Receipt { customer: self.customer, credits: self.credits, balance }
-    }
-}
-
 impl PaidFor<'_> {
     /// The kind of the ledger entry.
     const fn kind(&self) -> &'static str {
         match self {
-            Self::Order(_) => "pack",
-            Self::Plan { .. } => "plan",
+            Self::Order { .. } => "pack",
+            Self::Invoice(_) => "plan",
         }
     }
 
     const fn source(&self) -> PaymentSource {
         match self {
-            Self::Order(_) => PaymentSource::Intent,
-            Self::Plan { .. } => PaymentSource::Invoice,
+            Self::Order { .. } => PaymentSource::Intent,
+            Self::Invoice(_) => PaymentSource::Invoice,
         }
     }
 }
 
 /// Whose order it is, if what was paid is what was ordered.
-fn of_order(order: Option<&Order>, paid: &Paid<'_>) -> Result<Grantee, Difference> {
+fn of_order(
+    order: Option<&Order>,
+    paid: &Paid<'_>,
+    (subtotal_cents, expires_at): (i64, Option<Timestamp>),
+) -> Result<Grantee, Difference> {
     let differ = |reason, details: String| Err(Difference { reason, details });
     let Some(order) = order else {
         return differ(Mismatch::UnknownOrder, format!("{} names no order of ours", paid.payment));
@@ -228,10 +291,10 @@ fn of_order(order: Option<&Order>, paid: &Paid<'_>) -> Result<Grantee, Differenc
         let details = format!("{} is in {}, paid in {}", order.id, order.currency, paid.currency);
         return differ(Mismatch::OtherCurrency, details);
     }
-    if order.amount_cents != paid.amount_cents {
+    if order.amount_cents != subtotal_cents {
         let details = format!(
-            "{} costs {} cents, paid were {}",
-            order.id, order.amount_cents, paid.amount_cents
+            "{} costs {} cents, paid were {subtotal_cents}",
+            order.id, order.amount_cents
         );
         return differ(Mismatch::OtherAmount, details);
     }
@@ -240,17 +303,31 @@ fn of_order(order: Option<&Order>, paid: &Paid<'_>) -> Result<Grantee, Differenc
         let details = format!("{} was paid by {} before", order.id, payment.unwrap_or("nothing"));
         return differ(Mismatch::OtherPayment, details);
     }
-    let reference = order.id.to_string();
-    Ok(Grantee { customer: order.customer, credits: order.credits, reference })
+    let part = Part {
+        kind: PartKind::Pack,
+        pot: pot_of_sale(paid.payment),
+        money: paid.amount_cents.saturating_sub(paid.tax_cents),
+        credits: order.credits.whole(),
+        taken: 0,
+        credited: 0,
+        lot: None,
+    };
+    let source =
+        if order.channel == OrderChannel::TopUp { LotSource::TopUp } else { LotSource::Pack };
+    let goods = Goods { part, source, expires_at, reference: order.id.to_string() };
+    Ok(Grantee { customer: order.customer, order: Some(order.id), goods: vec![goods] })
 }
 
-async fn of_plan(tx: &mut Tx, paid: &Paid<'_>) -> Result<Result<Grantee, Difference>, StoreError> {
-    let PaidFor::Plan { credits, reference, livemode } = paid.what else {
-        return Err(StoreError::corrupt("payments", paid.payment));
-    };
-    if livemode != paid.livemode {
-        let details =
-            format!("livemode of the deployment is {livemode}, of the invoice {}", paid.livemode);
+async fn of_invoice(
+    tx: &mut Tx,
+    paid: &Paid<'_>,
+    invoice: &SoldInvoice,
+) -> Result<Result<Grantee, Difference>, StoreError> {
+    if invoice.livemode != paid.livemode {
+        let details = format!(
+            "livemode of the deployment is {}, of the invoice {}",
+            invoice.livemode, paid.livemode
+        );
         return Ok(Err(Difference { reason: Mismatch::OtherMode, details }));
     }
     let payer = paid.processor_customer.unwrap_or_default();
@@ -258,68 +335,148 @@ async fn of_plan(tx: &mut Tx, paid: &Paid<'_>) -> Result<Result<Grantee, Differe
         let details = format!("{payer} is no customer of ours");
         return Ok(Err(Difference { reason: Mismatch::OtherCustomer, details }));
     };
-    Ok(Ok(Grantee { customer, credits, reference: reference.to_owned() }))
+    let goods = invoice.parts.iter().map(|sold| sold.goods(&invoice.subscription, paid.at));
+    Ok(Ok(Grantee { customer, order: None, goods: goods.collect() }))
 }
 
-async fn grant(tx: &mut Tx, grantee: &Grantee, paid: &Paid<'_>) -> Result<Granting, StoreError> {
-    let grant = Grant {
-        entry: paid.entry,
-        customer: grantee.customer,
-        amount: grantee.credits,
-        kind: paid.what.kind(),
-        source: paid.what.source().as_str(),
-        source_id: paid.payment,
-        reference: Some(&grantee.reference),
-        at: paid.at,
-    };
-    ledger::grant_in(tx, &grant).await
+impl SoldPart {
+    fn goods(&self, subscription: &str, now: Timestamp) -> Goods {
+        // What is paid after its period can be spent for a while at least.
+        let late = (now > self.period_end).then(|| now.plus_seconds(LATE_LIFE_S));
+        let expires_at = self.expires_at.map(|end| late.map_or(end, |late| end.max(late)));
+        let part = Part {
+            kind: self.kind,
+            pot: pot_of_period(self.kind, subscription, self.period_end),
+            money: self.money_cents,
+            credits: self.credits,
+            taken: 0,
+            credited: 0,
+            lot: None,
+        };
+        Goods { part, source: LotSource::Plan, expires_at, reference: self.reference.clone() }
+    }
 }
 
-/// Writes the payment down and closes its order, in the transaction of the grant.
-async fn close(tx: &mut Tx, grantee: &Grantee, paid: &Paid<'_>) -> Result<(), StoreError> {
+/// Writes the sale down. False when it was before.
+async fn insert_sale(
+    tx: &mut Tx,
+    grantee: &Grantee,
+    paid: &Paid<'_>,
+) -> Result<bool, StoreError> {
     const INSERT: &str = "
-        insert into payments
-            (payment_id, source, intent_id, customer_id, order_id, amount_cents, currency, livemode, credits, at)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
-    let order = match paid.what {
-        PaidFor::Order(id) => {
-            orders::mark_paid(tx, id, paid.payment, paid.at).await?;
-            top_ups::succeed_in(tx, id, paid.payment, paid.at).await?;
-            Some(id.to_string())
-        }
-        PaidFor::Plan { .. } => None,
+        insert into sales
+            (id, source, intent_id, customer_id, order_id, subscription_id, number, amount_cents, tax_cents, currency,
+             livemode, sold_at, at, reversed_cents, withdrawn_cents)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0, 0)
+        on conflict (id) do nothing";
+    let invoice = match paid.what {
+        PaidFor::Order { .. } => None,
+        PaidFor::Invoice(invoice) => Some(invoice),
     };
+    let order = grantee.order.map(|order| order.to_string());
     let values = [
         paid.payment.into(),
         paid.what.source().as_str().into(),
         paid.intent.into(),
         grantee.customer.into(),
         order.as_deref().into(),
+        invoice.map(|invoice| invoice.subscription.as_str()).into(),
+        invoice.map_or("", |invoice| &invoice.number).into(),
         paid.amount_cents.into(),
+        paid.tax_cents.into(),
         paid.currency.into(),
         i64::from(paid.livemode).into(),
-        grantee.credits.into(),
+        invoice.map_or(paid.at, |invoice| invoice.sold_at).into(),
         paid.at.into(),
     ];
-    tx.execute(INSERT, &values).await?;
-    Ok(())
+    Ok(tx.execute(INSERT, &values).await? == 1)
+}
+
+/// Grants a lot for each part of a sale that brings credits, and brings them in line with money that went back before.
+async fn grant(
+    tx: &mut Tx,
+    mut holdings: Holdings,
+    grantee: Grantee,
+    paid: &Paid<'_>,
+) -> Result<Receipt, StoreError> {
+    let (mut parts, mut credits) = (Vec::new(), 0_i64);
+    for (place, goods) in (0_u64..).zip(grantee.goods) {
+        let mut part = goods.part;
+        if part.is_purchase() && part.credits > 0 {
+            let id = LotId::of(paid.entry.nth(place));
+            let mut lot = Lot::new(id, goods.source, part.credits, goods.expires_at, paid.at);
+            lot.reference = Some(goods.reference);
+            holdings.lots.add(lot);
+            part.lot = Some(id);
+            credits = credits.saturating_add(part.credits);
+        }
+        parts.push(part);
+    }
+    let reference = match grantee.order {
+        Some(order) => order.to_string(),
+        None => paid.payment.to_owned(),
+    };
+    let source = Some((paid.what.source().as_str(), paid.payment));
+    let label = Label { kind: paid.what.kind(), source, reference: Some(&reference) };
+    holdings.book(tx, label).await?;
+    write(tx, &mut holdings, parts, paid).await?;
+    let balance = Credits::from_whole(holdings.available());
+    let customer = grantee.customer;
+    holdings.save(tx).await?;
+    Ok(Receipt { customer, credits: Credits::from_whole(credits), balance })
+}
+
+/// Writes what was sold, after its lots.
+async fn write(
+    tx: &mut Tx,
+    holdings: &mut Holdings,
+    parts: Vec<Part>,
+    paid: &Paid<'_>,
+) -> Result<(), StoreError> {
+    let (scope, lines, number, sold_at) = match paid.what {
+        PaidFor::Order { .. } => (Scope::Pack(paid.payment), &[][..], "", paid.at),
+        PaidFor::Invoice(invoice) => (
+            Scope::Invoices(holdings.customer),
+            invoice.lines.as_slice(),
+            invoice.number.as_str(),
+            invoice.sold_at,
+        ),
+    };
+    let sale = Sale {
+        id: paid.payment.to_owned(),
+        sold_at,
+        number: number.to_owned(),
+        charged: paid.amount_cents,
+        tax: paid.tax_cents,
+        reversed: 0,
+        withdrawn: 0,
+        parts,
+        transfers: Vec::new(),
+    };
+    holdings.save_new_lots(tx).await?;
+    sales::insert_parts(tx, holdings.customer, &sale, lines).await?;
+    let lots = std::mem::take(&mut holdings.lots);
+    let mut known = sales::read(tx, scope, lots, (0, paid.at)).await?;
+    let before = known.all().to_vec();
+    known.arrived(&sale.id);
+    sales::save(tx, holdings.customer, &before, known.all()).await?;
+    holdings.lots = known.lots;
+    let label = Label { kind: "refund", source: None, reference: Some(paid.payment) };
+    holdings.book(tx, label).await.map(drop)
 }
 
 /// The payment was granted before: to this order, or to another one, which is wrong.
 async fn repeated(mut tx: Tx, grantee: &Grantee, paid: &Paid<'_>) -> Result<Fulfilled, StoreError> {
     const SQL: &str = "
-        select p.customer_id, p.order_id, p.credits, c.available
-        from payments p join customer_credits c on c.customer_id = p.customer_id
-        where p.payment_id = $1";
+        select s.customer_id, s.order_id,
+               cast(coalesce((select sum(p.credits) from sale_parts p where p.sale_id = s.id), 0) as bigint), c.available
+        from sales s join customer_credits c on c.customer_id = s.customer_id
+        where s.id = $1";
     let row = tx.row(SQL, &[paid.payment.into()]).await?;
-    let row = row.ok_or_else(|| StoreError::corrupt("payments", paid.payment))?;
-    let customer: CustomerId = row.parse(0, "payments")?;
-    let order: Option<OrderId> = row.parse_optional(1, "payments")?;
-    let is_same = match paid.what {
-        PaidFor::Order(id) => order == Some(id),
-        PaidFor::Plan { .. } => customer == grantee.customer,
-    };
-    if is_same {
+    let row = row.ok_or_else(|| StoreError::corrupt("sales", paid.payment))?;
+    let customer: CustomerId = row.parse(0, "sales")?;
+    let order: Option<OrderId> = row.parse_optional(1, "sales")?;
+    if order == grantee.order && customer == grantee.customer {
         let receipt = Receipt { customer, credits: row.credits(2)?, balance: row.credits(3)? };
         return Ok(Fulfilled::Repeated(receipt));
     }

@@ -1,19 +1,20 @@
 //! Refunds and disputes: what they take back, and give again when they come to nothing.
 //!
-//! After each change, what a payment's refunds and disputes have taken in all is what their money is worth in
-//! proportion, never more than the payment granted. Each refund and each dispute takes at most once and gives back at
-//! most once. What is no longer there becomes debt.
+//! After each change, everything that was sold is brought in line with the money of the sale that has gone back in all
+//! (`domain::sales`): never more than it brought. What is no longer there becomes debt.
 
 use domain::credits::Credits;
 use domain::id::{CustomerId, EntryId, OrderId};
-use domain::payment::{self, Mismatch, ReversalKind, ReversalState};
+use domain::payment::{Mismatch, PaymentSource, ReversalKind, ReversalState};
+use domain::sales::Withdrawal;
 use domain::time::Timestamp;
 
-use crate::ledger::{self, Grant, Granting};
-use crate::sql::Row;
+use crate::jobs::{self, NewJob};
+use crate::lots::{self, Holdings, Label, Wanted};
+use crate::sales::{self, Scope};
 use crate::tx::Tx;
 use crate::unmatched::{self, Unmatched};
-use crate::{Store, StoreError, dialect, orders, top_up_settings};
+use crate::{Store, StoreError, orders, top_up_settings};
 
 /// A refund or a dispute, as the processor's own object says.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +31,8 @@ pub struct Reversal<'a> {
     pub amount_cents: i64,
     /// Where it stands.
     pub state: ReversalState,
+    /// What the processor holds for the customer as credit, in cents: its balance and what waits for the next invoice.
+    pub credit_cents: i64,
     /// Now.
     pub at: Timestamp,
 }
@@ -37,13 +40,8 @@ pub struct Reversal<'a> {
 /// What a refund or dispute changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reversed {
-    /// Credits went out (positive) or came back (negative), perhaps none.
-    Booked {
-        /// Whose.
-        customer: CustomerId,
-        /// How many were taken.
-        taken: Credits,
-    },
+    /// It is written down.
+    Booked(Box<Change>),
     /// Nothing new.
     Unchanged,
     /// It is about a payment that was never booked.
@@ -53,74 +51,124 @@ pub enum Reversed {
     },
 }
 
-/// The payment that money goes back of.
-struct Payment {
+/// What was taken or given back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Whose.
+    pub customer: CustomerId,
+    /// Credits that went out (positive) or came back (negative), perhaps none.
+    pub taken: Credits,
+    /// What is available afterwards.
+    pub balance: Credits,
+    /// What is owed afterwards.
+    pub debt: Credits,
+    /// What is to be changed of the customer's credit at the processor.
+    pub withdrawals: Vec<Withdrawal>,
+    /// The order that was paid for, where it was a pack.
+    pub order: Option<OrderId>,
+}
+
+/// The sale that money goes back of.
+struct Reversible {
     id: String,
+    source: PaymentSource,
     customer: CustomerId,
     order: Option<OrderId>,
     amount_cents: i64,
-    credits: Credits,
 }
 
-/// What the refunds and disputes of a payment amount to.
+/// Money of a sale that has gone back.
 #[derive(Default)]
 struct Sums {
     /// Money that stands as gone, by refunds and disputes.
     gone_cents: i64,
     /// Money that stands as refunded.
     refunded_cents: i64,
-    /// Credits taken, less those given back.
-    taken: i64,
 }
 
-/// Takes note of where a refund or dispute stands, and takes or gives back the credits that follow from it.
-pub async fn apply(store: &Store, reversal: &Reversal<'_>) -> Result<Reversed, StoreError> {
+/// Takes note of where a refund or dispute stands, and takes or gives back the credits that follow from it. The jobs that
+/// `follow` makes of the change are written down with it.
+pub async fn apply(
+    store: &Store,
+    reversal: &Reversal<'_>,
+    follow: &(dyn Fn(&Change) -> Vec<NewJob> + Send + Sync),
+) -> Result<Reversed, StoreError> {
     let mut tx = store.write().await?;
-    let Some(payment) = lock_payment(&mut tx, reversal.intent).await? else {
+    let Some(sale) = find(&mut tx, reversal.intent).await? else {
         return unknown(tx, reversal).await;
     };
-    if !advance(&mut tx, &payment, reversal).await? {
+    let wanted = match sale.source {
+        PaymentSource::Intent => of_pack(&mut tx, &sale.id).await?,
+        PaymentSource::Invoice => Wanted::Plans,
+    };
+    let opened = lots::open(&mut tx, sale.customer, wanted, (reversal.entry, reversal.at)).await?;
+    let holdings = opened.ok_or_else(|| StoreError::corrupt("customer_credits", sale.customer))?;
+    if !advance(&mut tx, &sale, reversal).await? {
         return Ok(Reversed::Unchanged);
     }
-    let sums = sums(&mut tx, &payment.id).await?;
-    if let Some(order) = payment.order {
-        let is_refunded = sums.refunded_cents >= payment.amount_cents;
+    let sums = sums(&mut tx, &sale.id).await?;
+    if let Some(order) = sale.order {
+        let is_refunded = sums.refunded_cents >= sale.amount_cents;
         orders::mark_refunded(&mut tx, order, is_refunded).await?;
     }
-    let target = if sums.gone_cents > 0 {
-        payment::taken_back(payment.credits, payment.amount_cents, sums.gone_cents)
-    } else {
-        Credits::ZERO
-    };
-    let taken = target.whole().saturating_sub(sums.taken);
-    book(&mut tx, &payment, reversal, taken).await?;
-    if taken > 0 {
+    let change = bring_in_line(&mut tx, holdings, (&sale, sums.gone_cents), reversal).await?;
+    if reversal.state == ReversalState::Standing {
         // Money that goes back must not be charged again without the customer.
         let reason = Some(reversal.kind.as_str());
-        top_up_settings::stop_in(&mut tx, payment.customer, reason, reversal.at).await?;
+        top_up_settings::stop_in(&mut tx, sale.customer, reason, reversal.at).await?;
     }
+    jobs::insert_all(&mut tx, &follow(&change)).await?;
     tx.commit().await?;
-    Ok(Reversed::Booked { customer: payment.customer, taken: Credits::from_whole(taken) })
+    Ok(Reversed::Booked(Box::new(change)))
 }
 
-async fn lock_payment(tx: &mut Tx, intent: &str) -> Result<Option<Payment>, StoreError> {
-    let text = format!(
-        "select payment_id, customer_id, order_id, amount_cents, credits
-         from payments where intent_id = $1{}",
-        dialect::for_update(tx.database())
-    );
-    let row = tx.row(sqlx::AssertSqlSafe(text), &[intent.into()]).await?;
-    row.as_ref().map(payment_of).transpose()
+/// Takes or gives back what follows from the money that has gone back in all.
+async fn bring_in_line(
+    tx: &mut Tx,
+    mut holdings: Holdings,
+    (sale, gone_cents): (&Reversible, i64),
+    reversal: &Reversal<'_>,
+) -> Result<Change, StoreError> {
+    let scope = match sale.source {
+        PaymentSource::Intent => Scope::Pack(&sale.id),
+        PaymentSource::Invoice => Scope::Invoices(sale.customer),
+    };
+    let lots = std::mem::take(&mut holdings.lots);
+    let mut sales = sales::read(tx, scope, lots, (reversal.credit_cents, reversal.at)).await?;
+    let before = sales.all().to_vec();
+    sales.reverse(&sale.id, gone_cents);
+    sales::save(tx, sale.customer, &before, sales.all()).await?;
+    let taken: i64 = sales.lots.movements().iter().map(|movement| -movement.amount).sum();
+    let withdrawals = sales.withdrawals().iter().filter(|one| one.cents != 0).cloned().collect();
+    let debt = Credits::from_whole(sales.lots.debt());
+    holdings.lots = sales.lots;
+    let reference = sale.order.map_or_else(|| sale.id.clone(), |order| order.to_string());
+    let label = Label { kind: reversal.kind.as_str(), source: None, reference: Some(&reference) };
+    holdings.book(tx, label).await?;
+    let balance = Credits::from_whole(holdings.available());
+    holdings.save(tx).await?;
+    let taken = Credits::from_whole(taken);
+    Ok(Change { customer: sale.customer, taken, balance, debt, withdrawals, order: sale.order })
 }
 
-fn payment_of(row: &Row) -> Result<Payment, StoreError> {
-    Ok(Payment {
+async fn find(tx: &mut Tx, intent: &str) -> Result<Option<Reversible>, StoreError> {
+    const SQL: &str = "
+        select id, source, customer_id, order_id, amount_cents from sales where intent_id = $1";
+    let Some(row) = tx.row(SQL, &[intent.into()]).await? else { return Ok(None) };
+    Ok(Some(Reversible {
         id: row.text(0)?,
-        customer: row.parse(1, "payments")?,
-        order: row.parse_optional(2, "payments")?,
-        amount_cents: row.int(3)?,
-        credits: row.credits(4)?,
-    })
+        source: row.parse(1, "sales")?,
+        customer: row.parse(2, "sales")?,
+        order: row.parse_optional(3, "sales")?,
+        amount_cents: row.int(4)?,
+    }))
+}
+
+/// The lot of a pack.
+async fn of_pack(tx: &mut Tx, sale: &str) -> Result<Wanted, StoreError> {
+    const SQL: &str = "select lot_id from sale_parts where sale_id = $1 and lot_id is not null";
+    let row = tx.row(SQL, &[sale.into()]).await?;
+    row.map_or(Ok(Wanted::None), |row| row.parse(0, "sale_parts").map(Wanted::One))
 }
 
 async fn unknown(mut tx: Tx, reversal: &Reversal<'_>) -> Result<Reversed, StoreError> {
@@ -141,15 +189,14 @@ async fn unknown(mut tx: Tx, reversal: &Reversal<'_>) -> Result<Reversed, StoreE
 /// processor's events come in any order.
 async fn advance(
     tx: &mut Tx,
-    payment: &Payment,
+    sale: &Reversible,
     reversal: &Reversal<'_>,
 ) -> Result<bool, StoreError> {
     const KNOWN: &str = "select state from reversals where id = $1";
     const INSERT: &str = "
         insert into reversals
-            (id, kind, payment_id, customer_id, amount_cents, state, taken_credits, returned_credits,
-             created_at, changed_at)
-        values ($1, $2, $3, $4, $5, $6, 0, 0, $7, $7)";
+            (id, kind, payment_id, customer_id, amount_cents, state, created_at, changed_at)
+        values ($1, $2, $3, $4, $5, $6, $7, $7)";
     const MOVE: &str = "
         update reversals set state = $2, amount_cents = $3, changed_at = $4 where id = $1";
     let known = tx.row(KNOWN, &[reversal.id.into()]).await?;
@@ -158,8 +205,8 @@ async fn advance(
         let values = [
             reversal.id.into(),
             reversal.kind.as_str().into(),
-            payment.id.as_str().into(),
-            payment.customer.into(),
+            sale.id.as_str().into(),
+            sale.customer.into(),
             reversal.amount_cents.into(),
             state.into(),
             reversal.at.into(),
@@ -176,56 +223,12 @@ async fn advance(
     Ok(true)
 }
 
-async fn sums(tx: &mut Tx, payment: &str) -> Result<Sums, StoreError> {
+async fn sums(tx: &mut Tx, sale: &str) -> Result<Sums, StoreError> {
     const SQL: &str = "
         select cast(coalesce(sum(case when state = 'standing' then amount_cents else 0 end), 0) as bigint),
                cast(coalesce(sum(case when state = 'standing' and kind = 'refund' then amount_cents else 0 end), 0)
-                    as bigint),
-               cast(coalesce(sum(taken_credits - returned_credits), 0) as bigint)
+                    as bigint)
         from reversals where payment_id = $1";
-    let Some(row) = tx.row(SQL, &[payment.into()]).await? else { return Ok(Sums::default()) };
-    Ok(Sums { gone_cents: row.int(0)?, refunded_cents: row.int(1)?, taken: row.int(2)? })
-}
-
-/// Books what is to be taken (positive) or given back (negative), in the name of this refund or dispute.
-async fn book(
-    tx: &mut Tx,
-    payment: &Payment,
-    reversal: &Reversal<'_>,
-    taken: i64,
-) -> Result<(), StoreError> {
-    const TAKEN: &str = "
-        update reversals set taken_credits = taken_credits + $2 where id = $1";
-    const RETURNED: &str = "
-        update reversals set returned_credits = returned_credits + $2 where id = $1";
-    if taken == 0 {
-        return Ok(());
-    }
-    let amount = taken.saturating_abs();
-    let returned = format!("{}:returned", reversal.id);
-    let reference = payment.order.map_or_else(|| payment.id.clone(), |order| order.to_string());
-    let entry = Grant {
-        entry: reversal.entry,
-        customer: payment.customer,
-        amount: Credits::from_whole(amount),
-        kind: reversal.kind.as_str(),
-        source: reversal.kind.as_str(),
-        source_id: if taken > 0 { reversal.id } else { &returned },
-        reference: Some(&reference),
-        at: reversal.at,
-    };
-    let booked = if taken > 0 {
-        tx.execute(TAKEN, &[reversal.id.into(), amount.into()]).await?;
-        ledger::remove_in(tx, &entry).await?
-    } else {
-        tx.execute(RETURNED, &[reversal.id.into(), amount.into()]).await?;
-        ledger::grant_in(tx, &entry).await?
-    };
-    match booked {
-        Granting::Granted { .. } => Ok(()),
-        // The states only move on, so neither direction comes twice.
-        Granting::Repeated | Granting::NoCustomer => {
-            Err(StoreError::corrupt("reversals", reversal.id))
-        }
-    }
+    let Some(row) = tx.row(SQL, &[sale.into()]).await? else { return Ok(Sums::default()) };
+    Ok(Sums { gone_cents: row.int(0)?, refunded_cents: row.int(1)? })
 }

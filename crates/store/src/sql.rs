@@ -7,7 +7,7 @@ use domain::account::CreatorId;
 use domain::credits::Credits;
 use domain::customer::Email;
 use domain::id::{
-    CallId, ChangeId, CustomerId, DataKeyId, EntryId, ExportId, JobId, KeyId, NodeId, OfferId,
+    CallId, ChangeId, CustomerId, DataKeyId, EntryId, ExportId, JobId, KeyId, LotId, NodeId, OfferId,
     OrderId, RunId, SessionId,
 };
 use domain::time::{Day, Timestamp};
@@ -63,8 +63,8 @@ macro_rules! written_values {
 }
 
 written_values!(
-    CallId, ChangeId, CustomerId, DataKeyId, EntryId, ExportId, JobId, KeyId, NodeId, OfferId,
-    OrderId, RunId, SessionId
+    CallId, ChangeId, CustomerId, DataKeyId, EntryId, ExportId, JobId, KeyId, LotId, NodeId,
+    OfferId, OrderId, RunId, SessionId
 );
 
 impl<'a> From<&'a str> for Value<'a> {

@@ -73,7 +73,7 @@ pub enum Hindrance {
     TooManyFailures,
     /// The pack is no longer sold.
     NoPack,
-    /// The day's cap leaves no room for the pack.
+    /// The day's cap leaves no room for a pack.
     Capped,
     /// There is no saved card.
     NoCard,
@@ -278,7 +278,8 @@ async fn claim_in(tx: &mut Tx, claim: &Claim<'_>) -> Result<Result<(), Hindrance
     if settings.next_attempt_at > claim.at {
         return Ok(Err(Hindrance::TooEarly));
     }
-    if balance.available >= settings.threshold.whole() {
+    let missing = settings.threshold.whole() + balance.debt - balance.available;
+    if missing <= 0 {
         return Ok(Err(Hindrance::Enough));
     }
     if let Some(hindrance) = hindrance(tx, claim).await? {
@@ -287,23 +288,32 @@ async fn claim_in(tx: &mut Tx, claim: &Claim<'_>) -> Result<Result<(), Hindrance
     let offer = claim.offers.iter().find(|offer| offer.pack_id == settings.pack_id);
     let Some(offer) = offer else { return Ok(Err(Hindrance::NoPack)) };
     let spent = spent_in(tx, claim.customer, claim.at.day()).await?;
-    if spent.saturating_add(offer.price_cents) > settings.daily_cap_cents {
+    let packs = packs(offer, missing, settings.daily_cap_cents - spent);
+    if packs < 1 {
         return Ok(Err(Hindrance::Capped));
     }
     let card = card(tx, claim.customer).await?;
     let payer = processor_customers::find_in(tx, claim.customer).await?;
     let (Some(card), Some(payer)) = (card, payer) else { return Ok(Err(Hindrance::NoCard)) };
     let cap_cents = settings.daily_cap_cents;
-    write(tx, claim, &Drawn { offer, card: &card, payer: &payer, cap_cents }).await?;
+    write(tx, claim, &Drawn { offer, packs, card: &card, payer: &payer, cap_cents }).await?;
     Ok(Ok(()))
 }
 
 /// What was found for a charge.
 struct Drawn<'a> {
     offer: &'a Offer<'a>,
+    packs: i64,
     card: &'a str,
     payer: &'a str,
     cap_cents: i64,
+}
+
+/// How many packs bring what is missing, as far as so many cents allow.
+fn packs(offer: &Offer<'_>, missing: i64, cents: i64) -> i64 {
+    let credits = offer.credits.whole().max(1);
+    let wanted = missing.saturating_add(credits - 1) / credits;
+    wanted.min(cents / offer.price_cents.max(1))
 }
 
 async fn write(tx: &mut Tx, claim: &Claim<'_>, drawn: &Drawn<'_>) -> Result<(), StoreError> {
@@ -311,13 +321,15 @@ async fn write(tx: &mut Tx, claim: &Claim<'_>, drawn: &Drawn<'_>) -> Result<(), 
         insert into top_ups
             (order_id, customer_id, day, cents, cap_cents, state, claimed_at, leased_until)
         values ($1, $2, $3, $4, $5, 'claimed', $6, $7)";
+    let amount_cents = drawn.offer.price_cents.saturating_mul(drawn.packs);
     let order = NewOrder {
         id: claim.order,
         customer: claim.customer,
         channel: OrderChannel::TopUp,
         pack_id: drawn.offer.pack_id,
-        credits: drawn.offer.credits,
-        amount_cents: drawn.offer.price_cents,
+        packs: drawn.packs,
+        credits: Credits::from_whole(drawn.offer.credits.whole().saturating_mul(drawn.packs)),
+        amount_cents,
         currency: claim.currency,
         livemode: claim.livemode,
         processor_customer: drawn.payer,
@@ -332,7 +344,7 @@ async fn write(tx: &mut Tx, claim: &Claim<'_>, drawn: &Drawn<'_>) -> Result<(), 
         claim.order.into(),
         claim.customer.into(),
         claim.at.day().into(),
-        drawn.offer.price_cents.into(),
+        amount_cents.into(),
         drawn.cap_cents.into(),
         claim.at.into(),
         claim.leased_until.into(),

@@ -2,7 +2,7 @@
 
 use domain::time::Timestamp;
 
-use crate::payment_rules::PAYMENTS;
+use crate::payment_rules::{LOTS, PAYMENTS};
 use crate::sql::{Row, Value};
 use crate::store::DatabaseKind;
 use crate::tx::Tx;
@@ -200,6 +200,7 @@ pub async fn check(store: &Store, now: Timestamp) -> Result<Vec<Violation>, Stor
     let mut tx = store.inspect().await?;
     let mut violations = broken(&mut tx, BALANCES).await?;
     violations.extend(broken(&mut tx, HISTORY).await?);
+    violations.extend(broken(&mut tx, LOTS).await?);
     violations.extend(broken(&mut tx, PAYMENTS).await?);
     violations.extend(overdue(&mut tx, now).await?);
     if store.database() == DatabaseKind::Sqlite {

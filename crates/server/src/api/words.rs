@@ -108,6 +108,12 @@ pub(crate) fn trial_state() -> Object {
     one_of("`pending` until the mail address is confirmed.", values)
 }
 
+/// What credits were granted for.
+pub(crate) fn lot_source() -> Object {
+    let values = domain::lots::LotSource::ALL.iter().map(|source| source.as_str());
+    one_of("`balance` is what there was before credits were kept in lots.", values)
+}
+
 /// The methods of native calls.
 pub(crate) fn method() -> Object {
     one_of("The method of a native call.", Method::ALL.iter().map(|method| method.as_str()))

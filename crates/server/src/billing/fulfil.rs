@@ -158,19 +158,52 @@ async fn grant(app: &App, named: &str, intent: &PaymentIntent) -> Result<Fulfilm
         note_unmatched(app, &intent.id, Mismatch::UnknownOrder, details).await?;
         return Ok(Fulfilment::Unmatched);
     };
+    let price = price_of(app, order, intent).await?;
     let now = app.clock.now();
+    let days = app.config.credits.expiry.pack_days;
+    let expires_at = (days > 0).then(|| now.plus_seconds(days.saturating_mul(86_400)));
     let paid = Paid {
         entry: EntryId::new(now, app.random.bytes()),
-        what: PaidFor::Order(order),
+        what: PaidFor::Order { id: order, subtotal_cents: price.subtotal_cents, expires_at },
         payment: &intent.id,
         intent: Some(&intent.id),
         processor_customer: intent.customer_id(),
         amount_cents: intent.amount_received,
+        tax_cents: price.tax_cents,
         currency: &intent.currency,
         livemode: intent.livemode,
         at: now,
     };
     Ok(told(&paid, payments::fulfil(&app.store, &paid).await?))
+}
+
+/// What was paid, before discounts and without tax, and the tax.
+struct PaidPrice {
+    subtotal_cents: i64,
+    tax_cents: i64,
+}
+
+/// What of a payment was the price of its order. On a hosted page a discount and tax may make what is charged another
+/// amount: what the page sold counts, not what arrived.
+async fn price_of(app: &App, order: OrderId, intent: &PaymentIntent) -> Result<PaidPrice, ApiError> {
+    let plain = PaidPrice { subtotal_cents: intent.amount_received, tax_cents: 0 };
+    let order = orders::find_any(&app.store, order).await?;
+    let session = order.filter(|order| {
+        order.channel == OrderChannel::Checkout && order.amount_cents != intent.amount_received
+    });
+    let Some(session) = session.and_then(|order| order.session) else { return Ok(plain) };
+    let session = match app.processor()?.retrieve_checkout(&session).await {
+        Ok(session) => session,
+        Err(ProcessorError::Missing) => return Ok(plain),
+        Err(error) => return Err(error.into()),
+    };
+    let is_paid_by = session.payment_intent.as_ref().is_some_and(|paid| paid.id() == intent.id);
+    Ok(match session.amount_subtotal.filter(|_| is_paid_by) {
+        Some(subtotal_cents) => {
+            PaidPrice { subtotal_cents, tax_cents: session.total_details.amount_tax }
+        }
+        None => plain,
+    })
 }
 
 /// What the books said of a payment, counted, and told where somebody must look.

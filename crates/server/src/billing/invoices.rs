@@ -1,29 +1,21 @@
-//! Invoices of subscriptions: each paid period brings the plan's credits once, and a payment that failed is told.
-//!
-//! Credits come with the first invoice of a subscription and with each renewal, never with one for a change in between.
-//! What the period costs is the line of the plan; what is paid of it with credit from earlier changes is paid too.
+//! Invoices of subscriptions: what each paid one sold is written down once and brings its credits, and the customer is told
+//! of a payment that failed.
 
 use clients::processor::ProcessorError;
-use clients::processor::objects::{Invoice, InvoiceLine, InvoiceStatus};
-use domain::credits::Credits;
+use clients::processor::objects::{Invoice, InvoiceStatus};
 use domain::id::{CustomerId, EntryId};
 use domain::time::Timestamp;
 use store::invoice_notices::{self, FailedPayment};
 use store::payments::{self, Paid, PaidFor};
-use store::subscriptions::Gives;
 
 use super::fulfil::{self, Fulfilment};
-use super::plans;
+use super::sold;
 use crate::app::App;
-use crate::config::billing::Plan;
 use crate::error::ApiError;
 use crate::jobs::send_mail;
 use crate::letters::Letter;
 
-/// Why an invoice is made that pays for a whole period.
-const PERIODS: [&str; 2] = ["subscription_create", "subscription_cycle"];
-
-/// Reads an invoice and grants the credits of the period that it paid for.
+/// Reads an invoice and grants the credits of what it sold.
 pub(crate) async fn fulfil_invoice(app: &App, invoice: &str) -> Result<Fulfilment, ApiError> {
     match app.processor()?.retrieve_invoice(invoice).await {
         Ok(invoice) => take_invoice(app, &invoice).await,
@@ -34,10 +26,6 @@ pub(crate) async fn fulfil_invoice(app: &App, invoice: &str) -> Result<Fulfilmen
 
 /// The same for an invoice that was just read from the processor, with its payments.
 pub(crate) async fn take_invoice(app: &App, invoice: &Invoice) -> Result<Fulfilment, ApiError> {
-    let reason = invoice.billing_reason.as_deref().unwrap_or_default();
-    if !PERIODS.contains(&reason) {
-        return Ok(Fulfilment::NotOurs);
-    }
     if !invoice.is_paid() {
         return Ok(match invoice.status {
             InvoiceStatus::Void | InvoiceStatus::Uncollectible => {
@@ -49,22 +37,16 @@ pub(crate) async fn take_invoice(app: &App, invoice: &Invoice) -> Result<Fulfilm
             | InvoiceStatus::Other => Fulfilment::Open,
         });
     }
-    let Some(plan) = plan_of(app, invoice).await? else { return Ok(Fulfilment::NotOurs) };
-    if plan.monthly_credits <= 0 {
-        return Ok(Fulfilment::NotOurs);
-    }
+    let Some(sold) = sold::read(app, invoice).await? else { return Ok(Fulfilment::NotOurs) };
     let now = app.clock.now();
     let paid = Paid {
         entry: EntryId::new(now, app.random.bytes()),
-        what: PaidFor::Plan {
-            credits: Credits::from_whole(plan.monthly_credits),
-            reference: &plan.id,
-            livemode: app.config.processor.livemode,
-        },
+        what: PaidFor::Invoice(&sold),
         payment: &invoice.id,
         intent: invoice.payment_intent_id(),
         processor_customer: invoice.customer_id(),
         amount_cents: invoice.amount_paid,
+        tax_cents: invoice.tax().max(0),
         currency: &invoice.currency,
         livemode: invoice.livemode,
         at: now,
@@ -114,38 +96,4 @@ async fn tell(app: &App, customer: CustomerId, invoice: &Invoice) -> Result<(), 
         app.job_signal.notify_one();
     }
     Ok(())
-}
-
-/// The plan that the invoice pays a whole period of. Nothing for a trial, for something of the operator's, and for a
-/// plan that is no longer configured.
-async fn plan_of<'a>(app: &'a App, invoice: &Invoice) -> Result<Option<&'a Plan>, ApiError> {
-    let mut lines = invoice.lines.clone();
-    loop {
-        for line in lines.data.iter().filter(|line| line.amount > 0 && !line.is_proration()) {
-            if let Some(Gives::Plan(id)) = gives(app, line).await? {
-                let plan = app.config.plans.iter().find(|plan| plan.id == id);
-                if plan.is_none() {
-                    tracing::error!(
-                        invoice.id,
-                        plan = id,
-                        "a paid plan is not configured; no credits are granted"
-                    );
-                }
-                return Ok(plan);
-            }
-        }
-        let Some(after) = lines.next().map(str::to_owned) else { return Ok(None) };
-        lines = app.processor()?.list_invoice_lines(&invoice.id, &after).await?;
-    }
-}
-
-/// What a line is for. A price that neither the configuration nor its product tells is asked.
-async fn gives(app: &App, line: &InvoiceLine) -> Result<Option<Gives>, ApiError> {
-    let known = plans::known(&app.config, line.price_id(), line.product_id());
-    let (None, Some(price)) = (&known, line.price_id()) else { return Ok(known) };
-    match app.processor()?.retrieve_price(price).await {
-        Ok(price) => Ok(Some(plans::gives(&app.config, &price))),
-        Err(ProcessorError::Missing) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
 }

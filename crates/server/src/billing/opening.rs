@@ -31,6 +31,7 @@ pub(super) async fn open(app: &App, purchase: &Purchase<'_>) -> Result<Order, Ap
         customer: purchase.customer,
         channel: purchase.channel,
         pack_id: &purchase.pack.id,
+        packs: 1,
         credits: Credits::from_whole(purchase.pack.credits),
         amount_cents: purchase.pack.price_cents,
         currency: CURRENCY,

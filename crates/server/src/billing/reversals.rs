@@ -3,13 +3,17 @@
 use clients::processor::objects::{Dispute, DisputeStatus, PaymentIntent, Reference, Refund};
 use clients::processor::{Listing, ProcessorError};
 use domain::id::EntryId;
-use domain::payment::{Mismatch, ReversalKind, ReversalState};
-use store::reversals::{self, Reversal, Reversed};
+use domain::payment::{Mismatch, PaymentSource, ReversalKind, ReversalState};
+use domain::sales::Withdrawal;
+use store::jobs::NewJob;
+use store::reversals::{self, Change, Reversal, Reversed};
 
 use super::fulfil::{self, Fulfilment};
-use super::invoices;
+use super::{credit, invoices};
 use crate::app::App;
 use crate::error::ApiError;
+use crate::jobs::{adjust_credit, send_mail};
+use crate::letters::Letter;
 use crate::metrics;
 
 /// What became of a refund or dispute.
@@ -67,7 +71,13 @@ pub(crate) async fn take_refund(app: &App, refund: &Refund) -> Result<Taken, Api
         // Under way, or a word that is new: the money is about to be with the customer.
         _ => ReversalState::Standing,
     };
-    let money = Money { kind: ReversalKind::Refund, id: &refund.id, amount: refund.amount, state };
+    let money = Money {
+        kind: ReversalKind::Refund,
+        id: &refund.id,
+        amount: refund.amount,
+        currency: &refund.currency,
+        state,
+    };
     let charge = refund.charge.as_ref().map(Reference::id);
     take(app, &money, refund.payment_intent.as_ref(), charge).await
 }
@@ -86,8 +96,13 @@ pub(crate) async fn take_dispute(app: &App, dispute: &Dispute) -> Result<Taken, 
             ReversalState::Undone
         }
     };
-    let money =
-        Money { kind: ReversalKind::Dispute, id: &dispute.id, amount: dispute.amount, state };
+    let money = Money {
+        kind: ReversalKind::Dispute,
+        id: &dispute.id,
+        amount: dispute.amount,
+        currency: &dispute.currency,
+        state,
+    };
     let charge = dispute.charge.as_ref().map(Reference::id);
     take(app, &money, dispute.payment_intent.as_ref(), charge).await
 }
@@ -97,6 +112,7 @@ struct Money<'a> {
     kind: ReversalKind,
     id: &'a str,
     amount: i64,
+    currency: &'a str,
     state: ReversalState,
 }
 
@@ -115,9 +131,11 @@ async fn take(
         }
         (None, None) => return Ok(Taken::NotOurs),
     };
-    if !is_booked(app, &intent).await? {
-        return Ok(Taken::NotOurs);
-    }
+    let Some(source) = booked(app, &intent).await? else { return Ok(Taken::NotOurs) };
+    let credit_cents = match source {
+        PaymentSource::Intent => 0,
+        PaymentSource::Invoice => credit::of_payer_of(app, &intent).await?,
+    };
     let now = app.clock.now();
     let reversal = Reversal {
         entry: EntryId::new(now, app.random.bytes()),
@@ -126,14 +144,17 @@ async fn take(
         intent: &intent,
         amount_cents: money.amount,
         state: money.state,
+        credit_cents,
         at: now,
     };
-    match reversals::apply(&app.store, &reversal).await? {
-        Reversed::Booked { customer, taken } => {
+    let follow = |change: &Change| following(app, money, change);
+    match reversals::apply(&app.store, &reversal, &follow).await? {
+        Reversed::Booked(change) => {
             metrics::payment_reversed(money.kind);
+            app.job_signal.notify_one();
             tracing::info!(
-                customer.id = %customer, payment.object = money.id, credits = taken.whole(),
-                "money went back, and its credits with it"
+                customer.id = %change.customer, payment.object = money.id, credits = change.taken.whole(),
+                debt = change.debt.whole(), "money went back, and its credits with it"
             );
             Ok(Taken::Booked)
         }
@@ -146,22 +167,44 @@ async fn take(
     }
 }
 
-/// Whether the payment should be on the books. It may have gone back before anybody told of it: it is booked first then,
+/// What follows from money that went back: an email to the customer, and changes of its credit at the processor.
+fn following(app: &App, money: &Money<'_>, change: &Change) -> Vec<NewJob> {
+    let of_credit = |withdrawal: &Withdrawal| {
+        let customer = change.customer;
+        adjust_credit::job(app, &adjust_credit::Adjustment::of(customer, withdrawal))
+    };
+    let mut jobs: Vec<NewJob> = change.withdrawals.iter().map(of_credit).collect();
+    if money.state != ReversalState::Waiting {
+        jobs.push(send_mail::job(app, &Letter::MoneyReversed {
+            customer: change.customer,
+            kind: money.kind,
+            is_undone: money.state == ReversalState::Undone,
+            amount_cents: money.amount,
+            currency: money.currency.to_uppercase(),
+            credits: change.taken.whole(),
+            balance: change.balance.whole(),
+            debt: change.debt.whole(),
+        }));
+    }
+    jobs
+}
+
+/// How the payment is known, if it should be. It may have gone back before anybody told of it: it is booked first then,
 /// since the processor says that it was paid, for a pack or for an invoice.
-async fn is_booked(app: &App, intent: &str) -> Result<bool, ApiError> {
-    if store::payments::is_booked(&app.store, intent).await? {
-        return Ok(true);
+async fn booked(app: &App, intent: &str) -> Result<Option<PaymentSource>, ApiError> {
+    if let Some(source) = store::payments::source_of(&app.store, intent).await? {
+        return Ok(Some(source));
     }
     if is_ours(&fulfil::fulfil_intent(app, intent).await?) {
-        return Ok(true);
+        return Ok(Some(PaymentSource::Intent));
     }
     for paid in app.processor()?.list_invoice_payments(intent).await?.data {
         let Some(invoice) = paid.invoice else { continue };
         if is_ours(&invoices::fulfil_invoice(app, invoice.id()).await?) {
-            return Ok(true);
+            return Ok(Some(PaymentSource::Invoice));
         }
     }
-    Ok(false)
+    Ok(None)
 }
 
 const fn is_ours(fulfilment: &Fulfilment) -> bool {

@@ -70,6 +70,16 @@ pub struct CreditsSection {
     pub export: i64,
     /// Granted once, at the confirmation of the mail address.
     pub trial: i64,
+    /// How long credits can be spent.
+    pub expiry: ExpirySection,
+}
+
+/// `[credits.expiry]`: how long credits that were bought can be spent. Those of a plan's month expire with the following month.
+#[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExpirySection {
+    /// Days until the credits of a pack expire; 0 if they do not.
+    pub pack_days: i64,
 }
 
 /// `[keys]`: how many keys a customer may have.
@@ -230,6 +240,9 @@ impl CreditsSection {
         }
         if !(0..=1_000_000_000).contains(&self.trial) {
             problems.push(Problem::new("credits.trial", "must be 0 to 1,000,000,000"));
+        }
+        if !(0..=36_500).contains(&self.expiry.pack_days) {
+            problems.push(Problem::new("credits.expiry.pack_days", "must be 0 to 36,500"));
         }
     }
 }

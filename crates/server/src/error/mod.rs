@@ -108,6 +108,19 @@ pub(crate) enum ApiError {
         /// What the confirmation brings.
         trial: Credits,
     },
+    /// The same, of a customer who owes credits.
+    #[error(
+        "the balance is {balance} and {debt} credits are owed, because a refund or a dispute took back credits that were \
+         spent; this request costs {cost}. What you buy next pays the debt first (`POST /v1/billing/checkout`)"
+    )]
+    InDebt {
+        /// What is left.
+        balance: Credits,
+        /// What was asked for.
+        cost: Credits,
+        /// What is owed.
+        debt: Credits,
+    },
     /// The month's budget of the key does not cover the call.
     #[error(
         "the key {key} has used {used} of the {budget} credits it may spend this UTC month, and this request \
@@ -364,7 +377,7 @@ impl ApiError {
             Self::NotFound(_) => table::NOT_FOUND,
             Self::RouteNotListed(_) => table::ROUTE_NOT_LISTED,
             Self::MethodNotAllowed | Self::NativeMethod => table::METHOD_NOT_ALLOWED,
-            Self::InsufficientCredits { .. } | Self::TrialPending { .. } => {
+            Self::InsufficientCredits { .. } | Self::TrialPending { .. } | Self::InDebt { .. } => {
                 table::INSUFFICIENT_CREDITS
             }
             Self::KeyBudgetExhausted { .. } => callers::KEY_BUDGET_EXHAUSTED,

@@ -94,6 +94,11 @@ fn members(error: &ApiError) -> serde_json::Map<String, serde_json::Value> {
             members.insert("cost".to_owned(), cost.whole().into());
             members.insert("trial_credits".to_owned(), trial.whole().into());
         }
+        ApiError::InDebt { balance, cost, debt } => {
+            members.insert("balance".to_owned(), balance.whole().into());
+            members.insert("cost".to_owned(), cost.whole().into());
+            members.insert("debt".to_owned(), debt.whole().into());
+        }
         ApiError::KeyBudgetExhausted { key, budget, used, cost, resets_at } => {
             members.insert("key_id".to_owned(), key.to_string().into());
             members.insert("budget".to_owned(), budget.whole().into());

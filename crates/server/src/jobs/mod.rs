@@ -3,6 +3,7 @@
 //! A job is data and a function that may run twice: it reads the state again and does what is missing. Whoever
 //! writes one down wakes the runner with `app.job_signal` after the commit; a timer finds what nobody told of.
 
+pub(crate) mod adjust_credit;
 pub(crate) mod process_event;
 pub(crate) mod runner;
 pub(crate) mod send_mail;
@@ -27,6 +28,7 @@ async fn run(app: &App, job: &Job) -> Result<(), JobError> {
     match job.kind {
         JobKind::SendMail => send_mail::run(app, job).await,
         JobKind::ProcessEvent => process_event::run(app, job).await,
+        JobKind::AdjustCredit => adjust_credit::run(app, job).await,
     }
 }
 

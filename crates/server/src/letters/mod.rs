@@ -8,6 +8,7 @@ use clients::mail::Mail;
 use domain::customer::Email;
 use domain::id::{CustomerId, JobId};
 use domain::mail::LinkPurpose;
+use domain::payment::ReversalKind;
 use domain::token::Token;
 use domain::top_up::TopUpState;
 use store::mail_links::NewLink;
@@ -79,6 +80,25 @@ pub(crate) enum Letter {
         /// The accounts, each with its platform.
         accounts: Vec<String>,
     },
+    /// Tells a customer that money of a payment went back, or came in again, and what that did to the credits.
+    MoneyReversed {
+        /// The customer.
+        customer: CustomerId,
+        /// Refund or dispute.
+        kind: ReversalKind,
+        /// Whether the refund failed or the dispute was won: the money is with us again.
+        is_undone: bool,
+        /// How much, in the smallest unit of the currency.
+        amount_cents: i64,
+        /// Such as `USD`.
+        currency: String,
+        /// Credits that were taken (positive) or given back (negative).
+        credits: i64,
+        /// What can be spent afterwards.
+        balance: i64,
+        /// What is owed afterwards.
+        debt: i64,
+    },
     /// Tells a customer that its subscription could not be paid.
     PaymentFailed {
         /// The customer.
@@ -126,6 +146,13 @@ pub(crate) async fn write(
             let Some(email) = address_of(app, *customer).await? else { return Ok(None) };
             address = email;
             (&address, text::accounts_deactivated(accounts, billing_page(app)))
+        }
+        Letter::MoneyReversed { customer, kind, is_undone, amount_cents, currency, credits, balance, debt } => {
+            let Some(email) = address_of(app, *customer).await? else { return Ok(None) };
+            address = email;
+            let amount = text::amount(*amount_cents, currency);
+            let account = text::Credits { moved: *credits, balance: *balance, debt: *debt };
+            (&address, text::money_reversed((*kind, *is_undone), &amount, account, billing_page(app)))
         }
         Letter::PaymentFailed { customer, amount_cents, currency, next_attempt } => {
             let Some(email) = address_of(app, *customer).await? else { return Ok(None) };

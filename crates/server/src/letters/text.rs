@@ -2,6 +2,7 @@
 
 use askama::Template;
 use domain::customer::Email;
+use domain::payment::ReversalKind;
 
 /// What a letter says.
 pub(super) struct Words {
@@ -147,6 +148,55 @@ pub(super) fn payment_failed(amount: &str, next_attempt: Option<&str>, link: Str
         ],
         action: Some(Action { label: "Look after your card", link }),
         otherwise: "If you have paid in the meantime, there is nothing to do.",
+    }
+}
+
+/// What a reversal did to a customer's credits.
+pub(super) struct Credits {
+    /// How many were taken (positive) or given back (negative).
+    pub(super) moved: i64,
+    /// What can be spent afterwards.
+    pub(super) balance: i64,
+    /// What is owed afterwards.
+    pub(super) debt: i64,
+}
+
+pub(super) fn money_reversed(
+    (kind, is_undone): (ReversalKind, bool),
+    amount: &str,
+    credits: Credits,
+    link: String,
+) -> Words {
+    let what = match (kind, is_undone) {
+        (ReversalKind::Refund, false) => format!("{amount} were refunded to you."),
+        (ReversalKind::Refund, true) => format!("A refund of {amount} failed: the money is with us again."),
+        (ReversalKind::Dispute, false) => format!("You disputed a payment of {amount} through your bank."),
+        (ReversalKind::Dispute, true) => format!("The dispute of {amount} ended in our favour."),
+    };
+    let moved = match credits.moved {
+        0 => "Your credits did not change.".to_owned(),
+        taken if taken > 0 => format!("{taken} credits that the payment had bought were taken back."),
+        given => format!("{} credits were given back.", given.saturating_neg()),
+    };
+    let mut paragraphs = vec![what, moved, format!("Your balance is {} credits now.", credits.balance)];
+    if credits.debt > 0 {
+        paragraphs.push(format!(
+            "Some of them had been spent already: {} credits are owed. What you buy next pays them first; until then calls \
+             are refused.",
+            credits.debt
+        ));
+    }
+    if !is_undone {
+        paragraphs.push("Automatic top-up is off, so that your card is not charged without you.".to_owned());
+    }
+    Words {
+        subject: match kind {
+            ReversalKind::Refund => "A refund changed your credits",
+            ReversalKind::Dispute => "A dispute changed your credits",
+        },
+        paragraphs,
+        action: Some(Action { label: "See your balance", link }),
+        otherwise: "If you did not expect this, answer the operator of the service.",
     }
 }
 

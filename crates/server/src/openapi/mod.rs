@@ -414,6 +414,11 @@ fn problem_schema() -> Value {
             "integer",
             "Credits of the free trial that confirming the email address brings (`insufficient_credits`).",
         ),
+        (
+            "debt",
+            "integer",
+            "Credits that are owed, and that the next purchase pays first (`insufficient_credits`).",
+        ),
         ("key_id", "string", "The key whose budget is used up (`key_budget_exhausted`)."),
         (
             "budget",

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::open::Opened;
 use crate::app::App;
-use crate::billing::{changes, lost, reconcile, top_up_worker};
+use crate::billing::{changes, lost, lots, reconcile, top_up_worker};
 use crate::exports::{cleanup, worker};
 use crate::gateway::platform_health;
 use crate::jobs::runner;
@@ -47,6 +47,7 @@ pub(super) fn start(app: &App, opened: &Opened, stop: &CancellationToken) {
     reconcile::start(app, stop);
     every(app, stop, EVERY_MINUTE, |app| async move { keep_house(&app).await });
     every(app, stop, EVERY_TEN_SECONDS, |app| async move { forget_answers(&app).await });
+    every(app, stop, EVERY_MINUTE, |app| async move { lots::expire_due(&app).await });
     every(app, stop, EVERY_MINUTE, |app| async move { check_books(&app).await });
     every(app, stop, EVERY_MINUTE, |app| async move { lost::settle_old(&app).await });
 }

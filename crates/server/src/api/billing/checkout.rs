@@ -38,6 +38,8 @@ struct CheckoutOut {
     session_id: String,
     #[schema(value_type = String)]
     order_id: OrderId,
+    /// Credits that are owed because of a refund or a dispute: the purchase pays them first.
+    debt: i64,
 }
 
 /// Starts a checkout for a credit pack. Repeated with the same `Idempotency-Key`, it returns the same page while the page is
@@ -55,7 +57,9 @@ async fn begin_checkout(
     Json(choice): Json<PackChoice>,
 ) -> Result<(Extension<NotKept>, axum::Json<CheckoutOut>), ApiError> {
     let begun = checkout::begin(&app, caller.customer, &choice.pack_id, idempotency).await?;
-    let out = CheckoutOut { url: begun.url, session_id: begun.session, order_id: begun.order };
+    let balance = store::usage::balance(&app.store, caller.customer).await?;
+    let debt = balance.ok_or(ApiError::InvalidKey)?.debt.whole();
+    let (url, session_id, order_id) = (begun.url, begun.session, begun.order);
     // Whoever asks again must hear when the page has been closed.
-    Ok((Extension(NotKept), axum::Json(out)))
+    Ok((Extension(NotKept), axum::Json(CheckoutOut { url, session_id, order_id, debt })))
 }

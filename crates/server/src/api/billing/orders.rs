@@ -51,7 +51,11 @@ struct OrderOut {
     #[schema(value_type = String)]
     order_id: OrderId,
     pack_id: String,
+    /// How many of the pack: auto top-up buys as many at once as the threshold needs.
+    packs: i64,
+    /// The credits of all of them.
     credits: i64,
+    /// What all of them cost, before discounts and tax.
     amount_cents: i64,
     /// `usd`.
     currency: String,
@@ -73,6 +77,7 @@ impl From<Order> for OrderOut {
     fn from(order: Order) -> Self {
         Self {
             order_id: order.id,
+            packs: order.packs,
             pack_id: order.pack_id,
             credits: order.credits.whole(),
             amount_cents: order.amount_cents,

@@ -3,8 +3,10 @@
 use axum::Json;
 use axum::extract::State;
 use domain::customer::TrialState;
-use domain::id::{CustomerId, KeyId};
+use domain::id::{CustomerId, KeyId, LotId};
+use domain::lots::{Lot, LotSource};
 use domain::subscription::SubscriptionStatus;
+use domain::time::Timestamp;
 use store::ledger_pages::LedgerQuery;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -13,6 +15,7 @@ use super::ledger::{self, EntryOut};
 use crate::api::usage_scope::{self, UsageScope, Wanted};
 use crate::app::App;
 use crate::auth::Caller;
+use crate::billing::lots;
 use crate::error::ApiError;
 use crate::extract::Query;
 use crate::fields::RequestQuery;
@@ -53,12 +56,61 @@ pub(super) struct Billing {
     balance: i64,
     /// What running calls and exports have set aside.
     held: i64,
+    /// Credits that a refund or a dispute took back after they had been spent. The next credits pay it first; until then calls
+    /// are refused with 402. More than 0 only while `balance` is 0.
+    debt: i64,
+    /// What `balance` is made of, in the order in which it is spent: what expires soonest first, what does not expire last.
+    lots: Vec<LotOut>,
     spend: SpendOut,
     /// The latest 50 lines of the ledger, newest first; `GET /v1/billing/ledger` has all.
     ledger: Vec<EntryOut>,
     trial: Trial,
     /// The subscription; none without a plan.
     subscription: Option<SubscriptionOut>,
+}
+
+/// Credits that were granted together, and what became of them: `granted` = `left` + `spent` + `expired` + `taken`.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct LotOut {
+    #[schema(value_type = String)]
+    lot_id: LotId,
+    /// What they were granted for.
+    #[schema(schema_with = crate::api::words::lot_source)]
+    source: LotSource,
+    /// What they belong to, such as the order or the plan; null where there is nothing.
+    reference: Option<String>,
+    /// All that was granted.
+    granted: i64,
+    /// What can still be spent.
+    left: i64,
+    /// What calls and exports were charged of it, or have set aside.
+    spent: i64,
+    /// What was not spent in time.
+    expired: i64,
+    /// What was taken back with its money.
+    taken: i64,
+    /// When what is left of it expires; null if it does not.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<Timestamp>,
+    #[schema(value_type = String, format = DateTime)]
+    granted_at: Timestamp,
+}
+
+impl From<Lot> for LotOut {
+    fn from(lot: Lot) -> Self {
+        Self {
+            lot_id: lot.id,
+            source: lot.source,
+            reference: lot.reference,
+            granted: lot.granted,
+            left: lot.left,
+            spent: lot.spent,
+            expired: lot.expired,
+            taken: lot.taken,
+            expires_at: lot.expires_at,
+            granted_at: lot.granted_at,
+        }
+    }
 }
 
 /// Credits spent.
@@ -104,6 +156,7 @@ async fn get_billing(
     let customer = caller.customer;
     let found = store::customers::find_by_id(&app.store, customer).await?;
     let state = found.ok_or(ApiError::InvalidKey)?.trial;
+    let lots = lots::list(&app, customer).await?;
     let now = app.clock.now();
     let overview = store::usage::overview(&app.store, of, now.day()).await?;
     let (balance, spend) = overview.ok_or(ApiError::InvalidKey)?;
@@ -114,6 +167,8 @@ async fn get_billing(
         key_id: of.key,
         balance: balance.available.whole(),
         held: balance.held.whole(),
+        debt: balance.debt.whole(),
+        lots: lots.into_iter().map(LotOut::from).collect(),
         spend: SpendOut {
             today: spend.today.whole(),
             last_7_days: spend.last_7_days.whole(),

@@ -1,0 +1,242 @@
+//! Lots: each grant of credits with its own end and its own account of what is left, spent, expired and taken
+//! (economics 2 and 6).
+//!
+//! Calls do not touch lots. Before a lot is added, taken or expired, what was spent since the last such moment is
+//! attributed to lots, soonest-expiring first. From then on the balance is the sum of what is left.
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "credits that were granted: far from the limits, and the database checks each row's sum"
+)]
+
+mod lot;
+
+pub use lot::{Lot, LotSource};
+
+use crate::id::LotId;
+use crate::time::Timestamp;
+
+/// Credits that are granted after their period has ended, or are given back, can be spent for at least so many seconds.
+pub const LATE_LIFE_S: i64 = 30 * 86_400;
+
+/// A change of the balance by one lot: one entry of the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Movement {
+    /// The lot.
+    pub lot: LotId,
+    /// Which of the lot's entries it is, from 1.
+    pub number: i64,
+    /// Credits that came in (positive) or went out (negative); never 0.
+    pub amount: i64,
+    /// What is available afterwards.
+    pub balance_after: i64,
+    /// What is owed afterwards.
+    pub debt_after: i64,
+}
+
+/// The lots of a customer that a change is about, and all of which something is left.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lots {
+    lots: Vec<Lot>,
+    /// Credits that were taken back after they had been spent, and that the next credits pay.
+    debt: i64,
+    movements: Vec<Movement>,
+}
+
+impl Lots {
+    /// Lots as they were read, all with something left among them, and what is owed.
+    pub const fn new(lots: Vec<Lot>, debt: i64) -> Self {
+        Self { lots, debt, movements: Vec::new() }
+    }
+
+    /// All of them, in no order.
+    pub fn all(&self) -> &[Lot] {
+        &self.lots
+    }
+
+    /// One of them.
+    pub fn get(&self, id: LotId) -> Option<&Lot> {
+        self.lots.iter().find(|lot| lot.id == id)
+    }
+
+    /// Those that have something left, in the order of spending.
+    pub fn in_spending_order(&self) -> Vec<Lot> {
+        let ids = self.in_order(|lot| lot.left > 0);
+        ids.into_iter().filter_map(|id| self.get(id).cloned()).collect()
+    }
+
+    /// What can still be spent of all.
+    pub fn left(&self) -> i64 {
+        self.lots.iter().map(|lot| lot.left).sum()
+    }
+
+    /// What is owed.
+    pub const fn debt(&self) -> i64 {
+        self.debt
+    }
+
+    /// The changes of the balance so far, in their order. What is attributed is none: it was spent before.
+    pub fn movements(&self) -> &[Movement] {
+        &self.movements
+    }
+
+    /// The same, which are none afterwards.
+    pub fn take_movements(&mut self) -> Vec<Movement> {
+        std::mem::take(&mut self.movements)
+    }
+
+    /// Adds lots as they were read, unless they are there.
+    pub fn know(&mut self, lots: Vec<Lot>) {
+        let is_new = |lot: &Lot| self.get(lot.id).is_none();
+        let new: Vec<Lot> = lots.into_iter().filter(is_new).collect();
+        self.lots.extend(new);
+    }
+
+    /// Attributes what was spent since lots were last looked at: the difference between what they have left and what
+    /// is available. Where a hold was released that had been attributed, it comes back.
+    pub fn attribute(&mut self, available: i64, now: Timestamp) {
+        let unattributed = self.left() - available;
+        if unattributed > 0 {
+            self.spend(unattributed);
+        } else {
+            self.release(-unattributed, now);
+        }
+    }
+
+    /// Ends the lots whose time is over.
+    pub fn expire(&mut self, now: Timestamp) {
+        let over = |lot: &&Lot| lot.left > 0 && lot.is_over(now);
+        let ids: Vec<LotId> = self.in_order(over);
+        for id in ids {
+            let Some(lot) = self.get_mut(id) else { continue };
+            let amount = lot.left;
+            lot.expired += amount;
+            lot.left = 0;
+            self.note(id, -amount);
+        }
+    }
+
+    /// Adds a lot. It pays the debt first.
+    pub fn add(&mut self, lot: Lot) {
+        let (id, amount) = (lot.id, lot.granted);
+        self.lots.push(lot);
+        self.settle_debt(id);
+        self.note(id, amount);
+    }
+
+    /// Takes credits of a lot back: what is left of it, then what expired, then what was spent, which other lots pay and
+    /// what they lack becomes debt. Gives how many were taken: never more than the lot still had.
+    pub fn take(&mut self, id: LotId, wanted: i64) -> i64 {
+        let Some(lot) = self.get_mut(id) else { return 0 };
+        let taken = wanted.clamp(0, lot.left + lot.expired + lot.spent);
+        let of_left = taken.min(lot.left);
+        let of_expired = (taken - of_left).min(lot.expired);
+        let of_spent = taken - of_left - of_expired;
+        lot.left -= of_left;
+        lot.expired -= of_expired;
+        lot.spent -= of_spent;
+        lot.taken += taken;
+        let paid = self.spend(of_spent);
+        self.debt += of_spent - paid;
+        // What had expired is out of the balance already.
+        self.note(id, of_expired - taken);
+        taken
+    }
+
+    /// Gives back what was taken of a lot, the debt first. It can be spent for a while at least.
+    pub fn give(&mut self, id: LotId, wanted: i64, now: Timestamp) -> i64 {
+        let Some(lot) = self.get_mut(id) else { return 0 };
+        let given = wanted.clamp(0, lot.taken);
+        if given == 0 {
+            return 0;
+        }
+        lot.taken -= given;
+        lot.left += given;
+        lot.live_until(now.plus_seconds(LATE_LIFE_S));
+        self.settle_debt(id);
+        self.note(id, given);
+        given
+    }
+
+    /// Takes credits of whichever lots there are, in the order of spending, and what was spent as debt after that: what
+    /// staff take. Gives how many were taken: never more than was granted.
+    pub fn take_any(&mut self, wanted: i64) -> i64 {
+        let mut rest = wanted;
+        for id in self.in_order(|lot| lot.left > 0) {
+            let left = self.get(id).map_or(0, |lot| lot.left);
+            rest -= self.take(id, rest.min(left));
+        }
+        let mut spent = self.in_order(|lot| lot.spent > 0);
+        spent.reverse();
+        for id in spent {
+            let of_spent = self.get(id).map_or(0, |lot| lot.spent);
+            rest -= self.take(id, rest.min(of_spent));
+        }
+        wanted - rest
+    }
+
+    /// Spends up to so many credits in the order of spending; gives how many there were.
+    fn spend(&mut self, wanted: i64) -> i64 {
+        let mut rest = wanted;
+        for id in self.in_order(|lot| lot.left > 0) {
+            let Some(lot) = self.get_mut(id) else { continue };
+            let amount = rest.min(lot.left);
+            lot.left -= amount;
+            lot.spent += amount;
+            rest -= amount;
+        }
+        wanted - rest
+    }
+
+    /// Takes spending back that did not happen after all, the latest first.
+    fn release(&mut self, wanted: i64, now: Timestamp) {
+        let mut rest = wanted;
+        let mut spent = self.in_order(|lot| lot.spent > 0);
+        spent.reverse();
+        for id in spent {
+            let Some(lot) = self.get_mut(id) else { continue };
+            let amount = rest.min(lot.spent);
+            if amount > 0 {
+                lot.spent -= amount;
+                lot.left += amount;
+                if lot.is_over(now) {
+                    lot.live_until(now.plus_seconds(LATE_LIFE_S));
+                }
+            }
+            rest -= amount;
+        }
+    }
+
+    fn settle_debt(&mut self, id: LotId) {
+        let debt = self.debt;
+        let Some(lot) = self.get_mut(id) else { return };
+        let paid = debt.min(lot.left);
+        lot.left -= paid;
+        lot.spent += paid;
+        self.debt -= paid;
+    }
+
+    fn note(&mut self, id: LotId, amount: i64) {
+        if amount == 0 {
+            return;
+        }
+        let Some(lot) = self.get_mut(id) else { return };
+        lot.entries += 1;
+        let number = lot.entries;
+        let (balance_after, debt_after) = (self.left(), self.debt);
+        self.movements.push(Movement { lot: id, number, amount, balance_after, debt_after });
+    }
+
+    fn get_mut(&mut self, id: LotId) -> Option<&mut Lot> {
+        self.lots.iter_mut().find(|lot| lot.id == id)
+    }
+
+    /// The ids of those that fit, in the order of spending.
+    fn in_order(&self, fits: impl Fn(&&Lot) -> bool) -> Vec<LotId> {
+        let mut found: Vec<&Lot> = self.lots.iter().filter(fits).collect();
+        found.sort_by_key(|lot| lot.place());
+        found.into_iter().map(|lot| lot.id).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

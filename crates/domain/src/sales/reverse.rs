@@ -1,0 +1,131 @@
+//! Money that goes back: how a refund is divided, and what happens to money that was credited before.
+
+use super::{PartKind, Sale, Sales, Withdrawal};
+use crate::split::split;
+
+impl Sale {
+    /// How a reversal of so many cents is divided: over the parts that cost something, the tax, and what was carried over
+    /// from an earlier invoice. Gives the cents of each part (0 for those that cost nothing), and of what was carried.
+    fn divided(&self, reversed: i64) -> (Vec<i64>, i64) {
+        let mut weights: Vec<i64> = self.parts.iter().map(|part| part.money.max(0)).collect();
+        weights.push(self.tax);
+        let sold: i64 = weights.iter().sum();
+        weights.push((self.charged - sold).max(0));
+        let mut cents = split(reversed, &weights);
+        let carried = cents.pop().unwrap_or(0);
+        cents.pop();
+        (cents, carried)
+    }
+
+    /// What of a reversal of so many cents belongs to a pot.
+    pub(super) fn reversed_of(&self, pot: &str, reversed: i64) -> i64 {
+        if reversed == 0 {
+            return 0;
+        }
+        let (cents, _) = self.divided(reversed);
+        let of_pot = |(part, cents): (&super::Part, i64)| (part.pot == pot).then_some(cents);
+        self.parts.iter().zip(cents).filter_map(of_pot).sum()
+    }
+}
+
+impl Sales {
+    /// Brings everything in line with the money of a sale that has gone back in all, in cents. More than was charged
+    /// counts as all of it. Nothing when the sale is not among these.
+    pub fn reverse(&mut self, id: &str, total: i64) {
+        let Some(sale) = self.sales.iter_mut().find(|sale| sale.id == id) else { return };
+        let total = total.clamp(0, sale.charged.max(0));
+        let before = std::mem::replace(&mut sale.reversed, total);
+        if before == total {
+            return;
+        }
+        let sale = sale.clone();
+        let (cents_before, carried_before) = sale.divided(before);
+        let (cents_now, carried_now) = sale.divided(total);
+        let mut excess = carried_now - carried_before;
+        for (part, (earlier, later)) in sale.parts.iter().zip(cents_before.into_iter().zip(cents_now)) {
+            if part.kind == PartKind::Slot {
+                // What was credited for it already would go back twice.
+                let kept = part.money - part.credited;
+                excess += (later - kept).max(0) - (earlier - kept).max(0);
+            } else if part.is_purchase() && part.money > 0 {
+                self.move_on(&part.pot);
+                self.rebalance(&part.pot);
+            }
+        }
+        self.return_once(id, excess);
+    }
+
+    /// Money of other sales that was taken from a pot and has no room there any more is taken elsewhere.
+    fn move_on(&mut self, pot: &str) {
+        let ids: Vec<String> = self.sales.iter().map(|sale| sale.id.clone()).collect();
+        for id in ids {
+            let over = (self.gone(pot) - self.paid(pot)).max(0);
+            let Some(sale) = self.sales.iter_mut().find(|sale| sale.id == id) else { continue };
+            let over = over.min(sale.transferred_to(pot));
+            if over > 0 {
+                sale.transfer(pot, -over);
+                self.return_once(&id, over);
+            }
+        }
+    }
+
+    /// Money that comes back a second time: it is withdrawn from the customer's credit at the processor, then taken from
+    /// the plan months that the credit paid for, the latest first; what remains is owed on the next invoice. The reverse
+    /// where `excess` is below zero: the money has come in again.
+    fn return_once(&mut self, id: &str, excess: i64) {
+        if excess > 0 {
+            let of_credit = excess.min(self.credit);
+            self.withdraw(id, of_credit);
+            let rest = self.take_from_months(id, excess - of_credit);
+            self.withdraw(id, rest);
+            return;
+        }
+        let mut missing = -excess;
+        let pots = self.sales.iter().find(|sale| sale.id == id).map(|sale| sale.transfers.clone());
+        for transfer in pots.unwrap_or_default() {
+            let cents = missing.min(transfer.cents);
+            if cents > 0 {
+                self.transfer(id, &transfer.pot, -cents);
+                missing -= cents;
+            }
+        }
+        let withdrawn = self.sales.iter().find(|sale| sale.id == id).map_or(0, |sale| sale.withdrawn);
+        self.withdraw(id, -missing.min(withdrawn));
+    }
+
+    /// Takes cents from the latest plan months that have room; gives what found none.
+    fn take_from_months(&mut self, id: &str, cents: i64) -> i64 {
+        let mut rest = cents;
+        let parts = self.sales.iter().rev().flat_map(|sale| &sale.parts);
+        let months = parts.filter(|part| part.kind == PartKind::Plan && part.is_purchase());
+        let pots: Vec<String> = months.map(|part| part.pot.clone()).collect();
+        for pot in pots {
+            let taken = rest.min(self.paid(&pot) - self.gone(&pot));
+            if taken > 0 {
+                rest -= taken;
+                self.transfer(id, &pot, taken);
+            }
+        }
+        rest
+    }
+
+    fn transfer(&mut self, id: &str, pot: &str, cents: i64) {
+        if let Some(sale) = self.sales.iter_mut().find(|sale| sale.id == id) {
+            sale.transfer(pot, cents);
+            self.rebalance(pot);
+        }
+    }
+
+    /// Withdraws cents from the customer's credit, or returns them where they are below zero.
+    fn withdraw(&mut self, id: &str, cents: i64) {
+        let Some(sale) = self.sales.iter_mut().find(|sale| sale.id == id).filter(|_| cents != 0) else {
+            return;
+        };
+        sale.withdrawn += cents;
+        self.credit = (self.credit - cents).max(0);
+        match self.withdrawals.iter_mut().find(|known| known.sale == id) {
+            Some(known) => known.cents += cents,
+            None => self.withdrawals.push(Withdrawal { sale: id.to_owned(), cents }),
+        }
+    }
+}

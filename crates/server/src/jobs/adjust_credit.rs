@@ -1,0 +1,56 @@
+//! Changes what the processor holds for a customer. Safe to run again: the processor knows the request by the job.
+
+use clients::processor::{NewBalanceTransaction, ProcessorError};
+use domain::id::CustomerId;
+use domain::job::JobKind;
+use domain::sales::Withdrawal;
+use store::jobs::{Job, NewJob};
+
+use super::{JobError, chain};
+use crate::app::App;
+use crate::config::billing::CURRENCY;
+
+/// A change of a customer's credit.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Adjustment {
+    /// Whose credit.
+    customer: CustomerId,
+    /// Because of which sale.
+    sale: String,
+    /// Cents that are withdrawn (positive) or returned (negative).
+    cents: i64,
+}
+
+impl Adjustment {
+    /// A withdrawal, or the return of one.
+    pub(crate) fn of(customer: CustomerId, withdrawal: &Withdrawal) -> Self {
+        Self { customer, sale: withdrawal.sale.clone(), cents: withdrawal.cents }
+    }
+}
+
+/// The change as a job, to be written down with what makes it necessary.
+pub(crate) fn job(app: &App, adjustment: &Adjustment) -> NewJob {
+    super::new(app, JobKind::AdjustCredit, adjustment)
+}
+
+/// Makes the change.
+pub(crate) async fn run(app: &App, job: &Job) -> Result<(), JobError> {
+    let adjustment: Adjustment = super::payload(job)?;
+    let payer = store::processor_customers::find(&app.store, adjustment.customer).await?;
+    let Some(payer) = payer else { return Ok(()) };
+    let processor = app.processor().map_err(|error| JobError::Later(error.to_string()))?;
+    let new = NewBalanceTransaction {
+        customer: &payer,
+        amount_cents: adjustment.cents,
+        currency: CURRENCY,
+        description: Some("money that went back after it had been credited"),
+        metadata: &[("sale", &adjustment.sale)],
+    };
+    let key = crate::billing::key("credit", job.id).map_err(|error| JobError::Never(error.to_string()))?;
+    match processor.create_balance_transaction(&new, &key).await {
+        Ok(_) => Ok(()),
+        // The customer was deleted at the processor: there is nothing left to be changed.
+        Err(ProcessorError::Missing) => Ok(()),
+        Err(error) => Err(JobError::Later(chain(&error))),
+    }
+}

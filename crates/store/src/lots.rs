@@ -1,0 +1,322 @@
+//! Lots in the database: read with the balance that they make up, changed by the rules of `domain::lots`, and written
+//! with one entry of the ledger for each change of the balance.
+
+use domain::id::{CustomerId, EntryId, LotId};
+use domain::lots::{Lot, Lots, Movement};
+use domain::time::Timestamp;
+
+use crate::balance::{self, Balances};
+use crate::sql::Row;
+use crate::tx::Tx;
+use crate::{Store, StoreError};
+
+/// Customers whose lots one round of expiry ends.
+const CUSTOMERS_MAX: i64 = 100;
+
+const COLUMNS: &str = "
+    id, source, reference, granted, credits_left, spent, expired, taken, expires_at, granted_at, entries";
+
+/// A customer's balance and lots while a transaction changes them. Nobody else changes them meanwhile.
+pub(crate) struct Holdings {
+    pub(crate) customer: CustomerId,
+    pub(crate) lots: Lots,
+    before: Vec<Lot>,
+    balances: Balances,
+    at: Timestamp,
+    entry: EntryId,
+    written: u64,
+}
+
+/// How entries of the ledger are labelled.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Label<'a> {
+    /// What it is called in the ledger.
+    pub(crate) kind: &'a str,
+    /// Where it comes from, unique together with the source's id. Nothing for entries that no source repeats: they are
+    /// known by their lot and their number.
+    pub(crate) source: Option<(&'a str, &'a str)>,
+    /// What a person would look for.
+    pub(crate) reference: Option<&'a str>,
+}
+
+/// Which lots are read besides those that have something left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// No others.
+    None,
+    /// This one.
+    One(LotId),
+    /// Those of plans.
+    Plans,
+    /// All of which something was spent.
+    Spent,
+}
+
+/// Locks a customer's balance and reads its lots, those that have something left and those that are `wanted`. What was
+/// spent since lots were last looked at is attributed, and what is over by now expires. `entry` is the id of the first
+/// entry that will be written. Nothing when there is no such customer.
+pub(crate) async fn open(
+    tx: &mut Tx,
+    customer: CustomerId,
+    wanted: Wanted,
+    (entry, at): (EntryId, Timestamp),
+) -> Result<Option<Holdings>, StoreError> {
+    let balances = balance::lock(tx, std::iter::once(customer)).await?;
+    let Some((_, balance)) = balances.current().next() else { return Ok(None) };
+    let mut lots = Lots::new(read_left(tx, customer).await?, balance.debt);
+    lots.know(read_wanted(tx, customer, wanted).await?);
+    if lots.left() < balance.available {
+        // A hold was released that had been attributed.
+        lots.know(read_spent(tx, customer).await?);
+    }
+    let before = lots.all().to_vec();
+    lots.attribute(balance.available, at);
+    lots.expire(at);
+    let mut holdings = Holdings { customer, lots, before, balances, at, entry, written: 0 };
+    holdings.book(tx, Label { kind: "expiry", source: None, reference: None }).await?;
+    Ok(Some(holdings))
+}
+
+impl Holdings {
+    /// What is available now.
+    pub(crate) fn available(&self) -> i64 {
+        self.balances.current().next().map_or(0, |(_, balance)| balance.available)
+    }
+
+    /// Writes what changed since this was last called into the ledger and the balance. False, and nothing written, when
+    /// the source was written before.
+    pub(crate) async fn book(&mut self, tx: &mut Tx, label: Label<'_>) -> Result<bool, StoreError> {
+        let movements = self.lots.take_movements();
+        for (place, movement) in (0_u64..).zip(&movements) {
+            let Some(balance) = self.balances.get_mut(self.customer) else { return Ok(false) };
+            if movement.amount > 0 {
+                balance.granted.checked_add(movement.amount).ok_or(StoreError::TooLarge)?;
+                balance.grant(movement.amount);
+            } else {
+                balance.removed.checked_sub(movement.amount).ok_or(StoreError::TooLarge)?;
+                balance.remove(-movement.amount);
+            }
+            let used = balance.spent.saturating_add(balance.held);
+            if !self.write_entry(tx, (place, movement), used, label).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    async fn write_entry(
+        &mut self,
+        tx: &mut Tx,
+        (place, movement): (u64, &Movement),
+        used: i64,
+        label: Label<'_>,
+    ) -> Result<bool, StoreError> {
+        const INSERT: &str = "
+            insert into ledger
+                (id, customer_id, at, kind, amount, balance_after, source, source_id, reference, lot_id, used, debt_after)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+            on conflict (source, source_id) do nothing";
+        let own = format!("{}:{}", movement.lot, movement.number);
+        let (source, source_id) = match label.source {
+            None => ("lot", own),
+            Some((source, id)) if place == 0 => (source, id.to_owned()),
+            Some((source, id)) => (source, format!("{id}:{place}")),
+        };
+        let lot = self.lots.get(movement.lot);
+        let reference = label.reference.or_else(|| lot.and_then(|lot| lot.reference.as_deref()));
+        let values = [
+            self.entry.nth(self.written).into(),
+            self.customer.into(),
+            self.at.into(),
+            label.kind.into(),
+            movement.amount.into(),
+            movement.balance_after.into(),
+            source.into(),
+            source_id.as_str().into(),
+            reference.into(),
+            movement.lot.into(),
+            used.into(),
+            movement.debt_after.into(),
+        ];
+        self.written = self.written.saturating_add(1);
+        Ok(tx.execute(INSERT, &values).await? == 1)
+    }
+
+    /// Writes the lots that are new, so that others can refer to them.
+    pub(crate) async fn save_new_lots(&mut self, tx: &mut Tx) -> Result<(), StoreError> {
+        for lot in self.lots.all() {
+            if self.before.iter().all(|known| known.id != lot.id) {
+                insert(tx, self.customer, lot).await?;
+                self.before.push(lot.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the lots and the balance.
+    pub(crate) async fn save(mut self, tx: &mut Tx) -> Result<(), StoreError> {
+        let balance = self.balances.current().next().map(|(_, balance)| balance);
+        let agrees = |balance: &balance::Balance| {
+            (balance.available, balance.debt) == (self.lots.left(), self.lots.debt())
+        };
+        if !balance.as_ref().is_some_and(agrees) {
+            return Err(StoreError::corrupt("lots", self.customer));
+        }
+        self.save_new_lots(tx).await?;
+        for lot in self.lots.all() {
+            if self.before.iter().any(|known| known.id == lot.id && known != lot) {
+                update(tx, lot).await?;
+            }
+        }
+        balance::save(tx, &self.balances).await
+    }
+}
+
+/// The lots of a customer that have something left, in the order of spending, as they would stand if what was spent were
+/// attributed now.
+pub async fn list(
+    store: &Store,
+    customer: CustomerId,
+    now: Timestamp,
+) -> Result<Vec<Lot>, StoreError> {
+    const AVAILABLE: &str = "select available from customer_credits where customer_id = $1";
+    let mut tx = store.snapshot().await?;
+    let row = tx.row(AVAILABLE, &[customer.into()]).await?;
+    let available = row.map_or(Ok(0), |row| row.int(0))?;
+    let mut lots = Lots::new(read_left(&mut tx, customer).await?, 0);
+    if lots.left() < available {
+        lots.know(read_spent(&mut tx, customer).await?);
+    }
+    lots.attribute(available, now);
+    Ok(lots.in_spending_order())
+}
+
+/// Whether lots of a customer are over and not yet ended.
+pub async fn is_due(store: &Store, customer: CustomerId, now: Timestamp) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        select 1 from lots
+        where customer_id = $1 and credits_left > 0 and expires_at is not null and expires_at <= $2 limit 1";
+    Ok(store.read().await?.row(SQL, &[customer.into(), now.into()]).await?.is_some())
+}
+
+/// Ends the lots whose time is over, of as many customers as fit into one round; gives how many customers there were.
+/// `entry` makes ids for the ledger.
+pub async fn expire_due(
+    store: &Store,
+    now: Timestamp,
+    entry: impl Fn() -> EntryId,
+) -> Result<usize, StoreError> {
+    const DUE: &str = "
+        select distinct customer_id from lots
+        where credits_left > 0 and expires_at is not null and expires_at <= $1 limit $2";
+    let due = store.read().await?.rows(DUE, &[now.into(), CUSTOMERS_MAX.into()]).await?;
+    for row in &due {
+        settle(store, row.parse(0, "lots")?, entry(), now).await?;
+    }
+    Ok(due.len())
+}
+
+/// Attributes what a customer has spent to its lots, and ends those whose time is over.
+pub async fn settle(
+    store: &Store,
+    customer: CustomerId,
+    entry: EntryId,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let mut tx = store.write().await?;
+    if let Some(holdings) = open(&mut tx, customer, Wanted::None, (entry, now)).await? {
+        holdings.save(&mut tx).await?;
+        tx.commit().await?;
+    }
+    Ok(())
+}
+
+async fn insert(tx: &mut Tx, customer: CustomerId, lot: &Lot) -> Result<(), StoreError> {
+    const SQL: &str = "
+        insert into lots
+            (id, customer_id, source, reference, granted, credits_left, spent, expired, taken, expires_at, granted_at,
+             entries)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+    let values = [
+        lot.id.into(),
+        customer.into(),
+        lot.source.as_str().into(),
+        lot.reference.as_deref().into(),
+        lot.granted.into(),
+        lot.left.into(),
+        lot.spent.into(),
+        lot.expired.into(),
+        lot.taken.into(),
+        lot.expires_at.into(),
+        lot.granted_at.into(),
+        lot.entries.into(),
+    ];
+    tx.execute(SQL, &values).await?;
+    Ok(())
+}
+
+async fn update(tx: &mut Tx, lot: &Lot) -> Result<(), StoreError> {
+    const SQL: &str = "
+        update lots set credits_left = $2, spent = $3, expired = $4, taken = $5, expires_at = $6, entries = $7
+        where id = $1";
+    let values = [
+        lot.id.into(),
+        lot.left.into(),
+        lot.spent.into(),
+        lot.expired.into(),
+        lot.taken.into(),
+        lot.expires_at.into(),
+        lot.entries.into(),
+    ];
+    tx.execute(SQL, &values).await?;
+    Ok(())
+}
+
+async fn read_left(tx: &mut Tx, customer: CustomerId) -> Result<Vec<Lot>, StoreError> {
+    read(tx, "customer_id = $1 and credits_left > 0", customer).await
+}
+
+async fn read_wanted(
+    tx: &mut Tx,
+    customer: CustomerId,
+    wanted: Wanted,
+) -> Result<Vec<Lot>, StoreError> {
+    const OF_PLANS: &str = "
+        id in (select lot_id from sale_parts where customer_id = $1 and kind = 'plan' and lot_id is not null)";
+    match wanted {
+        Wanted::None => Ok(Vec::new()),
+        Wanted::One(lot) => read(tx, "id = $1", lot).await,
+        Wanted::Plans => read(tx, OF_PLANS, customer).await,
+        Wanted::Spent => read_spent(tx, customer).await,
+    }
+}
+
+async fn read_spent(tx: &mut Tx, customer: CustomerId) -> Result<Vec<Lot>, StoreError> {
+    read(tx, "customer_id = $1 and spent > 0", customer).await
+}
+
+async fn read(
+    tx: &mut Tx,
+    condition: &'static str,
+    value: impl Into<crate::sql::Value<'static>>,
+) -> Result<Vec<Lot>, StoreError> {
+    let text = format!("select {COLUMNS} from lots where {condition}");
+    let rows = tx.rows(sqlx::AssertSqlSafe(text), &[value.into()]).await?;
+    rows.iter().map(lot).collect()
+}
+
+fn lot(row: &Row) -> Result<Lot, StoreError> {
+    Ok(Lot {
+        id: row.parse(0, "lots")?,
+        source: row.parse(1, "lots")?,
+        reference: row.optional_text(2)?,
+        granted: row.int(3)?,
+        left: row.int(4)?,
+        spent: row.int(5)?,
+        expired: row.int(6)?,
+        taken: row.int(7)?,
+        expires_at: row.optional_time(8)?,
+        granted_at: row.time(9)?,
+        entries: row.int(10)?,
+    })
+}

@@ -1,0 +1,260 @@
+//! Sales in the database: what paid invoices and packs sold, read and written as `domain::sales` needs them.
+
+use domain::id::CustomerId;
+use domain::lots::Lots;
+use domain::sales::{Part, PartKind, Sale, Sales, Transfer, pot_of_period};
+use domain::time::Timestamp;
+
+use crate::sql::Row;
+use crate::tx::Tx;
+use crate::{Store, StoreError, balance};
+
+/// Which sales a change is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope<'a> {
+    /// One pack: nothing else shares its fate.
+    Pack(&'a str),
+    /// The invoices of a customer.
+    Invoices(CustomerId),
+}
+
+/// A line of an invoice, and what it is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SoldLine {
+    /// Which part of the sale it belongs to, by its place.
+    pub part: usize,
+    /// The processor's price.
+    pub price_id: Option<String>,
+    /// Cents before discounts; below zero for a credit.
+    pub amount_cents: i64,
+    /// Cents that discounts took off; below zero where they took less off a credit.
+    pub discount_cents: i64,
+    /// How many.
+    pub quantity: i64,
+    /// From when on it is paid.
+    pub starts_at: Timestamp,
+    /// Until when.
+    pub ends_at: Timestamp,
+    /// Whether it is for a rest of a period.
+    pub is_proration: bool,
+    /// The credits of a whole period, below zero where it is given back; 0 where it brings none.
+    pub monthly_credits: i64,
+    /// How long the whole period is, in seconds, more than zero.
+    pub period_s: i64,
+}
+
+/// Whether no money that was paid for slots of this period has gone back: then a slot that is given up is credited.
+pub async fn slot_money_is_whole(
+    store: &Store,
+    customer: CustomerId,
+    subscription: &str,
+    period_end: Timestamp,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        select 1 from sale_parts p join sales s on s.id = p.sale_id
+        where p.customer_id = $1 and p.pot = $2 and s.reversed_cents > 0 limit 1";
+    let pot = pot_of_period(PartKind::Slot, subscription, period_end);
+    Ok(store.read().await?.row(SQL, &[customer.into(), pot.into()]).await?.is_none())
+}
+
+/// Remembers which invoices' money a lowering of slots credited again, the latest of the period first. Once for each change.
+pub async fn note_slot_credit(
+    store: &Store,
+    customer: CustomerId,
+    (subscription, period_end): (&str, Timestamp),
+    change: &str,
+    cents: i64,
+) -> Result<(), StoreError> {
+    const ONCE: &str = "
+        insert into slot_credits (change_id, customer_id, subscription_id, period_end, cents)
+        values ($1, $2, $3, $4, $5) on conflict (change_id) do nothing";
+    const PARTS: &str = "
+        select p.sale_id, p.place, p.money_cents - p.credited_cents
+        from sale_parts p join sales s on s.id = p.sale_id
+        where p.customer_id = $1 and p.pot = $2 and p.money_cents > p.credited_cents
+        order by s.sold_at desc, length(s.number) desc, s.number desc, s.id desc";
+    const NOTE: &str = "
+        update sale_parts set credited_cents = credited_cents + $3 where sale_id = $1 and place = $2";
+    let mut tx = store.write().await?;
+    balance::lock(&mut tx, std::iter::once(customer)).await?;
+    let once =
+        [change.into(), customer.into(), subscription.into(), period_end.into(), cents.into()];
+    if tx.execute(ONCE, &once).await? == 0 {
+        return Ok(());
+    }
+    let pot = pot_of_period(PartKind::Slot, subscription, period_end);
+    let mut rest = cents.max(0);
+    for row in tx.rows(PARTS, &[customer.into(), pot.into()]).await? {
+        let credited = rest.min(row.int(2)?);
+        tx.execute(NOTE, &[row.text(0)?.into(), row.int(1)?.into(), credited.into()]).await?;
+        rest -= credited;
+    }
+    tx.commit().await
+}
+
+/// Reads sales, and joins them with the lots of their credits and what the processor holds as credit, in cents.
+pub(crate) async fn read(
+    tx: &mut Tx,
+    scope: Scope<'_>,
+    lots: Lots,
+    (credit_cents, now): (i64, Timestamp),
+) -> Result<Sales, StoreError> {
+    const SALES: &str = "
+        select id, sold_at, number, amount_cents, tax_cents, reversed_cents, withdrawn_cents from sales where";
+    const PARTS: &str = "
+        select p.sale_id, p.kind, p.pot, p.money_cents, p.credits, p.taken, p.credited_cents, p.lot_id
+        from sale_parts p join sales s on s.id = p.sale_id where";
+    const TRANSFERS: &str = "
+        select t.sale_id, t.pot, t.cents from sale_transfers t join sales s on s.id = t.sale_id where";
+    let (condition, value) = match scope {
+        Scope::Pack(id) => ("s.id = $1", id.to_owned()),
+        Scope::Invoices(customer) => ("s.source = 'invoice' and s.customer_id = $1", customer.to_string()),
+    };
+    let value = [value.into()];
+    let text = |select: &str, order: &str| sqlx::AssertSqlSafe(format!("{select} {condition} order by {order}"));
+    let select = SALES.replace("from sales where", "from sales s where");
+    let mut sales = Vec::new();
+    for row in tx.rows(text(&select, "s.id"), &value).await? {
+        sales.push(sale(&row)?);
+    }
+    for row in tx.rows(text(PARTS, "p.sale_id, p.place"), &value).await? {
+        let id = row.text(0)?;
+        if let Some(sale) = sales.iter_mut().find(|sale| sale.id == id) {
+            sale.parts.push(part(&row)?);
+        }
+    }
+    for row in tx.rows(text(TRANSFERS, "t.sale_id, t.pot"), &value).await? {
+        let (id, transfer) = (row.text(0)?, Transfer { pot: row.text(1)?, cents: row.int(2)? });
+        if let Some(sale) = sales.iter_mut().find(|sale| sale.id == id) {
+            sale.transfers.push(transfer);
+        }
+    }
+    Ok(Sales::new(sales, lots, credit_cents, now))
+}
+
+/// Writes what changed of sales that were read before.
+pub(crate) async fn save(
+    tx: &mut Tx,
+    customer: CustomerId,
+    before: &[Sale],
+    now: &[Sale],
+) -> Result<(), StoreError> {
+    const SALE: &str = "update sales set reversed_cents = $2, withdrawn_cents = $3 where id = $1";
+    for sale in now {
+        let known = before.iter().find(|known| known.id == sale.id);
+        if known == Some(sale) {
+            continue;
+        }
+        let values = [sale.id.as_str().into(), sale.reversed.into(), sale.withdrawn.into()];
+        tx.execute(SALE, &values).await?;
+        save_parts(tx, sale, known).await?;
+        save_transfers(tx, customer, sale).await?;
+    }
+    Ok(())
+}
+
+/// Writes the parts and the lines of a new sale.
+pub(crate) async fn insert_parts(
+    tx: &mut Tx,
+    customer: CustomerId,
+    sale: &Sale,
+    lines: &[SoldLine],
+) -> Result<(), StoreError> {
+    const PART: &str = "
+        insert into sale_parts
+            (sale_id, place, customer_id, kind, pot, money_cents, credits, taken, credited_cents, lot_id)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+    for (place, part) in (0_i64..).zip(&sale.parts) {
+        let lot = part.lot.map(|lot| lot.to_string());
+        let values = [
+            sale.id.as_str().into(),
+            place.into(),
+            customer.into(),
+            part.kind.as_str().into(),
+            part.pot.as_str().into(),
+            part.money.into(),
+            part.credits.into(),
+            0_i64.into(),
+            part.credited.into(),
+            lot.as_deref().into(),
+        ];
+        tx.execute(PART, &values).await?;
+    }
+    insert_lines(tx, sale, lines).await
+}
+
+async fn insert_lines(tx: &mut Tx, sale: &Sale, lines: &[SoldLine]) -> Result<(), StoreError> {
+    const LINE: &str = "
+        insert into sale_lines
+            (sale_id, place, part, price_id, amount_cents, discount_cents, quantity, starts_at, ends_at, is_proration,
+             monthly_credits, period_s)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+    for (place, line) in (0_i64..).zip(lines) {
+        let values = [
+            sale.id.as_str().into(),
+            place.into(),
+            i64::try_from(line.part).unwrap_or(0).into(),
+            line.price_id.as_deref().into(),
+            line.amount_cents.into(),
+            line.discount_cents.into(),
+            line.quantity.into(),
+            line.starts_at.into(),
+            line.ends_at.into(),
+            i64::from(line.is_proration).into(),
+            line.monthly_credits.into(),
+            line.period_s.into(),
+        ];
+        tx.execute(LINE, &values).await?;
+    }
+    Ok(())
+}
+
+async fn save_parts(tx: &mut Tx, sale: &Sale, known: Option<&Sale>) -> Result<(), StoreError> {
+    const SQL: &str = "update sale_parts set taken = $3 where sale_id = $1 and place = $2";
+    for (place, part) in sale.parts.iter().enumerate() {
+        let before = known.and_then(|known| known.parts.get(place)).map_or(0, |part| part.taken);
+        if part.taken != before {
+            let place = i64::try_from(place).unwrap_or(0);
+            tx.execute(SQL, &[sale.id.as_str().into(), place.into(), part.taken.into()]).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn save_transfers(tx: &mut Tx, customer: CustomerId, sale: &Sale) -> Result<(), StoreError> {
+    const SQL: &str = "
+        insert into sale_transfers (sale_id, pot, customer_id, cents) values ($1, $2, $3, $4)
+        on conflict (sale_id, pot) do update set cents = excluded.cents";
+    for one in &sale.transfers {
+        let values =
+            [sale.id.as_str().into(), one.pot.as_str().into(), customer.into(), one.cents.into()];
+        tx.execute(SQL, &values).await?;
+    }
+    Ok(())
+}
+
+fn sale(row: &Row) -> Result<Sale, StoreError> {
+    Ok(Sale {
+        id: row.text(0)?,
+        sold_at: row.time(1)?,
+        number: row.text(2)?,
+        charged: row.int(3)?,
+        tax: row.int(4)?,
+        reversed: row.int(5)?,
+        withdrawn: row.int(6)?,
+        parts: Vec::new(),
+        transfers: Vec::new(),
+    })
+}
+
+fn part(row: &Row) -> Result<Part, StoreError> {
+    Ok(Part {
+        kind: row.parse(1, "sale_parts")?,
+        pot: row.text(2)?,
+        money: row.int(3)?,
+        credits: row.int(4)?,
+        taken: row.int(5)?,
+        credited: row.int(6)?,
+        lot: row.parse_optional(7, "sale_parts")?,
+    })
+}
