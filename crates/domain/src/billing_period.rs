@@ -26,7 +26,8 @@ impl BillingPeriod {
         // A month has 28 to 31 days, so only a few can end there.
         let days = end.unix_seconds().checked_sub(anchor.unix_seconds())?.checked_div(86_400)?;
         let first = days.checked_div(31)?.max(1);
-        let number = (first..MONTHS_MAX).take(120).find(|number| months_after(anchor, *number) >= end)?;
+        let number =
+            (first..MONTHS_MAX).take(120).find(|number| months_after(anchor, *number) >= end)?;
         let period = Self {
             start: months_after(anchor, number.checked_sub(1)?),
             end: months_after(anchor, number),

@@ -1,4 +1,8 @@
-//! Places in a customer's ledger: its entries, and the lines that sum up what one UTC day charged.
+//! Places in a customer's ledger: its entries, and between them the lines that sum up what was charged.
+
+mod lines;
+
+pub use lines::{Booked, DayUsage, Line, lines};
 
 use crate::id::EntryId;
 use crate::time::{Day, Timestamp};
@@ -7,7 +11,7 @@ use crate::time::{Day, Timestamp};
 pub const KINDS: [&str; 9] =
     ["trial", "pack", "plan", "usage", "export", "refund", "dispute", "expiry", "adjustment"];
 
-/// What a day's charges are summed up for. Of one day, usage stands above exports.
+/// What charges are summed up for. Between two entries, usage stands above exports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SumKind {
     /// Charged exports that were asked for on the day.
@@ -31,8 +35,10 @@ impl SumKind {
 pub enum LedgerLine {
     /// An entry.
     Entry(EntryId),
-    /// The sum of a day.
+    /// The sum of what was charged on a day.
     Sum(SumKind, Day),
+    /// The sum of what was charged on a day after this entry and before the next one.
+    SumAfter(SumKind, Day, EntryId),
 }
 
 /// Text that names no line of a ledger.
@@ -45,6 +51,9 @@ impl std::fmt::Display for LedgerLine {
         match self {
             Self::Entry(id) => id.fmt(formatter),
             Self::Sum(kind, day) => write!(formatter, "{}_{day}", kind.as_str()),
+            Self::SumAfter(kind, day, entry) => {
+                write!(formatter, "{}_{day}_{entry}", kind.as_str())
+            }
         }
     }
 }
@@ -55,9 +64,12 @@ impl std::str::FromStr for LedgerLine {
     fn from_str(text: &str) -> Result<Self, MalformedLine> {
         for kind in [SumKind::Usage, SumKind::Export] {
             let day = text.strip_prefix(kind.as_str()).and_then(|rest| rest.strip_prefix('_'));
-            if let Some(day) = day {
-                return read_day(day).map(|day| Self::Sum(kind, day)).ok_or(MalformedLine);
-            }
+            let Some(rest) = day else { continue };
+            let Some((day, entry)) = rest.split_once('_') else {
+                return read_day(rest).map(|day| Self::Sum(kind, day)).ok_or(MalformedLine);
+            };
+            let entry = entry.parse().map_err(|_| MalformedLine)?;
+            return read_day(day).map(|day| Self::SumAfter(kind, day, entry)).ok_or(MalformedLine);
         }
         text.parse().map(Self::Entry).map_err(|_| MalformedLine)
     }
@@ -88,9 +100,12 @@ mod tests {
 
     #[test]
     fn a_line_reads_back_as_it_was_written() {
-        for text in
-            ["ent_01890000000070008000000000000000", "usage_2026-11-21", "export_2024-02-29"]
-        {
+        for text in [
+            "ent_01890000000070008000000000000000",
+            "usage_2026-11-21",
+            "export_2024-02-29",
+            "usage_2026-11-21_ent_01890000000070008000000000000000",
+        ] {
             let line: LedgerLine = text.parse().unwrap();
             assert_eq!(line.to_string(), text);
         }
@@ -107,6 +122,8 @@ mod tests {
             "usage_2026-2-1",
             "usage_2023-02-29",
             "pack_2026-11-21",
+            "usage_2026-11-21_",
+            "usage_2026-11-21_ord_01890000000070008000000000000000",
             "export_2026-11-21T00:00:00Z",
         ] {
             assert_eq!(text.parse::<LedgerLine>(), Err(MalformedLine), "{text}");

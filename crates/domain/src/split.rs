@@ -1,5 +1,8 @@
 //! Dividing cents among the parts of what was sold.
-#![expect(clippy::arithmetic_side_effects, reason = "cents of one invoice, in i128 where they are multiplied")]
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "cents of one invoice, in i128 where they are multiplied"
+)]
 
 /// Whole cents for each weight that sum to `amount`, by largest remainder; ties go to the earlier part (economics 6).
 /// Where all weights are 0, the first parts take a cent each.
@@ -9,8 +12,11 @@ pub fn split(amount: i64, weights: &[i64]) -> Vec<i64> {
     let whole = |weight: &i64| i64::try_from(exact(weight) / total).unwrap_or(0);
     let mut parts: Vec<i64> = weights.iter().map(whole).collect();
     let mut rest = amount - parts.iter().sum::<i64>();
-    let mut by_remainder: Vec<(i128, usize)> =
-        weights.iter().enumerate().map(|(place, weight)| (-(exact(weight) % total), place)).collect();
+    let mut by_remainder: Vec<(i128, usize)> = weights
+        .iter()
+        .enumerate()
+        .map(|(place, weight)| (-(exact(weight) % total), place))
+        .collect();
     by_remainder.sort_unstable();
     for (_, place) in by_remainder {
         if let (true, Some(part)) = (rest > 0, parts.get_mut(place)) {

@@ -19,6 +19,7 @@ use domain::credits::Credits;
 use domain::customer::TrialState;
 use domain::id::{AuditId, CallId, CustomerId, DataKeyId, EntryId, KeyId, NodeId, RequestId};
 use domain::key::{KeyHash, KeyScope};
+use domain::lots::LotSource;
 use domain::method::Method;
 use domain::platform::Platform;
 use domain::slot::Allowances;
@@ -149,6 +150,8 @@ impl Caller {
             source: "adj",
             source_id: &source_id,
             reference: None,
+            lot: LotSource::Gift,
+            expires_at: None,
             at: NOON,
         };
         store::ledger::grant(store, &grant).await.unwrap();

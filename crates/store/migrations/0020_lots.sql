@@ -19,10 +19,8 @@ create index lots_left on lots (customer_id) where credits_left > 0;
 create index lots_by_customer on lots (customer_id, granted_at);
 create index lots_due on lots (expires_at) where credits_left > 0 and expires_at is not null;
 
--- Which lot an entry of the ledger is about, and what was used and owed when it was written: what lies between two
--- entries is usage. Nothing for entries of before there were lots.
+-- Which lot an entry of the ledger is about, and what was owed after it. Nothing for entries of before there were lots.
 alter table ledger add column lot_id text;
-alter table ledger add column used bigint;
 alter table ledger add column debt_after bigint;
 create index ledger_by_lot on ledger (lot_id) where lot_id is not null;
 

@@ -3,8 +3,8 @@
 use domain::credits::Credits;
 use domain::customer::Email;
 use domain::id::{CustomerId, EntryId};
-use domain::mail::LinkPurpose;
 use domain::lots::LotSource;
+use domain::mail::LinkPurpose;
 use domain::time::Timestamp;
 use domain::token::TokenHash;
 

@@ -113,7 +113,8 @@ pub(crate) async fn grant_in(tx: &mut Tx, grant: &Grant<'_>) -> Result<Granting,
 
 /// Takes credits away within a transaction that has more to do.
 pub(crate) async fn remove_in(tx: &mut Tx, removal: &Grant<'_>) -> Result<Granting, StoreError> {
-    let opened = lots::open(tx, removal.customer, Wanted::Spent, (removal.entry, removal.at)).await?;
+    let opened =
+        lots::open(tx, removal.customer, Wanted::Spent, (removal.entry, removal.at)).await?;
     let Some(mut holdings) = opened else { return Ok(Granting::NoCustomer) };
     if is_booked(tx, removal).await? {
         return Ok(Granting::Repeated);

@@ -1,16 +1,13 @@
-//! The ledger as customers read it: entries, and for each UTC day one line that sums up what it charged.
+//! The ledger as customers read it: entries, and between them, day by day, what was charged.
 //!
-//! A day's line stands where the day ends, above everything that came in on it. Its charges lie between the other
-//! entries of that day, and so no single balance belongs to it.
-
-use std::cmp::Reverse;
+//! A customer's lines stand in the order in which they happened, each with the balance after it. Of one key there is only
+//! what it was charged, summed up by UTC days: no balance belongs to a key.
 
 use domain::credits::Credits;
-use domain::id::{CustomerId, EntryId};
-use domain::ledger::{LedgerLine, SumKind};
+use domain::id::{CustomerId, LotId};
+use domain::ledger::{self, Booked, DayUsage, LedgerLine, Line, SumKind};
 use domain::time::{Day, Timestamp};
 
-use crate::sql::Row;
 use crate::tx::Tx;
 use crate::usage::UsageOf;
 use crate::{Store, StoreError};
@@ -20,16 +17,20 @@ use crate::{Store, StoreError};
 pub struct Entry {
     /// Which line it is.
     pub line: LedgerLine,
-    /// When; for the sum of a day the day's last microsecond.
+    /// When; of a sum when it ended.
     pub at: Timestamp,
     /// What it is: an entry's kind, `usage` or `export`.
     pub kind: String,
     /// Credits that came in (positive) or went out (negative).
     pub amount: Credits,
-    /// What was available after an entry; nothing for the sum of a day.
+    /// What was available after it; nothing in the ledger of a key.
     pub balance_after: Option<Credits>,
-    /// What a person would look for; the date of a day's sum.
+    /// What was owed after it; nothing in the ledger of a key.
+    pub debt_after: Option<Credits>,
+    /// What a person would look for; the date of a sum.
     pub reference: Option<String>,
+    /// The lot that an entry is about; nothing for sums, and for entries of before there were lots.
+    pub lot: Option<LotId>,
 }
 
 /// Which lines to list.
@@ -43,16 +44,8 @@ pub struct LedgerQuery<'a> {
     pub before: Option<LedgerLine>,
     /// How many at most.
     pub limit: i64,
-}
-
-/// Where a page begins: what is older than its bounds.
-struct Bounds {
-    /// Entries before this time, or at it with a smaller id.
-    entries: (Timestamp, Option<EntryId>),
-    /// Usage of days before this one.
-    usage: Day,
-    /// Exports of days before this one.
-    exports: Day,
+    /// Now: what was charged since the last entry stands there.
+    pub now: Timestamp,
 }
 
 /// The newest lines, newest first. Nothing when the line to go on from is not in this ledger.
@@ -61,133 +54,130 @@ pub async fn page(
     query: &LedgerQuery<'_>,
 ) -> Result<Option<Vec<Entry>>, StoreError> {
     let mut tx = store.snapshot().await?;
-    let Some(bounds) = bounds(&mut tx, query).await? else { return Ok(None) };
-    let is_wanted = |kind: SumKind| query.kind.is_none_or(|wanted| wanted == kind.as_str());
-    let mut entries = Vec::new();
-    if query.of.key.is_none() {
-        entries.extend(bookings(&mut tx, query, &bounds).await?);
+    let mut entries = match query.of.key {
+        None => of_customer(&mut tx, query).await?,
+        Some(_) => of_key(&mut tx, query).await?,
+    };
+    entries.reverse();
+    if let Some(before) = query.before {
+        let Some(place) = entries.iter().position(|entry| entry.line == before) else {
+            return Ok(None);
+        };
+        entries.drain(..=place);
     }
-    if is_wanted(SumKind::Usage) {
-        entries.extend(usage(&mut tx, query, bounds.usage).await?);
-    }
-    if is_wanted(SumKind::Export) {
-        entries.extend(exports(&mut tx, query, bounds.exports).await?);
-    }
-    entries.sort_by_key(|entry| Reverse(place(entry)));
+    entries.retain(|entry| query.kind.is_none_or(|kind| kind == entry.kind));
     entries.truncate(usize::try_from(query.limit).unwrap_or(0));
     Ok(Some(entries))
 }
 
-/// What the order of lines is: by time, then sums above entries, then by id.
-fn place(entry: &Entry) -> (Timestamp, Option<SumKind>, Option<EntryId>) {
-    match entry.line {
-        LedgerLine::Entry(id) => (entry.at, None, Some(id)),
-        LedgerLine::Sum(kind, _) => (entry.at, Some(kind), None),
+/// All lines of a customer, the oldest first.
+async fn of_customer(tx: &mut Tx, query: &LedgerQuery<'_>) -> Result<Vec<Entry>, StoreError> {
+    const NET: &str = "select available - debt from customer_credits where customer_id = $1";
+    let customer = query.of.customer;
+    let (entries, details) = booked(tx, customer).await?;
+    let days = days(tx, query).await?;
+    let row = tx.row(NET, &[customer.into()]).await?;
+    let net = row.map_or(Ok(0), |row| row.int(0))?;
+    let mut details = details.into_iter();
+    let lines = ledger::lines(&entries, &days, net, query.now);
+    Ok(lines.into_iter().map(|line| shown(&line, &mut details)).collect())
+}
+
+/// What an entry says besides its amount.
+struct Details {
+    kind: String,
+    reference: Option<String>,
+    lot: Option<LotId>,
+}
+
+fn shown(line: &Line, details: &mut impl Iterator<Item = Details>) -> Entry {
+    let sum = |kind: SumKind, day: Day| Details {
+        kind: kind.as_str().to_owned(),
+        reference: Some(day.to_string()),
+        lot: None,
+    };
+    let details = match line.line {
+        LedgerLine::Entry(_) => details.next(),
+        LedgerLine::Sum(kind, day) | LedgerLine::SumAfter(kind, day, _) => Some(sum(kind, day)),
+    };
+    let details =
+        details.unwrap_or_else(|| Details { kind: String::new(), reference: None, lot: None });
+    Entry {
+        line: line.line,
+        at: line.at,
+        kind: details.kind,
+        amount: Credits::from_whole(line.amount),
+        balance_after: Some(Credits::from_whole(line.balance_after)),
+        debt_after: Some(Credits::from_whole(line.debt_after)),
+        reference: details.reference,
+        lot: details.lot,
     }
 }
 
-async fn bounds(tx: &mut Tx, query: &LedgerQuery<'_>) -> Result<Option<Bounds>, StoreError> {
-    /// Later than any day there will be.
-    const NEVER: Day = Day::from_number(3_000_000);
-    Ok(match query.before {
-        None => Some(Bounds { entries: (NEVER.start(), None), usage: NEVER, exports: NEVER }),
-        Some(LedgerLine::Sum(kind, day)) => Some(Bounds {
-            entries: (day.plus_days(1).start(), None),
-            usage: day,
-            exports: if kind == SumKind::Usage { day.plus_days(1) } else { day },
-        }),
-        Some(LedgerLine::Entry(id)) => time_of(tx, query.of.customer, id).await?.map(|at| Bounds {
-            entries: (at, Some(id)),
-            usage: at.day(),
-            exports: at.day(),
-        }),
-    })
-}
-
-async fn time_of(
+/// The entries of a customer, the oldest first.
+async fn booked(
     tx: &mut Tx,
     customer: CustomerId,
-    id: EntryId,
-) -> Result<Option<Timestamp>, StoreError> {
-    const SQL: &str = "select at from ledger where id = $1 and customer_id = $2";
-    let row = tx.row(SQL, &[id.into(), customer.into()]).await?;
-    row.map(|row| row.time(0)).transpose()
+) -> Result<(Vec<Booked>, Vec<Details>), StoreError> {
+    const SQL: &str = "
+        select id, at, amount, balance_after, coalesce(debt_after, 0), kind, reference, lot_id
+        from ledger where customer_id = $1 order by at, id";
+    let (mut entries, mut details) = (Vec::new(), Vec::new());
+    for row in tx.rows(SQL, &[customer.into()]).await? {
+        entries.push(Booked {
+            id: row.parse(0, "ledger")?,
+            at: row.time(1)?,
+            amount: row.int(2)?,
+            balance_after: row.int(3)?,
+            debt_after: row.int(4)?,
+        });
+        let lot = row.parse_optional(7, "ledger")?;
+        details.push(Details { kind: row.text(5)?, reference: row.optional_text(6)?, lot });
+    }
+    Ok((entries, details))
 }
 
-async fn bookings(
-    tx: &mut Tx,
-    query: &LedgerQuery<'_>,
-    bounds: &Bounds,
-) -> Result<Vec<Entry>, StoreError> {
+/// What each UTC day charged, in their order.
+async fn days(tx: &mut Tx, query: &LedgerQuery<'_>) -> Result<Vec<DayUsage>, StoreError> {
     const SQL: &str = "
-        select id, at, kind, amount, balance_after, reference
-        from ledger
-        where customer_id = $1 and at <= $2 and (at < $2 or id < $3)
-          and (cast($4 as text) is null or kind = $4)
-        order by at desc, id desc limit $5";
-    let (at, id) = bounds.entries;
-    // No id is smaller than the empty text: without one, only what is earlier.
-    let id = id.map(|id| id.to_string()).unwrap_or_default();
-    let customer = query.of.customer.into();
-    let values = [customer, at.into(), id.as_str().into(), query.kind.into(), query.limit.into()];
-    let rows = tx.rows(SQL, &values).await?;
-    rows.iter().map(booking).collect()
-}
-
-async fn usage(
-    tx: &mut Tx,
-    query: &LedgerQuery<'_>,
-    before: Day,
-) -> Result<Vec<Entry>, StoreError> {
-    const SQL: &str = "
-        select day, cast(sum(credits) as bigint)
-        from usage_by_day
-        where customer_id = $1 and day < $2 and (cast($3 as text) is null or key_id = $3)
-        group by day having sum(credits) > 0 order by day desc limit $4";
+        select day, cast(sum(exports) as bigint), cast(sum(credits) as bigint)
+        from (
+            select day, 0 as exports, credits from usage_by_day
+            where customer_id = $1 and (cast($2 as text) is null or key_id = $2)
+            union all
+            select created_at / 86400000000, cost, cost from export_jobs
+            where customer_id = $1 and credit_state = 'settled' and (cast($2 as text) is null or key_id = $2)
+        ) as charged
+        group by day having sum(credits) > 0 order by day";
     let key = query.of.key.map(|key| key.to_string());
-    let customer = query.of.customer.into();
-    let values = [customer, before.into(), key.as_deref().into(), query.limit.into()];
-    let rows = tx.rows(SQL, &values).await?;
-    rows.iter().map(|row| sum_of_day(SumKind::Usage, row)).collect()
+    let rows = tx.rows(SQL, &[query.of.customer.into(), key.as_deref().into()]).await?;
+    rows.iter()
+        .map(|row| {
+            let day = Day::from_number(row.int(0)?);
+            Ok(DayUsage { day, exports: row.int(1)?, all: row.int(2)? })
+        })
+        .collect()
 }
 
-async fn exports(
-    tx: &mut Tx,
-    query: &LedgerQuery<'_>,
-    before: Day,
-) -> Result<Vec<Entry>, StoreError> {
-    const SQL: &str = "
-        select created_at / 86400000000, cast(sum(cost) as bigint)
-        from export_jobs
-        where customer_id = $1 and created_at < $2 and credit_state = 'settled' and cost > 0
-          and (cast($3 as text) is null or key_id = $3)
-        group by created_at / 86400000000 order by created_at / 86400000000 desc limit $4";
-    let key = query.of.key.map(|key| key.to_string());
-    let customer = query.of.customer.into();
-    let values = [customer, before.start().into(), key.as_deref().into(), query.limit.into()];
-    let rows = tx.rows(SQL, &values).await?;
-    rows.iter().map(|row| sum_of_day(SumKind::Export, row)).collect()
-}
-
-fn booking(row: &Row) -> Result<Entry, StoreError> {
-    Ok(Entry {
-        line: LedgerLine::Entry(row.parse(0, "ledger")?),
-        at: row.time(1)?,
-        kind: row.text(2)?,
-        amount: row.credits(3)?,
-        balance_after: Some(row.credits(4)?),
-        reference: row.optional_text(5)?,
-    })
-}
-
-fn sum_of_day(kind: SumKind, row: &Row) -> Result<Entry, StoreError> {
-    let day = Day::from_number(row.int(0)?);
-    Ok(Entry {
-        line: LedgerLine::Sum(kind, day),
-        at: day.last_instant(),
-        kind: kind.as_str().to_owned(),
-        amount: Credits::from_whole(-row.int(1)?),
-        balance_after: None,
-        reference: Some(day.to_string()),
-    })
+/// What a key was charged, the oldest day first.
+async fn of_key(tx: &mut Tx, query: &LedgerQuery<'_>) -> Result<Vec<Entry>, StoreError> {
+    let mut entries = Vec::new();
+    for one in days(tx, query).await? {
+        let usage = one.all.saturating_sub(one.exports);
+        for (kind, amount) in [(SumKind::Export, one.exports), (SumKind::Usage, usage)] {
+            if amount > 0 {
+                entries.push(Entry {
+                    line: LedgerLine::Sum(kind, one.day),
+                    at: one.day.last_instant(),
+                    kind: kind.as_str().to_owned(),
+                    amount: Credits::from_whole(-amount),
+                    balance_after: None,
+                    debt_after: None,
+                    reference: Some(one.day.to_string()),
+                    lot: None,
+                });
+            }
+        }
+    }
+    Ok(entries)
 }

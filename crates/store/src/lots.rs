@@ -96,8 +96,7 @@ impl Holdings {
                 balance.removed.checked_sub(movement.amount).ok_or(StoreError::TooLarge)?;
                 balance.remove(-movement.amount);
             }
-            let used = balance.spent.saturating_add(balance.held);
-            if !self.write_entry(tx, (place, movement), used, label).await? {
+            if !self.write_entry(tx, (place, movement), label).await? {
                 return Ok(false);
             }
         }
@@ -108,13 +107,12 @@ impl Holdings {
         &mut self,
         tx: &mut Tx,
         (place, movement): (u64, &Movement),
-        used: i64,
         label: Label<'_>,
     ) -> Result<bool, StoreError> {
         const INSERT: &str = "
             insert into ledger
-                (id, customer_id, at, kind, amount, balance_after, source, source_id, reference, lot_id, used, debt_after)
-            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+                (id, customer_id, at, kind, amount, balance_after, source, source_id, reference, lot_id, debt_after)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
             on conflict (source, source_id) do nothing";
         let own = format!("{}:{}", movement.lot, movement.number);
         let (source, source_id) = match label.source {
@@ -135,7 +133,6 @@ impl Holdings {
             source_id.as_str().into(),
             reference.into(),
             movement.lot.into(),
-            used.into(),
             movement.debt_after.into(),
         ];
         self.written = self.written.saturating_add(1);
@@ -192,7 +189,11 @@ pub async fn list(
 }
 
 /// Whether lots of a customer are over and not yet ended.
-pub async fn is_due(store: &Store, customer: CustomerId, now: Timestamp) -> Result<bool, StoreError> {
+pub async fn is_due(
+    store: &Store,
+    customer: CustomerId,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
     const SQL: &str = "
         select 1 from lots
         where customer_id = $1 and credits_left > 0 and expires_at is not null and expires_at <= $2 limit 1";

@@ -213,6 +213,7 @@ mod tests {
             "export_jobs_charged_once",
             "orders_keep_what_was_agreed",
             "orders_keep_what_was_paid",
+            "sales_keep_what_was_paid",
             "usage_by_day",
             "usage_by_route",
         ];

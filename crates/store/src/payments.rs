@@ -292,10 +292,8 @@ fn of_order(
         return differ(Mismatch::OtherCurrency, details);
     }
     if order.amount_cents != subtotal_cents {
-        let details = format!(
-            "{} costs {} cents, paid were {subtotal_cents}",
-            order.id, order.amount_cents
-        );
+        let details =
+            format!("{} costs {} cents, paid were {subtotal_cents}", order.id, order.amount_cents);
         return differ(Mismatch::OtherAmount, details);
     }
     let payment = order.payment.as_deref();
@@ -358,11 +356,7 @@ impl SoldPart {
 }
 
 /// Writes the sale down. False when it was before.
-async fn insert_sale(
-    tx: &mut Tx,
-    grantee: &Grantee,
-    paid: &Paid<'_>,
-) -> Result<bool, StoreError> {
+async fn insert_sale(tx: &mut Tx, grantee: &Grantee, paid: &Paid<'_>) -> Result<bool, StoreError> {
     const INSERT: &str = "
         insert into sales
             (id, source, intent_id, customer_id, order_id, subscription_id, number, amount_cents, tax_cents, currency,

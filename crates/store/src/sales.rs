@@ -108,10 +108,14 @@ pub(crate) async fn read(
         select t.sale_id, t.pot, t.cents from sale_transfers t join sales s on s.id = t.sale_id where";
     let (condition, value) = match scope {
         Scope::Pack(id) => ("s.id = $1", id.to_owned()),
-        Scope::Invoices(customer) => ("s.source = 'invoice' and s.customer_id = $1", customer.to_string()),
+        Scope::Invoices(customer) => {
+            ("s.source = 'invoice' and s.customer_id = $1", customer.to_string())
+        }
     };
     let value = [value.into()];
-    let text = |select: &str, order: &str| sqlx::AssertSqlSafe(format!("{select} {condition} order by {order}"));
+    let text = |select: &str, order: &str| {
+        sqlx::AssertSqlSafe(format!("{select} {condition} order by {order}"))
+    };
     let select = SALES.replace("from sales where", "from sales s where");
     let mut sales = Vec::new();
     for row in tx.rows(text(&select, "s.id"), &value).await? {

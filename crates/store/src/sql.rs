@@ -7,8 +7,8 @@ use domain::account::CreatorId;
 use domain::credits::Credits;
 use domain::customer::Email;
 use domain::id::{
-    CallId, ChangeId, CustomerId, DataKeyId, EntryId, ExportId, JobId, KeyId, LotId, NodeId, OfferId,
-    OrderId, RunId, SessionId,
+    CallId, ChangeId, CustomerId, DataKeyId, EntryId, ExportId, JobId, KeyId, LotId, NodeId,
+    OfferId, OrderId, RunId, SessionId,
 };
 use domain::time::{Day, Timestamp};
 use domain::token::TokenHash;

@@ -114,7 +114,8 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        (1_i64..100, prop::option::of(0_i64..90)).prop_map(|(credits, end)| Step::Add(credits, end)),
+        (1_i64..100, prop::option::of(0_i64..90))
+            .prop_map(|(credits, end)| Step::Add(credits, end)),
         (0_i64..80).prop_map(Step::Spend),
         (0_i64..10).prop_map(Step::Release),
         (0_usize..8, 0_i64..120).prop_map(|(place, credits)| Step::Take(place, credits)),

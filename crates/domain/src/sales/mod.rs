@@ -206,7 +206,8 @@ impl Sales {
     /// The money of a pot that has gone back, in cents.
     fn gone(&self, pot: &str) -> i64 {
         let transferred: i64 = self.sales.iter().map(|sale| sale.transferred_to(pot)).sum();
-        let reversed: i64 = self.sales.iter().map(|sale| sale.reversed_of(pot, sale.reversed)).sum();
+        let reversed: i64 =
+            self.sales.iter().map(|sale| sale.reversed_of(pot, sale.reversed)).sum();
         transferred + reversed
     }
 

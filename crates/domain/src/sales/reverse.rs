@@ -42,7 +42,9 @@ impl Sales {
         let (cents_before, carried_before) = sale.divided(before);
         let (cents_now, carried_now) = sale.divided(total);
         let mut excess = carried_now - carried_before;
-        for (part, (earlier, later)) in sale.parts.iter().zip(cents_before.into_iter().zip(cents_now)) {
+        for (part, (earlier, later)) in
+            sale.parts.iter().zip(cents_before.into_iter().zip(cents_now))
+        {
             if part.kind == PartKind::Slot {
                 // What was credited for it already would go back twice.
                 let kept = part.money - part.credited;
@@ -89,7 +91,8 @@ impl Sales {
                 missing -= cents;
             }
         }
-        let withdrawn = self.sales.iter().find(|sale| sale.id == id).map_or(0, |sale| sale.withdrawn);
+        let withdrawn =
+            self.sales.iter().find(|sale| sale.id == id).map_or(0, |sale| sale.withdrawn);
         self.withdraw(id, -missing.min(withdrawn));
     }
 
@@ -118,7 +121,8 @@ impl Sales {
 
     /// Withdraws cents from the customer's credit, or returns them where they are below zero.
     fn withdraw(&mut self, id: &str, cents: i64) {
-        let Some(sale) = self.sales.iter_mut().find(|sale| sale.id == id).filter(|_| cents != 0) else {
+        let Some(sale) = self.sales.iter_mut().find(|sale| sale.id == id).filter(|_| cents != 0)
+        else {
             return;
         };
         sale.withdrawn += cents;

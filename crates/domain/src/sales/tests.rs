@@ -45,9 +45,12 @@ fn taken(sales: &Sales) -> Vec<i64> {
 
 #[test]
 fn the_latest_purchase_of_a_period_is_undone_first_whichever_payment_went_back() {
-    let month = |money, credits, lot| vec![part(PartKind::Plan, "plan:1", money, credits, Some(lot))];
-    let mut sales =
-        sold(vec![sale(1, 4_900, month(4_900, 30_000, 1)), sale(2, 15_000, month(15_000, 120_000, 2))], 0);
+    let month =
+        |money, credits, lot| vec![part(PartKind::Plan, "plan:1", money, credits, Some(lot))];
+    let mut sales = sold(
+        vec![sale(1, 4_900, month(4_900, 30_000, 1)), sale(2, 15_000, month(15_000, 120_000, 2))],
+        0,
+    );
 
     sales.reverse("in_1", 4_900);
 
@@ -74,8 +77,10 @@ fn a_refund_in_parts_takes_what_its_sum_takes() {
 
 #[test]
 fn a_purchase_for_nothing_goes_with_the_first_cent() {
-    let month = |money, credits, lot| vec![part(PartKind::Plan, "plan:1", money, credits, Some(lot))];
-    let mut sales = sold(vec![sale(1, 4_900, month(4_900, 30_000, 1)), sale(2, 0, month(0, 40, 2))], 0);
+    let month =
+        |money, credits, lot| vec![part(PartKind::Plan, "plan:1", money, credits, Some(lot))];
+    let mut sales =
+        sold(vec![sale(1, 4_900, month(4_900, 30_000, 1)), sale(2, 0, month(0, 40, 2))], 0);
 
     sales.reverse("in_1", 1);
 
@@ -83,7 +88,8 @@ fn a_purchase_for_nothing_goes_with_the_first_cent() {
 }
 
 #[test]
-fn slot_money_that_was_credited_is_withdrawn_from_the_credit_and_then_taken_from_the_months_it_paid() {
+fn slot_money_that_was_credited_is_withdrawn_from_the_credit_and_then_taken_from_the_months_it_paid()
+ {
     let mut slots = part(PartKind::Slot, "slot:1", 3_000, 0, None);
     slots.credited = 2_000;
     let first = sale(1, 7_900, vec![part(PartKind::Plan, "plan:1", 4_900, 30_000, Some(1)), slots]);

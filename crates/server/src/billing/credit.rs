@@ -12,7 +12,8 @@ pub(super) async fn of_payer(app: &App, payer: &str) -> Result<i64, ApiError> {
     let mut after: Option<String> = None;
     loop {
         let page = processor.list_pending_items(payer, after.as_deref()).await?;
-        let sum: i64 = page.data.iter().map(clients::processor::objects::InvoiceItem::net_amount).sum();
+        let sum: i64 =
+            page.data.iter().map(clients::processor::objects::InvoiceItem::net_amount).sum();
         waiting = waiting.saturating_add(sum);
         after = page.next().map(str::to_owned);
         if after.is_none() {

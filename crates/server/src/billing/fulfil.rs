@@ -185,7 +185,11 @@ struct PaidPrice {
 
 /// What of a payment was the price of its order. On a hosted page a discount and tax may make what is charged another
 /// amount: what the page sold counts, not what arrived.
-async fn price_of(app: &App, order: OrderId, intent: &PaymentIntent) -> Result<PaidPrice, ApiError> {
+async fn price_of(
+    app: &App,
+    order: OrderId,
+    intent: &PaymentIntent,
+) -> Result<PaidPrice, ApiError> {
     let plain = PaidPrice { subtotal_cents: intent.amount_received, tax_cents: 0 };
     let order = orders::find_any(&app.store, order).await?;
     let session = order.filter(|order| {

@@ -84,7 +84,6 @@ pub(crate) struct Versions<'a> {
 
 /// What the processor's price sells. A version that is seen for the first time is written down. Fails when the price is
 /// new and the processor cannot be asked, and for a plan whose credits nothing says.
-#[expect(dead_code, reason = "paid invoices are read by it from the next step on")]
 pub(crate) async fn bought(
     app: &App,
     price_id: &str,

@@ -12,7 +12,6 @@ use domain::slot::{Accounts, Allowances};
 use store::subscriptions::Gives;
 
 use super::plan_versions;
-#[expect(unused_imports, reason = "paid invoices are read by it from the next step on")]
 pub(crate) use super::plan_versions::{Bought, bought};
 use crate::app::App;
 use crate::config::Config;

@@ -175,16 +175,19 @@ fn following(app: &App, money: &Money<'_>, change: &Change) -> Vec<NewJob> {
     };
     let mut jobs: Vec<NewJob> = change.withdrawals.iter().map(of_credit).collect();
     if money.state != ReversalState::Waiting {
-        jobs.push(send_mail::job(app, &Letter::MoneyReversed {
-            customer: change.customer,
-            kind: money.kind,
-            is_undone: money.state == ReversalState::Undone,
-            amount_cents: money.amount,
-            currency: money.currency.to_uppercase(),
-            credits: change.taken.whole(),
-            balance: change.balance.whole(),
-            debt: change.debt.whole(),
-        }));
+        jobs.push(send_mail::job(
+            app,
+            &Letter::MoneyReversed {
+                customer: change.customer,
+                kind: money.kind,
+                is_undone: money.state == ReversalState::Undone,
+                amount_cents: money.amount,
+                currency: money.currency.to_uppercase(),
+                credits: change.taken.whole(),
+                balance: change.balance.whole(),
+                debt: change.debt.whole(),
+            },
+        ));
     }
     jobs
 }

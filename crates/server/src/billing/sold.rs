@@ -160,7 +160,8 @@ impl Sorted {
             let up = -(-gathered.exact).div_euclid(i128::from(gathered.period_s.max(1)));
             i64::try_from(up).unwrap_or(0)
         };
-        let part = |gathered: &Gathered| SoldPart { credits: credits(gathered), ..gathered.part.clone() };
+        let part =
+            |gathered: &Gathered| SoldPart { credits: credits(gathered), ..gathered.part.clone() };
         self.parts.iter().map(part).collect()
     }
 }

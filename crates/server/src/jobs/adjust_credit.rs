@@ -46,7 +46,8 @@ pub(crate) async fn run(app: &App, job: &Job) -> Result<(), JobError> {
         description: Some("money that went back after it had been credited"),
         metadata: &[("sale", &adjustment.sale)],
     };
-    let key = crate::billing::key("credit", job.id).map_err(|error| JobError::Never(error.to_string()))?;
+    let key = crate::billing::key("credit", job.id)
+        .map_err(|error| JobError::Never(error.to_string()))?;
     match processor.create_balance_transaction(&new, &key).await {
         Ok(_) => Ok(()),
         // The customer was deleted at the processor: there is nothing left to be changed.

@@ -147,12 +147,24 @@ pub(crate) async fn write(
             address = email;
             (&address, text::accounts_deactivated(accounts, billing_page(app)))
         }
-        Letter::MoneyReversed { customer, kind, is_undone, amount_cents, currency, credits, balance, debt } => {
+        Letter::MoneyReversed {
+            customer,
+            kind,
+            is_undone,
+            amount_cents,
+            currency,
+            credits,
+            balance,
+            debt,
+        } => {
             let Some(email) = address_of(app, *customer).await? else { return Ok(None) };
             address = email;
             let amount = text::amount(*amount_cents, currency);
             let account = text::Credits { moved: *credits, balance: *balance, debt: *debt };
-            (&address, text::money_reversed((*kind, *is_undone), &amount, account, billing_page(app)))
+            (
+                &address,
+                text::money_reversed((*kind, *is_undone), &amount, account, billing_page(app)),
+            )
         }
         Letter::PaymentFailed { customer, amount_cents, currency, next_attempt } => {
             let Some(email) = address_of(app, *customer).await? else { return Ok(None) };

@@ -169,16 +169,23 @@ pub(super) fn money_reversed(
 ) -> Words {
     let what = match (kind, is_undone) {
         (ReversalKind::Refund, false) => format!("{amount} were refunded to you."),
-        (ReversalKind::Refund, true) => format!("A refund of {amount} failed: the money is with us again."),
-        (ReversalKind::Dispute, false) => format!("You disputed a payment of {amount} through your bank."),
+        (ReversalKind::Refund, true) => {
+            format!("A refund of {amount} failed: the money is with us again.")
+        }
+        (ReversalKind::Dispute, false) => {
+            format!("You disputed a payment of {amount} through your bank.")
+        }
         (ReversalKind::Dispute, true) => format!("The dispute of {amount} ended in our favour."),
     };
     let moved = match credits.moved {
         0 => "Your credits did not change.".to_owned(),
-        taken if taken > 0 => format!("{taken} credits that the payment had bought were taken back."),
+        taken if taken > 0 => {
+            format!("{taken} credits that the payment had bought were taken back.")
+        }
         given => format!("{} credits were given back.", given.saturating_neg()),
     };
-    let mut paragraphs = vec![what, moved, format!("Your balance is {} credits now.", credits.balance)];
+    let mut paragraphs =
+        vec![what, moved, format!("Your balance is {} credits now.", credits.balance)];
     if credits.debt > 0 {
         paragraphs.push(format!(
             "Some of them had been spent already: {} credits are owed. What you buy next pays them first; until then calls \
@@ -187,7 +194,9 @@ pub(super) fn money_reversed(
         ));
     }
     if !is_undone {
-        paragraphs.push("Automatic top-up is off, so that your card is not charged without you.".to_owned());
+        paragraphs.push(
+            "Automatic top-up is off, so that your card is not charged without you.".to_owned(),
+        );
     }
     Words {
         subject: match kind {

@@ -515,7 +515,13 @@ async fn charged_exports_are_in_the_spend_in_the_days_and_in_the_ledger() {
         let of = UsageOf { customer: caller.customer, key: Some(caller.key), only_allowed: false };
         let [day] = &usage::daily(&store, of, today, 1).await.unwrap()[..] else { panic!() };
         assert_eq!((day.calls, day.exports, day.credits), (0, 2, credits(20)));
-        let query = LedgerQuery { of: everything, kind: Some("export"), before: None, limit: 10 };
+        let query = LedgerQuery {
+            of: everything,
+            kind: Some("export"),
+            before: None,
+            limit: 10,
+            now: NOON,
+        };
         let entries = ledger_pages::page(&store, &query).await.unwrap().unwrap();
         let sums: Vec<_> =
             entries.iter().map(|entry| (entry.amount.whole(), entry.reference.clone())).collect();

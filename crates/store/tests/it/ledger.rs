@@ -2,6 +2,7 @@
 
 use domain::charge::Outcome;
 use domain::id::EntryId;
+use domain::lots::LotSource;
 use store::ledger::{self, Grant, Granting};
 use store::ledger_pages::{self, LedgerQuery};
 use store::metering::Hold;
@@ -21,6 +22,8 @@ fn purchase<'a>(caller: &Caller, amount: i64, source_id: &'a str) -> Grant<'a> {
         source: "adj",
         source_id,
         reference: Some("order 7"),
+        lot: LotSource::Gift,
+        expires_at: None,
         at: NOON,
     }
 }
@@ -116,7 +119,7 @@ async fn a_refund_of_a_call_pays_the_debt_first() {
 }
 
 #[tokio::test]
-async fn a_page_has_entries_and_one_line_of_usage_a_day_at_the_days_end() {
+async fn a_page_has_entries_and_what_was_charged_between_them_day_by_day() {
     for store in testing::stores().await {
         let caller = Caller::with(&store, 0).await;
         ledger::grant(&store, &purchase(&caller, 100, "pi_1")).await.unwrap();
@@ -132,7 +135,8 @@ async fn a_page_has_entries_and_one_line_of_usage_a_day_at_the_days_end() {
         assert!(metering.end(refused.call_id, Outcome::Upstream5xx).await);
 
         let of = UsageOf { customer: caller.customer, key: None, only_allowed: false };
-        let query = LedgerQuery { of, kind: None, before: None, limit: 50 };
+        let now = NOON.plus_seconds(day + 60);
+        let query = LedgerQuery { of, kind: None, before: None, limit: 50, now };
         let entries = ledger_pages::page(&store, &query).await.unwrap().unwrap();
 
         let shown: Vec<_> = entries
@@ -150,7 +154,9 @@ async fn a_page_has_entries_and_one_line_of_usage_a_day_at_the_days_end() {
             ]
         );
         assert_eq!(entries[2].balance_after, Some(credits(100)));
-        assert_eq!((entries[1].at, entries[1].balance_after), (NOON.day().last_instant(), None));
+        assert_eq!(entries[1].at, NOON.day().last_instant());
+        assert_eq!(entries[1].balance_after, Some(credits(97)));
+        assert_eq!((entries[0].at, entries[0].balance_after), (now, Some(credits(92))));
         let newest = LedgerQuery { limit: 1, ..query };
         assert_eq!(ledger_pages::page(&store, &newest).await.unwrap().unwrap(), entries[..1]);
         for (index, entry) in entries.iter().enumerate() {
@@ -159,7 +165,10 @@ async fn a_page_has_entries_and_one_line_of_usage_a_day_at_the_days_end() {
             assert_eq!(rest, entries[index + 1..], "after {}", entry.line);
         }
         let own = LedgerQuery { of: UsageOf { key: Some(caller.key), ..of }, ..query };
-        assert_eq!(ledger_pages::page(&store, &own).await.unwrap().unwrap(), entries[..2]);
+        let own = ledger_pages::page(&store, &own).await.unwrap().unwrap();
+        let amounts: Vec<i64> = own.iter().map(|entry| entry.amount.whole()).collect();
+        assert_eq!(amounts, [-5, -3]);
+        assert!(own.iter().all(|entry| entry.balance_after.is_none()));
         let stranger = Caller::with(&store, 1).await;
         let strangers = UsageOf { customer: stranger.customer, key: None, only_allowed: false };
         let foreign = LedgerQuery { of: strangers, before: Some(entries[2].line), ..query };

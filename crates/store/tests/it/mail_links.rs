@@ -85,7 +85,7 @@ async fn state(store: &Store, hash: &TokenHash, now: Timestamp) -> Option<LinkSt
 
 async fn grants(store: &Store, customer: CustomerId) -> usize {
     let of = UsageOf { customer, key: None, only_allowed: false };
-    let query = LedgerQuery { of, kind: None, before: None, limit: 100 };
+    let query = LedgerQuery { of, kind: None, before: None, limit: 100, now: NOON };
     ledger_pages::page(store, &query).await.unwrap().unwrap().len()
 }
 

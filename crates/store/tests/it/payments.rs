@@ -3,9 +3,11 @@
 use domain::charge::Outcome;
 use domain::id::{EntryId, OrderId};
 use domain::payment::{Mismatch, OrderChannel, OrderState, ReversalKind, ReversalState};
+use domain::sales::PartKind;
 use store::orders::{self, NewOrder, Opening, Order, OrderQuery};
-use store::payments::{self, Fulfilled, Paid, PaidFor};
+use store::payments::{self, Fulfilled, Paid, PaidFor, SoldInvoice, SoldPart};
 use store::reversals::{self, Reversal, Reversed};
+use store::sales::SoldLine;
 use store::{Store, processor_customers, testing, unmatched, usage, verify};
 
 use crate::support::{Caller, Metering, NOON, assert_sound, credits, is_held, unique};
@@ -36,6 +38,7 @@ fn new_order<'a>(caller: &Caller, processor_customer: &'a str) -> NewOrder<'a> {
         customer: caller.customer,
         channel: OrderChannel::Checkout,
         pack_id: "small",
+        packs: 1,
         credits: credits(100),
         amount_cents: 999,
         currency: "usd",
@@ -55,13 +58,19 @@ pub(crate) async fn ordered(store: &Store, caller: &Caller, processor_customer: 
 }
 
 pub(crate) fn paid<'a>(order: &'a Order, payment: &'a str) -> Paid<'a> {
+    paid_with(order, payment, order.amount_cents)
+}
+
+/// The same with another amount.
+pub(crate) fn paid_with<'a>(order: &'a Order, payment: &'a str, cents: i64) -> Paid<'a> {
     Paid {
         entry: EntryId::new(NOON, unique()),
-        what: PaidFor::Order(order.id),
+        what: PaidFor::Order { id: order.id, subtotal_cents: cents, expires_at: None },
         payment,
         intent: Some(payment),
         processor_customer: Some(&order.processor_customer),
-        amount_cents: order.amount_cents,
+        amount_cents: cents,
+        tax_cents: 0,
         currency: &order.currency,
         livemode: false,
         at: NOON,
@@ -81,6 +90,58 @@ pub(crate) fn reversal<'a>(
         intent,
         amount_cents,
         state,
+        credit_cents: 0,
+        at: NOON,
+    }
+}
+
+/// A whole month of a plan, of a subscription that began at noon.
+fn month(credits: i64, money_cents: i64) -> SoldInvoice {
+    let end = NOON.plus_seconds(30 * 86_400);
+    SoldInvoice {
+        subscription: "sub_1".to_owned(),
+        number: "A-0001".to_owned(),
+        sold_at: NOON,
+        parts: vec![SoldPart {
+            kind: PartKind::Plan,
+            period_end: end,
+            money_cents,
+            credits,
+            expires_at: Some(NOON.plus_seconds(61 * 86_400)),
+            reference: "plan_studio".to_owned(),
+        }],
+        lines: vec![SoldLine {
+            part: 0,
+            price_id: Some("price_1".to_owned()),
+            amount_cents: money_cents,
+            discount_cents: 0,
+            quantity: 1,
+            starts_at: NOON,
+            ends_at: end,
+            is_proration: false,
+            monthly_credits: credits,
+            period_s: 30 * 86_400,
+        }],
+        livemode: false,
+    }
+}
+
+fn invoice<'a>(
+    sold: &'a SoldInvoice,
+    (id, intent): (&'a str, &'a str),
+    payer: &'a str,
+    cents: i64,
+) -> Paid<'a> {
+    Paid {
+        entry: EntryId::new(NOON, unique()),
+        what: PaidFor::Invoice(sold),
+        payment: id,
+        intent: Some(intent),
+        processor_customer: Some(payer),
+        amount_cents: cents,
+        tax_cents: 0,
+        currency: "usd",
+        livemode: false,
         at: NOON,
     }
 }
@@ -93,9 +154,13 @@ fn dispute<'a>(id: &'a str, intent: &'a str, state: ReversalState) -> Reversal<'
     reversal(ReversalKind::Dispute, (id, intent), 999, state)
 }
 
+async fn apply(store: &Store, reversal: &Reversal<'_>) -> Reversed {
+    reversals::apply(store, reversal, &|_| Vec::new()).await.unwrap()
+}
+
 async fn taken(store: &Store, reversal: &Reversal<'_>) -> i64 {
-    match reversals::apply(store, reversal).await.unwrap() {
-        Reversed::Booked { taken, .. } => taken.whole(),
+    match apply(store, reversal).await {
+        Reversed::Booked(change) => change.taken.whole(),
         other => panic!("{other:?}"),
     }
 }
@@ -140,12 +205,14 @@ async fn money_that_is_not_what_was_ordered_is_noted_and_grants_nothing() {
         let order = ordered(&store, &caller, &payer).await;
         let right = paid(&order, "pi_1");
         let stranger = OrderId::new(NOON, unique());
+        let of_stranger =
+            PaidFor::Order { id: stranger, subtotal_cents: order.amount_cents, expires_at: None };
         let wrong = [
-            (Paid { what: PaidFor::Order(stranger), ..right }, Mismatch::UnknownOrder),
+            (Paid { what: of_stranger, ..right }, Mismatch::UnknownOrder),
             (Paid { processor_customer: Some("cus_x"), ..right }, Mismatch::OtherCustomer),
             (Paid { processor_customer: None, ..right }, Mismatch::OtherCustomer),
-            (Paid { amount_cents: 998, ..right }, Mismatch::OtherAmount),
-            (Paid { amount_cents: 99_900, ..right }, Mismatch::OtherAmount),
+            (paid_with(&order, "pi_1", 998), Mismatch::OtherAmount),
+            (paid_with(&order, "pi_1", 99_900), Mismatch::OtherAmount),
             (Paid { currency: "eur", ..right }, Mismatch::OtherCurrency),
             (Paid { livemode: true, ..right }, Mismatch::OtherMode),
         ];
@@ -216,17 +283,8 @@ async fn money_that_arrives_after_the_order_was_given_up_still_pays_it() {
 async fn an_invoice_is_granted_once_to_the_one_who_paid_it() {
     for store in testing::stores().await {
         let (caller, payer) = payer(&store).await;
-        let paid = Paid {
-            entry: EntryId::new(NOON, unique()),
-            what: PaidFor::Plan { credits: credits(500), reference: "Studio", livemode: false },
-            payment: "in_1",
-            intent: Some("pi_9"),
-            processor_customer: Some(&payer),
-            amount_cents: 4_900,
-            currency: "usd",
-            livemode: false,
-            at: NOON,
-        };
+        let month = month(30_000, 4_900);
+        let paid = invoice(&month, ("in_1", "pi_9"), &payer, 4_900);
 
         let first = payments::fulfil(&store, &paid).await.unwrap();
         let again = Paid { entry: EntryId::new(NOON, unique()), ..paid };
@@ -237,8 +295,8 @@ async fn an_invoice_is_granted_once_to_the_one_who_paid_it() {
         assert!(matches!(first, Fulfilled::Granted(_)), "{first:?}");
         assert!(matches!(second, Fulfilled::Repeated(_)), "{second:?}");
         assert!(matches!(third, Fulfilled::Unmatched { .. }), "{third:?}");
-        assert_eq!(taken(&store, &refund("re_1", "pi_9", 2_450)).await, 250);
-        assert_eq!(available(&store, &caller).await, 250);
+        assert_eq!(taken(&store, &refund("re_1", "pi_9", 2_450)).await, 15_000);
+        assert_eq!(available(&store, &caller).await, 15_000);
         assert_sound(&store).await;
     }
 }
@@ -251,7 +309,7 @@ async fn refunds_take_credits_in_proportion_once_each_and_all_of_them_take_all()
         payments::fulfil(&store, &paid(&order, "pi_1")).await.unwrap();
 
         assert_eq!(taken(&store, &refund("re_1", "pi_1", 333)).await, 33);
-        let again = reversals::apply(&store, &refund("re_1", "pi_1", 333)).await.unwrap();
+        let again = apply(&store, &refund("re_1", "pi_1", 333)).await;
         assert_eq!(again, Reversed::Unchanged);
         assert_eq!(taken(&store, &refund("re_2", "pi_1", 333)).await, 33);
         assert_eq!(state_of(&store, &order).await, OrderState::Paid);
@@ -277,7 +335,7 @@ async fn a_refund_that_fails_gives_its_credits_back() {
         assert_eq!(available(&store, &caller).await, 100);
         assert_eq!(state_of(&store, &order).await, OrderState::Paid);
         // An older view of it changes nothing any more.
-        let late = reversals::apply(&store, &refund("re_1", "pi_1", 999)).await.unwrap();
+        let late = apply(&store, &refund("re_1", "pi_1", 999)).await;
         assert_eq!(late, Reversed::Unchanged);
         assert_sound(&store).await;
     }
@@ -352,9 +410,7 @@ async fn a_refund_seen_by_ten_at_once_takes_once() {
         let mut tasks = tokio::task::JoinSet::new();
         for _ in 0..10 {
             let shared = (*store).clone();
-            tasks.spawn(async move {
-                reversals::apply(&shared, &refund("re_1", "pi_1", 500)).await.unwrap()
-            });
+            tasks.spawn(async move { apply(&shared, &refund("re_1", "pi_1", 500)).await });
         }
 
         let outcomes = tasks.join_all().await;
@@ -369,8 +425,8 @@ async fn a_refund_seen_by_ten_at_once_takes_once() {
 #[tokio::test]
 async fn a_refund_of_a_payment_that_was_never_booked_is_noted() {
     for store in testing::stores().await {
-        let first = reversals::apply(&store, &refund("re_1", "pi_0", 500)).await.unwrap();
-        let second = reversals::apply(&store, &refund("re_1", "pi_0", 500)).await.unwrap();
+        let first = apply(&store, &refund("re_1", "pi_0", 500)).await;
+        let second = apply(&store, &refund("re_1", "pi_0", 500)).await;
 
         assert_eq!(first, Reversed::Unmatched { is_new: true });
         assert_eq!(second, Reversed::Unmatched { is_new: false });
@@ -459,7 +515,7 @@ async fn orders_and_payments_cannot_be_changed_or_removed() {
         let (caller, payer) = payer(&store).await;
         let order = ordered(&store, &caller, &payer).await;
         payments::fulfil(&store, &paid(&order, "pi_1")).await.unwrap();
-        reversals::apply(&store, &refund("re_1", "pi_1", 1)).await.unwrap();
+        apply(&store, &refund("re_1", "pi_1", 1)).await;
 
         for sql in [
             "delete from orders",
@@ -467,8 +523,11 @@ async fn orders_and_payments_cannot_be_changed_or_removed() {
             "update orders set amount_cents = 1",
             "update orders set state = 'failed'",
             "update orders set payment_id = 'pi_2'",
-            "delete from payments",
-            "update payments set credits = 1",
+            "delete from sales",
+            "update sales set amount_cents = 1",
+            "delete from sale_parts",
+            "delete from lots",
+            "update lots set spent = spent + 1",
             "delete from reversals",
         ] {
             assert!(testing::run_raw(&store, sql).await.is_err(), "{sql}");
@@ -495,12 +554,24 @@ async fn money_that_disagrees_with_the_ledger_is_found() {
             "every paid order has one ledger entry of the same customer and credits",
         ),
         (
-            "update reversals set taken_credits = taken_credits + 200",
-            "the refunds and disputes of a payment take at most what it granted",
+            "update sale_parts set taken = taken + 200",
+            "the refunds and disputes of a sale take at most what it brought",
         ),
         (
-            "update reversals set taken_credits = taken_credits + 1",
-            "what refunds and disputes took is what the ledger says they took",
+            "update sales set reversed_cents = reversed_cents + 1",
+            "what of a sale has gone back is what its refunds and disputes say, and at most what was charged",
+        ),
+        (
+            "update sale_parts set credits = credits - 1",
+            "the credits of what was sold are the credits of its lot",
+        ),
+        (
+            "update lots set spent = spent + 1, taken = taken - 1",
+            "what is left and spent of a customer's lots is what is available and used, less what is owed",
+        ),
+        (
+            "update lots set spent = spent + 2, taken = taken - 2",
+            "the ledger's entries of a lot are what is left and spent of it",
         ),
     ];
     for (sql, rule) in damages {
@@ -508,7 +579,7 @@ async fn money_that_disagrees_with_the_ledger_is_found() {
             let (caller, payer) = payer(&store).await;
             let order = ordered(&store, &caller, &payer).await;
             payments::fulfil(&store, &paid(&order, "pi_1")).await.unwrap();
-            reversals::apply(&store, &refund("re_1", "pi_1", 500)).await.unwrap();
+            apply(&store, &refund("re_1", "pi_1", 500)).await;
             assert_sound(&store).await;
 
             assert_eq!(testing::run_raw(&store, sql).await.unwrap(), 1, "{sql}");
@@ -516,5 +587,68 @@ async fn money_that_disagrees_with_the_ledger_is_found() {
             let found = verify::check(&store, NOON).await.unwrap();
             assert!(found.iter().any(|violation| violation.rule == rule), "{rule}: {found:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_plan_month_with_more_credits_than_its_lines_bought_is_found() {
+    for store in testing::stores().await {
+        let (_, payer) = payer(&store).await;
+        let mut sold = month(30_000, 4_900);
+        sold.lines[0].monthly_credits = 29_999;
+
+        payments::fulfil(&store, &invoice(&sold, ("in_1", "pi_9"), &payer, 4_900)).await.unwrap();
+
+        let found = verify::check(&store, NOON).await.unwrap();
+        let rules: Vec<_> = found.iter().map(|violation| violation.rule).collect();
+        assert_eq!(rules, ["a plan's credits are what its paid lines bought, rounded up"]);
+    }
+}
+
+#[tokio::test]
+async fn an_upgrade_that_is_refunded_takes_its_own_credits_and_the_month_after_it() {
+    for store in testing::stores().await {
+        let (caller, payer) = payer(&store).await;
+        let (base, mut up) = (month(30_000, 4_900), month(120_000, 15_000));
+        up.number = "A-0002".to_owned();
+        // The upgrade is heard of first.
+        payments::fulfil(&store, &invoice(&up, ("in_2", "pi_2"), &payer, 15_000)).await.unwrap();
+        payments::fulfil(&store, &invoice(&base, ("in_1", "pi_1"), &payer, 4_900)).await.unwrap();
+        assert_eq!(available(&store, &caller).await, 150_000);
+
+        assert_eq!(taken(&store, &refund("re_1", "pi_1", 4_900)).await, 39_200);
+        assert_eq!(taken(&store, &refund("re_2", "pi_2", 15_000)).await, 110_800);
+
+        assert_eq!(available(&store, &caller).await, 0);
+        assert_sound(&store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_month_expires_at_its_end_and_late_credits_live_for_thirty_days() {
+    for store in testing::stores().await {
+        let (caller, payer) = payer(&store).await;
+        let sold = month(30_000, 4_900);
+        payments::fulfil(&store, &invoice(&sold, ("in_1", "pi_1"), &payer, 4_900)).await.unwrap();
+        let metering = Metering::start(&store).await;
+        let hold = caller.hold(100);
+        assert!(is_held(&metering.hold(hold.clone()).await));
+        assert!(metering.end(hold.call_id, Outcome::Answered).await);
+        let end = NOON.plus_seconds(61 * 86_400);
+        let entry = || EntryId::new(end, unique());
+
+        assert_eq!(store::lots::expire_due(&store, end.plus_seconds(-1), entry).await.unwrap(), 0);
+        assert_eq!(store::lots::expire_due(&store, end, entry).await.unwrap(), 1);
+
+        assert_eq!(available(&store, &caller).await, 0);
+        // All of the money takes all of the credits: what had expired is gone already.
+        let late = Reversal { at: end, ..refund("re_1", "pi_1", 4_900) };
+        assert_eq!(taken(&store, &late).await, 100);
+        let failed = Reversal { state: ReversalState::Undone, ..late };
+        assert_eq!(taken(&store, &failed).await, -30_000);
+        let lots = store::lots::list(&store, caller.customer, end).await.unwrap();
+        let shown: Vec<_> = lots.iter().map(|lot| (lot.left, lot.expires_at)).collect();
+        assert_eq!(shown, [(29_900, Some(end.plus_seconds(30 * 86_400)))]);
+        assert_sound(&store).await;
     }
 }

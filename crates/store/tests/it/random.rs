@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use domain::charge::Outcome;
 use domain::id::{CallId, EntryId};
+use domain::lots::LotSource;
 use domain::payment::{ReversalKind, ReversalState};
 use proptest::prelude::*;
 use store::ledger::{self, Grant};
 use store::metering::{self, Hold, IdempotencyClaim};
 use store::orders::Order;
-use store::payments::{Fulfilled, Paid};
+use store::payments::Fulfilled;
 use store::reversals;
 use store::testing::{self, TestStore};
 
@@ -140,7 +141,7 @@ impl World {
                 let is_even = cents % 2 == 0;
                 let kind = if is_even { ReversalKind::Refund } else { ReversalKind::Dispute };
                 let reversal = payments::reversal(kind, (&id, &intent), cents, state);
-                reversals::apply(&self.store, &reversal).await.unwrap();
+                reversals::apply(&self.store, &reversal, &|_| Vec::new()).await.unwrap();
             }
             Step::Sweep => {
                 let late = NOON.plus_seconds(100_000);
@@ -177,7 +178,7 @@ impl World {
     async fn pay(&mut self, which: usize, payment: u8, cents: i64) {
         let Some(order) = self.orders.get(which) else { return };
         let intent = format!("pi_{which}_{payment}");
-        let paid = Paid { amount_cents: cents, ..payments::paid(order, &intent) };
+        let paid = payments::paid_with(order, &intent, cents);
         let is_first = cents == order.amount_cents && payment == 0 && self.paid.insert(which);
         if payment != 0 && !self.paid.contains(&which) {
             return;
@@ -207,9 +208,13 @@ impl World {
             source: "adj",
             source_id: &source_id,
             reference: None,
+            lot: LotSource::Gift,
+            expires_at: None,
             at: NOON,
         };
-        ledger::remove(&self.store, &removal).await.unwrap();
+        // More than there is, or was, cannot be taken.
+        let removed = ledger::remove(&self.store, &removal).await.unwrap();
+        assert!(!matches!(removed, ledger::Granting::Repeated), "{removed:?}");
     }
 
     async fn crash(&mut self) {

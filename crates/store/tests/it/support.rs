@@ -9,6 +9,7 @@ use domain::credits::Credits;
 use domain::customer::TrialState;
 use domain::id::{AuditId, CallId, CustomerId, DataKeyId, EntryId, KeyId, NodeId, RequestId};
 use domain::key::{KeyHash, KeyScope};
+use domain::lots::LotSource;
 use domain::method::Method;
 use domain::platform::Platform;
 use domain::slot::Allowances;
@@ -211,6 +212,8 @@ pub(crate) async fn grant(store: &Store, customer: CustomerId, amount: i64) {
         source: "adj",
         source_id: &source_id,
         reference: None,
+        lot: LotSource::Gift,
+        expires_at: None,
         at: NOON,
     };
     let granting = store::ledger::grant(store, &grant).await.unwrap();

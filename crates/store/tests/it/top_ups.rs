@@ -81,11 +81,12 @@ async fn pay(store: &Store, top_up: &TopUp, at: Timestamp) -> Fulfilled {
     let intent = format!("pi_{}", top_up.order);
     let paid = Paid {
         entry: EntryId::new(at, unique()),
-        what: PaidFor::Order(top_up.order),
+        what: PaidFor::Order { id: top_up.order, subtotal_cents: top_up.cents, expires_at: None },
         payment: &intent,
         intent: Some(&intent),
         processor_customer: Some(&top_up.processor_customer),
         amount_cents: top_up.cents,
+        tax_cents: 0,
         currency: &top_up.currency,
         livemode: false,
         at,
@@ -323,7 +324,7 @@ async fn money_that_goes_back_turns_it_off() {
 
         let dispute =
             reversal(ReversalKind::Dispute, ("dp_1", &intent), 1_000, ReversalState::Standing);
-        reversals::apply(&store, &dispute).await.unwrap();
+        reversals::apply(&store, &dispute, &|_| Vec::new()).await.unwrap();
 
         let settings = top_up_settings::find(&store, caller.customer).await.unwrap().unwrap();
         assert_eq!(

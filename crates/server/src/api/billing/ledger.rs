@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use domain::credits::Credits;
 use domain::field_error::FieldErrorKind;
-use domain::id::{EntryId, KeyId};
+use domain::id::{EntryId, KeyId, LotId};
 use domain::ledger::{LedgerLine, MalformedLine};
 use domain::time::Timestamp;
 use store::ledger_pages::{self, Entry, LedgerQuery};
@@ -67,19 +67,24 @@ struct LedgerPage {
 /// One change of the balance.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(super) struct EntryOut {
-    /// Null for `usage` and `export`, which sum up one UTC day and are no entries of their own.
+    /// Null for `usage` and `export`, which sum up what was charged between two entries, day by day (UTC).
     #[schema(value_type = Option<String>)]
     entry_id: Option<EntryId>,
-    /// When. `usage` and `export` stand at the end of their day, today's at this moment.
+    /// When. `usage` and `export` stand where they end: before the next entry, or at the end of their day, today's at this
+    /// moment.
     #[schema(value_type = String, format = DateTime)]
     at: Timestamp,
     #[schema(schema_with = words::ledger_kind)]
     kind: String,
     /// Added when positive, taken when negative.
     amount: i64,
-    /// The balance after it. Null for `usage` and `export`: their charges lie between the other entries of the day, and
-    /// so no single balance belongs to the sum.
+    /// The balance after it. Null with the scope `key`: keys have no balance.
     balance_after: Option<i64>,
+    /// What was owed after it. Null with the scope `key`.
+    debt_after: Option<i64>,
+    /// The lot that an entry is about (`lots` in `GET /v1/billing`); null for `usage` and `export`.
+    #[schema(value_type = Option<String>)]
+    lot_id: Option<LotId>,
     /// What it belongs to, such as an order; for `usage` and `export` the day.
     reference: Option<String>,
 }
@@ -89,7 +94,7 @@ pub(super) fn shown(entries: Vec<Entry>, now: Timestamp) -> Vec<EntryOut> {
     let line = |entry: Entry| {
         let (entry_id, at) = match entry.line {
             LedgerLine::Entry(id) => (Some(id), entry.at),
-            LedgerLine::Sum(..) => (None, entry.at.min(now)),
+            LedgerLine::Sum(..) | LedgerLine::SumAfter(..) => (None, entry.at.min(now)),
         };
         EntryOut {
             entry_id,
@@ -97,14 +102,16 @@ pub(super) fn shown(entries: Vec<Entry>, now: Timestamp) -> Vec<EntryOut> {
             kind: entry.kind,
             amount: entry.amount.whole(),
             balance_after: entry.balance_after.map(Credits::whole),
+            debt_after: entry.debt_after.map(Credits::whole),
+            lot_id: entry.lot,
             reference: entry.reference,
         }
     };
     entries.into_iter().map(line).collect()
 }
 
-/// Lists everything that changed the balance, newest first: entries, and one line for each UTC day of what calls and
-/// what exports were charged.
+/// Lists everything that changed the balance, newest first, each line with the balance after it: entries, and between them
+/// what calls and what exports were charged, a line each for every UTC day.
 #[utoipa::path(
     get, path = "/v1/billing/ledger", tag = "billing", params(LedgerParams),
     responses((status = 200, body = LedgerPage))
@@ -118,8 +125,9 @@ async fn list_ledger(
     let of = wanted.by(&caller, UsageScope::Customer)?;
     let limit = params.limit.unwrap_or(LIMIT_DEFAULT);
     // One more shows whether there is a next page.
-    let query =
-        LedgerQuery { of, kind: params.kind.as_deref(), before: params.before, limit: limit + 1 };
+    let now = app.clock.now();
+    let (kind, before) = (params.kind.as_deref(), params.before);
+    let query = LedgerQuery { of, kind, before, limit: limit + 1, now };
     let found = ledger_pages::page(&app.store, &query).await?;
     let mut found = found.ok_or_else(unknown_line)?;
     let has_more = i64::try_from(found.len()).is_ok_and(|count| count > limit);
@@ -130,7 +138,7 @@ async fn list_ledger(
     Ok(Json(LedgerPage {
         scope: UsageScope::of_key(of.key),
         key_id: of.key,
-        entries: shown(found, app.clock.now()),
+        entries: shown(found, now),
         next_before,
     }))
 }

@@ -160,7 +160,7 @@ async fn get_billing(
     let now = app.clock.now();
     let overview = store::usage::overview(&app.store, of, now.day()).await?;
     let (balance, spend) = overview.ok_or(ApiError::InvalidKey)?;
-    let lines = LedgerQuery { of, kind: None, before: None, limit: ENTRIES };
+    let lines = LedgerQuery { of, kind: None, before: None, limit: ENTRIES, now };
     let entries = store::ledger_pages::page(&app.store, &lines).await?.unwrap_or_default();
     Ok(Json(Billing {
         scope: UsageScope::of_key(of.key),

@@ -136,6 +136,7 @@ async fn money_on_the_books_that_the_processor_does_not_have_is_an_alarm() {
         customer: id,
         channel: OrderChannel::Checkout,
         pack_id: "pack_10",
+        packs: 1,
         credits: Credits::from_whole(5_000),
         amount_cents: 1_000,
         currency: "usd",
@@ -148,11 +149,12 @@ async fn money_on_the_books_that_the_processor_does_not_have_is_an_alarm() {
     store::orders::open(store, &order).await.unwrap();
     let paid = Paid {
         entry: EntryId::new(now, [7; 10]),
-        what: PaidFor::Order(order.id),
+        what: PaidFor::Order { id: order.id, subtotal_cents: 1_000, expires_at: None },
         payment: "pi_never",
         intent: Some("pi_never"),
         processor_customer: Some("cus_1"),
         amount_cents: 1_000,
+        tax_cents: 0,
         currency: "usd",
         livemode: false,
         at: now,
