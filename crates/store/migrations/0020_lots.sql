@@ -19,9 +19,12 @@ create index lots_left on lots (customer_id) where credits_left > 0;
 create index lots_by_customer on lots (customer_id, granted_at);
 create index lots_due on lots (expires_at) where credits_left > 0 and expires_at is not null;
 
--- Which lot an entry of the ledger is about, and what was owed after it. Nothing for entries of before there were lots.
+-- Which lot an entry of the ledger is about, what was owed after it, and its number among the customer's entries: times may
+-- be equal. Nothing for entries of before there were lots, which come first.
 alter table ledger add column lot_id text;
 alter table ledger add column debt_after bigint;
+alter table ledger add column place bigint;
+create unique index ledger_by_place on ledger (customer_id, place) where place is not null;
 create index ledger_by_lot on ledger (lot_id) where lot_id is not null;
 
 -- What paid invoices and packs sold: one row for each payment intent of a pack and each paid invoice. Refunds and disputes

@@ -121,7 +121,7 @@ async fn booked(
 ) -> Result<(Vec<Booked>, Vec<Details>), StoreError> {
     const SQL: &str = "
         select id, at, amount, balance_after, coalesce(debt_after, 0), kind, reference, lot_id
-        from ledger where customer_id = $1 order by at, id";
+        from ledger where customer_id = $1 order by coalesce(place, 0), at, id";
     let (mut entries, mut details) = (Vec::new(), Vec::new());
     for row in tx.rows(SQL, &[customer.into()]).await? {
         entries.push(Booked {

@@ -25,6 +25,8 @@ pub(crate) struct Holdings {
     at: Timestamp,
     entry: EntryId,
     written: u64,
+    /// The number of the newest entry of the ledger.
+    place: i64,
 }
 
 /// How entries of the ledger are labelled.
@@ -72,7 +74,8 @@ pub(crate) async fn open(
     let before = lots.all().to_vec();
     lots.attribute(balance.available, at);
     lots.expire(at);
-    let mut holdings = Holdings { customer, lots, before, balances, at, entry, written: 0 };
+    let place = newest_place(tx, customer).await?;
+    let mut holdings = Holdings { customer, lots, before, balances, at, entry, written: 0, place };
     holdings.book(tx, Label { kind: "expiry", source: None, reference: None }).await?;
     Ok(Some(holdings))
 }
@@ -111,8 +114,8 @@ impl Holdings {
     ) -> Result<bool, StoreError> {
         const INSERT: &str = "
             insert into ledger
-                (id, customer_id, at, kind, amount, balance_after, source, source_id, reference, lot_id, debt_after)
-            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+                (id, customer_id, at, kind, amount, balance_after, source, source_id, reference, lot_id, debt_after, place)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
             on conflict (source, source_id) do nothing";
         let own = format!("{}:{}", movement.lot, movement.number);
         let (source, source_id) = match label.source {
@@ -134,9 +137,12 @@ impl Holdings {
             reference.into(),
             movement.lot.into(),
             movement.debt_after.into(),
+            self.place.saturating_add(1).into(),
         ];
+        let inserted = tx.execute(INSERT, &values).await? == 1;
         self.written = self.written.saturating_add(1);
-        Ok(tx.execute(INSERT, &values).await? == 1)
+        self.place = self.place.saturating_add(1);
+        Ok(inserted)
     }
 
     /// Writes the lots that are new, so that others can refer to them.
@@ -186,6 +192,12 @@ pub async fn list(
     }
     lots.attribute(available, now);
     Ok(lots.in_spending_order())
+}
+
+async fn newest_place(tx: &mut Tx, customer: CustomerId) -> Result<i64, StoreError> {
+    const SQL: &str = "select coalesce(max(place), 0) from ledger where customer_id = $1";
+    let row = tx.row(SQL, &[customer.into()]).await?;
+    row.map_or(Ok(0), |row| row.int(0))
 }
 
 /// Whether lots of a customer are over and not yet ended.

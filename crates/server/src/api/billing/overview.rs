@@ -72,6 +72,7 @@ pub(super) struct Billing {
 /// Credits that were granted together, and what became of them: `granted` = `left` + `spent` + `expired` + `taken`.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct LotOut {
+    /// Its id, as the ledger's `lot_id`.
     #[schema(value_type = String)]
     lot_id: LotId,
     /// What they were granted for.
@@ -92,6 +93,7 @@ struct LotOut {
     /// When what is left of it expires; null if it does not.
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
+    /// When they were granted.
     #[schema(value_type = String, format = DateTime)]
     granted_at: Timestamp,
 }
