@@ -27,15 +27,21 @@ impl PlanVersion {
             && self.accounts == other.accounts
     }
 
-    /// Whether a change from this version to `other` is an upgrade: neither the price nor the credits are lower, and
-    /// one of them is higher. An upgrade is paid immediately; every other change takes effect at the period's end.
+    /// Whether a change from this version to `other` is an upgrade: neither the price nor the credits are lower. An
+    /// upgrade is paid immediately; every other change takes effect at the period's end.
     pub const fn is_raised_by(&self, other: &Self) -> bool {
-        let is_at_least =
-            other.price_cents >= self.price_cents && other.monthly_credits >= self.monthly_credits;
-        let is_more =
-            other.price_cents > self.price_cents || other.monthly_credits > self.monthly_credits;
-        is_at_least && is_more
+        other.price_cents >= self.price_cents && other.monthly_credits >= self.monthly_credits
     }
+}
+
+/// The credits that an upgrade brings for the part of its period that is left: `rest_s` of `whole_s` seconds. A fraction
+/// of a credit is rounded up.
+pub fn credits_of_upgrade(paid: &PlanVersion, new: &PlanVersion, rest_s: i64, whole_s: i64) -> i64 {
+    let more = i128::from(new.monthly_credits).saturating_sub(paid.monthly_credits.into()).max(0);
+    let whole = i128::from(whole_s).max(1);
+    let part = more.saturating_mul(i128::from(rest_s).clamp(0, whole));
+    let rounded_up = part.saturating_add(whole.saturating_sub(1)).checked_div(whole).unwrap_or(0);
+    i64::try_from(rounded_up).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -53,19 +59,32 @@ mod tests {
     }
 
     #[test]
-    fn an_upgrade_raises_the_price_or_the_credits_and_lowers_neither() {
+    fn an_upgrade_lowers_neither_the_price_nor_the_credits() {
         let paid = version(4_900, 30_000);
         for (cents, credits, is_up) in [
             (9_900, 66_000, true),
             (4_900, 30_001, true),
             (4_901, 30_000, true),
-            (4_900, 30_000, false),
+            (4_900, 30_000, true),
             (4_899, 66_000, false),
             (9_900, 29_999, false),
             (4_899, 29_999, false),
         ] {
             assert_eq!(paid.is_raised_by(&version(cents, credits)), is_up, "{cents} {credits}");
         }
+    }
+
+    #[test]
+    fn an_upgrade_brings_the_credits_of_the_rest_and_a_fraction_counts_as_one() {
+        let (paid, new) = (version(4_900, 30_000), version(19_900, 150_000));
+        let month = 2_592_000;
+        for (rest, credits) in
+            [(month, 120_000), (1_296_500, 60_024), (1, 1), (0, 0), (-5, 0), (month + 1, 120_000)]
+        {
+            assert_eq!(credits_of_upgrade(&paid, &new, rest, month), credits, "{rest}");
+        }
+        assert_eq!(credits_of_upgrade(&new, &paid, month, month), 0);
+        assert_eq!(credits_of_upgrade(&paid, &new, 1, 0), 120_000);
     }
 
     #[test]

@@ -23,6 +23,29 @@ text_enum! {
 }
 
 text_enum! {
+    /// Which of its requests a change has come to.
+    ChangeStep, "one of take_back, change, restore" {
+        /// An upgrade while a cheaper plan is pending: that one is taken back first.
+        TakeBack = "take_back",
+        /// What was asked for.
+        Change = "change",
+        /// The upgrade was not made: the cheaper plan becomes pending again.
+        Restore = "restore",
+    }
+}
+
+/// What a change does to the money of the current period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeProration {
+    /// The difference is paid immediately, and nothing changes unless it is.
+    PayNow,
+    /// The difference is on the next invoice.
+    NextInvoice,
+    /// Nothing: it moves no money.
+    None,
+}
+
+text_enum! {
     /// Where a change stands.
     SlotChangeState, "one of open, applied, failed" {
         /// Written down; the processor may or may not have carried it out.

@@ -46,6 +46,10 @@ pub(crate) const PERMISSION_REVOKED: &str = "permission.revoked";
 pub(crate) const CREDITS_ADJUSTED: &str = "credits.adjusted";
 /// The plan was changed, as the processor shows.
 pub(crate) const PLAN_CHANGED: &str = "plan.changed";
+/// Another plan begins with the next period.
+pub(crate) const PLAN_CHANGE_PENDING: &str = "plan.change_pending";
+/// The plan that was to begin with the next period does not.
+pub(crate) const PLAN_CHANGE_TAKEN_BACK: &str = "plan.change_taken_back";
 /// Slots were changed, as the processor shows.
 pub(crate) const SLOTS_CHANGED: &str = "slots.changed";
 /// The subscription began, ended, or is another one.

@@ -64,7 +64,7 @@ create table sale_parts (
     lot_id text references lots (id),
     primary key (sale_id, place)
 );
-create index sale_parts_by_pot on sale_parts (customer_id, pot);
+create index sale_parts_by_pot on sale_parts (pot);
 create index sale_parts_by_lot on sale_parts (lot_id) where lot_id is not null;
 
 -- The lines of a paid invoice, as they were read, and what each is for: a line of a plan brings the credits of its version

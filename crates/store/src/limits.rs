@@ -8,9 +8,9 @@ use domain::slot::{Accounts, Allowances};
 use domain::subscription::SubscriptionStatus;
 
 use crate::slot_changes::{self, Change};
-use crate::subscriptions::{self, Subscription};
+use crate::subscriptions::{self, Occupant, Subscription};
 use crate::tx::Tx;
-use crate::{Store, StoreError, accounts};
+use crate::{Store, StoreError, accounts, places};
 
 /// What a limit is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -59,6 +59,15 @@ pub async fn standing(
         active,
         open: slot_changes::find_open_in(&mut tx, customer).await?,
     })
+}
+
+/// The accounts in use that would have to become inactive if these were the limits: the newest of each platform.
+pub async fn over(
+    store: &Store,
+    customer: CustomerId,
+    limits: &Accounts,
+) -> Result<Vec<Occupant>, StoreError> {
+    places::over(&mut store.snapshot().await?, customer, limits).await
 }
 
 /// The limits of a customer.

@@ -5,6 +5,7 @@ use domain::id::CustomerId;
 use domain::platform::Platform;
 use domain::slot::Accounts;
 
+use crate::subscriptions::Occupant;
 use crate::tx::Tx;
 use crate::{StoreError, notices};
 
@@ -45,6 +46,26 @@ pub(crate) async fn fit(
         }
     }
     Ok(shifts)
+}
+
+/// The accounts in use that these limits have no place for, the newest of each platform.
+pub(crate) async fn over(
+    tx: &mut Tx,
+    customer: CustomerId,
+    limits: &Accounts,
+) -> Result<Vec<Occupant>, StoreError> {
+    let accounts = oldest_first(tx, customer).await?;
+    let mut over = Vec::new();
+    for platform in Platform::ALL {
+        let in_use = accounts.iter().filter(|it| it.is_in_use && it.platform == *platform);
+        let kept = usize::try_from(limits.on(*platform)).unwrap_or(0);
+        let occupant = |account: &Candidate| Occupant {
+            creator_id: account.creator_id.clone(),
+            platform: account.platform,
+        };
+        over.extend(in_use.skip(kept).map(occupant));
+    }
+    Ok(over)
 }
 
 /// Gives free places to inactive accounts and takes none.

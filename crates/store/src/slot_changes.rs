@@ -5,7 +5,7 @@
 use domain::account::CreatorId;
 use domain::id::{ChangeId, CustomerId};
 use domain::platform::Platform;
-use domain::slot::{Allowances, SlotChangeKind, SlotChangeState};
+use domain::slot::{Allowances, ChangeProration, ChangeStep, SlotChangeKind, SlotChangeState};
 use domain::time::Timestamp;
 
 use crate::places::Shift;
@@ -29,8 +29,12 @@ pub struct NewChange {
     pub subscription_id: String,
     /// The account that gets a place first.
     pub creator: Option<CreatorId>,
-    /// Whether the difference is paid at once, and nothing changes unless it is.
-    pub is_charged_at_once: bool,
+    /// What it does to the money of the current period.
+    pub proration: ChangeProration,
+    /// The first of its requests.
+    pub step: ChangeStep,
+    /// The end of the period that it is made in.
+    pub period_end: Option<Timestamp>,
     /// The instant from which the difference is counted, in seconds since 1970.
     pub proration_date_s: i64,
     /// Who asked for it, for the audit list.
@@ -54,6 +58,10 @@ pub struct ChangeItem {
     pub item_id: Option<String>,
     /// The price it is paid at from then on.
     pub price_id: String,
+    /// For a plan: the price that the item had before.
+    pub price_before: Option<String>,
+    /// For a plan: the price of the version that the period is paid for.
+    pub paid_price_id: Option<String>,
     /// How many there are.
     pub count_before: i64,
     /// How many there will be.
@@ -73,8 +81,16 @@ pub struct Change {
     pub subscription_id: String,
     /// The account that gets a place first.
     pub creator: Option<CreatorId>,
-    /// Whether the difference is paid at once.
-    pub is_charged_at_once: bool,
+    /// What it does to the money of the current period.
+    pub proration: ChangeProration,
+    /// Which of its requests it has come to.
+    pub step: ChangeStep,
+    /// The end of the period that it was made in.
+    pub period_end: Option<Timestamp>,
+    /// The invoice that was paid for it, where that is known.
+    pub invoice_id: Option<String>,
+    /// What was charged for it, in cents, where that is known.
+    pub charged_cents: Option<i64>,
     /// The instant from which the difference is counted, in seconds since 1970.
     pub proration_date_s: i64,
     /// Who asked for it.
@@ -122,11 +138,25 @@ pub struct Failure<'a> {
 impl Change {
     /// Whether a state of the processor's shows that it was carried out.
     pub fn is_shown_by(&self, view: &View) -> bool {
-        view.subscription_id.as_deref() == Some(self.subscription_id.as_str())
-            && self.items.iter().all(|item| match item.platform {
-                Some(platform) => view.slots(platform) == item.count_after,
-                None => view.plan().map(|(_, plan)| plan) == item.plan_id.as_deref(),
-            })
+        let shows = |item: &ChangeItem| match item.platform {
+            Some(platform) => view.slots(platform) == item.count_after,
+            None => view.plan_item().is_some_and(|shown| shown.price_id == item.price_id),
+        };
+        self.step == ChangeStep::Change
+            && view.subscription_id.as_deref() == Some(self.subscription_id.as_str())
+            && self.items.iter().all(shows)
+    }
+
+    /// What becomes of the plan's item, where it is a change of the plan.
+    pub fn plan_item(&self) -> Option<&ChangeItem> {
+        self.items.iter().find(|item| item.platform.is_none())
+    }
+
+    /// The price that the plan's item must have again when an upgrade is not made: the one that was pending.
+    pub fn pending_before(&self) -> Option<&str> {
+        let item = self.plan_item().filter(|_| self.proration == ChangeProration::PayNow)?;
+        let before = item.price_before.as_deref()?;
+        (item.paid_price_id.as_deref() != Some(before)).then_some(before)
     }
 }
 
@@ -200,6 +230,71 @@ pub async fn release(
         where id = $1 and attempts = $2 and state = 'open'";
     let mut tx = store.write().await?;
     tx.execute(SQL, &[change.id.into(), change.attempts.into(), free_from.into()]).await?;
+    tx.commit().await
+}
+
+/// Goes on to another of a change's requests, and keeps it for so long. Nothing when it is no longer open or was taken over.
+pub async fn set_step(
+    store: &Store,
+    change: &Change,
+    step: ChangeStep,
+    leased_until: Timestamp,
+) -> Result<Option<Change>, StoreError> {
+    const SQL: &str = "
+        update slot_changes set step = $3, leased_until = $4
+        where id = $1 and attempts = $2 and state = 'open'";
+    let values =
+        [change.id.into(), change.attempts.into(), step.as_str().into(), leased_until.into()];
+    let mut tx = store.write().await?;
+    if tx.execute(SQL, &values).await? == 0 {
+        return Ok(None);
+    }
+    tx.commit().await?;
+    Ok(Some(Change { step, leased_until, ..change.clone() }))
+}
+
+/// Notes why an upgrade was not made, and that the plan that was pending before has to be put back. Nothing when the
+/// change is no longer open or was taken over.
+pub async fn begin_restore(
+    store: &Store,
+    change: &Change,
+    failure: Failure<'_>,
+    leased_until: Timestamp,
+) -> Result<Option<Change>, StoreError> {
+    const SQL: &str = "
+        update slot_changes set step = 'restore', failure = $3, decline_code = $4, leased_until = $5
+        where id = $1 and attempts = $2 and state = 'open'";
+    let values = [
+        change.id.into(),
+        change.attempts.into(),
+        failure.code.into(),
+        failure.decline_code.into(),
+        leased_until.into(),
+    ];
+    let mut tx = store.write().await?;
+    if tx.execute(SQL, &values).await? == 0 {
+        return Ok(None);
+    }
+    tx.commit().await?;
+    Ok(Some(Change {
+        step: ChangeStep::Restore,
+        leased_until,
+        failure: Some(failure.code.to_owned()),
+        decline_code: failure.decline_code.map(str::to_owned),
+        ..change.clone()
+    }))
+}
+
+/// Notes the invoice that was paid for a change, and how much was charged.
+pub async fn note_charge(
+    store: &Store,
+    id: ChangeId,
+    invoice_id: &str,
+    charged_cents: i64,
+) -> Result<(), StoreError> {
+    const SQL: &str = "update slot_changes set invoice_id = $2, charged_cents = $3 where id = $1";
+    let mut tx = store.write().await?;
+    tx.execute(SQL, &[id.into(), invoice_id.into(), charged_cents.into()]).await?;
     tx.commit().await
 }
 
@@ -302,23 +397,27 @@ async fn insert(tx: &mut Tx, new: &NewChange) -> Result<(), StoreError> {
     const CHANGE: &str = "
         insert into slot_changes
             (id, customer_id, kind, subscription_id, creator_id, charged_at_once, proration_date,
-             actor, state, attempts, leased_until, created_at)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, 'open', 1, $9, $10)";
+             actor, state, attempts, leased_until, created_at, moves_no_money, step, period_end)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, 'open', 1, $9, $10, $11, $12, $13)";
     const ITEM: &str = "
         insert into slot_change_items
-            (change_id, place, platform, plan_id, item_id, price_id, count_before, count_after)
-        values ($1, $2, $3, $4, $5, $6, $7, $8)";
+            (change_id, place, platform, plan_id, item_id, price_id, count_before, count_after,
+             price_before, paid_price_id)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
     let values = [
         new.id.into(),
         new.customer.into(),
         new.kind.as_str().into(),
         new.subscription_id.as_str().into(),
         new.creator.as_ref().map(CreatorId::as_str).into(),
-        i64::from(new.is_charged_at_once).into(),
+        i64::from(new.proration == ChangeProration::PayNow).into(),
         new.proration_date_s.into(),
         new.actor.as_str().into(),
         new.leased_until.into(),
         new.at.into(),
+        i64::from(new.proration == ChangeProration::None).into(),
+        new.step.as_str().into(),
+        new.period_end.into(),
     ];
     tx.execute(CHANGE, &values).await?;
     for (place, item) in (0_i64..).zip(&new.items) {
@@ -331,6 +430,8 @@ async fn insert(tx: &mut Tx, new: &NewChange) -> Result<(), StoreError> {
             item.price_id.as_str().into(),
             item.count_before.into(),
             item.count_after.into(),
+            item.price_before.as_deref().into(),
+            item.paid_price_id.as_deref().into(),
         ];
         tx.execute(ITEM, &of_item).await?;
     }
@@ -340,14 +441,16 @@ async fn insert(tx: &mut Tx, new: &NewChange) -> Result<(), StoreError> {
 fn select(condition: &str) -> sqlx::AssertSqlSafe<String> {
     sqlx::AssertSqlSafe(format!(
         "select id, customer_id, kind, subscription_id, creator_id, charged_at_once, proration_date,
-                actor, state, failure, decline_code, attempts, leased_until, created_at
+                actor, state, failure, decline_code, attempts, leased_until, created_at,
+                moves_no_money, step, period_end, invoice_id, charged_cents
          from slot_changes where {condition}"
     ))
 }
 
 async fn with_items(tx: &mut Tx, row: Option<Row>) -> Result<Option<Change>, StoreError> {
     const ITEMS: &str = "
-        select platform, plan_id, item_id, price_id, count_before, count_after
+        select platform, plan_id, item_id, price_id, count_before, count_after,
+            price_before, paid_price_id
         from slot_change_items where change_id = $1 order by place";
     let Some(row) = row else { return Ok(None) };
     let mut change = change(&row)?;
@@ -359,6 +462,8 @@ async fn with_items(tx: &mut Tx, row: Option<Row>) -> Result<Option<Change>, Sto
             price_id: item.text(3)?,
             count_before: item.int(4)?,
             count_after: item.int(5)?,
+            price_before: item.optional_text(6)?,
+            paid_price_id: item.optional_text(7)?,
         });
     }
     Ok(Some(change))
@@ -371,7 +476,7 @@ fn change(row: &Row) -> Result<Change, StoreError> {
         kind: row.parse(2, "slot_changes")?,
         subscription_id: row.text(3)?,
         creator: row.parse_optional(4, "slot_changes")?,
-        is_charged_at_once: row.int(5)? != 0,
+        proration: proration(row)?,
         proration_date_s: row.int(6)?,
         actor: row.text(7)?,
         state: row.parse(8, "slot_changes")?,
@@ -380,6 +485,18 @@ fn change(row: &Row) -> Result<Change, StoreError> {
         attempts: row.int(11)?,
         leased_until: row.time(12)?,
         created_at: row.time(13)?,
+        step: row.parse(15, "slot_changes")?,
+        period_end: row.optional_time(16)?,
+        invoice_id: row.optional_text(17)?,
+        charged_cents: row.optional_int(18)?,
         items: Vec::new(),
+    })
+}
+
+fn proration(row: &Row) -> Result<ChangeProration, StoreError> {
+    Ok(match (row.int(5)?, row.int(14)?) {
+        (0, 0) => ChangeProration::NextInvoice,
+        (0, _) => ChangeProration::None,
+        _ => ChangeProration::PayNow,
     })
 }

@@ -5,6 +5,7 @@
 
 use domain::account::CreatorId;
 use domain::id::CustomerId;
+use domain::plan::PlanVersion;
 use domain::platform::Platform;
 use domain::slot::Allowances;
 use domain::subscription::SubscriptionStatus;
@@ -16,7 +17,7 @@ use crate::places::{self, Shift};
 use crate::slot_changes::{self, Change};
 use crate::sql::Row;
 use crate::tx::Tx;
-use crate::{Store, StoreError, customers, limits};
+use crate::{Store, StoreError, customers, limits, plan_versions};
 
 /// A subscription as the processor has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,9 +34,8 @@ pub struct View {
     pub cancels_at: Option<Timestamp>,
     /// What it holds: what the next period is paid for, and the slots.
     pub items: Vec<Item>,
-    /// The price of the plan that this period is paid for (or is to be, while the processor tries), as the invoices
-    /// say; nothing where they say nothing.
-    pub paid_price_id: Option<String>,
+    /// The version of the plan that this period is paid for, or is to be while the processor tries to be paid.
+    pub paid: Option<PlanVersion>,
     /// When that period ends.
     pub paid_until: Option<Timestamp>,
     /// The latest invoice of all.
@@ -136,18 +136,30 @@ impl View {
             period_end: None,
             cancels_at: None,
             items: Vec::new(),
-            paid_price_id: None,
+            paid: None,
             paid_until: None,
             latest_invoice_id: None,
         }
     }
 
-    /// The plan, if there is one in it.
-    pub fn plan(&self) -> Option<(&Item, &str)> {
-        self.items.iter().find_map(|item| match &item.gives {
-            Gives::Plan(plan) if item.quantity > 0 => Some((item, plan.as_str())),
-            Gives::Plan(_) | Gives::Slots(_) | Gives::Other => None,
-        })
+    /// The item that holds the plan, if there is one. Its price is what renews: it may be pending.
+    pub fn plan_item(&self) -> Option<&Item> {
+        self.items.iter().find(|item| item.quantity > 0 && matches!(item.gives, Gives::Plan(_)))
+    }
+
+    /// The id of the plan that the period is paid for. Where no version of it is known, of the one in the item.
+    pub fn plan_id(&self) -> Option<&str> {
+        let of_item = || match &self.plan_item()?.gives {
+            Gives::Plan(plan) => Some(plan.as_str()),
+            Gives::Slots(_) | Gives::Other => None,
+        };
+        self.paid.as_ref().map(|version| version.plan_id.as_str()).or_else(of_item)
+    }
+
+    /// Whether it does not renew at the end of its period.
+    pub fn ends_with_period(&self) -> bool {
+        let end = self.period_end;
+        self.cancels_at.is_some_and(|at| end.is_none_or(|end| at <= end))
     }
 
     /// The item that holds the slots of a platform.
@@ -254,7 +266,10 @@ pub(crate) async fn find_in(
             period_end: row.optional_time(4)?,
             cancels_at: row.optional_time(5)?,
             items: items.iter().map(item).collect::<Result<_, _>>()?,
-            paid_price_id: row.optional_text(7)?,
+            paid: match row.optional_text(7)? {
+                Some(price) => plan_versions::find_in(tx, &price).await?,
+                None => None,
+            },
             paid_until: row.optional_time(8)?,
             latest_invoice_id: row.optional_text(9)?,
         },
@@ -284,7 +299,7 @@ async fn write(tx: &mut Tx, reading: &Reading<'_>) -> Result<(), StoreError> {
         view.period_end.into(),
         view.cancels_at.into(),
         reading.at.into(),
-        view.paid_price_id.as_deref().into(),
+        view.paid.as_ref().map(|version| version.price_id.as_str()).into(),
         view.paid_until.into(),
         view.latest_invoice_id.as_deref().into(),
     ];

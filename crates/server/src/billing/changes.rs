@@ -1,21 +1,25 @@
-//! Changes of slots and of the plan: decided from what the processor shows, written down, carried out by one request,
-//! and closed by what the processor shows afterwards.
+//! Changes of slots and of the plan: decided from what the processor shows, written down, carried out, and closed by what
+//! the processor shows afterwards.
 //!
-//! The row is committed first and its id is what the processor knows the request by, so that sending it again is not
-//! doing it again. While its outcome is unknown the row stays open, and whoever comes next, or the background work,
-//! goes on with the same request. One is open for each customer at a time.
+//! The row is committed first and its id is what the processor knows the requests by, so that sending one again is not
+//! doing it again. While an outcome is unknown the row stays open, and whoever comes next, or the background work, goes
+//! on with the same request. One is open for each customer at a time.
+//!
+//! Most changes are one request. An upgrade while a cheaper plan is pending is two: the pending plan is taken back, so
+//! that the upgrade counts from the paid one, then the upgrade is paid. If it is not, the pending plan is put back by a
+//! third request before the change is closed.
 
-use clients::processor::{
-    ItemChange, ItemPrice, Processor, ProcessorError, Proration, SubscriptionChange,
-};
+use clients::processor::ProcessorError;
 use domain::id::CustomerId;
-use domain::slot::{SlotChangeKind, SlotChangeState};
+use domain::slot::{ChangeProration, ChangeStep, SlotChangeKind, SlotChangeState};
 use domain::time::Timestamp;
 use store::slot_changes::{self, Change, Failure, Start};
 use store::subscriptions::Told;
 
+use super::change_requests::{send, send_plan};
 use super::decide::{self, Wish};
-use super::subscriptions;
+use super::fulfil::Fulfilment;
+use super::{invoices, slot_credits, subscriptions};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::error::payments::PaymentProblem;
@@ -26,15 +30,46 @@ pub(crate) const LEASE_S: i64 = 240;
 const SENT_AGAIN_S: i64 = 23 * 3_600;
 /// A request that was not carried out by then never will be.
 const SETTLED_AFTER_S: i64 = 600;
+/// A pending plan that could not be put back by then is not tried to be any more.
+const GIVEN_UP_AFTER_S: i64 = 25 * 3_600;
 /// So long after an unknown outcome the background work tries again.
 const AGAIN_AFTER_S: i64 = 10;
 /// How often a decision is made anew when the subscription is written meanwhile.
 const ROUNDS_MAX: usize = 50;
+/// A change that was made, and that the processor does not show: it was changed again since.
+const SUPERSEDED: &str = "superseded";
 /// Changes that one round of the background work takes up.
 const LEFT_MAX: i64 = 20;
 
+/// What a change cost and brought, as far as it is known when it ends.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Made {
+    /// The invoice that was paid for it.
+    pub(crate) invoice_id: Option<String>,
+    /// What was charged, in cents.
+    pub(crate) charged_cents: Option<i64>,
+    /// The credits that it brought.
+    pub(crate) credits_granted: Option<i64>,
+}
+
+impl Made {
+    /// Of a change that was made before.
+    fn of(change: &Change) -> Self {
+        if change.proration != ChangeProration::PayNow {
+            return Self::nothing();
+        }
+        let (invoice_id, charged_cents) = (change.invoice_id.clone(), change.charged_cents);
+        Self { invoice_id, charged_cents, credits_granted: None }
+    }
+
+    /// Of a change that moves no money now.
+    pub(super) const fn nothing() -> Self {
+        Self { invoice_id: None, charged_cents: Some(0), credits_granted: Some(0) }
+    }
+}
+
 /// Does what is wished for, to its end, also when the one who asks goes away.
-pub(crate) async fn make(app: &App, wish: Wish) -> Result<(), ApiError> {
+pub(crate) async fn make(app: &App, wish: Wish) -> Result<Made, ApiError> {
     let worker = app.clone();
     app.tasks.on_control(async move { make_now(&worker, &wish).await }).await?
 }
@@ -55,7 +90,7 @@ pub(crate) async fn resume_left(app: &App) {
     }
 }
 
-async fn make_now(app: &App, wish: &Wish) -> Result<(), ApiError> {
+async fn make_now(app: &App, wish: &Wish) -> Result<Made, ApiError> {
     app.processor()?;
     let payer = store::processor_customers::find(&app.store, wish.customer).await?;
     let payer = payer.ok_or(PaymentProblem::NoSubscription)?;
@@ -74,7 +109,7 @@ async fn make_now(app: &App, wish: &Wish) -> Result<(), ApiError> {
     }
     subscriptions::sync_customer(app, wish.customer, &payer).await?;
     for _ in 0..ROUNDS_MAX {
-        let Some(new) = decide::decide(app, wish).await? else { return Ok(()) };
+        let Some(new) = decide::decide(app, wish).await? else { return Ok(Made::nothing()) };
         match slot_changes::start(&app.store, &new, &app.allowances).await? {
             Start::Started(change) => return carry_out(app, &change).await,
             Start::Busy(open) if wish.id == Some(open.id) => return continued(app, &open).await,
@@ -97,9 +132,9 @@ async fn made_before(app: &App, wish: &Wish) -> Result<Option<Change>, ApiError>
 }
 
 /// What became of it, or becomes of it now. While somebody else carries it out its outcome is unknown.
-async fn continued(app: &App, change: &Change) -> Result<(), ApiError> {
+async fn continued(app: &App, change: &Change) -> Result<Made, ApiError> {
     match (change.state, &change.decline_code) {
-        (SlotChangeState::Applied, _) => Ok(()),
+        (SlotChangeState::Applied, _) => Ok(follow(app, change, Made::of(change)).await),
         (SlotChangeState::Failed, Some(code)) => {
             Err(PaymentProblem::Failed { decline_code: code.clone() }.into())
         }
@@ -115,7 +150,7 @@ async fn continued(app: &App, change: &Change) -> Result<(), ApiError> {
 }
 
 /// Takes an open change over, if nobody has it, and carries it out.
-async fn resume(app: &App, change: &Change) -> Result<(), ApiError> {
+async fn resume(app: &App, change: &Change) -> Result<Made, ApiError> {
     let now = app.clock.now();
     let until = now.plus_seconds(LEASE_S);
     match slot_changes::take_over(&app.store, change, now, until).await? {
@@ -124,14 +159,64 @@ async fn resume(app: &App, change: &Change) -> Result<(), ApiError> {
     }
 }
 
-/// Sends the one request of a change and writes down what became of it.
-async fn carry_out(app: &App, change: &Change) -> Result<(), ApiError> {
-    let age = |seconds| app.clock.now() >= change.created_at.plus_seconds(seconds);
-    if age(SENT_AGAIN_S) {
-        return settle(app, change, "expired").await;
+/// Sends the requests of a change, from the one that it has come to, and writes down what became of them.
+async fn carry_out(app: &App, change: &Change) -> Result<Made, ApiError> {
+    match change.step {
+        ChangeStep::TakeBack => {
+            let Some(next) = take_back(app, change).await? else { return Ok(Made::default()) };
+            carry_out_change(app, &next).await
+        }
+        ChangeStep::Change => carry_out_change(app, change).await,
+        ChangeStep::Restore => {
+            restore(app, change).await?;
+            refused_before(change)
+        }
     }
-    match send(app.processor()?, change).await {
-        Ok(()) => settle(app, change, "superseded").await,
+}
+
+/// The answer to whoever repeats a change that was refused while the pending plan was being put back.
+fn refused_before(change: &Change) -> Result<Made, ApiError> {
+    match &change.decline_code {
+        Some(reason) => Err(PaymentProblem::Failed { decline_code: reason.clone() }.into()),
+        None => Ok(Made::default()),
+    }
+}
+
+/// Brings the plan's item back to the price that is paid for, which moves no money. Nothing when somebody else goes on
+/// with the change.
+async fn take_back(app: &App, change: &Change) -> Result<Option<Change>, ApiError> {
+    let paid = change.plan_item().and_then(|item| item.paid_price_id.as_deref());
+    let paid = paid.unwrap_or_default();
+    if let Err(error) = send_plan(app, change, paid, "slot_back").await {
+        let is_certain = matches!(error, ProcessorError::Refused(_) | ProcessorError::Missing)
+            || (change.attempts == 1 && is_not_sent(&error));
+        if is_certain {
+            fail(app, change, "not_taken_back", None).await?;
+            return Err(error.into());
+        }
+        if !shows_plan_at(app, change, paid).await? {
+            if is_older(app, change, SETTLED_AFTER_S) {
+                fail(app, change, "not_taken_back", None).await?;
+                return Err(error.into());
+            }
+            release(app, change).await?;
+            return Err(PaymentProblem::ChangeUnknown(chain(&error)).into());
+        }
+    }
+    let until = app.clock.now().plus_seconds(LEASE_S);
+    Ok(slot_changes::set_step(&app.store, change, ChangeStep::Change, until).await?)
+}
+
+async fn carry_out_change(app: &App, change: &Change) -> Result<Made, ApiError> {
+    if is_older(app, change, SENT_AGAIN_S) {
+        settle(app, change, "expired").await?;
+        return Ok(Made::default());
+    }
+    match send(app, change).await {
+        Ok(made) => {
+            settle(app, change, SUPERSEDED).await?;
+            Ok(follow(app, change, made).await)
+        }
         Err(ProcessorError::Declined(decline)) => {
             let code = decline.code.as_deref().unwrap_or("card_declined");
             fail(app, change, code, Some(decline.reason())).await?;
@@ -142,90 +227,118 @@ async fn carry_out(app: &App, change: &Change) -> Result<(), ApiError> {
             Err(error.into())
         }
         // What this attempt did not do, an earlier one may have done.
-        Err(
-            error @ (ProcessorError::LockTimeout
-            | ProcessorError::RateLimited(_)
-            | ProcessorError::Unreachable(_)),
-        ) if change.attempts == 1 => {
+        Err(error) if change.attempts == 1 && is_not_sent(&error) => {
             fail(app, change, "not_sent", None).await?;
             Err(error.into())
         }
-        Err(error) => unknown(app, change, error, age(SETTLED_AFTER_S)).await,
+        Err(error) => {
+            unknown(app, change, error).await?;
+            Ok(Made::default())
+        }
     }
 }
 
-async fn send(processor: &Processor, change: &Change) -> Result<(), ProcessorError> {
-    let item = |item: &slot_changes::ChangeItem| -> (Option<String>, Option<String>, i64) {
-        let keeps_price = item.item_id.is_some() && change.kind != SlotChangeKind::Plan;
-        let price = (!keeps_price).then(|| item.price_id.clone());
-        (item.item_id.clone(), price, item.count_after)
-    };
-    let owned: Vec<_> = change.items.iter().map(item).collect();
-    let items: Vec<_> = owned
-        .iter()
-        .map(|(id, price, quantity)| ItemChange {
-            id: id.as_deref(),
-            price: price.as_deref().map(ItemPrice::Known),
-            quantity: Some(*quantity),
-            is_deleted: false,
-        })
-        .collect();
-    let request = SubscriptionChange {
-        items: &items,
-        proration: proration(change.is_charged_at_once),
-        proration_date: Some(change.proration_date_s),
-        default_payment_method: None,
-        cancel_at_period_end: None,
-        metadata: &[],
-    };
-    let key = clients::processor::IdempotencyKey::of("slot", change.id);
-    // The id of a row always makes a key.
-    let Ok(key) = key else { return Err(ProcessorError::Missing) };
-    let changed = processor.update_subscription(&change.subscription_id, &request, &key).await?;
-    let invoice = changed.latest_invoice.as_ref().and_then(|invoice| invoice.object());
-    if change.is_charged_at_once && invoice.is_some_and(|invoice| !invoice.is_paid()) {
-        tracing::error!(change.id = %change.id, "slots were raised although their invoice is not paid");
+/// What follows from a change that was made: the credits of an upgrade come at once, and what a lowering credited is
+/// noted. Both come by themselves a little later if they cannot be had now.
+async fn follow(app: &App, change: &Change, mut made: Made) -> Made {
+    if change.kind == SlotChangeKind::Lower && change.proration == ChangeProration::NextInvoice {
+        slot_credits::follow(app, change.id).await;
     }
-    Ok(())
+    let invoice = made.invoice_id.as_deref().filter(|_| change.kind == SlotChangeKind::Plan);
+    if let Some(invoice) = invoice {
+        match invoices::fulfil_invoice(app, invoice).await {
+            Ok(Fulfilment::Granted(receipt)) => {
+                made.credits_granted = Some(receipt.credits.whole());
+            }
+            Ok(_) => {}
+            Err(error) => {
+                tracing::warn!(%error, change.id = %change.id, "the credits of an upgrade are granted later");
+            }
+        }
+    }
+    made
 }
 
-/// What becomes of the rest of the period.
-pub(crate) const fn proration(is_charged_at_once: bool) -> Proration {
-    if is_charged_at_once { Proration::PayNow } else { Proration::NextInvoice }
+/// Puts the plan back that was pending before an upgrade that was not made, and closes the change.
+async fn restore(app: &App, change: &Change) -> Result<(), ApiError> {
+    let before = change.pending_before().unwrap_or_default();
+    let sent = send_plan(app, change, before, "slot_again").await;
+    let is_over = match &sent {
+        Ok(()) | Err(ProcessorError::Refused(_) | ProcessorError::Missing) => true,
+        Err(_) => is_older(app, change, GIVEN_UP_AFTER_S),
+    };
+    if !is_over && !shows_plan_at(app, change, before).await.unwrap_or(false) {
+        release(app, change).await?;
+        return Err(PaymentProblem::ChangeInProgress.into());
+    }
+    if let Err(error) = sent {
+        tracing::warn!(%error, change.id = %change.id, "a pending plan may not have been put back");
+    }
+    if let Err(error) = read_again(app, change).await {
+        tracing::warn!(%error, change.id = %change.id, "a subscription is read again later");
+    }
+    let code = change.failure.as_deref().unwrap_or("not_done");
+    close_failed(app, change, code, change.decline_code.as_deref()).await
+}
+
+const fn is_not_sent(error: &ProcessorError) -> bool {
+    matches!(
+        error,
+        ProcessorError::LockTimeout
+            | ProcessorError::RateLimited(_)
+            | ProcessorError::Unreachable(_)
+    )
+}
+
+fn is_older(app: &App, change: &Change, seconds: i64) -> bool {
+    app.clock.now() >= change.created_at.plus_seconds(seconds)
+}
+
+/// Whether the processor shows the plan's item at this price.
+async fn shows_plan_at(app: &App, change: &Change, price: &str) -> Result<bool, ApiError> {
+    if read_again(app, change).await.is_err() {
+        return Ok(false);
+    }
+    let known = store::subscriptions::find(&app.store, change.customer).await?;
+    let item = known.as_ref().and_then(|known| known.view.plan_item());
+    Ok(item.is_some_and(|item| item.price_id == price))
 }
 
 /// Reads the subscription, which closes the change if it shows it. What it does not show by now was not done, or was
 /// changed again since: then the change is closed with this word, and the limits are the processor's in any case.
 async fn settle(app: &App, change: &Change, otherwise: &str) -> Result<(), ApiError> {
     if let Err(error) = read_again(app, change).await {
-        let again = app.clock.now().plus_seconds(AGAIN_AFTER_S);
-        slot_changes::release(&app.store, change, again).await?;
+        release(app, change).await?;
         return Err(PaymentProblem::ChangeUnknown(error.to_string()).into());
     }
-    if is_open(app, change).await? {
-        fail(app, change, otherwise, None).await?;
+    if !is_open(app, change).await? {
+        return Ok(());
     }
-    Ok(())
+    match otherwise {
+        // It was made: nothing of what was before is put back.
+        SUPERSEDED => close_failed(app, change, otherwise, None).await,
+        _ => fail(app, change, otherwise, None).await,
+    }
 }
 
 /// The processor may or may not have carried the change out.
-async fn unknown(
-    app: &App,
-    change: &Change,
-    error: ProcessorError,
-    is_settled: bool,
-) -> Result<(), ApiError> {
+async fn unknown(app: &App, change: &Change, error: ProcessorError) -> Result<(), ApiError> {
     let read = read_again(app, change).await;
     if !is_open(app, change).await? {
         return Ok(());
     }
-    if read.is_ok() && is_settled {
+    if read.is_ok() && is_older(app, change, SETTLED_AFTER_S) {
         fail(app, change, "not_done", None).await?;
         return Err(error.into());
     }
-    let again: Timestamp = app.clock.now().plus_seconds(AGAIN_AFTER_S);
-    slot_changes::release(&app.store, change, again).await?;
+    release(app, change).await?;
     Err(PaymentProblem::ChangeUnknown(chain(&error)).into())
+}
+
+/// Leaves a change to whoever comes next, or to the background work a little later.
+async fn release(app: &App, change: &Change) -> Result<(), ApiError> {
+    let again: Timestamp = app.clock.now().plus_seconds(AGAIN_AFTER_S);
+    Ok(slot_changes::release(&app.store, change, again).await?)
 }
 
 /// An error and its causes as one sentence.
@@ -249,7 +362,28 @@ async fn is_open(app: &App, change: &Change) -> Result<bool, ApiError> {
     Ok(found.is_some_and(|found| found.state == SlotChangeState::Open))
 }
 
+/// Ends a change that was not made. A plan that was pending before it is put back first; if that cannot be done now, the
+/// background work goes on with it.
 async fn fail(
+    app: &App,
+    change: &Change,
+    code: &str,
+    decline_code: Option<&str>,
+) -> Result<(), ApiError> {
+    if change.step != ChangeStep::Change || change.pending_before().is_none() {
+        return close_failed(app, change, code, decline_code).await;
+    }
+    let failure = Failure { code, decline_code, at: app.clock.now() };
+    let until = failure.at.plus_seconds(LEASE_S);
+    let begun = slot_changes::begin_restore(&app.store, change, failure, until).await?;
+    let Some(restoring) = begun else { return Ok(()) };
+    if let Err(error) = restore(app, &restoring).await {
+        tracing::warn!(%error, change.id = %change.id, "a pending plan is put back later");
+    }
+    Ok(())
+}
+
+async fn close_failed(
     app: &App,
     change: &Change,
     code: &str,

@@ -5,14 +5,16 @@ use domain::account::CreatorId;
 use domain::field_error::FieldErrorKind;
 use domain::id::{ChangeId, CustomerId};
 use domain::platform::Platform;
-use domain::slot::SlotChangeKind;
+use domain::slot::{ChangeProration, ChangeStep, SlotChangeKind};
+use domain::subscription::SubscriptionStatus;
 use domain::time::{MICROS_PER_SECOND, Timestamp};
+use store::change_previews;
 use store::slot_changes::{Change, ChangeItem, NewChange};
-use store::slot_previews;
 use store::subscriptions::{self, Subscription, View};
 
 use super::changes::LEASE_S;
-use super::plans::{self, Offered};
+use super::period::{self, SubscriptionPeriod};
+use super::{plan_changes, plans};
 use crate::app::App;
 use crate::error::payments::PaymentProblem;
 use crate::error::{ApiError, FieldProblem};
@@ -52,7 +54,9 @@ pub(crate) enum Target {
 pub(crate) struct Decision {
     pub(crate) kind: SlotChangeKind,
     pub(crate) items: Vec<ChangeItem>,
-    pub(crate) is_charged_at_once: bool,
+    pub(crate) proration: ChangeProration,
+    /// The first request.
+    pub(crate) step: ChangeStep,
 }
 
 impl Wish {
@@ -90,8 +94,10 @@ pub(crate) async fn decide(app: &App, wish: &Wish) -> Result<Option<NewChange>, 
         kind: decision.kind,
         subscription_id: view.subscription_id.clone().unwrap_or_default(),
         creator: wish.creator.clone(),
-        is_charged_at_once: decision.is_charged_at_once,
-        proration_date_s: proration_date(app, wish, view).await?,
+        proration: decision.proration,
+        step: decision.step,
+        period_end: view.period_end,
+        proration_date_s: proration_date(app, wish, &decision, view).await?,
         actor: wish.actor.clone(),
         items: decision.items,
         at: now,
@@ -115,44 +121,92 @@ pub(crate) async fn items(
     view: &View,
     target: &Target,
 ) -> Result<Option<Decision>, ApiError> {
-    let decision = match target {
-        Target::Slots(platform, count) => {
-            let before = view.slots(*platform);
-            if before == *count {
-                return Ok(None);
-            }
-            let is_raise = *count > before;
-            let kind = if is_raise { SlotChangeKind::Raise } else { SlotChangeKind::Lower };
-            let items = vec![slot_item(app, view, *platform, *count).await?];
-            Decision { kind, items, is_charged_at_once: is_raise }
-        }
-        Target::Switch(from, to) => {
-            let (fewer, more) = (view.slots(*from) - 1, view.slots(*to) + 1);
-            if fewer < 0 {
-                let message = format!("there is no extra slot on {from} to be moved");
-                return Err(
-                    FieldProblem::new("body", "from", FieldErrorKind::NotAllowed, message).into()
-                );
-            }
-            let given = slot_item(app, view, *from, fewer).await?;
-            let items = vec![given, slot_item(app, view, *to, more).await?];
-            Decision { kind: SlotChangeKind::Switch, items, is_charged_at_once: false }
-        }
-        Target::Plan(plan_id) => match plan_item(app, view, plan_id).await? {
-            Some(decision) => decision,
-            None => return Ok(None),
-        },
+    let decided = match target {
+        Target::Slots(platform, count) => slots(app, view, *platform, *count).await?,
+        Target::Switch(from, to) => Some(switch(app, view, *from, *to).await?),
+        Target::Plan(plan_id) => plan_changes::decide(app, view, plan_id).await?,
     };
-    refuse_unpaid(view, &decision)?;
+    let Some(decision) = decided else { return Ok(None) };
+    refuse_unpaid(view.status, &decision)?;
     Ok(Some(decision))
 }
 
+async fn slots(
+    app: &App,
+    view: &View,
+    platform: Platform,
+    count: i64,
+) -> Result<Option<Decision>, ApiError> {
+    let before = view.slots(platform);
+    if before == count {
+        return Ok(None);
+    }
+    let items = vec![slot_item(app, view, platform, count).await?];
+    let (kind, proration) = if count > before {
+        (SlotChangeKind::Raise, ChangeProration::PayNow)
+    } else if time_is_paid(app, view).await? {
+        (SlotChangeKind::Lower, ChangeProration::NextInvoice)
+    } else {
+        (SlotChangeKind::Lower, ChangeProration::None)
+    };
+    Ok(Some(Decision { kind, items, proration, step: ChangeStep::Change }))
+}
+
+async fn switch(
+    app: &App,
+    view: &View,
+    from: Platform,
+    to: Platform,
+) -> Result<Decision, ApiError> {
+    if view.status == SubscriptionStatus::PastDue {
+        return Err(PaymentProblem::SubscriptionPastDue.into());
+    }
+    let (fewer, more) = (view.slots(from) - 1, view.slots(to) + 1);
+    if fewer < 0 {
+        let message = format!("there is no extra slot on {from} to be moved");
+        return Err(FieldProblem::new("body", "from", FieldErrorKind::NotAllowed, message).into());
+    }
+    if !time_is_paid(app, view).await? {
+        return Err(PaymentProblem::PaymentReversed.into());
+    }
+    let given = slot_item(app, view, from, fewer).await?;
+    Ok(Decision {
+        kind: SlotChangeKind::Switch,
+        items: vec![given, slot_item(app, view, to, more).await?],
+        proration: ChangeProration::NextInvoice,
+        step: ChangeStep::Change,
+    })
+}
+
+/// Whether the money for this period's slots is here: a credit is given only for time that was paid.
+async fn time_is_paid(app: &App, view: &View) -> Result<bool, ApiError> {
+    let (Some(subscription), Some(start), Some(end)) =
+        (view.subscription_id.as_deref(), view.period_start, view.period_end)
+    else {
+        return Ok(true);
+    };
+    if !store::sales::slot_money_is_whole(&app.store, subscription, end).await? {
+        return Ok(false);
+    }
+    let (start, end) = (start.unix_seconds(), end.unix_seconds());
+    let period = SubscriptionPeriod { subscription, start, end };
+    Ok(period::slots_are_paid(&period::invoices(app, period).await?))
+}
+
 /// More is sold on a paid subscription alone; less is taken back while the subscription gives something.
-fn refuse_unpaid(view: &View, decision: &Decision) -> Result<(), ApiError> {
-    let status = view.status;
-    let is_open_to =
-        if decision.is_charged_at_once { status.takes_raises() } else { status.entitles() };
-    if is_open_to { Ok(()) } else { Err(PaymentProblem::SubscriptionNotPaid { status }.into()) }
+const fn refuse_unpaid(
+    status: SubscriptionStatus,
+    decision: &Decision,
+) -> Result<(), PaymentProblem> {
+    let is_open_to = match decision.proration {
+        ChangeProration::PayNow => status.takes_raises(),
+        ChangeProration::NextInvoice | ChangeProration::None => status.entitles(),
+    };
+    match status {
+        _ if is_open_to => Ok(()),
+        SubscriptionStatus::PastDue => Err(PaymentProblem::SubscriptionPastDue),
+        status => Err(PaymentProblem::SubscriptionNotPaid { status }),
+    }
 }
 
 async fn slot_item(
@@ -182,45 +236,48 @@ async fn slot_item(
         plan_id: None,
         item_id: item.map(|item| item.id.clone()),
         price_id,
+        price_before: None,
+        paid_price_id: None,
         count_before,
         count_after: count,
     })
 }
 
-/// A dearer plan is paid at once for the rest of the period, a cheaper one is credited on the next invoice.
-async fn plan_item(app: &App, view: &View, plan_id: &str) -> Result<Option<Decision>, ApiError> {
-    let plan = plans::plan(app, plan_id)?;
-    let (item, current) = view.plan().ok_or(PaymentProblem::NoSubscription)?;
-    if current == plan_id {
-        return Ok(None);
-    }
-    let before = app.config.plans.iter().find(|other| other.id == current);
-    let is_dearer = before.is_none_or(|before| plan.price_cents > before.price_cents);
-    let item = ChangeItem {
-        platform: None,
-        plan_id: Some(plan_id.to_owned()),
-        item_id: Some(item.id.clone()),
-        price_id: plans::price(app, Offered::Plan(plan)).await?,
-        count_before: item.quantity,
-        count_after: 1,
-    };
-    let kind = SlotChangeKind::Plan;
-    Ok(Some(Decision { kind, items: vec![item], is_charged_at_once: is_dearer }))
-}
-
 /// The instant that the difference is counted from: the one of the preview of the same change, or now; always within
 /// the period, whatever the clocks say.
-async fn proration_date(app: &App, wish: &Wish, view: &View) -> Result<i64, ApiError> {
+async fn proration_date(
+    app: &App,
+    wish: &Wish,
+    decision: &Decision,
+    view: &View,
+) -> Result<i64, ApiError> {
     let now = app.clock.now();
-    let mut date = now.unix_seconds();
-    if let Target::Slots(platform, count) = wish.target
-        && let Some(preview) = slot_previews::find(&app.store, wish.customer, platform).await?
-        && preview.slots == count
-        && now.micros_since(preview.made_at) < PREVIEW_HOLDS_S * MICROS_PER_SECOND
-    {
-        date = preview.proration_date_s;
+    let (subject, wanted) = wish.target.told_as(decision);
+    let told = change_previews::find(&app.store, wish.customer, &subject).await?;
+    let holds = |preview: &change_previews::Preview| {
+        preview.wanted == wanted
+            && now.micros_since(preview.made_at) <= PREVIEW_HOLDS_S * MICROS_PER_SECOND
+    };
+    let told = told.filter(holds).map(|preview| preview.proration_date_s);
+    Ok(within(view, told.unwrap_or_else(|| now.unix_seconds())))
+}
+
+impl Target {
+    /// What a preview of this change is remembered as: what changes, and what it becomes.
+    pub(super) fn told_as(&self, decision: &Decision) -> (String, String) {
+        match self {
+            Self::Slots(platform, count) => (platform.to_string(), count.to_string()),
+            Self::Switch(from, to) => {
+                let counts = decision.items.iter().map(|item| item.count_after.to_string());
+                let counts = counts.collect::<Vec<_>>().join(",");
+                ("switch".to_owned(), format!("{from},{to}:{counts}"))
+            }
+            Self::Plan(_) => {
+                let price = decision.items.first().map(|item| item.price_id.clone());
+                ("plan".to_owned(), price.unwrap_or_default())
+            }
+        }
     }
-    Ok(within(view, date))
 }
 
 /// The nearest second of the period.

@@ -6,23 +6,28 @@
 //! requests are known by.
 
 pub(crate) mod cards;
+mod change_requests;
 pub(crate) mod changes;
 pub(crate) mod charge;
 pub(crate) mod checkout;
 mod credit;
 pub(crate) mod decide;
 pub(crate) mod fulfil;
+pub(crate) mod give_up;
 pub(crate) mod invoices;
 pub(crate) mod lost;
 pub(crate) mod lots;
 pub(crate) mod low_balances;
 mod opening;
 pub(crate) mod payer;
+mod period;
+pub(crate) mod plan_changes;
 pub(crate) mod plan_versions;
 pub(crate) mod plans;
 pub(crate) mod previews;
 pub(crate) mod reconcile;
 pub(crate) mod reversals;
+pub(crate) mod slot_credits;
 mod sold;
 pub(crate) mod subscribe;
 pub(crate) mod subscriptions;

@@ -248,7 +248,8 @@ impl<'a> Versions<'a> {
     }
 }
 
-fn configured(plan: &Plan, price_id: &str) -> PlanVersion {
+/// What a configured plan sells at this price.
+pub(crate) fn configured(plan: &Plan, price_id: &str) -> PlanVersion {
     PlanVersion {
         price_id: price_id.to_owned(),
         plan_id: plan.id.clone(),

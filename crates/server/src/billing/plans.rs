@@ -12,7 +12,7 @@ use domain::slot::{Accounts, Allowances};
 use store::subscriptions::Gives;
 
 use super::plan_versions;
-pub(crate) use super::plan_versions::{Bought, bought};
+pub(crate) use super::plan_versions::{Bought, bought, configured as version};
 use crate::app::App;
 use crate::config::Config;
 use crate::config::billing::{CURRENCY, INTERVAL, Plan, SlotPrice};

@@ -9,7 +9,7 @@ use store::jobs::NewJob;
 use store::reversals::{self, Change, Reversal, Reversed};
 
 use super::fulfil::{self, Fulfilment};
-use super::{credit, invoices};
+use super::{credit, invoices, slot_credits};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::jobs::{adjust_credit, send_mail};
@@ -134,7 +134,10 @@ async fn take(
     let Some(source) = booked(app, &intent).await? else { return Ok(Taken::NotOurs) };
     let credit_cents = match source {
         PaymentSource::Intent => 0,
-        PaymentSource::Invoice => credit::of_payer_of(app, &intent).await?,
+        PaymentSource::Invoice => {
+            slot_credits::read_all(app).await;
+            credit::of_payer_of(app, &intent).await?
+        }
     };
     let now = app.clock.now();
     let reversal = Reversal {

@@ -12,6 +12,7 @@ use domain::time::Timestamp;
 use store::payments::{SoldInvoice, SoldPart};
 use store::sales::SoldLine;
 
+use super::period::{self, seconds};
 use super::plans::{self, Bought};
 use crate::app::App;
 use crate::error::ApiError;
@@ -19,7 +20,7 @@ use crate::error::ApiError;
 /// Reads what an invoice sold, all its lines. Nothing when no line of it is for something of ours.
 pub(super) async fn read(app: &App, invoice: &Invoice) -> Result<Option<SoldInvoice>, ApiError> {
     let Some(subscription) = invoice.subscription_id() else { return Ok(None) };
-    let lines = lines(app, invoice).await?;
+    let lines = period::all_lines(app, invoice).await?;
     let mut bought = Vec::new();
     for line in &lines {
         bought.push(match line.price_id() {
@@ -43,18 +44,6 @@ pub(super) async fn read(app: &App, invoice: &Invoice) -> Result<Option<SoldInvo
         lines: sorted.lines,
         livemode: app.config.processor.livemode,
     }))
-}
-
-/// Every line of an invoice.
-pub(super) async fn lines(app: &App, invoice: &Invoice) -> Result<Vec<InvoiceLine>, ApiError> {
-    let mut page = invoice.lines.clone();
-    let mut all = Vec::new();
-    loop {
-        let after = page.next().map(str::to_owned);
-        all.extend(page.data);
-        let Some(after) = after else { return Ok(all) };
-        page = app.processor()?.list_invoice_lines(&invoice.id, &after).await?;
-    }
 }
 
 /// What the months of a subscription are counted from; nothing when the processor does not have it any more.
@@ -164,8 +153,4 @@ impl Sorted {
             |gathered: &Gathered| SoldPart { credits: credits(gathered), ..gathered.part.clone() };
         self.parts.iter().map(part).collect()
     }
-}
-
-const fn seconds(unix: i64) -> Timestamp {
-    Timestamp::from_unix_micros(0).plus_seconds(unix)
 }

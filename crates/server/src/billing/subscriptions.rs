@@ -4,22 +4,23 @@
 //! known, then the processor, and writes only if nobody has written since; times of events are never compared.
 
 use clients::processor::Listing;
-use clients::processor::objects::{CheckoutSession, SessionStatus, Subscription, SubscriptionItem};
+use clients::processor::objects::{CheckoutSession, Price, SessionStatus, Subscription};
 use domain::account::AccountState;
 use domain::id::{CustomerId, OfferId};
-use domain::slot::SlotChangeKind;
+use domain::plan::PlanVersion;
+use domain::slot::ChangeProration;
 use domain::subscription::SubscriptionStatus;
 use domain::time::Timestamp;
 use serde_json::{Value, json};
 use store::places::Shift;
 use store::slot_changes::{Change, ChangeItem};
-use store::subscriptions::{self, Application, Happened, Item, Reading, Told, View};
+use store::subscriptions::{self, Application, Gives, Happened, Item, Reading, Told, View};
 
-use super::plan_versions::{UnknownPrice, Versions};
-use super::plans;
+use super::give_up::{self, Payer};
+use super::period::{self, SubscriptionPeriod, seconds};
+use super::plan_versions::{Bought, UnknownPrice, Versions};
 use crate::app::App;
 use crate::audit::{self, Deed};
-use crate::config::Config;
 use crate::error::ApiError;
 use crate::jobs::send_mail;
 use crate::letters::Letter;
@@ -46,13 +47,14 @@ pub(crate) async fn sync_customer(
     processor_customer: &str,
 ) -> Result<(), ApiError> {
     for _ in 0..OVERTAKEN_MAX {
-        let version = subscriptions::version(&app.store, customer).await?;
-        let view = read(app, processor_customer).await?;
+        let known = subscriptions::find(&app.store, customer).await?;
+        let version = known.as_ref().map_or(0, |known| known.version);
+        let read = read(app, processor_customer, known.as_ref().map(|known| &known.view)).await?;
         let tell = |happened: &Happened| tell(app, happened);
         let reading = Reading {
             customer,
             version,
-            view: &view,
+            view: &read.view,
             allowances: &app.allowances,
             at: app.clock.now(),
             tell: &tell,
@@ -60,6 +62,8 @@ pub(crate) async fn sync_customer(
         match subscriptions::apply(&app.store, &reading).await? {
             Application::Applied(happened) => {
                 forget(app, customer, &happened.shifts);
+                let payer = Payer { customer, processor_customer };
+                give_up::follow(app, payer, &read.ended).await;
                 return Ok(());
             }
             Application::Overtaken => {}
@@ -90,12 +94,47 @@ pub(crate) fn forget(app: &App, customer: CustomerId, shifts: &[Shift]) {
     }
 }
 
-/// The processor's subscription that counts: of several the one that gives most, and of those the oldest.
-async fn read(app: &App, processor_customer: &str) -> Result<View, ApiError> {
-    let processor = app.processor()?;
-    let mut counts: Option<Subscription> = None;
+/// What was read from the processor.
+struct Read {
+    view: View,
+    /// Subscriptions of ours that are over.
+    ended: Vec<String>,
+}
+
+/// The processor's subscription that counts: of several of ours the one that gives most, and of those the oldest. One
+/// with nothing of ours in it is somebody else's.
+async fn read(app: &App, processor_customer: &str, known: Option<&View>) -> Result<Read, ApiError> {
+    let mut counts: Option<(Subscription, Vec<Item>)> = None;
+    let mut ended = Vec::new();
     let mut live = 0;
-    let mut after = None;
+    for subscription in listed(app, processor_customer).await? {
+        let items = items(app, &subscription).await?;
+        if items.iter().all(|item| item.gives == Gives::Other) {
+            continue;
+        }
+        let own = status(&subscription);
+        live += usize::from(own.is_live());
+        if own == SubscriptionStatus::Canceled {
+            ended.push(subscription.id.clone());
+        }
+        if counts.as_ref().is_none_or(|(other, _)| own.rank() >= status(other).rank()) {
+            counts = Some((subscription, items));
+        }
+    }
+    if live > 1 {
+        tracing::error!(processor_customer, live, "a customer pays for several subscriptions");
+    }
+    let view = match counts {
+        Some((subscription, items)) => view(app, &subscription, items, known).await?,
+        None => View::none(),
+    };
+    Ok(Read { view, ended })
+}
+
+/// Every subscription of a customer of the processor's, newest first.
+async fn listed(app: &App, processor_customer: &str) -> Result<Vec<Subscription>, ApiError> {
+    let processor = app.processor()?;
+    let (mut found, mut after) = (Vec::new(), None::<String>);
     loop {
         let listing = Listing {
             customer: Some(processor_customer),
@@ -105,68 +144,95 @@ async fn read(app: &App, processor_customer: &str) -> Result<View, ApiError> {
         };
         let page = processor.list_subscriptions(&listing).await?;
         after = page.next().map(str::to_owned);
-        for subscription in page.data {
-            let rank = status(&subscription).rank();
-            live += usize::from(status(&subscription).is_live());
-            if counts.as_ref().is_none_or(|other| rank >= status(other).rank()) {
-                counts = Some(subscription);
-            }
-        }
+        found.extend(page.data);
         if after.is_none() {
-            break;
+            return Ok(found);
         }
     }
-    if live > 1 {
-        tracing::error!(processor_customer, live, "a customer pays for several subscriptions");
-    }
-    let Some(subscription) = counts else { return Ok(View::none()) };
-    write_versions_down(app, &subscription).await?;
-    Ok(view(&app.config, &subscription))
-}
-
-/// Writes down which versions of plans it holds: limits are counted by them.
-async fn write_versions_down(app: &App, subscription: &Subscription) -> Result<(), ApiError> {
-    let versions = Versions::of(app);
-    for item in &subscription.items.data {
-        match versions.of_price(&item.price).await {
-            Ok(_) => {}
-            Err(unknown @ UnknownPrice::Version { .. }) => {
-                tracing::error!(subscription = subscription.id, %unknown, "a plan adds no accounts");
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
 }
 
 fn status(subscription: &Subscription) -> SubscriptionStatus {
     SubscriptionStatus::from_processor(subscription.status.as_str())
 }
 
-fn view(config: &Config, subscription: &Subscription) -> View {
+async fn items(app: &App, subscription: &Subscription) -> Result<Vec<Item>, ApiError> {
+    let mut items = Vec::new();
+    for item in &subscription.items.data {
+        items.push(Item {
+            id: item.id.clone(),
+            price_id: item.price.id.clone(),
+            gives: gives(app, &item.price).await?,
+            quantity: item.quantity,
+        });
+    }
+    Ok(items)
+}
+
+/// What an item at this price gives. The version of a plan is written down: limits are counted by it.
+async fn gives(app: &App, price: &Price) -> Result<Gives, ApiError> {
+    match Versions::of(app).of_price(price).await {
+        Ok(Bought::Plan(version)) => Ok(Gives::Plan(version.plan_id)),
+        Ok(Bought::Slots(platform)) => Ok(Gives::Slots(platform)),
+        Ok(Bought::Other) => Ok(Gives::Other),
+        Err(unknown @ UnknownPrice::Version { .. }) => {
+            tracing::error!(%unknown, "a plan adds no accounts");
+            let UnknownPrice::Version { plan_id, .. } = unknown else { return Ok(Gives::Other) };
+            Ok(Gives::Plan(plan_id))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn view(
+    app: &App,
+    subscription: &Subscription,
+    items: Vec<Item>,
+    known: Option<&View>,
+) -> Result<View, ApiError> {
     let period_end = subscription.period_end();
     let cancels_at = if subscription.cancel_at_period_end { period_end } else { None };
-    let item = |item: &SubscriptionItem| Item {
-        id: item.id.clone(),
-        price_id: item.price.id.clone(),
-        gives: plans::gives(config, &item.price),
-        quantity: item.quantity,
-    };
-    View {
+    let mut view = View {
         subscription_id: Some(subscription.id.clone()),
         status: status(subscription),
         period_start: subscription.period_start().map(seconds),
         period_end: period_end.map(seconds),
         cancels_at: subscription.cancel_at.or(cancels_at).map(seconds),
-        items: subscription.items.data.iter().map(item).collect(),
-        paid_price_id: None,
-        paid_until: None,
+        items,
+        paid: None,
+        paid_until: period_end.map(seconds),
         latest_invoice_id: subscription.latest_invoice.as_ref().map(|it| it.id().to_owned()),
-    }
+    };
+    view.paid = match known.filter(|known| is_as_known(&view, known)) {
+        Some(known) => known.paid.clone(),
+        None => paid(app, subscription, &view).await?,
+    };
+    Ok(view)
 }
 
-const fn seconds(unix: i64) -> Timestamp {
-    Timestamp::from_unix_micros(0).plus_seconds(unix)
+/// Whether no invoice was made since the plan that is paid for was read.
+fn is_as_known(view: &View, known: &View) -> bool {
+    let of = |view: &View| {
+        (view.subscription_id.clone(), view.status, view.period_end, view.latest_invoice_id.clone())
+    };
+    known.paid.is_some() && view.latest_invoice_id.is_some() && of(view) == of(known)
+}
+
+/// The version of the plan that the current period is paid for. Where no invoice sells one, the one in the item counts.
+async fn paid(
+    app: &App,
+    subscription: &Subscription,
+    view: &View,
+) -> Result<Option<PlanVersion>, ApiError> {
+    let Some(item) = view.plan_item() else { return Ok(None) };
+    if let (true, Some(start), Some(end)) =
+        (view.status.entitles(), subscription.period_start(), subscription.period_end())
+    {
+        let period = SubscriptionPeriod { subscription: &subscription.id, start, end };
+        if let Some(paid) = period::paid_plan(&period::invoices(app, period).await?) {
+            return Ok(Some(paid));
+        }
+    }
+    Ok(store::plan_versions::find(&app.store, &item.price_id).await?)
 }
 
 /// What the audit list and the customer are told of a new state. What follows from a change that somebody asked for is
@@ -207,12 +273,8 @@ fn tell(app: &App, happened: &Happened) -> Told {
     told
 }
 
-fn plan_id(view: &View) -> Option<&str> {
-    view.plan().map(|(_, plan)| plan)
-}
-
 fn summary(view: &View) -> Value {
-    json!({"plan_id": plan_id(view), "status": view.status})
+    json!({"plan_id": view.plan_id(), "status": view.status})
 }
 
 fn accounts(shifts: &[&Shift]) -> Value {
@@ -223,10 +285,8 @@ fn accounts(shifts: &[&Shift]) -> Value {
 
 /// A change that was carried out: which action of the audit list it is, and its fields.
 fn describe(happened: &Happened, change: &Change) -> (&'static str, Value) {
-    if change.kind == SlotChangeKind::Plan {
-        let plan = change.items.iter().find_map(|item| item.plan_id.as_deref());
-        let before = happened.before.as_ref().and_then(plan_id);
-        return (audit::PLAN_CHANGED, json!({"plan_id": plan, "plan_id_before": before}));
+    if let Some(item) = change.plan_item() {
+        return describe_plan(happened, change, item);
     }
     let item = |item: &ChangeItem| {
         json!({
@@ -236,4 +296,21 @@ fn describe(happened: &Happened, change: &Change) -> (&'static str, Value) {
     };
     let items = change.items.iter().map(item).collect::<Vec<_>>();
     (audit::SLOTS_CHANGED, json!({"kind": change.kind, "items": items}))
+}
+
+/// A change of the plan: made immediately, pending until the period ends, or a pending one taken back.
+fn describe_plan(happened: &Happened, change: &Change, item: &ChangeItem) -> (&'static str, Value) {
+    let before = happened.before.as_ref().and_then(View::plan_id);
+    let plans = json!({"plan_id": item.plan_id, "plan_id_before": before});
+    let effective_at = happened.now.period_end.map(Timestamp::to_rfc3339);
+    if change.proration == ChangeProration::PayNow {
+        (audit::PLAN_CHANGED, plans)
+    } else if item.paid_price_id.as_deref() == Some(&item.price_id) {
+        (audit::PLAN_CHANGE_TAKEN_BACK, json!({"plan_id": item.plan_id}))
+    } else {
+        let pending = json!({
+            "plan_id": item.plan_id, "plan_id_before": before, "effective_at": effective_at,
+        });
+        (audit::PLAN_CHANGE_PENDING, pending)
+    }
 }

@@ -50,6 +50,18 @@ pub(crate) enum PaymentProblem {
         /// Where it stands.
         status: SubscriptionStatus,
     },
+    /// The last invoice is not paid, so nothing more is sold.
+    #[error(
+        "the last payment of the subscription failed, so nothing more can be bought on it; save another card or pay the open \
+         invoice first (`POST /v1/billing/portal`)"
+    )]
+    SubscriptionPastDue,
+    /// The money for the period's slots is not here, so nothing is credited for them.
+    #[error(
+        "the payment for this period's slots is open or was reversed, so they cannot be switched before the period ends; \
+         setting their numbers with `POST /v1/billing/slots` works"
+    )]
+    PaymentReversed,
     /// The processor did not say whether it changed the subscription.
     #[error(
         "the payment processor did not confirm whether the change was made; we keep asking with the same request, so \
@@ -116,6 +128,8 @@ impl PaymentProblem {
             Self::SlotsInUse { .. } => SLOTS_IN_USE,
             Self::ChangeInProgress => CHANGE_IN_PROGRESS,
             Self::SubscriptionNotPaid { .. } => SUBSCRIPTION_NOT_PAID,
+            Self::SubscriptionPastDue => SUBSCRIPTION_PAST_DUE,
+            Self::PaymentReversed => PAYMENT_REVERSED,
             Self::ChangeUnknown(_) => CHANGE_OUTCOME_UNKNOWN,
             Self::RelativeChangeUnknown(_) => RELATIVE_CHANGE_OUTCOME_UNKNOWN,
             Self::UnsignedEvent(_) => UNSIGNED_EVENT,
@@ -142,6 +156,8 @@ impl PaymentProblem {
             | Self::AlreadySubscribed
             | Self::ChangeInProgress
             | Self::SubscriptionNotPaid { .. }
+            | Self::SubscriptionPastDue
+            | Self::PaymentReversed
             | Self::ChangeUnknown(_)
             | Self::RelativeChangeUnknown(_)
             | Self::UnsignedEvent(_)
@@ -232,6 +248,22 @@ pub(in crate::error) const SUBSCRIPTION_NOT_PAID: Row = Row {
     title: "Subscription not paid",
     retryable: false,
     meaning: "The subscription can be changed only while it is paid and active. Pay its open invoice, or update its card in the portal. Nothing was changed.",
+};
+/// `subscription_past_due`
+pub(in crate::error) const SUBSCRIPTION_PAST_DUE: Row = Row {
+    code: "subscription_past_due",
+    status: StatusCode::CONFLICT,
+    title: "Subscription past due",
+    retryable: false,
+    meaning: "The last invoice of the subscription is not paid. Until it is, nothing more is sold: no upgrade, no additional slots, no switch. A cheaper plan, fewer slots and canceling work. Save another card or pay the open invoice in the portal. Nothing was changed.",
+};
+/// `payment_reversed`
+pub(in crate::error) const PAYMENT_REVERSED: Row = Row {
+    code: "payment_reversed",
+    status: StatusCode::CONFLICT,
+    title: "Payment reversed",
+    retryable: false,
+    meaning: "Slots are switched with a credit for the rest of the period, and the payment for this period's slots is open or was refunded or disputed. Switch after the next period is paid, or set the numbers of slots. Nothing was changed.",
 };
 /// `change_outcome_unknown`
 pub(in crate::error) const CHANGE_OUTCOME_UNKNOWN: Row = Row {

@@ -42,10 +42,18 @@ const CHANGE: &[&str] = &[
     "payment_failed",
     "no_subscription",
     "subscription_not_paid",
-    "slots_in_use",
+    "subscription_past_due",
     "change_in_progress",
     "change_outcome_unknown",
     "no_saved_card",
+];
+/// A change of a subscription is previewed.
+const PREVIEW: &[&str] = &[
+    "limited_key",
+    "no_subscription",
+    "subscription_not_paid",
+    "subscription_past_due",
+    "change_in_progress",
 ];
 /// An emailed link is used.
 const LINK: &[&str] = &["unknown_link", "link_used", "link_expired", "link_outdated"];
@@ -180,15 +188,18 @@ const OPERATIONS: &[(&str, &[&[&str]])] = &[
         ],
     ),
     ("change_plan", &[PROCESSOR, CHANGE, &["limited_key", "not_found"]]),
-    ("set_slots", &[PROCESSOR, CHANGE, &["limited_key", "account_not_found"]]),
-    ("switch_slot", &[PROCESSOR, CHANGE, &["limited_key", "account_not_found"]]),
+    ("set_slots", &[PROCESSOR, CHANGE, &["limited_key", "account_not_found", "slots_in_use"]]),
     (
-        "preview_slots",
+        "switch_slot",
         &[
             PROCESSOR,
-            &["limited_key", "no_subscription", "subscription_not_paid", "change_in_progress"],
+            CHANGE,
+            &["limited_key", "account_not_found", "slots_in_use", "payment_reversed"],
         ],
     ),
+    ("preview_slots", &[PROCESSOR, PREVIEW]),
+    ("preview_switch", &[PROCESSOR, PREVIEW, &["payment_reversed"]]),
+    ("preview_plan", &[PROCESSOR, PREVIEW, &["not_found"]]),
     (
         "open_portal",
         &[PROCESSOR, &["limited_key", "change_in_progress", "payment_outcome_unknown"]],

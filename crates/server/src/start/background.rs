@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::open::Opened;
 use crate::app::App;
-use crate::billing::{changes, lost, lots, reconcile, top_up_worker};
+use crate::billing::{changes, give_up, lost, lots, reconcile, slot_credits, top_up_worker};
 use crate::exports::{cleanup, worker};
 use crate::gateway::platform_health;
 use crate::jobs::runner;
@@ -40,6 +40,8 @@ pub(super) fn start(app: &App, opened: &Opened, stop: &CancellationToken) {
     listen(app, stop);
     runner::start(app, node, stop);
     every(app, stop, EVERY_TEN_SECONDS, |app| async move { changes::resume_left(&app).await });
+    every(app, stop, EVERY_TEN_SECONDS, |app| async move { slot_credits::resume_left(&app).await });
+    every(app, stop, EVERY_MINUTE, |app| async move { give_up::resume_left(&app).await });
     worker::start(app, node, stop);
     every(app, stop, EVERY_TEN_SECONDS, |app| async move { cleanup::round(&app).await });
     every(app, stop, EVERY_HOUR, |app| async move { remove_orphans(&app).await });

@@ -419,6 +419,14 @@ impl Running {
         crate::billing::lost::settle_old(&self.app).await;
     }
 
+    /// Goes on with changes of subscriptions that nobody carries out, reads what lowered slots credited, and voids what is
+    /// open of subscriptions that have ended, once: for tests.
+    pub async fn look_after_subscriptions(&self) {
+        crate::billing::changes::resume_left(&self.app).await;
+        crate::billing::slot_credits::resume_left(&self.app).await;
+        crate::billing::give_up::resume_left(&self.app).await;
+    }
+
     /// Looks after automatic top-up once, for everybody, and gives how many charges were begun or taken up: for tests.
     pub async fn look_after_top_ups(&self) -> usize {
         crate::billing::top_up_worker::look_once(&self.app).await

@@ -12,6 +12,7 @@ mod calls;
 mod connections;
 mod customers;
 mod data_keys;
+mod ended_subscriptions;
 mod exports;
 mod failures;
 mod idempotency;

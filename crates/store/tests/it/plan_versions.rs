@@ -74,7 +74,7 @@ async fn limits_count_the_accounts_of_the_version_that_is_paid_for() {
 
         apply(&store, customer, &view).await;
         let by_item = limit().await;
-        view.paid_price_id = Some(paid.price_id.clone());
+        view.paid = Some(paid);
         apply(&store, customer, &view).await;
         let by_payment = limit().await;
         view.status = Canceled;

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use domain::account::AccountState;
 use domain::id::{ChangeId, CustomerId};
 use domain::platform::Platform;
-use domain::slot::{SlotChangeKind, SlotChangeState};
+use domain::slot::{ChangeProration, ChangeStep, SlotChangeKind, SlotChangeState};
 use domain::subscription::SubscriptionStatus::Active;
 use domain::time::Timestamp;
 use store::accounts::{self, NewAccount};
+use store::change_previews::{self, Preview};
 use store::slot_changes::{self, Change, ChangeItem, Failure, NewChange, Start};
-use store::slot_previews::{self, Preview};
+
 use store::subscriptions::{self, Told};
 use store::{Store, limits, testing};
 
@@ -19,18 +20,20 @@ use crate::support::{Caller, NOON, creator, new_account, unique};
 
 const LEASE_END: Timestamp = NOON.plus_seconds(60);
 
-fn slots(platform: Platform, count_before: i64, count_after: i64) -> ChangeItem {
+pub(crate) fn slots(platform: Platform, count_before: i64, count_after: i64) -> ChangeItem {
     ChangeItem {
         platform: Some(platform),
         plan_id: None,
         item_id: Some(format!("si_{}", platform.as_str())),
         price_id: "price_slot".to_owned(),
+        price_before: None,
+        paid_price_id: None,
         count_before,
         count_after,
     }
 }
 
-async fn change(
+pub(crate) async fn change(
     store: &Store,
     customer: CustomerId,
     kind: SlotChangeKind,
@@ -43,7 +46,12 @@ async fn change(
         kind,
         subscription_id: "sub_1".to_owned(),
         creator: None,
-        is_charged_at_once: kind == SlotChangeKind::Raise,
+        proration: match kind {
+            SlotChangeKind::Raise => ChangeProration::PayNow,
+            _ => ChangeProration::NextInvoice,
+        },
+        step: ChangeStep::Change,
+        period_end: Some(NOON.plus_seconds(86_400)),
         proration_date_s: NOON.unix_seconds(),
         actor: "key".to_owned(),
         items,
@@ -227,23 +235,101 @@ async fn an_open_change_is_taken_over_by_one_when_its_lease_is_over() {
 }
 
 #[tokio::test]
-async fn what_was_told_of_a_change_is_remembered_for_each_platform() {
+async fn what_was_told_of_a_change_is_remembered_for_each_subject() {
     for store in testing::stores().await {
         let customer = Caller::with(&store, 0).await.customer;
-        let preview = |platform, slots| Preview {
-            platform,
-            slots,
-            proration_date_s: 1_000 + slots,
+        let preview = |subject: &str, wanted: &str| Preview {
+            subject: subject.to_owned(),
+            wanted: wanted.to_owned(),
+            proration_date_s: 1_000,
             made_at: NOON,
         };
-        for (platform, slots) in [(Platform::Alpha, 1), (Platform::Beta, 2), (Platform::Alpha, 3)] {
-            slot_previews::remember(&store, customer, &preview(platform, slots)).await.unwrap();
+        for (subject, wanted) in
+            [("platform_alpha", "1"), ("plan", "price_1"), ("platform_alpha", "3")]
+        {
+            change_previews::remember(&store, customer, &preview(subject, wanted)).await.unwrap();
         }
 
-        let found = async |platform| slot_previews::find(&store, customer, platform).await.unwrap();
-        assert_eq!(found(Platform::Alpha).await, Some(preview(Platform::Alpha, 3)));
-        assert_eq!(found(Platform::Beta).await, Some(preview(Platform::Beta, 2)));
-        assert_eq!(found(Platform::Gamma).await, None);
+        let found = async |subject| change_previews::find(&store, customer, subject).await.unwrap();
+        assert_eq!(found("platform_alpha").await, Some(preview("platform_alpha", "3")));
+        assert_eq!(found("plan").await, Some(preview("plan", "price_1")));
+        assert_eq!(found("switch").await, None);
+    }
+}
+
+/// A change of the plan's item from `before` to `wanted`, while `paid` is paid for.
+fn plan(before: &str, wanted: &str, paid: &str) -> ChangeItem {
+    ChangeItem {
+        platform: None,
+        plan_id: Some("big".to_owned()),
+        item_id: Some("si_plan".to_owned()),
+        price_id: wanted.to_owned(),
+        price_before: Some(before.to_owned()),
+        paid_price_id: Some(paid.to_owned()),
+        count_before: 1,
+        count_after: 1,
+    }
+}
+
+#[tokio::test]
+async fn an_upgrade_goes_through_its_steps_and_is_shown_at_its_own_alone() {
+    for store in testing::stores().await {
+        let customer = Caller::with(&store, 0).await.customer;
+        let mut view = pro(Active, 0, 0);
+        apply(&store, customer, &view).await;
+        let items = vec![plan("price_cheap", "price_big", "price_si_plan")];
+        let mut new = change(&store, customer, SlotChangeKind::Plan, items).await;
+        (new.proration, new.step) = (ChangeProration::PayNow, ChangeStep::TakeBack);
+        let open = started(start(&store, &new).await);
+        view.items[2].price_id = "price_big".to_owned();
+        let later = LEASE_END.plus_seconds(60);
+
+        let early = open.is_shown_by(&view);
+        let stale = Change { attempts: 0, ..open.clone() };
+        let stolen = slot_changes::set_step(&store, &stale, ChangeStep::Change, later).await;
+        let next = slot_changes::set_step(&store, &open, ChangeStep::Change, later).await.unwrap();
+        let next = next.unwrap();
+        let failure = Failure { code: "card_declined", decline_code: Some("no_funds"), at: NOON };
+        let restoring = slot_changes::begin_restore(&store, &next, failure, later).await.unwrap();
+        let found = slot_changes::find_open(&store, customer).await.unwrap();
+
+        assert_eq!((early, stolen.unwrap()), (false, None));
+        assert!(next.is_shown_by(&view));
+        assert_eq!(open.pending_before(), Some("price_cheap"));
+        let restoring = restoring.unwrap();
+        assert_eq!(found.as_ref(), Some(&restoring));
+        assert_eq!((restoring.step, restoring.leased_until), (ChangeStep::Restore, later));
+        assert_eq!(restoring.decline_code.as_deref(), Some("no_funds"));
+        assert!(!restoring.is_shown_by(&view));
+    }
+}
+
+#[tokio::test]
+async fn only_an_upgrade_from_a_pending_plan_has_something_to_put_back() {
+    for store in testing::stores().await {
+        let customer = Caller::with(&store, 0).await.customer;
+        for (proration, before, pending) in [
+            (ChangeProration::PayNow, "price_cheap", Some("price_cheap")),
+            (ChangeProration::PayNow, "price_si_plan", None),
+            (ChangeProration::None, "price_cheap", None),
+        ] {
+            apply(&store, customer, &pro(Active, 0, 0)).await;
+            let items = vec![plan(before, "price_big", "price_si_plan")];
+            let mut new = change(&store, customer, SlotChangeKind::Plan, items).await;
+            new.proration = proration;
+
+            let open = started(start(&store, &new).await);
+            slot_changes::note_charge(&store, open.id, "in_1", 15_000).await.unwrap();
+            let noted = slot_changes::find(&store, open.id).await.unwrap().unwrap();
+            let failure = Failure { code: "declined", decline_code: None, at: NOON };
+            let told = Told::default();
+            slot_changes::fail(&store, &open, failure, &allowances(), &told).await.unwrap();
+
+            assert_eq!(open.pending_before(), pending, "{proration:?}");
+            assert_eq!(open.proration, proration);
+            assert_eq!(noted.invoice_id.as_deref(), Some("in_1"));
+            assert_eq!(noted.charged_cents, Some(15_000));
+        }
     }
 }
 

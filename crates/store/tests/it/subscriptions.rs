@@ -53,7 +53,7 @@ pub(crate) fn pro(status: SubscriptionStatus, alpha: i64, beta: i64) -> View {
             item("si_beta", Gives::Slots(Platform::Beta), beta),
             item("si_plan", Gives::Plan("pro".to_owned()), 1),
         ],
-        paid_price_id: None,
+        paid: None,
         paid_until: None,
         latest_invoice_id: None,
     }
@@ -121,7 +121,7 @@ async fn what_the_processor_shows_is_remembered_whole() {
         assert_eq!(subscriptions::find(&store, customer).await.unwrap(), None);
         let mut view = pro(SubscriptionStatus::PastDue, 3, 0);
         view.cancels_at = Some(NOON.plus_seconds(9));
-        view.paid_price_id = Some("price_paid".to_owned());
+        view.paid = Some(pro_version());
         view.paid_until = Some(NOON.plus_seconds(8));
         view.latest_invoice_id = Some("in_1".to_owned());
         view.items.push(Item {

@@ -10,6 +10,7 @@ mod checkout;
 mod ledger;
 mod orders;
 mod overview;
+mod plan;
 mod plans;
 mod slots;
 mod subscription;
@@ -31,6 +32,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .merge(autotopup::router())
         .merge(charge::router())
         .merge(subscription::router())
+        .merge(plan::router())
         .merge(slots::router())
         .merge(webhook::router())
 }

@@ -190,7 +190,7 @@ async fn subscription(
     let known = store::subscriptions::find(&app.store, customer).await?;
     let live = known.map(|known| known.view).filter(|view| view.status.is_live());
     Ok(live.and_then(|view| {
-        let plan_id = view.plan()?.1.to_owned();
+        let plan_id = view.plan_id()?.to_owned();
         Some(SubscriptionOut { plan_id, status: view.status })
     }))
 }

@@ -29,6 +29,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(get_slots, set_slots))
         .routes(routes!(preview_slots))
         .routes(routes!(switch_slot))
+        .routes(routes!(preview_switch))
 }
 
 /// The slots of every platform.
@@ -133,6 +134,28 @@ async fn slots(app: &App, customer: CustomerId) -> Result<axum::Json<Slots>, Api
     Ok(axum::Json(Slots::new(app, standing)))
 }
 
+/// The slots after a change, and what the change cost.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct SlotsChanged {
+    #[serde(flatten)]
+    slots: Slots,
+    /// What was charged now, in cents, with tax; null while that is not known.
+    charged_cents: Option<i64>,
+    /// The invoice that was paid; null where nothing was charged.
+    invoice_id: Option<String>,
+}
+
+async fn changed(app: &App, wish: Wish) -> Result<axum::Json<SlotsChanged>, ApiError> {
+    let customer = wish.customer;
+    let made = changes::make(app, wish).await?;
+    let standing = limits::standing(&app.store, customer, &app.allowances).await?;
+    Ok(axum::Json(SlotsChanged {
+        slots: Slots::new(app, standing),
+        charged_cents: made.charged_cents,
+        invoice_id: made.invoice_id,
+    }))
+}
+
 /// Shows the slots of every platform, and how many of them are in use.
 #[utoipa::path(
     get, path = "/v1/billing/slots", tag = "billing", responses((status = 200, body = Slots))
@@ -173,7 +196,7 @@ impl RequestBody for SlotsIn {
 #[utoipa::path(
     post, path = "/v1/billing/slots", tag = "billing", request_body = SlotsIn,
     responses(
-        (status = 200, description = "the slots as they are now", body = Slots),
+        (status = 200, description = "the slots as they are now", body = SlotsChanged),
     )
 )]
 async fn set_slots(
@@ -181,7 +204,7 @@ async fn set_slots(
     Manager(caller): Manager,
     ChangeOfRequest(change): ChangeOfRequest,
     Json(wanted): Json<SlotsIn>,
-) -> Result<axum::Json<Slots>, ApiError> {
+) -> Result<axum::Json<SlotsChanged>, ApiError> {
     check_creator(&app, &caller, wanted.creator_id.as_ref(), wanted.platform).await?;
     let wish = Wish {
         id: change,
@@ -190,8 +213,7 @@ async fn set_slots(
         creator: wanted.creator_id,
         target: Target::Slots(wanted.platform, wanted.count),
     };
-    changes::make(&app, wish).await?;
-    slots(&app, caller.customer).await
+    changed(&app, wish).await
 }
 
 /// A change of slots that is not made.
@@ -255,15 +277,16 @@ async fn preview_slots(
 ) -> Result<axum::Json<PreviewOut>, ApiError> {
     caller.refuse_limited()?;
     let PreviewQuery { platform, count } = wanted;
-    let preview = previews::preview(&app, caller.customer, platform, count).await?;
+    let target = Target::Slots(platform, count);
+    let preview = previews::preview(&app, caller.customer, &target).await?;
     Ok(axum::Json(PreviewOut {
         platform,
-        count_before: preview.count_before,
+        count_before: preview.view.slots(platform),
         count,
         charged_now_cents: preview.charged_now_cents,
-        credited_cents: preview.credited_cents,
+        credited_cents: preview.next_invoice_cents.saturating_neg().max(0),
         currency: CURRENCY,
-        period_end: preview.period_end,
+        period_end: preview.view.period_end,
         proration_date: preview.proration_date,
         holds_until: preview.holds_until,
     }))
@@ -300,7 +323,7 @@ impl RequestBody for SwitchIn {
 #[utoipa::path(
     post, path = "/v1/billing/slots/switch", tag = "billing", request_body = SwitchIn,
     responses(
-        (status = 200, description = "the slots as they are now", body = Slots),
+        (status = 200, description = "the slots as they are now", body = SlotsChanged),
     )
 )]
 async fn switch_slot(
@@ -308,7 +331,7 @@ async fn switch_slot(
     Manager(caller): Manager,
     ChangeOfRequest(change): ChangeOfRequest,
     Json(wanted): Json<SwitchIn>,
-) -> Result<axum::Json<Slots>, ApiError> {
+) -> Result<axum::Json<SlotsChanged>, ApiError> {
     check_creator(&app, &caller, wanted.creator_id.as_ref(), wanted.to).await?;
     let wish = Wish {
         id: change,
@@ -317,8 +340,82 @@ async fn switch_slot(
         creator: wanted.creator_id,
         target: Target::Switch(wanted.from, wanted.to),
     };
-    changes::make(&app, wish).await.map_err(|error| unknown_switch(change, error))?;
-    slots(&app, caller.customer).await
+    changed(&app, wish).await.map_err(|error| unknown_switch(change, error))
+}
+
+/// A switch of a slot that is not made.
+#[derive(serde::Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct SwitchQuery {
+    /// The platform that would have one less.
+    #[param(schema_with = words::platform)]
+    from: Platform,
+    /// The platform that would have one more.
+    #[param(schema_with = words::platform)]
+    to: Platform,
+}
+
+impl RequestQuery for SwitchQuery {
+    fn check(fields: &Good<'_>, _app: &App, problems: &mut Problems) {
+        for field in ["from", "to"] {
+            if let Some(message) = fields.parsed(field).and_then(not_sold) {
+                problems.query(field, FieldErrorKind::NotAllowed, message);
+            }
+        }
+        if fields.text("from").is_some() && fields.text("from") == fields.text("to") {
+            let message = "must be another platform than `from`";
+            problems.query("to", FieldErrorKind::NotAllowed, message);
+        }
+    }
+}
+
+/// What a switch of a slot would cost, as the payment processor computes it.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct SwitchPreview {
+    #[schema(schema_with = words::platform)]
+    from: Platform,
+    #[schema(schema_with = words::platform)]
+    to: Platform,
+    /// The difference that would be on the next invoice, in cents; negative: a credit. Nothing is charged now.
+    next_invoice_cents: i64,
+    /// `usd`.
+    currency: &'static str,
+    /// The billing date; a change does not move it.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    period_end: Option<Timestamp>,
+    /// The instant from which the rest of the period is counted.
+    #[schema(value_type = String, format = DateTime)]
+    proration_date: Timestamp,
+    /// The same switch costs this until then.
+    #[schema(value_type = String, format = DateTime)]
+    holds_until: Timestamp,
+}
+
+/// Previews what switching a slot would cost. Made within ten minutes, the switch costs the same.
+#[utoipa::path(
+    get, path = "/v1/billing/slots/switch/preview", tag = "billing", params(SwitchQuery),
+    responses(
+        (status = 200, body = SwitchPreview),
+    )
+)]
+async fn preview_switch(
+    State(app): State<App>,
+    caller: Caller,
+    Query(wanted): Query<SwitchQuery>,
+) -> Result<axum::Json<SwitchPreview>, ApiError> {
+    caller.refuse_limited()?;
+    let SwitchQuery { from, to } = wanted;
+    let preview = previews::preview(&app, caller.customer, &Target::Switch(from, to)).await?;
+    Ok(axum::Json(SwitchPreview {
+        from,
+        to,
+        next_invoice_cents: preview.next_invoice_cents,
+        currency: CURRENCY,
+        period_end: preview.view.period_end,
+        proration_date: preview.proration_date,
+        holds_until: preview.holds_until,
+    }))
 }
 
 /// Without an `Idempotency-Key` a switch cannot be recognized when it is repeated.

@@ -3,31 +3,32 @@
 use std::collections::BTreeMap;
 
 use axum::extract::State;
+use domain::account::CreatorId;
 use domain::id::CustomerId;
+use domain::plan::PlanVersion;
 use domain::platform::Platform;
 use domain::subscription::SubscriptionStatus;
 use domain::time::Timestamp;
+use store::limits::Parts;
+use store::subscriptions::{Occupant, View};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::words;
 use crate::app::App;
 use crate::auth::{Caller, Manager};
-use crate::billing::decide::{Target, Wish};
+use crate::billing::plans;
 use crate::billing::subscribe::{self, Choice};
-use crate::billing::{changes, plans};
 use crate::config::billing::{CURRENCY, INTERVAL, Plan};
 use crate::error::ApiError;
 use crate::extract::{Json, NoQuery};
 use crate::fields::RequestBody;
-use crate::own_requests::ChangeOfRequest;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list_subscription_plans))
         .routes(routes!(subscribe))
         .routes(routes!(get_subscription))
-        .routes(routes!(change_plan))
         .routes(routes!(open_portal))
 }
 
@@ -43,7 +44,7 @@ struct SubscriptionPlans {
 
 /// A plan: credits for each paid month, and accounts on top of those that everybody has.
 #[derive(serde::Serialize, utoipa::ToSchema)]
-struct PlanOut {
+pub(super) struct PlanOut {
     plan_id: String,
     name: String,
     price_cents: i64,
@@ -80,6 +81,24 @@ impl From<&Plan> for PlanOut {
             currency: CURRENCY,
             interval: INTERVAL,
             monthly_credits: plan.monthly_credits,
+            platforms: Platform::ALL.iter().map(accounts).collect(),
+        }
+    }
+}
+
+impl PlanOut {
+    /// A version as it was sold. A plan that is no longer configured has its id as its name.
+    fn of_version(app: &App, version: &PlanVersion) -> Self {
+        let accounts = |platform: &Platform| (*platform, version.accounts.on(*platform));
+        let mut configured = app.config.plans.iter();
+        let plan = configured.find(|plan| plan.id == version.plan_id);
+        Self {
+            plan_id: version.plan_id.clone(),
+            name: plan.map_or_else(|| version.plan_id.clone(), |plan| plan.name.clone()),
+            price_cents: version.price_cents,
+            currency: CURRENCY,
+            interval: INTERVAL,
+            monthly_credits: version.monthly_credits,
             platforms: Platform::ALL.iter().map(accounts).collect(),
         }
     }
@@ -155,13 +174,18 @@ async fn subscribe(
 
 /// What a customer has.
 #[derive(serde::Serialize, utoipa::ToSchema)]
-struct SubscriptionState {
+pub(super) struct SubscriptionState {
     #[schema(schema_with = words::subscription_status)]
     status: SubscriptionStatus,
-    /// The plan that is paid for; null without one.
+    /// The plan that is paid until `current_period_end`, with the price and the credits that it was sold with; null without
+    /// one.
     plan: Option<PlanOut>,
-    /// Its id, also when it is no longer sold.
+    /// Its id.
     plan_id: Option<String>,
+    /// The plan that renews at `current_period_end`; null if the subscription ends then.
+    next_plan: Option<PlanOut>,
+    /// Its id. Another one than `plan_id` is a pending change.
+    next_plan_id: Option<String>,
     /// Accounts that may be in use, for each platform, with what everybody has.
     #[schema(value_type = BTreeMap<String, i64>)]
     entitlements: BTreeMap<Platform, i64>,
@@ -173,6 +197,8 @@ struct SubscriptionState {
     /// When it ends, where that is known.
     #[schema(value_type = Option<String>, format = DateTime)]
     cancels_at: Option<Timestamp>,
+    /// Accounts that will become inactive at `current_period_end`, since what renews has no place for them.
+    over_limit: Vec<OverLimitAccount>,
     /// Credits that may still be spent.
     balance: i64,
     /// Use `balance`: the same by an older name.
@@ -182,7 +208,22 @@ struct SubscriptionState {
     processor_configured: bool,
 }
 
-/// Shows the plan, what it includes, and when it renews.
+/// An account of the customer's.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(super) struct OverLimitAccount {
+    #[schema(value_type = String)]
+    creator_id: CreatorId,
+    #[schema(schema_with = words::platform)]
+    platform: Platform,
+}
+
+impl From<Occupant> for OverLimitAccount {
+    fn from(occupant: Occupant) -> Self {
+        Self { creator_id: occupant.creator_id, platform: occupant.platform }
+    }
+}
+
+/// Shows the plan that is paid, what it includes, and what renews when.
 #[utoipa::path(
     get, path = "/v1/billing/subscription", tag = "billing",
     responses((status = 200, body = SubscriptionState))
@@ -193,66 +234,65 @@ async fn get_subscription(
     _: NoQuery,
 ) -> Result<axum::Json<SubscriptionState>, ApiError> {
     caller.refuse_limited()?;
-    state(&app, caller.customer).await
+    Ok(axum::Json(state(&app, caller.customer).await?))
 }
 
-async fn state(app: &App, customer: CustomerId) -> Result<axum::Json<SubscriptionState>, ApiError> {
+/// The subscription as it is now.
+pub(super) async fn state(app: &App, customer: CustomerId) -> Result<SubscriptionState, ApiError> {
     let standing = store::limits::standing(&app.store, customer, &app.allowances).await?;
     let balance = store::usage::balance(&app.store, customer).await?.ok_or(ApiError::InvalidKey)?;
-    let view = standing.subscription.map(|known| known.view);
-    let plan_id = view.as_ref().and_then(|view| view.plan()).map(|(_, plan)| plan.to_owned());
-    let plan = app.config.plans.iter().find(|plan| Some(&plan.id) == plan_id.as_ref());
+    let known = standing.subscription.as_ref().map(|known| &known.view);
+    let status = known.map_or(SubscriptionStatus::None, |view| view.status);
+    let live = known.filter(|view| view.status.is_live());
+    let next = match live {
+        Some(view) => next(app, customer, view, &standing.parts).await?,
+        None => Next::default(),
+    };
     let limit = |platform: &Platform| (*platform, standing.parts.limit.on(*platform));
-    let period_end = view.as_ref().and_then(|view| view.period_end);
-    let cancels_at = view.as_ref().and_then(|view| view.cancels_at);
-    Ok(axum::Json(SubscriptionState {
-        status: view.map_or(SubscriptionStatus::None, |view| view.status),
-        plan: plan.map(PlanOut::from),
-        plan_id,
+    let paid = live.and_then(|view| view.paid.as_ref());
+    Ok(SubscriptionState {
+        status,
+        plan: paid.map(|version| PlanOut::of_version(app, version)),
+        plan_id: live.and_then(View::plan_id).map(str::to_owned),
+        next_plan: next.version.as_ref().map(|version| PlanOut::of_version(app, version)),
+        next_plan_id: next.version.map(|version| version.plan_id),
         entitlements: Platform::ALL.iter().map(limit).collect(),
-        current_period_end: period_end,
-        cancel_at_period_end: cancels_at.is_some() && cancels_at == period_end,
-        cancels_at,
+        current_period_end: live.and_then(|view| view.period_end),
+        cancel_at_period_end: live.is_some_and(View::ends_with_period),
+        cancels_at: known.and_then(|view| view.cancels_at),
+        over_limit: next.over_limit.into_iter().map(OverLimitAccount::from).collect(),
         balance: balance.available.whole(),
         credit_balance: balance.available.whole(),
         processor_configured: app.config.processor.is_configured(),
-    }))
+    })
 }
 
-/// Another plan.
-#[derive(serde::Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-struct PlanIn {
-    /// One of `GET /v1/billing/subscriptions/plans`.
-    plan_id: String,
+/// What is from the end of the period on.
+#[derive(Default)]
+struct Next {
+    /// None where it ends, or its price says nothing.
+    version: Option<PlanVersion>,
+    over_limit: Vec<Occupant>,
 }
 
-impl RequestBody for PlanIn {}
-
-/// Changes the plan. A dearer one is paid at once, for the rest of the period, and counts only if it is paid; a cheaper
-/// one is credited on the next invoice. The billing date stays; the new plan's credits come with the next period.
-#[utoipa::path(
-    post, path = "/v1/billing/subscription/plan", tag = "billing", request_body = PlanIn,
-    responses(
-        (status = 200, description = "the subscription as it is now", body = SubscriptionState),
-    )
-)]
-async fn change_plan(
-    State(app): State<App>,
-    Manager(caller): Manager,
-    ChangeOfRequest(change): ChangeOfRequest,
-    Json(wanted): Json<PlanIn>,
-) -> Result<axum::Json<SubscriptionState>, ApiError> {
-    let plan = plans::plan(&app, &wanted.plan_id)?;
-    let wish = Wish {
-        id: change,
-        customer: caller.customer,
-        actor: caller.actor(),
-        creator: None,
-        target: Target::Plan(plan.id.clone()),
+async fn next(
+    app: &App,
+    customer: CustomerId,
+    view: &View,
+    parts: &Parts,
+) -> Result<Next, ApiError> {
+    let item = view.plan_item().filter(|_| !view.ends_with_period());
+    let version = match item {
+        Some(item) => store::plan_versions::find(&app.store, &item.price_id).await?,
+        None => None,
     };
-    changes::make(&app, wish).await?;
-    state(&app, caller.customer).await
+    let mut limit = app.allowances.included;
+    if !view.ends_with_period() {
+        let plan = version.as_ref().map(|version| version.accounts).unwrap_or_default();
+        limit = limit.plus(&plan).plus(&parts.extra);
+    }
+    let over_limit = store::limits::over(&app.store, customer, &limit).await?;
+    Ok(Next { version, over_limit })
 }
 
 /// A page of the processor's.

@@ -427,6 +427,8 @@ pub(in crate::error) const ALL: &[Row] = &[
     payments::SLOTS_IN_USE,
     payments::CHANGE_IN_PROGRESS,
     payments::SUBSCRIPTION_NOT_PAID,
+    payments::SUBSCRIPTION_PAST_DUE,
+    payments::PAYMENT_REVERSED,
     payments::CHANGE_OUTCOME_UNKNOWN,
     payments::RELATIVE_CHANGE_OUTCOME_UNKNOWN,
     payments::UNSIGNED_EVENT,

@@ -3,14 +3,11 @@
 use serde_json::{Value, json};
 use server::config::billing::Plan;
 
-use crate::support::subscriber::{BIG_PLAN, GOOD_CARD, PLAN, selling};
+use crate::support::subscriber::{
+    BIG_PLAN, GOOD_CARD, MID_PLAN, PLAN, choose, plans_of, selling, selling_three,
+    subscription_of as state,
+};
 use crate::support::{Client, TestApp};
-
-async fn state(client: &Client) -> Value {
-    let reply = client.get("/v1/billing/subscription").await;
-    assert_eq!(reply.status, 200, "{}", reply.text());
-    reply.json()
-}
 
 /// The prices that the processor has for a plan, oldest first.
 async fn prices(app: &TestApp, plan: &str) -> Vec<Value> {
@@ -201,6 +198,99 @@ async fn a_subscription_to_a_version_that_nothing_is_known_of_is_refused_at_star
 
         assert!(refused.contains(&price) && refused.contains("`old`"), "{refused}");
         assert!(refused.contains("monthly_credits"), "{refused}");
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn choosing_the_own_plan_takes_its_new_version_by_the_rules_of_any_other() {
+    selling(async |mut app| {
+        let (customer, _) = app.subscriber(GOOD_CARD).await;
+        for (cents, credits, is_at_once) in [(3_900, 1_500, true), (2_900, 1_500, false)] {
+            app.stop_service().await;
+            app.start_service(|config| {
+                (config.plans[0].price_cents, config.plans[0].monthly_credits) = (cents, credits);
+            })
+            .await
+            .unwrap();
+            let client = app.with_key(&customer.key);
+
+            let chosen = choose(&client, PLAN).await.json();
+            let again = choose(&client, PLAN).await.json();
+
+            let paid = if is_at_once { cents } else { 3_900 };
+            assert_eq!(chosen["plan"]["price_cents"], paid, "{chosen}");
+            assert_eq!(chosen["next_plan"]["price_cents"], cents);
+            assert_eq!(chosen["charged_cents"], if is_at_once { 1_000 } else { 0 });
+            // Choosing the plan once more takes a pending version back.
+            assert_eq!(again["next_plan"]["price_cents"], paid);
+        }
+        app.deliver().await;
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_retired_plan_cannot_be_chosen_and_is_kept_by_taking_a_change_back() {
+    selling_three(async |mut app| {
+        let choice = json!({"plan_id": MID_PLAN});
+        let (customer, _) = app.subscriber_of(choice, GOOD_CARD).await;
+        app.stop_service().await;
+        app.start_service(|config| {
+            for plan in &mut config.plans {
+                plan.retired = plan.id != PLAN;
+            }
+        })
+        .await
+        .unwrap();
+        let client = app.with_key(&customer.key);
+
+        let retired = choose(&client, BIG_PLAN).await;
+        let unchanged = choose(&client, MID_PLAN).await;
+        let cheaper = choose(&client, PLAN).await;
+        let pending = plans_of(&client).await;
+        let kept = choose(&client, MID_PLAN).await;
+
+        assert_eq!(retired.failure(), (404, "not_found".to_owned()));
+        assert_eq!((unchanged.status, cheaper.status, kept.status), (200, 200, 200));
+        assert_eq!(pending, (json!(MID_PLAN), json!(PLAN)));
+        assert_eq!(plans_of(&client).await, (json!(MID_PLAN), json!(MID_PLAN)));
+        app.deliver().await;
+        app
+    })
+    .await;
+}
+
+/// A subscription of something else on the same customer of the processor's is nobody's business here.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_subscription_to_something_else_neither_counts_nor_is_in_the_way() {
+    selling(async |app| {
+        let (customer, client) = app.with_card(GOOD_CARD).await;
+        let payer = app.at_processor("GET", "customers?limit=1", "").await["data"][0]["id"].clone();
+        let product = app.at_processor("POST", "products", "name=Hosting").await;
+        let form = format!(
+            "product={}&unit_amount=500&currency=usd&recurring[interval]=month",
+            product["id"].as_str().unwrap()
+        );
+        let price = app.at_processor("POST", "prices", &form).await;
+        let form = format!(
+            "customer={}&items[0][price]={}",
+            payer.as_str().unwrap(),
+            price["id"].as_str().unwrap()
+        );
+        app.at_processor("POST", "subscriptions", &form).await;
+        app.deliver().await;
+
+        let before = state(&client).await;
+        let page = client.post("/v1/billing/subscribe", &json!({"plan_id": PLAN})).await;
+        app.pay(&page, GOOD_CARD).await;
+        app.deliver().await;
+
+        assert_eq!(before["status"], "none", "{}", customer.id);
+        assert_eq!(page.status, 200, "{}", page.text());
+        assert_eq!(plans_of(&client).await.0, PLAN);
         app
     })
     .await;

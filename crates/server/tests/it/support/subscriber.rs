@@ -33,6 +33,18 @@ monthly_credits = 5000
 platforms = { platform_alpha = 4, platform_beta = 4, platform_gamma = 1, platform_delta = 0 }
 ";
 
+/// A plan between the two, for those who compare three: three accounts more on alpha, 2,500 credits for 49.00 USD.
+pub(crate) const MID_PLAN: &str = "plan_mid";
+/// It is sold beside the others.
+const MID_OFFER: &str = "
+[[plans]]
+id = \"plan_mid\"
+name = \"Mid\"
+price_cents = 4900
+monthly_credits = 2500
+platforms = { platform_alpha = 3, platform_beta = 3, platform_gamma = 0, platform_delta = 0 }
+";
+
 /// A card that is charged without a question.
 pub(crate) const GOOD_CARD: &str = "4242424242424242";
 
@@ -44,6 +56,18 @@ where
 {
     for database in store::testing::stores().await {
         let app = TestApp::start(database, OFFER).await;
+        test(app).await.end().await;
+    }
+}
+
+/// The same with three plans.
+pub(crate) async fn selling_three<F, T>(test: F)
+where
+    F: Fn(TestApp) -> T,
+    T: Future<Output = TestApp>,
+{
+    for database in store::testing::stores().await {
+        let app = TestApp::start(database, &format!("{OFFER}{MID_OFFER}")).await;
         test(app).await.end().await;
     }
 }
@@ -88,6 +112,25 @@ impl TestApp {
         let list = self.at_processor("GET", "subscriptions?status=all&limit=10", "").await;
         assert_eq!(list["data"].as_array().unwrap().len(), 1, "{list}");
         list["data"][0].clone()
+    }
+
+    /// The invoices of the only customer, newest first.
+    pub(crate) async fn invoices(&self) -> Vec<Value> {
+        let list = self.at_processor("GET", "invoices?limit=100", "").await;
+        list["data"].as_array().unwrap().clone()
+    }
+
+    /// How each request that changed a subscription prorated, oldest first.
+    pub(crate) async fn prorations_asked(&self) -> Vec<String> {
+        let asked = self.changes_asked().await;
+        let word =
+            |request: &Value| request["params"]["proration_behavior"].as_str().map(str::to_owned);
+        asked.iter().filter_map(word).collect()
+    }
+
+    /// Lets the next charges be declined, and then none.
+    pub(crate) async fn decline(&self, charges: usize) {
+        self.control("declines", json!({"codes": vec!["card_declined"; charges]})).await;
     }
 
     /// Requests that changed a subscription, with their parameters.
@@ -141,6 +184,24 @@ impl TestApp {
         self.advance_seconds(1);
         reply.json()["state"].as_str().unwrap().to_owned()
     }
+}
+
+/// The subscription as the customer sees it.
+pub(crate) async fn subscription_of(client: &Client) -> Value {
+    let reply = client.get("/v1/billing/subscription").await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    reply.json()
+}
+
+/// The plan that is paid, and the one that renews.
+pub(crate) async fn plans_of(client: &Client) -> (Value, Value) {
+    let state = subscription_of(client).await;
+    (state["plan_id"].clone(), state["next_plan_id"].clone())
+}
+
+/// Chooses a plan.
+pub(crate) async fn choose(client: &Client, plan: &str) -> Reply {
+    client.post("/v1/billing/subscription/plan", &json!({"plan_id": plan})).await
 }
 
 /// The slots of a platform in an answer.

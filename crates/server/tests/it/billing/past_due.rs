@@ -1,0 +1,181 @@
+//! An unpaid renewal: nothing more is sold, nothing is credited for time that was not paid, and after the last try the open
+//! invoices are voided, with the credit in them given back.
+
+use serde_json::{Value, json};
+
+use crate::support::subscriber::{
+    BIG_PLAN, GOOD_CARD, PLAN, choose, plans_of, selling, slots_on, subscription_of,
+};
+use crate::support::{Client, Reply, TestApp};
+
+const ALPHA: &str = "platform_alpha";
+
+/// A subscriber to the big plan with slots whose renewal is not paid; the processor tries so often more in vain.
+async fn past_due(app: &TestApp, further_tries: usize) -> Client {
+    let choice = json!({"plan_id": BIG_PLAN, "slots": {"platform_alpha": 3}});
+    let (_, client) = app.subscriber_of(choice, GOOD_CARD).await;
+    app.decline(1 + further_tries).await;
+    app.months_pass(1).await;
+    client
+}
+
+async fn set(client: &Client, count: i64) -> Reply {
+    client.post("/v1/billing/slots", &json!({"platform": ALPHA, "count": count})).await
+}
+
+async fn switch(client: &Client) -> Reply {
+    let wanted = json!({"from": ALPHA, "to": "platform_beta"});
+    client.post("/v1/billing/slots/switch", &wanted).await
+}
+
+/// What waits for the next invoice, and the customer's balance at the processor, in cents.
+async fn money(app: &TestApp) -> (i64, i64) {
+    let items = app.at_processor("GET", "invoiceitems?pending=true&limit=100", "").await;
+    let waiting = items["data"].as_array().unwrap().iter();
+    let customers = app.at_processor("GET", "customers?limit=1", "").await;
+    let sum = waiting.map(|item| item["amount"].as_i64().unwrap()).sum();
+    (sum, customers["data"][0]["balance"].as_i64().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_past_due_subscription_sells_nothing_and_takes_less() {
+    selling(async |app| {
+        let client = past_due(&app, 0).await;
+        let asked = app.prorations_asked().await.len();
+
+        let state = subscription_of(&client).await;
+        let (raise, moved) = (set(&client, 4).await, switch(&client).await);
+        let cheaper = choose(&client, PLAN).await;
+        let dearer_than_pending = choose(&client, BIG_PLAN).await;
+        let lowered = set(&client, 1).await;
+
+        assert_eq!((&state["status"], &state["plan_id"]), (&json!("past_due"), &json!(BIG_PLAN)));
+        for refused in [&raise, &moved] {
+            assert_eq!(refused.failure(), (409, "subscription_past_due".to_owned()));
+        }
+        assert_eq!(cheaper.json()["next_plan_id"], PLAN, "{}", cheaper.text());
+        // Taking the cheaper plan back moves no money either.
+        assert_eq!(dearer_than_pending.status, 200, "{}", dearer_than_pending.text());
+        assert_eq!(slots_on(&lowered.json(), ALPHA)["count"], 1, "{}", lowered.text());
+        assert_eq!(app.prorations_asked().await[asked..], ["none", "none", "none"]);
+        assert_eq!(money(&app).await, (0, 0));
+        app.deliver().await;
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upgrade_is_not_sold_while_the_last_payment_is_missing() {
+    selling(async |app| {
+        let (_, client) = app.subscriber(GOOD_CARD).await;
+        app.decline(1).await;
+        app.months_pass(1).await;
+
+        let dearer = choose(&client, BIG_PLAN).await;
+        let path = format!("/v1/billing/subscription/plan/preview?plan_id={BIG_PLAN}");
+        let preview = client.get(&path).await;
+        // The processor tries again.
+        app.control("clock", json!({"advance_days": 4})).await;
+        app.deliver().await;
+        let paid = choose(&client, BIG_PLAN).await;
+
+        assert_eq!(dearer.failure(), (409, "subscription_past_due".to_owned()));
+        assert_eq!(preview.failure(), (409, "subscription_past_due".to_owned()));
+        assert_eq!(paid.status, 200, "{}", paid.text());
+        app.deliver().await;
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lowering_slots_of_a_time_that_is_paid_again_gives_its_credit() {
+    selling(async |app| {
+        let client = past_due(&app, 0).await;
+        assert_eq!(set(&client, 2).await.status, 200);
+        app.control("clock", json!({"advance_days": 4})).await;
+        app.deliver().await;
+        assert_eq!(money(&app).await, (0, 0));
+
+        let lowered = set(&client, 1).await;
+
+        assert_eq!(lowered.status, 200, "{}", lowered.text());
+        let (waiting, balance) = money(&app).await;
+        assert!((-1_000..-800).contains(&waiting), "{waiting}");
+        assert_eq!(balance, 0);
+        app.deliver().await;
+        app
+    })
+    .await;
+}
+
+/// The slots were lowered with a credit before the renewal that was never paid: the credit is among its lines.
+async fn lowered_before_an_unpaid_renewal(app: &TestApp) -> (Client, i64) {
+    let choice = json!({"plan_id": PLAN, "slots": {"platform_alpha": 2}});
+    let (_, client) = app.subscriber_of(choice, GOOD_CARD).await;
+    app.advance_seconds(15 * 86_400);
+    assert_eq!(set(&client, 0).await.status, 200);
+    let credit = -money(app).await.0;
+    assert_eq!(credit, 1_000);
+    // All four tries fail.
+    app.decline(4).await;
+    app.control("clock", json!({"advance_months": 1})).await;
+    app.control("clock", json!({"advance_days": 16})).await;
+    (client, credit)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_the_last_try_the_invoice_is_void_and_the_credit_in_it_is_the_customers_again() {
+    selling(async |app| {
+        let (client, credit) = lowered_before_an_unpaid_renewal(&app).await;
+
+        app.deliver().await;
+        app.running().look_after_subscriptions().await;
+
+        let state = subscription_of(&client).await;
+        assert_eq!((&state["status"], &state["plan_id"]), (&json!("canceled"), &Value::Null));
+        let renewal = app.invoices().await.remove(0);
+        assert_eq!((&renewal["status"], &renewal["total"]), (&json!("void"), &json!(1_900)));
+        assert_eq!(money(&app).await, (0, -credit));
+        let page = client.post("/v1/billing/subscribe", &json!({"plan_id": PLAN})).await;
+        app.pay(&page, GOOD_CARD).await;
+        app.deliver().await;
+        assert_eq!(plans_of(&client).await.0, PLAN);
+        assert_eq!(app.invoices().await[0]["amount_due"], 2_900 - credit);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn giving_up_is_finished_after_a_crash_and_gives_back_once() {
+    for (kind, path) in [
+        ("error_before", "invoices/{id}/void"),
+        ("close_after", "invoices/{id}/void"),
+        ("error_before", "customers/{id}/balance_transactions"),
+        ("close_after", "customers/{id}/balance_transactions"),
+    ] {
+        selling(async |mut app| {
+            let (_, credit) = lowered_before_an_unpaid_renewal(&app).await;
+            let fault = json!({"kind": kind, "method": "POST", "path": path, "times": 9});
+            app.processor_fault(&fault).await;
+            app.deliver().await;
+            app.stop_service().await;
+            app.mend_processor().await;
+            app.start_service(|_| {}).await.unwrap();
+            // The processor has forgotten the requests' keys by then.
+            app.advance_seconds(2 * 86_400);
+
+            app.running().look_after_subscriptions().await;
+            app.advance_seconds(3_600);
+            app.running().look_after_subscriptions().await;
+
+            assert_eq!(app.invoices().await[0]["status"], "void", "{kind} {path}");
+            assert_eq!(money(&app).await, (0, -credit), "{kind} {path}");
+            app.deliver().await;
+            app
+        })
+        .await;
+    }
+}

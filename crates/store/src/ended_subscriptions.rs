@@ -1,0 +1,159 @@
+//! Subscriptions that have ended, and the invoices of them that are voided because nobody will pay them. What is to be
+//! done at the processor is written down first, so that it is finished after a crash and done once.
+
+use domain::id::CustomerId;
+use domain::time::Timestamp;
+
+use crate::sql::Row;
+use crate::{Store, StoreError};
+
+/// A subscription that has ended, and may have invoices that are still open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedSubscription {
+    /// Its id at the processor.
+    pub subscription_id: String,
+    /// Whose it was.
+    pub customer: CustomerId,
+    /// The same at the processor.
+    pub processor_customer: String,
+}
+
+/// An invoice that is to be voided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VoidedInvoice {
+    /// Its id at the processor.
+    pub invoice_id: String,
+    /// The credit among its lines, in cents, which the customer gets back.
+    pub returned_cents: i64,
+}
+
+/// Writes subscriptions down that were seen to have ended; those that are known stay as they are.
+pub async fn note(
+    store: &Store,
+    ended: &[EndedSubscription],
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    const KNOWN: &str = "select 1 from ended_subscriptions where subscription_id = $1";
+    const SQL: &str = "
+        insert into ended_subscriptions (subscription_id, customer_id, processor_customer, seen_at)
+        values ($1, $2, $3, $4) on conflict (subscription_id) do nothing";
+    for one in ended {
+        let id = one.subscription_id.as_str();
+        if store.read().await?.row(KNOWN, &[id.into()]).await?.is_some() {
+            continue;
+        }
+        let payer = one.processor_customer.as_str();
+        let mut tx = store.write().await?;
+        tx.execute(SQL, &[id.into(), one.customer.into(), payer.into(), at.into()]).await?;
+        tx.commit().await?;
+    }
+    Ok(())
+}
+
+/// Those of a customer that may have open invoices.
+pub async fn list_open_of(
+    store: &Store,
+    customer: CustomerId,
+) -> Result<Vec<EndedSubscription>, StoreError> {
+    const SQL: &str = "
+        select subscription_id, customer_id, processor_customer from ended_subscriptions
+        where customer_id = $1 and settled_at is null order by seen_at, subscription_id";
+    let rows = store.read().await?.rows(SQL, &[customer.into()]).await?;
+    rows.iter().map(ended).collect()
+}
+
+/// Those that may have open invoices and were last looked at before `seen_before`, the longest ago first.
+pub async fn list_open(
+    store: &Store,
+    seen_before: Timestamp,
+    limit: i64,
+) -> Result<Vec<EndedSubscription>, StoreError> {
+    const SQL: &str = "
+        select subscription_id, customer_id, processor_customer from ended_subscriptions
+        where settled_at is null and seen_at < $1 order by seen_at, subscription_id limit $2";
+    let rows = store.read().await?.rows(SQL, &[seen_before.into(), limit.into()]).await?;
+    rows.iter().map(ended).collect()
+}
+
+/// Notes that a subscription was looked at and may still have open invoices.
+pub async fn look_later(
+    store: &Store,
+    subscription_id: &str,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    const SQL: &str = "
+        update ended_subscriptions set seen_at = $2 where subscription_id = $1";
+    let mut tx = store.write().await?;
+    tx.execute(SQL, &[subscription_id.into(), at.into()]).await?;
+    tx.commit().await
+}
+
+/// Notes that none of its invoices is open any more.
+pub async fn settle(store: &Store, subscription_id: &str, at: Timestamp) -> Result<(), StoreError> {
+    const SQL: &str = "
+        update ended_subscriptions set settled_at = $2
+        where subscription_id = $1 and settled_at is null";
+    let mut tx = store.write().await?;
+    tx.execute(SQL, &[subscription_id.into(), at.into()]).await?;
+    tx.commit().await
+}
+
+/// Writes down that an invoice is about to be voided. One that is known stays as it was written down.
+pub async fn begin_void(
+    store: &Store,
+    of: &EndedSubscription,
+    invoice: &VoidedInvoice,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    const SQL: &str = "
+        insert into voided_invoices
+            (invoice_id, subscription_id, customer_id, returned_cents, created_at)
+        values ($1, $2, $3, $4, $5) on conflict (invoice_id) do nothing";
+    let values = [
+        invoice.invoice_id.as_str().into(),
+        of.subscription_id.as_str().into(),
+        of.customer.into(),
+        invoice.returned_cents.into(),
+        at.into(),
+    ];
+    let mut tx = store.write().await?;
+    tx.execute(SQL, &values).await?;
+    tx.commit().await
+}
+
+/// The invoices of a subscription whose voiding was begun and not finished.
+pub async fn list_begun(
+    store: &Store,
+    subscription_id: &str,
+) -> Result<Vec<VoidedInvoice>, StoreError> {
+    const SQL: &str = "
+        select invoice_id, returned_cents from voided_invoices
+        where subscription_id = $1 and done_at is null order by created_at, invoice_id";
+    let rows = store.read().await?.rows(SQL, &[subscription_id.into()]).await?;
+    rows.iter()
+        .map(|row| Ok(VoidedInvoice { invoice_id: row.text(0)?, returned_cents: row.int(1)? }))
+        .collect()
+}
+
+/// Notes that an invoice is void and so much credit was given back; 0 where it was paid after all.
+pub async fn finish_void(
+    store: &Store,
+    invoice: &VoidedInvoice,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    const SQL: &str = "
+        update voided_invoices set returned_cents = $2, done_at = $3
+        where invoice_id = $1 and done_at is null";
+    let values = [invoice.invoice_id.as_str().into(), invoice.returned_cents.into(), at.into()];
+    let mut tx = store.write().await?;
+    tx.execute(SQL, &values).await?;
+    tx.commit().await
+}
+
+fn ended(row: &Row) -> Result<EndedSubscription, StoreError> {
+    Ok(EndedSubscription {
+        subscription_id: row.text(0)?,
+        customer: row.parse(1, "ended_subscriptions")?,
+        processor_customer: row.text(2)?,
+    })
+}
