@@ -5,11 +5,9 @@
 //! needed, and found again by a word that says what it is for and what it costs. Prices and products say what they are
 //! for in their metadata, so that a subscription keeps what it bought when the offer changes.
 
-use clients::processor::objects::{Price, Reference};
 use clients::processor::{NewPrice, NewProduct, Processor, ProcessorError};
 use domain::platform::Platform;
 use domain::slot::{Accounts, Allowances};
-use store::subscriptions::Gives;
 
 use super::plan_versions;
 pub(crate) use super::plan_versions::{Bought, bought, configured as version};
@@ -97,32 +95,6 @@ async fn find_or_make_price(app: &App, offered: Offered<'_>) -> Result<String, A
         }
         Err(error) => Err(error.into()),
     }
-}
-
-/// What an item at this price gives.
-pub(crate) fn gives(config: &Config, price: &Price) -> Gives {
-    let product = price.product.as_ref().map(Reference::id);
-    if let Some(known) = known(config, Some(&price.id), product) {
-        return known;
-    }
-    let platform = price.metadata.get(SLOT_KEY).and_then(|word| word.parse().ok());
-    match (price.metadata.get(PLAN_KEY), platform) {
-        (Some(plan), _) => Gives::Plan(plan.clone()),
-        (None, Some(platform)) => Gives::Slots(platform),
-        (None, None) => Gives::Other,
-    }
-}
-
-/// The same from what a line of an invoice says; nothing where the price itself must be asked.
-pub(crate) fn known(config: &Config, price: Option<&str>, product: Option<&str>) -> Option<Gives> {
-    let is_price = |configured: &str| !configured.is_empty() && price == Some(configured);
-    if let Some(plan) = config.plans.iter().find(|plan| is_price(&plan.price_id)) {
-        return Some(Gives::Plan(plan.id.clone()));
-    }
-    if let Some(platform) = slot_platform(config, price.unwrap_or_default(), product) {
-        return Some(Gives::Slots(platform));
-    }
-    plan_of_product(product).map(|plan| Gives::Plan(plan.to_owned()))
 }
 
 /// The platform whose slots are sold at a price, by the configuration or by the price's product.
@@ -223,41 +195,18 @@ impl Offered<'_> {
 mod tests {
     use super::*;
 
-    fn price(id: &str, product: &str, metadata: (&str, &str)) -> Price {
-        let json = serde_json::json!({
-            "id": id, "product": product, "metadata": {metadata.0: metadata.1},
-        });
-        serde_json::from_value(json).unwrap()
-    }
-
     #[test]
-    fn a_price_is_known_by_the_configuration_by_its_product_or_by_what_it_says() {
+    fn slots_are_known_by_the_configuration_or_by_the_product_of_their_price() {
         let config = Config::from_toml(
-            "[[plans]]\nid = \"pro\"\nname = \"Pro\"\nprice_cents = 100\nmonthly_credits = 1\n\
-             price_id = \"price_pro\"\n\
-             [plans.platforms]\nplatform_alpha = 1\nplatform_beta = 0\nplatform_gamma = 0\n\
-             platform_delta = 0\n\
-             [slots.prices]\nplatform_beta = { price_cents = 500, price_id = \"price_beta\" }\n",
+            "[slots.prices]\nplatform_beta = { price_cents = 500, price_id = \"price_beta\" }\n",
         )
         .unwrap();
-        let plan = |id: &str| Gives::Plan(id.to_owned());
+        let product = |id| slot_platform(&config, "price_1", Some(id));
 
-        for (price, expected) in [
-            (price("price_pro", "prod_1", ("", "")), plan("pro")),
-            (price("price_beta", "prod_1", ("", "")), Gives::Slots(Platform::Beta)),
-            (price("price_1", "creator_gateway_plan_old", ("", "")), plan("old")),
-            (
-                price("price_2", "creator_gateway_slot_platform_alpha", ("", "")),
-                Gives::Slots(Platform::Alpha),
-            ),
-            (price("price_3", "prod_1", ("plan_id", "gone")), plan("gone")),
-            (
-                price("price_4", "prod_1", ("slot_platform", "platform_beta")),
-                Gives::Slots(Platform::Beta),
-            ),
-            (price("price_5", "prod_1", ("slot_platform", "x")), Gives::Other),
-        ] {
-            assert_eq!(gives(&config, &price), expected, "{price:?}");
-        }
+        assert_eq!(slot_platform(&config, "price_beta", None), Some(Platform::Beta));
+        assert_eq!(product("creator_gateway_slot_platform_alpha"), Some(Platform::Alpha));
+        assert_eq!(product("creator_gateway_slot_x"), None);
+        assert_eq!(slot_platform(&config, "price_1", None), None);
+        assert_eq!(plan_of_product(Some("creator_gateway_plan_old")), Some("old"));
     }
 }
