@@ -6,7 +6,7 @@ use store::idempotency::StoredAnswer;
 use store::own_requests::{
     self, Claim, KnownRequest, NewRequest, RequestCaller, RequestEnd, RequestName, RequestState,
 };
-use store::{Store, testing};
+use store::{DatabaseKind, Store, testing};
 
 use crate::support::{NOON, unique};
 
@@ -163,6 +163,22 @@ async fn a_lease_that_is_over_is_taken_once_and_its_first_holder_writes_nothing_
         assert!(end(&store, &taken, RequestEnd::OutcomeUnknown).await);
         assert_eq!(known(&store, &first).await.state, RequestState::OutcomeUnknown);
         assert!(!end(&store, &taken, RequestEnd::Freed).await, "it has ended");
+    }
+}
+
+#[tokio::test]
+async fn a_start_ends_the_leases_of_the_process_before_where_there_was_only_one() {
+    for store in testing::stores().await {
+        let first = new_at(name(), NOON);
+        claimed(&store, &first).await;
+        let is_alone = store.database() == DatabaseKind::Sqlite;
+
+        assert_eq!(own_requests::end_lost_leases(&store).await.unwrap(), u64::from(is_alone));
+
+        let run = RunId::new(NOON, unique());
+        let times = (NOON, NOON.plus_seconds(60));
+        let taken = own_requests::take_over(&store, &first.name, (first.run, run), times).await;
+        assert_eq!(taken.unwrap(), is_alone);
     }
 }
 
