@@ -5,13 +5,15 @@ use crate::wire::text_enum;
 
 text_enum! {
     /// What a job does; its payload says with what.
-    JobKind, "one of send_mail, process_event, adjust_credit" {
+    JobKind, "one of send_mail, process_event, adjust_credit, use_card" {
         /// Writes and sends one mail.
         SendMail = "send_mail",
         /// Acts on an event of the payment processor that could not be acted on when it came.
         ProcessEvent = "process_event",
         /// Changes what the payment processor holds for a customer.
         AdjustCredit = "adjust_credit",
+        /// Puts a saved card on the customer's subscriptions and pays their open invoices with it.
+        UseCard = "use_card",
     }
 }
 

@@ -44,7 +44,8 @@ impl<T: RequestBody + Default> FromRequest<App> for OptionalJson<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         let is_empty = axum::body::HttpBody::is_end_stream(request.body());
-        if is_empty && !request.headers().contains_key(http::header::CONTENT_TYPE) {
+        let headers = request.headers();
+        if is_empty && (!headers.contains_key(http::header::CONTENT_TYPE) || is_json(headers)) {
             fields::refuse_query(request.uri().query())?;
             return Ok(Self(T::default()));
         }

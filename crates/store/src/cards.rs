@@ -34,6 +34,19 @@ pub async fn find(store: &Store, customer: CustomerId) -> Result<Option<Card>, S
     row.as_ref().map(card).transpose()
 }
 
+/// The saved card of a customer, if it was saved after `since`.
+pub async fn find_saved_after(
+    store: &Store,
+    customer: CustomerId,
+    since: Timestamp,
+) -> Result<Option<Card>, StoreError> {
+    const SQL: &str = "
+        select payment_method_id, brand, last4, exp_month, exp_year, fingerprint
+        from cards where customer_id = $1 and saved_at > $2";
+    let row = store.read().await?.row(SQL, &[customer.into(), since.into()]).await?;
+    row.as_ref().map(card).transpose()
+}
+
 /// Saves a card in place of the one before.
 pub async fn save(
     store: &Store,

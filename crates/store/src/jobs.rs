@@ -69,6 +69,20 @@ pub async fn enqueue(store: &Store, new: &NewJob) -> Result<(), StoreError> {
     tx.commit().await
 }
 
+/// The same, to be run not before `run_at`: the caller does the work now, and the job is for when that fails.
+pub async fn enqueue_at(store: &Store, new: &NewJob, run_at: Timestamp) -> Result<(), StoreError> {
+    let mut tx = store.write().await?;
+    insert_at(&mut tx, new, run_at).await?;
+    tx.commit().await
+}
+
+/// Forgets a job whose work the caller has done, unless the job is running.
+pub async fn discard(store: &Store, id: JobId) -> Result<(), StoreError> {
+    let mut tx = store.write().await?;
+    drop_unclaimed(&mut tx, id).await?;
+    tx.commit().await
+}
+
 /// Takes the job that is due for longest, if there is one. Jobs of kinds that this version does not know are
 /// left to nodes that do.
 pub async fn claim(store: &Store, claimant: &Claimant) -> Result<Option<Job>, StoreError> {

@@ -4,11 +4,12 @@
 //! it. Every view of a card is read from the processor.
 
 use clients::processor::objects::{CheckoutSession, PaymentMethod, SubscriptionStatus};
-use clients::processor::{CustomerChange, Listing, Processor, ProcessorError};
+use clients::processor::{Listing, Processor, ProcessorError};
 use domain::id::CustomerId;
 use store::cards::{self, Card};
 use store::processor_customers;
 
+use super::card_on_file::{self, OpenInvoices};
 use super::{fulfil, payer};
 use crate::app::App;
 use crate::error::ApiError;
@@ -20,36 +21,58 @@ const CARDS_MAX: u8 = 100;
 const NO_SESSION: ApiError =
     ApiError::NotFound("there is no checkout of that id; `POST /v1/billing/checkout` begins one");
 
-/// Takes over the card of a checkout that came back, or the newest card that the processor knows, and grants what the
-/// checkout sold if it is paid.
+/// What taking a card over brought.
+pub(crate) struct Synced {
+    /// The saved card.
+    pub(crate) card: Option<Card>,
+    /// What it paid of the customer's open invoices.
+    pub(crate) invoices: OpenInvoices,
+}
+
+/// Takes over the card of a checkout that came back, or the newest card that the processor knows, lets it pay open
+/// invoices, and grants what the checkout sold if it is paid.
 pub(crate) async fn sync(
     app: &App,
     customer: CustomerId,
     session: Option<&str>,
-) -> Result<Option<Card>, ApiError> {
+) -> Result<Synced, ApiError> {
     let processor = app.processor()?;
     let Some(payer) = processor_customers::find(&app.store, customer).await? else {
-        return if session.is_some() { Err(NO_SESSION) } else { Ok(None) };
+        let nothing = Synced { card: None, invoices: OpenInvoices::default() };
+        return if session.is_some() { Err(NO_SESSION) } else { Ok(nothing) };
     };
-    let newest = match session {
-        Some(id) => {
-            let own = own_session(processor, id, &payer).await?;
-            fulfil::take_session(app, &own).await?;
-            own.payment_method().and_then(|method| method.object()).cloned()
-        }
+    let session = match session {
+        Some(id) => Some(own_session(processor, id, &payer).await?),
         None => None,
     };
-    let newest = match newest {
+    let of_session = session.as_ref().and_then(CheckoutSession::payment_method);
+    let newest = match of_session.and_then(|method| method.object()).cloned() {
         Some(card) => Some(card),
         None => processor.list_cards(&payer, 1).await?.data.into_iter().next(),
     };
-    match newest {
-        Some(card) => remember(app, customer, &card).await?,
-        None => {
-            cards::remove(&app.store, customer, app.clock.now()).await?;
-        }
+    // What was bought is granted whatever becomes of the card.
+    let saved = save_newest(app, customer, newest.as_ref()).await;
+    if let Some(session) = &session {
+        fulfil::take_session(app, session).await?;
     }
-    Ok(cards::find(&app.store, customer).await?)
+    let invoices = saved?;
+    Ok(Synced { card: cards::find(&app.store, customer).await?, invoices })
+}
+
+/// Saves the card that the customer asks for, also when it is the saved one: its owner may have put it right.
+async fn save_newest(
+    app: &App,
+    customer: CustomerId,
+    newest: Option<&PaymentMethod>,
+) -> Result<OpenInvoices, ApiError> {
+    let Some(method) = newest else {
+        cards::remove(&app.store, customer, app.clock.now()).await?;
+        return Ok(OpenInvoices::default());
+    };
+    match theirs(app, customer, method).await? {
+        Some((payer, card)) => card_on_file::save(app, customer, payer, card).await,
+        None => Ok(OpenInvoices::default()),
+    }
 }
 
 /// A session of this customer; anybody else's does not exist.
@@ -65,25 +88,33 @@ async fn own_session(
     }
 }
 
-/// Makes a card the one that is charged, here and for invoices. One that is detached by now is left alone.
+/// Makes a card the one that is charged, here, for subscriptions and for their open invoices. One that is detached by now
+/// is left alone, and so is the one that is saved as it is.
 pub(crate) async fn remember(
     app: &App,
     customer: CustomerId,
     method: &PaymentMethod,
-) -> Result<(), ApiError> {
-    let (Some(owner), Some(card)) = (&method.customer, of(method)) else { return Ok(()) };
-    if processor_customers::find(&app.store, customer).await?.as_deref() != Some(owner.id()) {
-        return Ok(());
+) -> Result<OpenInvoices, ApiError> {
+    let Some((payer, card)) = theirs(app, customer, method).await? else {
+        return Ok(OpenInvoices::default());
+    };
+    if cards::find(&app.store, customer).await?.as_ref() == Some(&card) {
+        return Ok(OpenInvoices::default());
     }
-    let known = cards::find(&app.store, customer).await?;
-    let now = app.clock.now();
-    if known.is_none_or(|known| known.payment_method != card.payment_method) {
-        let change = CustomerChange { default_payment_method: Some(&method.id), email: None };
-        // The same card may become the default a second time, so the time is part of what the request is known by.
-        let key = super::key("card", format!("{customer}:{}:{}", method.id, now.unix_micros()))?;
-        app.processor()?.update_customer(owner.id(), &change, &key).await?;
-    }
-    Ok(cards::save(&app.store, customer, &card, now).await?)
+    card_on_file::save(app, customer, payer, card).await
+}
+
+/// The processor's customer and what is kept of the card, if the card is attached to this customer.
+async fn theirs<'a>(
+    app: &App,
+    customer: CustomerId,
+    method: &'a PaymentMethod,
+) -> Result<Option<(&'a str, Card)>, ApiError> {
+    let (Some(owner), Some(card)) = (&method.customer, card_on_file::kept(method)) else {
+        return Ok(None);
+    };
+    let payer = processor_customers::find(&app.store, customer).await?;
+    Ok((payer.as_deref() == Some(owner.id())).then(|| (owner.id(), card)))
 }
 
 /// Reads a card again that the processor told of, and takes over what became of it.
@@ -112,20 +143,22 @@ pub(crate) async fn refresh(app: &App, method: &str) -> Result<(), ApiError> {
 /// Takes over the card that the customer chose for invoices at the processor, for instance in the portal.
 pub(crate) async fn take_default(app: &App, processor_customer: &str) -> Result<(), ApiError> {
     let processor = app.processor()?;
+    let owner = processor_customers::owner(&app.store, processor_customer).await?;
+    let Some(customer) = owner else { return Ok(()) };
+    let known = cards::find(&app.store, customer).await?;
     let read = match processor.retrieve_customer(processor_customer).await {
         Ok(read) => read,
         Err(ProcessorError::Missing) => return Ok(()),
         Err(error) => return Err(error.into()),
     };
-    let now = app.clock.now();
     if read.deleted {
-        processor_customers::unlink(&app.store, processor_customer, now).await?;
+        processor_customers::unlink(&app.store, processor_customer, app.clock.now()).await?;
         return Ok(());
     }
-    let owner = processor_customers::owner(&app.store, processor_customer).await?;
-    let chosen = read.invoice_settings.default_payment_method;
-    if let (Some(customer), Some(chosen)) = (owner, chosen) {
-        let method = processor.retrieve_payment_method(chosen.id()).await?;
+    let Some(chosen) = read.invoice_settings.default_payment_method else { return Ok(()) };
+    let method = processor.retrieve_payment_method(chosen.id()).await?;
+    // A card that was saved since then is a later choice than what was read.
+    if cards::find(&app.store, customer).await? == known {
         remember(app, customer, &method).await?;
     }
     Ok(())
@@ -174,19 +207,6 @@ async fn is_subscribed(processor: &Processor, payer: &str) -> Result<bool, ApiEr
         | SubscriptionStatus::Paused
         | SubscriptionStatus::Other => true,
     }))
-}
-
-/// What is kept of a card.
-fn of(method: &PaymentMethod) -> Option<Card> {
-    let card = method.card.as_ref()?;
-    Some(Card {
-        payment_method: method.id.clone(),
-        brand: card.brand.clone(),
-        last4: card.last4.clone(),
-        exp_month: card.exp_month,
-        exp_year: card.exp_year,
-        fingerprint: card.fingerprint.clone(),
-    })
 }
 
 /// The card to charge, and who it belongs to at the processor.

@@ -5,6 +5,7 @@
 //! or from an event. A row is committed before the request that it is about leaves, and its id is what repeated
 //! requests are known by.
 
+pub(crate) mod card_on_file;
 pub(crate) mod cards;
 mod change_requests;
 pub(crate) mod changes;

@@ -7,6 +7,7 @@ pub(crate) mod adjust_credit;
 pub(crate) mod process_event;
 pub(crate) mod runner;
 pub(crate) mod send_mail;
+pub(crate) mod use_card;
 
 use domain::id::JobId;
 use domain::job::JobKind;
@@ -29,6 +30,7 @@ async fn run(app: &App, job: &Job) -> Result<(), JobError> {
         JobKind::SendMail => send_mail::run(app, job).await,
         JobKind::ProcessEvent => process_event::run(app, job).await,
         JobKind::AdjustCredit => adjust_credit::run(app, job).await,
+        JobKind::UseCard => use_card::run(app, job).await,
     }
 }
 

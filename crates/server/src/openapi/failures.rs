@@ -168,7 +168,13 @@ const OPERATIONS: &[(&str, &[&[&str]])] = &[
     ("get_subscription", &[&["limited_key"]]),
     ("get_card", &[&["limited_key"]]),
     ("delete_card", &[PASSWORD, PROCESSOR, &["limited_key", "card_in_use", "change_in_progress"]]),
-    ("sync_card", &[PROCESSOR, &["limited_key", "not_found", "change_in_progress"]]),
+    (
+        "sync_card",
+        &[
+            PROCESSOR,
+            &["limited_key", "not_found", "change_in_progress", "payment_outcome_unknown"],
+        ],
+    ),
     ("get_autotopup", &[&["limited_key"]]),
     ("set_autotopup", &[&["limited_key", "not_found", "no_saved_card", "payments_not_configured"]]),
     ("begin_checkout", &[PROCESSOR, PAYMENT, &["limited_key", "not_found", "gone"]]),

@@ -42,6 +42,25 @@ async fn a_job_is_claimed_with_what_was_written_down_and_is_gone_when_done() {
 }
 
 #[tokio::test]
+async fn a_job_that_is_done_before_its_time_is_never_claimed_and_one_that_runs_is_left_alone() {
+    for store in testing::stores().await {
+        let (done, running) = (new_job(), new_job());
+        for job in [&done, &running] {
+            jobs::enqueue_at(&store, job, NOON.plus_seconds(60)).await.unwrap();
+        }
+        assert_eq!(claim(&store, 59).await, None);
+
+        jobs::discard(&store, done.id).await.unwrap();
+        let job = claim(&store, 60).await.unwrap();
+        jobs::discard(&store, job.id).await.unwrap();
+
+        assert_eq!(job.id, running.id);
+        assert!(jobs::finish(&store, job.id, job.attempt).await.unwrap());
+        assert_eq!(claim(&store, 1_000).await, None);
+    }
+}
+
+#[tokio::test]
 async fn each_job_is_claimed_by_one_of_many_who_ask_at_once() {
     for store in testing::stores().await {
         for _ in 0..10 {

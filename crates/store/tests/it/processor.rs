@@ -96,6 +96,22 @@ async fn one_card_is_saved_and_a_detached_one_is_forgotten_only_if_it_is_that_on
 }
 
 #[tokio::test]
+async fn a_card_is_found_by_whether_it_was_saved_after_a_time() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+        cards::save(&store, caller.customer, &card("pm_1"), NOON).await.unwrap();
+        let after = async |seconds: i64| {
+            let since = NOON.plus_seconds(seconds);
+            cards::find_saved_after(&store, caller.customer, since).await.unwrap()
+        };
+
+        assert_eq!((after(-1).await, after(0).await), (Some(card("pm_1")), None));
+        cards::save(&store, caller.customer, &card("pm_2"), NOON.plus_seconds(9)).await.unwrap();
+        assert_eq!((after(0).await, after(9).await), (Some(card("pm_2")), None));
+    }
+}
+
+#[tokio::test]
 async fn an_event_is_written_once_with_a_job_that_goes_when_it_is_done() {
     for store in testing::stores().await {
         let later = NOON.plus_seconds(30);

@@ -12,6 +12,8 @@ use super::plans::{self, PackOut};
 use crate::app::App;
 use crate::auth::{Caller, Manager};
 use crate::billing;
+use crate::billing::card_on_file::{PaidInvoice, UnpaidInvoice};
+use crate::billing::cards::Synced;
 use crate::error::{ApiError, FieldProblem};
 use crate::extract::{NoQuery, OptionalJson};
 use crate::fields::RequestBody;
@@ -142,6 +144,57 @@ fn missing_password() -> FieldProblem {
     FieldProblem::new("body", "current_password", FieldErrorKind::Missing, message)
 }
 
+/// The card that was taken over, and what it paid.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct SyncOut {
+    #[serde(flatten)]
+    view: CardView,
+    /// Open invoices of the subscription that the card paid.
+    invoices_paid: Vec<InvoicePaidOut>,
+    /// Open invoices of the subscription that the card did not pay. They stay open, and the customer gets an email for each.
+    invoices_failed: Vec<InvoiceFailedOut>,
+}
+
+/// An invoice that was paid.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct InvoicePaidOut {
+    /// The processor's id of it.
+    invoice_id: String,
+    /// What was charged, in cents.
+    amount_cents: i64,
+    /// Such as `usd`.
+    currency: String,
+}
+
+/// An invoice that is still open.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct InvoiceFailedOut {
+    /// The processor's id of it.
+    invoice_id: String,
+    /// What is to be paid, in cents.
+    amount_cents: i64,
+    /// Such as `usd`.
+    currency: String,
+    /// The bank's reason, or the processor's.
+    decline_code: String,
+    /// The payment processor's page on which it can be paid.
+    url: Option<String>,
+}
+
+impl From<PaidInvoice> for InvoicePaidOut {
+    fn from(invoice: PaidInvoice) -> Self {
+        let PaidInvoice { id, amount_cents, currency } = invoice;
+        Self { invoice_id: id, amount_cents, currency }
+    }
+}
+
+impl From<UnpaidInvoice> for InvoiceFailedOut {
+    fn from(invoice: UnpaidInvoice) -> Self {
+        let UnpaidInvoice { id, amount_cents, currency, decline_code, url } = invoice;
+        Self { invoice_id: id, amount_cents, currency, decline_code, url }
+    }
+}
+
 /// What came back from a checkout.
 #[derive(serde::Deserialize, utoipa::ToSchema, Default)]
 #[serde(deny_unknown_fields, default)]
@@ -153,19 +206,25 @@ pub(super) struct SyncIn {
 
 impl RequestBody for SyncIn {}
 
-/// Saves the card of a completed checkout, and grants what was bought if it is paid.
+/// Saves the card of a completed checkout, or the newest card, and grants what was bought if it is paid. The card then pays
+/// the subscription and its open invoices; a card that is saved already tries those again. The body is optional.
 #[utoipa::path(
     post, path = "/v1/billing/sync-card", tag = "billing", request_body = Option<SyncIn>,
     responses(
-        (status = 200, body = CardView),
+        (status = 200, body = SyncOut),
     )
 )]
 async fn sync_card(
     State(app): State<App>,
     Manager(caller): Manager,
     OptionalJson(sync): OptionalJson<SyncIn>,
-) -> Result<axum::Json<CardView>, ApiError> {
+) -> Result<axum::Json<SyncOut>, ApiError> {
     let session = sync.session_id.as_deref();
-    let card = billing::cards::sync(&app, caller.customer, session).await?;
-    view(&app, caller.customer, card).await
+    let Synced { card, invoices } = billing::cards::sync(&app, caller.customer, session).await?;
+    let axum::Json(view) = view(&app, caller.customer, card).await?;
+    Ok(axum::Json(SyncOut {
+        view,
+        invoices_paid: invoices.paid.into_iter().map(InvoicePaidOut::from).collect(),
+        invoices_failed: invoices.failed.into_iter().map(InvoiceFailedOut::from).collect(),
+    }))
 }
