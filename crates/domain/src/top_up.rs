@@ -21,6 +21,8 @@ pub const LEASE_S: i64 = 60;
 /// So long after its claim a charge may be sent again under the same key, in seconds: the processor remembers keys
 /// for 24 hours. After that it must be looked up.
 pub const SAME_KEY_S: i64 = 23 * 3_600;
+/// Seconds from its claim after which a charge that waits for the customer is given up.
+pub const WAIT_S: i64 = 7 * 86_400;
 /// So many declines in a row turn it off.
 pub const DECLINES_MAX: i64 = 3;
 /// So many charges of 24 hours may fail; the next one waits.

@@ -161,6 +161,19 @@ pub async fn list_left(
     rows.iter().map(top_up).collect()
 }
 
+/// Charges that wait for the customer and were claimed before this time.
+pub async fn list_waiting(
+    store: &Store,
+    claimed_before: Timestamp,
+    limit: i64,
+) -> Result<Vec<TopUp>, StoreError> {
+    const WHERE: &str = "
+        where t.state = 'requires_action' and t.claimed_at < $1 order by t.claimed_at limit $2";
+    let values = [claimed_before.into(), limit.into()];
+    let rows = store.read().await?.rows(select(WHERE), &values).await?;
+    rows.iter().map(top_up).collect()
+}
+
 /// Takes a charge over that was left. False when somebody else did, or it ended.
 pub async fn take_over(
     store: &Store,

@@ -228,6 +228,64 @@ async function topUp(page) {
   say("automatic top-up, once");
 }
 
+// The newest email to the demo customer: its text and its links.
+async function newestEmail() {
+  const read = async (route) => (await fetch(`${facts.simulators_url}/control/${route}`)).json();
+  const { mails } = await read(`mail?to=${encodeURIComponent(facts.customer.email)}`);
+  return mails.length ? read(`mail/${mails.at(-1).id}`) : null;
+}
+
+// Presses the page's button, and the bank's in its frame.
+async function answersTheBank(page, button, name) {
+  await page.locator("#start:enabled").click();
+  const frame = page.frameLocator('iframe[name="processor-authentication"]');
+  await frame.locator(button).waitFor();
+  if (name) await shoot(page, name);
+  await frame.locator(button).click();
+}
+
+// An automatic charge that the bank wants confirmed, on the page that the email leads to.
+async function confirmTopUp(page, browser) {
+  await buyPack(page, "4000002760003184");
+  const before = await balance();
+  const set = { enabled: true, threshold_credits: before, pack_id: PACK.pack_id, daily_cap_usd: 50 };
+  await done("POST", "billing/autotopup", set);
+  await done("GET", `${facts.accounts.platform_alpha}/native/users/me`);
+  const pending = await until("a charge that waits", async () => {
+    const value = (await done("GET", "billing/autotopup")).pending;
+    return { ok: value?.requires_action === true, value };
+  });
+  const link = await until("the email about it", async () => {
+    const value = (await newestEmail())?.links.find((one) => one.includes("/console/pay?token="));
+    return { ok: value !== undefined, value };
+  });
+  check(link.startsWith(facts.base_url), `the email leads to ${link}`);
+  // Without scripts the page says what to do.
+  const plain = await browser.newPage({ javaScriptEnabled: false });
+  await plain.goto(link);
+  await isTold(plain, "needs JavaScript", "4-confirm-without-scripts");
+  check(await plain.locator("#start").isDisabled(), "a button that does nothing can be pressed");
+  await plain.close();
+  // On a phone: the bank is asked, and the page says what came of it.
+  const phone = await browser.newPage({ viewport: { width: 390, height: 844 }, colorScheme: "dark" });
+  const refused = [];
+  phone.on("pageerror", (error) => refused.push(String(error)));
+  phone.on("console", (line) => line.type() === "error" && refused.push(line.text()));
+  await phone.goto(link);
+  await isTold(phone, "10.00 USD", "4-confirm-phone-dark");
+  await answersTheBank(phone, "#complete", "4-confirm-bank-phone-dark");
+  await isTold(phone, "5000 credits were added", "4-confirmed-phone-dark");
+  check(refused.length === 0, `the page's scripts were stopped: ${refused}`);
+  await balanceBecomes(before - 1 + PACK_CREDITS, "the confirmed charge's credits");
+  await phone.goto(link);
+  await isTold(phone, "5000 credits were added");
+  await phone.close();
+  const order = (await done("GET", "billing/orders")).orders.find((one) => one.order_id === pending.order_id);
+  check(order.status === "paid", JSON.stringify(order));
+  await done("POST", "billing/autotopup", { enabled: false });
+  say("an automatic charge confirmed on the page of the email");
+}
+
 async function subscribe(browser) {
   const before = await balance();
   const session = await done("POST", "billing/subscribe", { plan_id: "plan_studio" });
@@ -338,6 +396,7 @@ async function portal(page) {
     await oneClick();
     await authentication(page);
     await topUp(page);
+    await confirmTopUp(page, browser);
     await subscribe(browser);
     await slots();
     await portal(page);

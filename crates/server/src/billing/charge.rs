@@ -7,6 +7,8 @@ use clients::processor::objects::{ClientSecret, IntentStatus, PaymentIntent};
 use clients::processor::{Decline, NewIntent, Presence, ProcessorError};
 use domain::id::{CustomerId, OrderId};
 use domain::payment::{OrderChannel, OrderState};
+use domain::time::Timestamp;
+use domain::top_up::WAIT_S;
 use store::orders::{self, Order};
 use store::payments::{self, Receipt};
 
@@ -34,17 +36,36 @@ pub(crate) enum Charged {
     /// Paid, and granted.
     Paid(Receipt),
     /// The bank wants the customer to authenticate.
-    ActionRequired {
-        /// For the customer's browser, and for nothing else.
-        client_secret: ClientSecret,
-        /// The payment intent, to be confirmed afterwards.
-        intent: String,
-    },
+    ActionRequired(Action),
     /// The bank takes its time; an event tells the end.
     Processing {
         /// The payment intent.
         intent: String,
     },
+}
+
+/// What a browser needs to let the customer authenticate a payment.
+pub(crate) struct Action {
+    /// The payment intent, to be confirmed afterwards.
+    pub(crate) intent: String,
+    /// For the customer's browser, and for nothing else.
+    pub(crate) client_secret: ClientSecret,
+    /// The card that pays.
+    pub(crate) payment_method: Option<String>,
+    /// When the payment is given up.
+    pub(crate) until: Timestamp,
+}
+
+/// How the payment of an order stands, where nothing is changed by looking.
+pub(crate) enum Standing {
+    /// The bank wants the customer.
+    Waiting(Action),
+    /// It is under way, or was paid a moment ago.
+    Processing,
+    /// Paid, and granted.
+    Paid,
+    /// Declined or given up.
+    Over,
 }
 
 /// Charges the saved card for a pack, or continues the charge of that pack that is under way.
@@ -95,8 +116,52 @@ pub(crate) async fn confirm(
     if intent.customer_id() != Some(order.processor_customer.as_str()) {
         return Err(NO_PAYMENT);
     }
-    let state = answer(app, intent).await?;
+    let state = answer(app, &order, intent).await?;
     Ok(Charge { order: order.id, state })
+}
+
+/// The same for the payment of this order.
+pub(crate) async fn confirm_order(app: &App, order: &Order) -> Result<Charged, ApiError> {
+    if order.state == OrderState::Pending && order.payment.is_none() {
+        return Err(NO_PAYMENT);
+    }
+    carry_on(app, order).await?.ok_or(NO_PAYMENT)
+}
+
+/// How the payment of an order stands.
+pub(crate) async fn look(app: &App, order: &Order) -> Result<Standing, ApiError> {
+    let intent = match (order.state, &order.payment) {
+        (OrderState::Pending, Some(intent)) => app.processor()?.retrieve_intent(intent).await?,
+        (OrderState::Pending, None) => return Ok(Standing::Processing),
+        (OrderState::Paid | OrderState::Refunded, _) => return Ok(Standing::Paid),
+        (OrderState::Failed | OrderState::Expired, _) => return Ok(Standing::Over),
+    };
+    Ok(match intent.status {
+        IntentStatus::Canceled => Standing::Over,
+        IntentStatus::Processing | IntentStatus::Succeeded | IntentStatus::RequiresCapture => {
+            Standing::Processing
+        }
+        IntentStatus::RequiresAction
+        | IntentStatus::RequiresPaymentMethod
+        | IntentStatus::RequiresConfirmation
+        | IntentStatus::Other => action(order, intent).map_or(Standing::Over, Standing::Waiting),
+    })
+}
+
+/// When a payment that waits for its customer is given up.
+pub(crate) fn waits_until(order: &Order) -> Timestamp {
+    let seconds = match order.channel {
+        OrderChannel::TopUp => WAIT_S,
+        OrderChannel::Charge | OrderChannel::Checkout => lost::PAGE_OPEN_FOR_S,
+    };
+    order.created_at.plus_seconds(seconds)
+}
+
+fn action(order: &Order, intent: PaymentIntent) -> Option<Action> {
+    let of_intent = intent.payment_method_id().map(str::to_owned);
+    let payment_method = of_intent.or_else(|| order.payment_method.clone());
+    let (client_secret, until) = (intent.client_secret?, waits_until(order));
+    Some(Action { intent: intent.id, client_secret, payment_method, until })
 }
 
 /// Brings an order to its end, or as far as it goes. Nothing when it turned out that the processor never heard of it;
@@ -116,13 +181,13 @@ async fn carry_on(app: &App, order: &Order) -> Result<Option<Charged>, ApiError>
     }
     if let Some(intent) = &order.payment {
         let intent = app.processor()?.retrieve_intent(intent).await?;
-        return answer(app, intent).await.map(Some);
+        return answer(app, order, intent).await.map(Some);
     }
     if !lost::is_old(app, order) {
         return attempt(app, order).await.map(Some);
     }
     match lost::find_intent(app, order).await? {
-        Found::Intent(intent) => answer(app, *intent).await.map(Some),
+        Found::Intent(intent) => answer(app, order, *intent).await.map(Some),
         Found::Nothing => Ok(None),
     }
 }
@@ -143,7 +208,7 @@ async fn attempt(app: &App, order: &Order) -> Result<Charged, ApiError> {
     match app.processor()?.create_intent(&new, &super::key("pi", order.id)?).await {
         Ok(intent) => {
             orders::set_payment(&app.store, order.id, &intent.id).await?;
-            answer(app, intent).await
+            answer(app, order, intent).await
         }
         Err(ProcessorError::Declined(decline)) => declined(app, order, &decline).await,
         Err(ProcessorError::Refused(refusal))
@@ -174,16 +239,19 @@ async fn close(app: &App, order: &Order, reason: &str) -> Result<(), ApiError> {
 }
 
 /// What an intent, as the processor has it, means for the customer.
-async fn answer(app: &App, intent: PaymentIntent) -> Result<Charged, ApiError> {
+async fn answer(app: &App, order: &Order, intent: PaymentIntent) -> Result<Charged, ApiError> {
     match fulfil::take_intent(app, &intent).await? {
         Fulfilment::Granted(receipt) => Ok(Charged::Paid(receipt)),
         Fulfilment::Ended { reason } => Err(PaymentProblem::Failed { decline_code: reason }.into()),
-        Fulfilment::Open => match (intent.status, intent.client_secret) {
-            (IntentStatus::RequiresAction, Some(client_secret)) => {
-                Ok(Charged::ActionRequired { client_secret, intent: intent.id })
-            }
-            _ => Ok(Charged::Processing { intent: intent.id }),
-        },
+        Fulfilment::Open => {
+            let id = intent.id.clone();
+            // The bank refused an automatic charge for want of the customer: it can still be confirmed.
+            let is_refused = intent.status == IntentStatus::RequiresPaymentMethod;
+            let waits = intent.status == IntentStatus::RequiresAction
+                || is_refused && order.channel == OrderChannel::TopUp;
+            let action = if waits { action(order, intent) } else { None };
+            Ok(action.map_or(Charged::Processing { intent: id }, Charged::ActionRequired))
+        }
         Fulfilment::NotOurs | Fulfilment::Unmatched => {
             Err(ApiError::Internal(format!("the payment {} is not what was ordered", intent.id)))
         }

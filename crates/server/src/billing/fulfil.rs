@@ -244,7 +244,9 @@ async fn end(app: &App, named: &str, intent: &PaymentIntent) -> Result<Fulfilmen
         OrderChannel::Charge => true,
         OrderChannel::Checkout => is_canceled,
         OrderChannel::TopUp => {
-            top_ups::take_unpaid(app, order.id, intent).await?;
+            if top_ups::take_unpaid(app, order.id, intent).await? {
+                return Ok(Fulfilment::Open);
+            }
             false
         }
     };

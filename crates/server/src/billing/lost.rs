@@ -13,7 +13,7 @@ use crate::error::ApiError;
 /// The processor keeps keys for 24 hours at least; beyond this age no request is sent again.
 const RESENT_FOR_S: i64 = 23 * 3_600;
 /// A hosted page closes after 24 hours; an hour more is for clocks.
-const PAGE_OPEN_FOR_S: i64 = 25 * 3_600;
+pub(super) const PAGE_OPEN_FOR_S: i64 = 25 * 3_600;
 /// The processor's clock may be behind ours.
 const CLOCKS_S: i64 = 600;
 /// Pages of a customer's payments that are looked through.

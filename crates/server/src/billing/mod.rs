@@ -20,6 +20,7 @@ pub(crate) mod lost;
 pub(crate) mod lots;
 pub(crate) mod low_balances;
 mod opening;
+pub(crate) mod pay_links;
 pub(crate) mod payer;
 mod period;
 pub(crate) mod plan_changes;

@@ -29,7 +29,7 @@ pub(crate) fn start(app: &App, stop: &CancellationToken) {
                     begin(&worker, due, &stopped);
                 }
                 () = worker.low_balances.some() => {
-                    let due = Due { customers: worker.low_balances.take(), left: Vec::new() };
+                    let due = Due { customers: worker.low_balances.take(), ..Due::default() };
                     begin(&worker, due, &stopped);
                 }
             }
@@ -43,6 +43,9 @@ pub(crate) async fn look_once(app: &App) -> usize {
     let mut due = look(app).await;
     due.customers.extend(app.low_balances.take());
     let mut charges = 0;
+    for overdue in &due.overdue {
+        top_ups::give_up(app, overdue).await;
+    }
     for left in &due.left {
         top_ups::resume(app, left).await;
         charges += 1;
@@ -63,6 +66,9 @@ async fn look(app: &App) -> Due {
 
 /// Each charge is a task of its own: one that the processor does not answer holds nobody else up.
 fn begin(app: &App, due: Due, stop: &CancellationToken) {
+    for overdue in due.overdue {
+        spawn(app, stop, Work::GiveUp(overdue));
+    }
     for left in due.left {
         spawn(app, stop, Work::Resume(left));
     }
@@ -73,6 +79,7 @@ fn begin(app: &App, due: Due, stop: &CancellationToken) {
 
 enum Work {
     Resume(TopUp),
+    GiveUp(TopUp),
     Attempt(CustomerId),
 }
 
@@ -83,6 +90,7 @@ fn spawn(app: &App, stop: &CancellationToken, work: Work) {
             let Ok(_place) = worker.low_balances.places.acquire().await else { return };
             match work {
                 Work::Resume(left) => top_ups::resume(&worker, &left).await,
+                Work::GiveUp(overdue) => top_ups::give_up(&worker, &overdue).await,
                 Work::Attempt(customer) => drop(top_ups::attempt(&worker, customer).await),
             }
         };

@@ -8,7 +8,7 @@ use clients::processor::objects::{IntentStatus, PaymentIntent};
 use clients::processor::{Decline, NewIntent, Presence, ProcessorError, Refusal};
 use domain::credits::Credits;
 use domain::id::{CustomerId, OrderId};
-use domain::top_up::{LEASE_S, SAME_KEY_S, TopUpState};
+use domain::top_up::{LEASE_S, SAME_KEY_S, TopUpState, WAIT_S};
 use store::top_up_settings::{self, Settings, Wish};
 use store::top_ups::{self, Claim, Claiming, Failed, Failure, Offer, TopUp};
 
@@ -42,6 +42,8 @@ pub(super) struct Due {
     pub(super) customers: Vec<CustomerId>,
     /// Charges that somebody left on the way.
     pub(super) left: Vec<TopUp>,
+    /// Charges that have waited for the customer for too long.
+    pub(super) overdue: Vec<TopUp>,
 }
 
 /// Automatic top-up of this customer.
@@ -84,6 +86,7 @@ pub(super) async fn look(app: &App) -> Result<Due, ApiError> {
     Ok(Due {
         customers: top_up_settings::list_due(&app.store, now, CHARGES_MAX).await?,
         left: top_ups::list_left(&app.store, now, CHARGES_MAX).await?,
+        overdue: top_ups::list_waiting(&app.store, now.plus_seconds(-WAIT_S), CHARGES_MAX).await?,
     })
 }
 
@@ -115,16 +118,26 @@ pub(super) async fn resume(app: &App, left: &TopUp) {
     }
 }
 
-/// Takes note of a payment intent of a top-up that is not paid, as it was read from the processor.
+/// Gives a charge up that has waited for the customer for too long.
+pub(super) async fn give_up(app: &App, overdue: &TopUp) {
+    if let Err(error) = withdraw(app, overdue).await {
+        tracing::warn!(%error, order.id = %overdue.order, "a top-up that nobody confirmed stays open");
+    }
+}
+
+/// Takes note of a payment intent of a top-up that is not paid, as it was read from the processor. True when the charge
+/// waits for the customer.
 pub(super) async fn take_unpaid(
     app: &App,
     order: OrderId,
     intent: &PaymentIntent,
-) -> Result<(), ApiError> {
-    match top_ups::find(&app.store, order).await? {
-        Some(top_up) if top_up.state.is_open() => unpaid(app, &top_up, intent).await,
-        Some(_) | None => Ok(()),
+) -> Result<bool, ApiError> {
+    let Some(top_up) = top_ups::find(&app.store, order).await? else { return Ok(false) };
+    if top_up.state.is_open() {
+        unpaid(app, &top_up, intent).await?;
     }
+    let now = top_ups::find(&app.store, order).await?;
+    Ok(now.is_some_and(|now| now.state == TopUpState::RequiresAction))
 }
 
 async fn claim_and_charge(app: &App, customer: CustomerId) -> Result<bool, ApiError> {
@@ -242,8 +255,10 @@ async fn unpaid(app: &App, top_up: &TopUp, intent: &PaymentIntent) -> Result<(),
         IntentStatus::RequiresPaymentMethod if decline.wants_authentication() => {
             wait(app, top_up, &intent.id).await
         }
-        IntentStatus::RequiresPaymentMethod => fail(app, top_up, (decline.reason(), true)).await,
-        IntentStatus::Canceled => fail(app, top_up, ("canceled", false)).await,
+        IntentStatus::RequiresPaymentMethod => {
+            declined_there(app, top_up, (intent, &decline)).await
+        }
+        IntentStatus::Canceled => fail(app, top_up, end_of_canceled(app, top_up, &decline)).await,
         IntentStatus::Processing
         | IntentStatus::RequiresConfirmation
         | IntentStatus::RequiresCapture
@@ -251,6 +266,36 @@ async fn unpaid(app: &App, top_up: &TopUp, intent: &PaymentIntent) -> Result<(),
         | IntentStatus::Other => {
             Ok(top_ups::note_intent(&app.store, top_up.order, &intent.id).await?)
         }
+    }
+}
+
+/// The bank said no to a charge, perhaps while the customer confirmed it. One that the customer's browser knows is
+/// cancelled, so that it cannot be paid later beside the next one.
+async fn declined_there(
+    app: &App,
+    top_up: &TopUp,
+    (intent, decline): (&PaymentIntent, &Decline),
+) -> Result<(), ApiError> {
+    if top_up.state == TopUpState::RequiresAction {
+        let now = cancel(app, top_up, &intent.id).await?;
+        if now.status == IntentStatus::Succeeded {
+            // Paid at this moment: its event grants it.
+            return Ok(());
+        }
+    }
+    fail(app, top_up, (decline.reason(), true)).await
+}
+
+/// Why a charge was cancelled, as its last attempt and its age say, and whether the card was at fault: whoever hears of
+/// it first says the same.
+fn end_of_canceled<'a>(app: &App, top_up: &TopUp, decline: &'a Decline) -> (&'a str, bool) {
+    let was_declined = decline.code.is_some() && !decline.wants_authentication();
+    if was_declined {
+        (decline.reason(), true)
+    } else if app.clock.now() >= top_up.claimed_at.plus_seconds(WAIT_S) {
+        ("not_confirmed", true)
+    } else {
+        ("canceled", false)
     }
 }
 
@@ -314,16 +359,23 @@ async fn fail(
 /// Cancels a charge that waits for the customer, so that it cannot be paid later. One that was paid meanwhile is granted.
 async fn give_up_waiting(app: &App, customer: CustomerId) -> Result<(), ApiError> {
     let Some(open) = top_ups::find_open(&app.store, customer).await? else { return Ok(()) };
-    let (TopUpState::RequiresAction, Some(intent)) = (open.state, &open.intent) else {
-        return Ok(());
-    };
+    if open.state == TopUpState::RequiresAction { withdraw(app, &open).await } else { Ok(()) }
+}
+
+async fn withdraw(app: &App, open: &TopUp) -> Result<(), ApiError> {
+    let Some(intent) = &open.intent else { return Ok(()) };
+    let now = cancel(app, open, intent).await?;
+    conclude(app, open, &now).await
+}
+
+/// Cancels the payment of a charge at the processor; gives it as it is then.
+async fn cancel(app: &App, open: &TopUp, intent: &str) -> Result<PaymentIntent, ApiError> {
     let processor = app.processor()?;
     match processor.cancel_intent(intent, &super::key("cancel", open.order)?).await {
-        Ok(intent) => unpaid(app, &open, &intent).await,
+        // It may have been paid or cancelled before.
         Err(ProcessorError::Refused(_) | ProcessorError::Missing) => {
-            let intent = processor.retrieve_intent(intent).await?;
-            conclude(app, &open, &intent).await
+            Ok(processor.retrieve_intent(intent).await?)
         }
-        Err(error) => Err(error.into()),
+        canceled => Ok(canceled?),
     }
 }

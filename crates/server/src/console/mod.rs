@@ -1,9 +1,10 @@
-//! The pages for people, below `/console`: written on the server, without a script, with the functions that the
-//! API uses. A GET changes nothing; a form counts only when it comes from a page of ours.
+//! The pages for people, below `/console`: written on the server, with the functions that the API uses. Only the page on
+//! which a bank asks has scripts. A GET changes nothing; a form counts only when it comes from a page of ours.
 
 mod billing;
 mod confirm;
 mod page;
+mod pay;
 mod reset;
 
 use axum::Router;
@@ -19,6 +20,7 @@ pub(crate) fn router() -> Router<App> {
         .route("/console/style.css", get(style))
         .merge(billing::router())
         .merge(confirm::router())
+        .merge(pay::router())
         .merge(reset::router())
 }
 

@@ -19,9 +19,14 @@ const REFERRER: &str = "same-origin";
 
 /// Writes a page out.
 pub(super) fn show<T: Template>(status: StatusCode, page: &T) -> Response {
+    show_with(status, page, POLICY)
+}
+
+/// The same with a policy of its own, for a page that needs more than our style.
+pub(super) fn show_with<T: Template>(status: StatusCode, page: &T, policy: &str) -> Response {
     match page.render() {
         Ok(text) => {
-            let headers = [(CONTENT_SECURITY_POLICY, POLICY), (REFERRER_POLICY, REFERRER)];
+            let headers = [(CONTENT_SECURITY_POLICY, policy), (REFERRER_POLICY, REFERRER)];
             (status, headers, Html(text)).into_response()
         }
         Err(error) => ApiError::Internal(error.to_string()).into_response(),

@@ -10,12 +10,14 @@ use domain::id::{CustomerId, JobId};
 use domain::mail::LinkPurpose;
 use domain::payment::ReversalKind;
 use domain::token::Token;
-use domain::top_up::TopUpState;
+use domain::top_up::{TopUpState, WAIT_S};
 use store::mail_links::NewLink;
 
 use crate::app::App;
+use crate::billing::pay_links;
 use crate::jobs::JobError;
 use text::{Html, Plain, Words};
+pub(crate) use text::{amount, time};
 
 /// A mail that was asked for. It holds no secret: the token of a link is made when the mail is written.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -169,7 +171,7 @@ pub(crate) async fn write(
         Letter::PaymentFailed { customer, amount_cents, currency, next_attempt } => {
             let Some(email) = address_of(app, *customer).await? else { return Ok(None) };
             address = email;
-            let amount = text::amount(*amount_cents, currency);
+            let amount = amount(*amount_cents, currency);
             (&address, text::payment_failed(&amount, next_attempt.as_deref(), billing_page(app)))
         }
     };
@@ -189,11 +191,15 @@ async fn top_up_waits(
     job: JobId,
 ) -> Result<Option<Mail>, JobError> {
     let open = store::top_ups::find_open(&app.store, customer).await?;
-    if open.is_none_or(|open| open.state != TopUpState::RequiresAction) {
+    let Some(open) = open.filter(|open| open.state == TopUpState::RequiresAction) else {
         return Ok(None);
-    }
+    };
     let Some(email) = address_of(app, customer).await? else { return Ok(None) };
-    finish(app, &email, &text::top_up_waits(billing_page(app)), job).map(Some)
+    let until = open.claimed_at.plus_seconds(WAIT_S);
+    let link = pay_links::url(app, open.order, until, &email);
+    let link = link.ok_or_else(|| JobError::Later("a link could not be signed".to_owned()))?;
+    let amount = amount(open.cents, &open.currency.to_uppercase());
+    finish(app, &email, &text::top_up_waits(&amount, &time(until), link), job).map(Some)
 }
 
 async fn top_up_stopped(

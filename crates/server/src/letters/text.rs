@@ -3,6 +3,7 @@
 use askama::Template;
 use domain::customer::Email;
 use domain::payment::ReversalKind;
+use domain::time::Timestamp;
 
 /// What a letter says.
 pub(super) struct Words {
@@ -210,24 +211,34 @@ pub(super) fn money_reversed(
 }
 
 /// An amount for people, such as `29.00 USD`.
-pub(super) fn amount(cents: i64, currency: &str) -> String {
+pub(crate) fn amount(cents: i64, currency: &str) -> String {
     let cents = cents.max(0);
     format!("{}.{:02} {currency}", cents / 100, cents % 100)
 }
 
-pub(super) fn top_up_waits(link: String) -> Words {
+/// A time for people, to the minute, such as `2026-11-29 12:00 UTC`.
+pub(crate) fn time(at: Timestamp) -> String {
+    let text = at.to_rfc3339();
+    let minute = text.get(..16).unwrap_or(&text);
+    format!("{} UTC", minute.replace('T', " "))
+}
+
+pub(super) fn top_up_waits(amount: &str, until: &str, link: String) -> Words {
     Words {
         subject: "Your bank wants you to confirm a payment",
         paragraphs: vec![
-            "Your balance became low, and automatic top-up charged your card. Your bank wants you to confirm the \
-             payment before it is made."
+            format!(
+                "Your balance is low, and automatic top-up charged {amount} to your card. Your bank wants you to \
+                 confirm the payment before it is made."
+            ),
+            "Nothing is charged until you confirm it, and automatic top-up is paused. When your credits are used up, \
+             calls are refused."
                 .to_owned(),
-            "Until you do, nothing is charged, and automatic top-up rests. When your credits are used up, calls \
-             are refused."
-                .to_owned(),
+            format!("The link works until {until}. Then the payment is cancelled."),
         ],
         action: Some(Action { label: "Confirm the payment", link }),
-        otherwise: "If you no longer want automatic top-up, turn it off there: the payment is given up then.",
+        otherwise: "If you no longer want automatic top-up, turn it off (POST /v1/billing/autotopup): that cancels the \
+                    payment too.",
     }
 }
 
@@ -273,6 +284,13 @@ mod tests {
     fn amounts_have_two_digits_of_cents() {
         assert_eq!(amount(2_905, "USD"), "29.05 USD");
         assert_eq!(amount(7, "USD"), "0.07 USD");
+    }
+
+    #[test]
+    fn times_are_told_to_the_minute() {
+        let at = Timestamp::from_rfc3339("2026-11-29T12:34:56.789Z").unwrap();
+
+        assert_eq!(time(at), "2026-11-29 12:34 UTC");
     }
 
     #[test]

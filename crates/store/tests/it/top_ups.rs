@@ -430,3 +430,25 @@ async fn a_day_above_its_cap_and_an_end_that_differs_from_the_orders_are_found()
         );
     }
 }
+
+#[tokio::test]
+async fn what_waits_for_its_customer_is_listed_by_its_age_and_nothing_else_is() {
+    for store in testing::stores().await {
+        let (waiting, claimed) = (wishing(&store, 1_000).await, wishing(&store, 1_000).await);
+        let Claiming::Claimed(top_up) = try_claim(&store, &waiting, NOON).await else {
+            panic!("nothing stands against it");
+        };
+        assert!(matches!(try_claim(&store, &claimed, NOON).await, Claiming::Claimed(_)));
+        let mail = letter(NOON);
+        assert!(top_ups::wait_for_customer(&store, top_up.order, "pi_w", &mail).await.unwrap());
+        let listed = async |before: Timestamp, limit: i64| {
+            let found = top_ups::list_waiting(&store, before, limit).await.unwrap();
+            found.iter().map(|one| one.order).collect::<Vec<_>>()
+        };
+
+        assert_eq!(listed(NOON, 10).await, []);
+        assert_eq!(listed(hours(1), 10).await, [top_up.order]);
+        assert_eq!(listed(hours(1), 0).await, []);
+        assert_sound(&store).await;
+    }
+}

@@ -6,7 +6,8 @@ use domain::field_error::FieldErrorKind;
 use domain::id::{CustomerId, OrderId};
 use domain::key::KeyScope;
 use domain::time::Timestamp;
-use domain::top_up::TopUpState;
+use domain::top_up::{TopUpState, WAIT_S};
+use store::orders;
 use store::top_up_settings::{Settings, Wish};
 use store::top_ups::TopUp;
 use utoipa_axum::router::OpenApiRouter;
@@ -15,6 +16,7 @@ use utoipa_axum::routes;
 use super::card::Script;
 use crate::app::App;
 use crate::auth::{Caller, Manager};
+use crate::billing::charge::{self, Standing};
 use crate::billing::{self, top_ups};
 use crate::config::billing::CURRENCY;
 use crate::error::{ApiError, FieldProblem};
@@ -66,15 +68,22 @@ struct PendingTopUp {
     /// `POST /v1/billing/confirm-charge`.
     #[schema(schema_with = crate::api::words::top_up_state)]
     state: TopUpState,
+    /// Whether the bank wants the customer; then all that a browser needs is here.
+    requires_action: bool,
     /// What to confirm after authenticating.
     pi_id: Option<String>,
     /// For the processor's script in the customer's browser, with `requires_action`; for callers of full scope, and
     /// not in the view of the card.
     client_secret: Option<String>,
+    /// The card that pays, for the same script, beside `client_secret`.
+    payment_method_id: Option<String>,
     /// What that script is started with, beside `client_secret`.
     publishable_key: Option<String>,
     /// Where that script is, beside `client_secret`.
     js_url: Option<String>,
+    /// When a charge that waits for the customer is cancelled.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<Timestamp>,
 }
 
 /// What is asked of automatic top-up.
@@ -148,11 +157,7 @@ async fn get_autotopup(
         && pending.state == TopUpState::RequiresAction
         && caller.scope() == KeyScope::Full
     {
-        pending.client_secret = secret(&app, pending.pi_id.as_deref()).await;
-        if pending.client_secret.is_some() {
-            let script = Script::of(&app);
-            (pending.publishable_key, pending.js_url) = (script.publishable_key, script.js_url);
-        }
+        pending.show_action(&app, caller.customer).await;
     }
     Ok(axum::Json(shown))
 }
@@ -205,21 +210,38 @@ pub(super) async fn shown(app: &App, customer: CustomerId) -> Result<AutoTopUp, 
 
 impl From<TopUp> for PendingTopUp {
     fn from(open: TopUp) -> Self {
+        let requires_action = open.state == TopUpState::RequiresAction;
         Self {
             order_id: open.order,
             state: open.state,
+            requires_action,
             pi_id: open.intent,
             client_secret: None,
+            payment_method_id: None,
             publishable_key: None,
             js_url: None,
+            expires_at: requires_action.then(|| open.claimed_at.plus_seconds(WAIT_S)),
         }
     }
 }
 
-/// The secret of the payment, as the processor has it; it is kept nowhere else.
-async fn secret(app: &App, intent: Option<&str>) -> Option<String> {
-    let read = app.processor().ok()?.retrieve_intent(intent?).await;
-    read.ok()?.client_secret.map(|secret| secret.expose().to_owned())
+impl PendingTopUp {
+    /// Adds what a browser needs. The secret is as the processor has it, and kept nowhere else; without it the rest is
+    /// of no use, and the view is shown all the same.
+    async fn show_action(&mut self, app: &App, customer: CustomerId) {
+        let read = async {
+            let order = orders::find(&app.store, customer, self.order_id).await.ok()??;
+            match charge::look(app, &order).await.ok()? {
+                Standing::Waiting(action) => Some(action),
+                Standing::Processing | Standing::Paid | Standing::Over => None,
+            }
+        };
+        let Some(action) = read.await else { return };
+        let script = Script::of(app);
+        self.client_secret = Some(action.client_secret.expose().to_owned());
+        self.payment_method_id = action.payment_method;
+        (self.publishable_key, self.js_url) = (script.publishable_key, script.js_url);
+    }
 }
 
 fn wish<'a>(

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use domain::id::OrderId;
+use domain::time::Timestamp;
 use http::StatusCode;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -11,7 +12,7 @@ use super::card::Script;
 use super::checkout::PackChoice;
 use crate::app::App;
 use crate::auth::Manager;
-use crate::billing::charge::{self, Charge, Charged};
+use crate::billing::charge::{self, Action, Charge, Charged};
 use crate::error::ApiError;
 use crate::extract::Json;
 use crate::fields::RequestBody;
@@ -37,6 +38,8 @@ enum ChargeOut {
 /// A charge that was paid.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct PaidOut {
+    /// `paid`.
+    status: &'static str,
     /// True.
     ok: bool,
     /// What the pack brought.
@@ -48,13 +51,17 @@ struct PaidOut {
     order_id: OrderId,
 }
 
-/// A charge that waits for the customer.
+/// A charge that waits for the customer, with what a browser needs to go on with it.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct ActionOut {
+    /// `requires_action`.
+    status: &'static str,
     /// True.
     requires_action: bool,
     /// For the processor's script in the customer's browser.
     client_secret: String,
+    /// The card that pays, for the same script.
+    payment_method_id: Option<String>,
     /// What to confirm.
     pi_id: String,
     /// The order that is to be paid.
@@ -64,11 +71,16 @@ struct ActionOut {
     publishable_key: Option<String>,
     /// Where that script is.
     js_url: Option<String>,
+    /// When the charge is cancelled if it has not been confirmed.
+    #[schema(value_type = String, format = DateTime)]
+    expires_at: Timestamp,
 }
 
 /// A charge that waits for the bank.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct ProcessingOut {
+    /// `processing`.
+    status: &'static str,
     /// False.
     ok: bool,
     /// True.
@@ -85,22 +97,15 @@ fn shown(app: &App, charge: Charge) -> Response {
     let (status, out) = match charge.state {
         Charged::Paid(receipt) => {
             let (credits, balance) = (receipt.credits.whole(), receipt.balance.whole());
-            (StatusCode::OK, ChargeOut::Paid(PaidOut { ok: true, credits, balance, order_id }))
+            let paid = PaidOut { status: "paid", ok: true, credits, balance, order_id };
+            (StatusCode::OK, ChargeOut::Paid(paid))
         }
-        Charged::ActionRequired { client_secret, intent } => {
-            let Script { publishable_key, js_url } = Script::of(app);
-            let action = ActionOut {
-                requires_action: true,
-                client_secret: client_secret.expose().to_owned(),
-                pi_id: intent,
-                order_id,
-                publishable_key,
-                js_url,
-            };
-            (StatusCode::OK, ChargeOut::ActionRequired(action))
+        Charged::ActionRequired(action) => {
+            (StatusCode::OK, ChargeOut::ActionRequired(waiting(app, order_id, action)))
         }
-        Charged::Processing { intent } => {
-            let waiting = ProcessingOut { ok: false, processing: true, pi_id: intent, order_id };
+        Charged::Processing { intent: pi_id } => {
+            let (status, ok, processing) = ("processing", false, true);
+            let waiting = ProcessingOut { status, ok, processing, pi_id, order_id };
             (StatusCode::ACCEPTED, ChargeOut::Processing(waiting))
         }
     };
@@ -111,6 +116,21 @@ fn shown(app: &App, charge: Charge) -> Response {
         response.extensions_mut().insert(NotKept);
     }
     response
+}
+
+fn waiting(app: &App, order_id: OrderId, action: Action) -> ActionOut {
+    let Script { publishable_key, js_url } = Script::of(app);
+    ActionOut {
+        status: "requires_action",
+        requires_action: true,
+        client_secret: action.client_secret.expose().to_owned(),
+        payment_method_id: action.payment_method,
+        pi_id: action.intent,
+        order_id,
+        publishable_key,
+        js_url,
+        expires_at: action.until,
+    }
 }
 
 /// Charges the saved card for a credit pack. A charge of the same pack that is still in progress is continued.
@@ -142,7 +162,8 @@ pub(super) struct Confirmation {
 
 impl RequestBody for Confirmation {}
 
-/// Grants the credits of a charge that the customer has authenticated, if it is paid.
+/// Grants the credits of a charge that the customer has authenticated, if it is paid. A charge that still waits for the
+/// customer is 200 with `status: "requires_action"` and what the browser needs; one that was declined is 402.
 #[utoipa::path(
     post, path = "/v1/billing/confirm-charge", tag = "billing", request_body = Confirmation,
     responses(

@@ -6,6 +6,7 @@
     reason = "a test that meets what it does not expect must fail, and has the stack to itself"
 )]
 
+mod authentication;
 mod card_on_file;
 mod cards;
 mod events;

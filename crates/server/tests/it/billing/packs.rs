@@ -126,7 +126,7 @@ async fn one_click_charges_the_saved_card_and_grants_at_once() {
         let paid = reply.json();
         let order = client.get("/v1/billing/orders?limit=1").await.json()["orders"][0].clone();
         let expected = json!({
-            "ok": true, "credits": PACK_CREDITS, "balance": twice, "order_id": order["order_id"],
+            "status": "paid", "ok": true, "credits": PACK_CREDITS, "balance": twice, "order_id": order["order_id"],
         });
         assert_eq!(paid, expected);
         app.deliver().await;
@@ -163,7 +163,7 @@ async fn a_bank_that_wants_authentication_gets_it_and_only_then_credits_come() {
         app.deliver().await;
 
         let paid = json!({
-            "ok": true, "credits": PACK_CREDITS, "balance": 2 * PACK_CREDITS,
+            "status": "paid", "ok": true, "credits": PACK_CREDITS, "balance": 2 * PACK_CREDITS,
             "order_id": asked["order_id"],
         });
         assert_eq!(confirmed.json(), paid);
