@@ -25,12 +25,18 @@ pub(super) fn find(name: &str) -> Option<&'static Format> {
     ALL.iter().find(|format| format.name == name)
 }
 
+/// What an id of ours is, for people.
+macro_rules! id {
+    ($of:literal, $prefix:literal) => {
+        concat!("the id of ", $of, ": ", $prefix, " and 32 lower-case hexadecimal digits")
+    };
+}
+
 const ALL: &[Format] = &[
-    Format {
-        name: "email",
-        words: "an email address such as ada@example.com, at most 254 ASCII characters",
-        problem: bad_unless::<Email>,
-    },
+    parsed::<Email>(
+        "email",
+        "an email address such as ada@example.com, at most 254 ASCII characters",
+    ),
     Format {
         name: "date-time",
         words: "a time with a zone, such as 2027-01-31T00:00:00Z",
@@ -51,36 +57,12 @@ const ALL: &[Format] = &[
         words: "one line of text without control characters,",
         problem: |text| bad(!text.chars().any(char::is_control)),
     },
-    Format {
-        name: "key-id",
-        words: "the id of a key: `key_` and 32 lower-case hexadecimal digits",
-        problem: bad_unless::<KeyId>,
-    },
-    Format {
-        name: "order-id",
-        words: "the id of an order: `ord_` and 32 lower-case hexadecimal digits",
-        problem: bad_unless::<OrderId>,
-    },
-    Format {
-        name: "audit-id",
-        words: "the id of an audit entry: `aud_` (or `ent_`) and 32 lower-case hexadecimal digits",
-        problem: bad_unless::<AuditId>,
-    },
-    Format {
-        name: "ledger-line",
-        words: "the `next_before` of a page of the ledger",
-        problem: bad_unless::<LedgerLine>,
-    },
-    Format {
-        name: "export-id",
-        words: "the id of an export: `exp_` and 32 lower-case hexadecimal digits",
-        problem: bad_unless::<ExportId>,
-    },
-    Format {
-        name: "customer-id",
-        words: "the id of a customer: `cus_` and 32 lower-case hexadecimal digits",
-        problem: bad_unless::<CustomerId>,
-    },
+    parsed::<KeyId>("key-id", id!("a key", "`key_`")),
+    parsed::<OrderId>("order-id", id!("an order", "`ord_`")),
+    parsed::<AuditId>("audit-id", id!("an audit entry", "`aud_` (or `ent_`)")),
+    parsed::<ExportId>("export-id", id!("an export", "`exp_`")),
+    parsed::<CustomerId>("customer-id", id!("a customer", "`cus_`")),
+    parsed::<LedgerLine>("ledger-line", "the `next_before` of a page of the ledger"),
     Format {
         name: "platform",
         words: "one of platform_alpha, platform_beta, platform_gamma, platform_delta",
@@ -97,6 +79,11 @@ const ALL: &[Format] = &[
         problem: |digits| bad(decimals(digits) <= 6),
     },
 ];
+
+/// The way in which a type of ours is written.
+const fn parsed<T: std::str::FromStr>(name: &'static str, words: &'static str) -> Format {
+    Format { name, words, problem: bad_unless::<T> }
+}
 
 const fn bad(is_good: bool) -> Option<FieldErrorKind> {
     if is_good { None } else { Some(FieldErrorKind::BadFormat) }

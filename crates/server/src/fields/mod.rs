@@ -169,7 +169,8 @@ pub(crate) fn refuse_query_beside(query: Option<&str>, known: &[&str]) -> Result
     problems.finish()
 }
 
-/// A value that has the shape of its type is one of its values: a test tries that for every type.
+/// A value that has the shape of its type is one of its values. `scripts/contract-test` looks for one that is not, with
+/// values made from the schemas: it would be an internal error.
 fn into_type<T: DeserializeOwned>(value: Value) -> Result<T, ApiError> {
     serde_json::from_value(value)
         .map_err(|error| ApiError::Internal(format!("a checked request cannot be read: {error}")))
