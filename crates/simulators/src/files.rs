@@ -2,12 +2,15 @@
 //! through its own routes; `/control/files/{sha256}` does, for those who want to see what arrived.
 
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
+
+use crate::lines::PRIVATE;
 
 /// Files in a folder, or in memory when there is no data folder.
 #[derive(Debug)]
@@ -31,7 +34,9 @@ impl Files {
             Self::Folder(folder) => {
                 // Under another name first, so that a file that is there is a whole one.
                 let (partial, whole) = (folder.join(format!("{name}.part")), folder.join(name));
-                std::fs::write(&partial, file)?;
+                let mut open = std::fs::OpenOptions::new();
+                open.write(true).create(true).truncate(true).mode(PRIVATE);
+                open.open(&partial)?.write_all(file)?;
                 std::fs::rename(partial, whole)
             }
             Self::Memory(files) => {

@@ -1,13 +1,17 @@
 //! A file of JSON lines that is only ever added to. Each line goes to the kernel in one write, so
 //! that a process killed at any moment leaves whole lines, and what was added before is kept.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::ops::ControlFlow;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+/// For the user who runs this alone: emails with links, and what accounts hold, stand in it.
+pub(crate) const PRIVATE: u32 = 0o600;
 
 /// Lines in a file; without a file nothing is kept.
 #[derive(Debug)]
@@ -23,8 +27,11 @@ impl Lines {
         let Some(path) = path else {
             return Ok(Self { file: None, bytes: 0 });
         };
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let mut open = OpenOptions::new();
+        open.read(true).write(true).create(true).truncate(false).mode(PRIVATE);
+        let mut file = open.open(path)?;
+        // Also one that an earlier version made.
+        file.set_permissions(Permissions::from_mode(PRIVATE))?;
         let bytes = end_of_last_line(&mut file)?;
         if bytes < file.metadata()?.len() {
             file.set_len(bytes)?;

@@ -47,22 +47,24 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
         settings.processor_publishable_key.clone(),
         settings.processor_webhook_secret.clone(),
     ];
-    let running =
-        simulators::start(settings.clone()).await.context("the simulators did not start")?;
+    let running = simulators::start(settings.clone())
+        .await
+        .context("the simulators did not start; `--listen` takes another address and port")?;
     let platforms = platform_settings(&settings, &running);
     let address = running.address();
     let (mail_url, smtp_url) = (running.mail_url(), format!("smtp://{}", running.mail_address()));
     let [secret_key, publishable_key, webhook_secret] = keys;
     let (processor_url, js_url) = (running.processor_url(), running.processor_js_url());
+    // Each member of `platforms`, `processor` and `mail` is a setting of the section with that name.
+    let processor = json!({
+        "base_url": processor_url, "js_url": js_url, "secret_key": secret_key,
+        "publishable_key": publishable_key, "webhook_secrets": [webhook_secret],
+    });
     let text = if options.json {
         let simulators_url = format!("http://{address}");
         let described = json!({
             "simulators_url": simulators_url, "mail_url": mail_url, "smtp_url": smtp_url,
-            "platforms": platforms,
-            "processor": {
-                "base_url": processor_url, "js_url": js_url, "secret_key": secret_key,
-                "publishable_key": publishable_key, "webhook_secret": webhook_secret,
-            },
+            "platforms": platforms, "processor": processor, "mail": {"url": smtp_url},
         });
         format!("{described}\n")
     } else {
@@ -74,11 +76,12 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
             }
         }
         writeln!(text, "payment processor at {processor_url}, shown at {processor_url}/processor")?;
-        writeln!(text, "  js_url {js_url}")?;
-        writeln!(text, "  secret_key {secret_key}")?;
-        writeln!(text, "  publishable_key {publishable_key}")?;
-        writeln!(text, "  webhook_secret {webhook_secret}")?;
+        writeln!(text, "  [processor]")?;
+        for (member, value) in processor.as_object().into_iter().flatten() {
+            writeln!(text, "  {member} = {}", toml_value(value))?;
+        }
         writeln!(text, "mail taken at {smtp_url}, shown at {mail_url}")?;
+        writeln!(text, "  [mail]\n  url = \"{smtp_url}\"")?;
         writeln!(text, "Ctrl-C stops them.")?;
         text
     };
