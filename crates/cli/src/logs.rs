@@ -3,34 +3,54 @@
 
 use std::any::Any;
 use std::backtrace::{Backtrace, BacktraceStatus};
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal as _};
 use std::os::fd::AsFd as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::panic::PanicHookInfo;
+use std::path::Path;
 
-use server::config::{LogFormat, LogSection};
+use server::config::{LogFormat, LogSection, Problem};
 use tracing_subscriber::EnvFilter;
 
 use crate::log_writer::{FlushOnDrop, LogWriter};
 
-/// Starts logging. Keep what is returned until the end: dropped, it waits a moment for the last lines. A filter that
-/// cannot be read falls back to `info`.
+/// What is wrong with the settings of the log beyond what the configuration knows of itself.
+pub(crate) fn problem(log: &LogSection) -> Option<Problem> {
+    let message = "must be a level such as info, or levels by part such as info,server=debug";
+    EnvFilter::try_new(&log.filter).is_err().then(|| Problem::new("log.filter", message))
+}
+
+/// Starts logging. Keep what is returned until the end: dropped, it waits a moment for the last lines.
 pub(crate) fn start(log: &LogSection) -> io::Result<FlushOnDrop> {
-    let filter = EnvFilter::try_new(&log.filter).unwrap_or_else(|_| EnvFilter::new("info"));
     let stderr = io::stderr();
+    // A descriptor of its own: a write that hangs must not hold the lock of standard error.
+    let output = File::from(stderr.as_fd().try_clone_to_owned()?);
+    start_on(log, output, stderr.is_terminal())
+}
+
+/// The same with lines that are added to this file.
+pub(crate) fn start_in(log: &LogSection, file: &Path) -> io::Result<FlushOnDrop> {
+    let output = OpenOptions::new().append(true).create(true).mode(0o600).open(file)?;
+    start_on(log, output, false)
+}
+
+fn start_on(log: &LogSection, output: File, is_terminal: bool) -> io::Result<FlushOnDrop> {
+    if let Some(problem) = problem(log) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, problem.to_string()));
+    }
+    let filter = EnvFilter::new(&log.filter);
     let is_text = match log.format {
-        LogFormat::Auto => stderr.is_terminal(),
+        LogFormat::Auto => is_terminal,
         LogFormat::Text => true,
         LogFormat::Json => false,
     };
-    // A descriptor of its own: a write that hangs must not hold the lock of standard error.
-    let output = File::from(stderr.as_fd().try_clone_to_owned()?);
     let (writer, flush) = LogWriter::start(output, log.buffer_bytes, server::log_lines_lost)?;
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .log_internal_errors(false)
         .with_writer(writer);
-    let lines = if stderr.is_terminal() { lines } else { lines.with_ansi(false) };
+    let lines = if is_terminal { lines } else { lines.with_ansi(false) };
     // A second start in one process keeps the first logger.
     if is_text {
         drop(lines.with_target(false).try_init());

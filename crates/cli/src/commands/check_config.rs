@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use server::config::Unreadable;
 
-use crate::ConfigFile;
 use crate::output::{complain, say};
+use crate::{ConfigFile, logs};
 
 /// Prints the configuration as TOML, and problems to standard error; fails when the service would not start with it.
 pub(crate) fn run(file: &ConfigFile) -> anyhow::Result<ExitCode> {
@@ -16,7 +16,9 @@ pub(crate) fn run(file: &ConfigFile) -> anyhow::Result<ExitCode> {
                 "# The configuration in force. Secrets are hidden.\n{}",
                 config.to_toml()?
             ))?;
-            server::start::problems(&config)
+            let mut problems = server::start::problems(&config);
+            problems.extend(logs::problem(&config.log));
+            problems
         }
         Err(error) => match error.downcast_ref() {
             // What is in force cannot be said when something cannot be read.

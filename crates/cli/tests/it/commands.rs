@@ -39,7 +39,8 @@ fn check_config_shows_what_is_in_force_and_no_secret() {
     let folder = here();
     let variables = [
         ("CREATOR_GATEWAY__ADMIN__TOKEN", "hunter2"),
-        ("CREATOR_GATEWAY__DATABASE__URL", "sqlite:hunter2.db"),
+        ("CREATOR_GATEWAY__PROCESSOR__SECRET_KEY", ""),
+        ("CREATOR_GATEWAY__DATABASE__URL", "sqlite:own.db"),
         ("CREATOR_GATEWAY__CREDITS__READ", "3"),
         ("CREATOR_GATEWAY__HTTP__TRUSTED_PROXIES", "10.0.0.0/8, 192.0.2.1"),
         ("CREATOR_GATEWAY__PLATFORMS__PLATFORM_BETA__SIGNING__KEY", "0012hunter2"),
@@ -50,6 +51,7 @@ fn check_config_shows_what_is_in_force_and_no_secret() {
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     assert!(!out.contains("hunter2"), "{out}");
     assert!(out.contains("\nread = 3\n") && out.contains("\"192.0.2.1\""), "{out}");
+    assert!(out.contains("\nurl = \"sqlite:own.db\"\n"), "{out}");
     assert!(out.ends_with("no problems\n"), "{out}");
 }
 
@@ -59,8 +61,8 @@ fn what_check_config_prints_is_a_configuration_that_says_the_same() {
     let folder = here();
     let variables = [("CREATOR_GATEWAY__HTTP__CORES", "3"), ("CREATOR_GATEWAY__MAIL__USER", "ada")];
     let (_, printed, _) = run_with(folder.path(), &variables, &["check-config"]);
-    let again = printed.replace("\"<hidden>\"", "\"sqlite:given-again.db\"");
-    std::fs::write(folder.path().join("printed.toml"), &again).unwrap();
+    assert!(!printed.contains("<hidden>"), "{printed}");
+    std::fs::write(folder.path().join("printed.toml"), &printed).unwrap();
 
     let (code, twice, err) =
         run_with(folder.path(), &[], &["check-config", "--config", "printed.toml"]);
@@ -122,6 +124,22 @@ fn check_config_finds_every_mistake_in_one_run() {
             "{problem}: {err}"
         );
     }
+}
+
+/// The log's filter is looked at as well; a service does not start with one that it cannot read.
+#[test]
+fn a_filter_of_the_log_that_cannot_be_read_is_refused() {
+    let folder = here();
+    let bad = "[log]\nfilter = \"[[[\"\n[credits]\nread = 0\n";
+    std::fs::write(folder.path().join("bad.toml"), bad).unwrap();
+
+    let (code, _, said) = run(folder.path(), &["check-config", "--config", "bad.toml"]);
+
+    assert_eq!(code, 1);
+    assert!(said.starts_with("2 problem(s):\n"), "{said}");
+    assert!(said.contains("\n  log.filter: must be a level such as info"), "{said}");
+    let refused = fails(folder.path(), &["serve", "--config", "bad.toml"]);
+    assert!(refused.contains("log.filter"), "{refused}");
 }
 
 /// A server that may not migrate says what is missing and what to do, on a new database and on an old one.
@@ -288,6 +306,11 @@ fn the_simulators_print_what_a_service_needs_to_reach_each_platform() {
     ] {
         config.push(format!("[platforms.{}]\n", table.replace('/', ".")));
         config.extend(members.iter().map(|member| line(&format!("/platforms/{table}/{member}"))));
+    }
+    for table in ["processor", "mail"] {
+        config.push(format!("[{table}]\n"));
+        let members = facts[table].as_object().unwrap_or_else(|| panic!("{facts}"));
+        config.extend(members.keys().map(|member| line(&format!("/{table}/{member}"))));
     }
     let config = config.concat();
     std::fs::write(folder.join("gateway.toml"), &config).unwrap();

@@ -86,9 +86,15 @@ pub struct Config {
 /// A configuration that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
-    /// The file is not there, or is no TOML.
+    /// The file cannot be read.
     #[error("the configuration cannot be read: {0}")]
-    File(#[from] config::ConfigError),
+    File(String),
+    /// The file is no TOML.
+    #[error("the configuration cannot be read: {0}")]
+    Syntax(#[from] toml::de::Error),
+    /// The built-in defaults or the layers over them cannot be joined.
+    #[error("the configuration cannot be read: {0}")]
+    Layers(#[from] config::ConfigError),
     /// Names that are unknown, values that cannot be read, and whatever else is wrong.
     #[error("the configuration has problems:\n{}", listed(.0))]
     Values(Vec<Problem>),
@@ -135,7 +141,8 @@ impl Config {
         let (overrides, problems) = environment::overrides(variables)?;
         let mut layers = layer(DEFAULT_TOML);
         if let Some(path) = file {
-            layers = layers.add_source(config::File::from(path).format(config::FileFormat::Toml));
+            let table = reading::parse(text_of(path)?)?.to_string();
+            layers = layers.add_source(config::File::from_str(&table, config::FileFormat::Toml));
         }
         let overrides = config::File::from_str(&overrides.to_string(), config::FileFormat::Toml);
         Self::read(layers.add_source(overrides), problems)
@@ -189,7 +196,44 @@ impl Config {
         self.exports.check(&mut problems);
         self.log.check(&mut problems);
         self.platforms.check(&mut problems);
+        self.check_addresses(&mut problems);
         problems
+    }
+}
+
+/// The text of a file.
+fn text_of(path: &Path) -> Result<String, Unreadable> {
+    let unreadable = |error: std::io::Error| {
+        Unreadable::File(match error.kind() {
+            std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+            std::io::ErrorKind::IsADirectory => "it is a folder, not a file".to_owned(),
+            std::io::ErrorKind::PermissionDenied => "this user may not read it".to_owned(),
+            std::io::ErrorKind::InvalidData => "it is not UTF-8".to_owned(),
+            _ => error.to_string(),
+        })
+    };
+    std::fs::read_to_string(path).map_err(unreadable)
+}
+
+impl Config {
+    /// Each listener needs an address of its own. Port 0 takes a free one.
+    fn check_addresses(&self, problems: &mut Vec<Problem>) {
+        let (http, admin) =
+            (("http.listen", self.http.listen), ("admin.listen", self.admin.listen));
+        let probe = self.admin.probe_listen.map(|address| ("admin.probe_listen", address));
+        let mut before: Vec<(&str, std::net::SocketAddr)> = Vec::new();
+        for (key, address) in [Some(http), Some(admin), probe].into_iter().flatten() {
+            let takes_all = |ip: std::net::IpAddr| ip.is_unspecified();
+            let meets = |other: &std::net::SocketAddr| {
+                let (own, other_ip) = (address.ip(), other.ip());
+                let is_same = own == other_ip || takes_all(own) || takes_all(other_ip);
+                address.port() == other.port() && address.port() != 0 && is_same
+            };
+            if let Some((other, _)) = before.iter().find(|(_, other)| meets(other)) {
+                problems.push(Problem::new(key, format!("must not be the address of {other}")));
+            }
+            before.push((key, address));
+        }
     }
 }
 
@@ -248,5 +292,32 @@ mod tests {
         assert_eq!(keys, ["metering.read_patience_ms", "metering.gather_ms"]);
         let most = "[metering]\nread_patience_ms = 1000\ngather_ms = 100";
         assert_eq!(Config::from_toml(most).unwrap().problems(), Vec::new());
+    }
+
+    fn keys_of(toml: &str) -> Vec<String> {
+        let config = Config::from_toml(toml).unwrap();
+        config.problems().into_iter().map(|problem| problem.key).collect()
+    }
+
+    #[test]
+    fn listeners_need_addresses_of_their_own() {
+        let of = |http: &str, admin: &str, probe: &str| {
+            keys_of(&format!(
+                "[http]\nlisten = \"{http}\"\n[admin]\nlisten = \"{admin}\"\nprobe_listen = \"{probe}\""
+            ))
+        };
+
+        assert_eq!(of("127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:1"), ["admin.probe_listen"]);
+        assert_eq!(of("0.0.0.0:1", "127.0.0.1:1", ""), ["admin.listen"]);
+        assert_eq!(of("127.0.0.1:1", "127.0.0.1:2", "[::]:2"), ["admin.probe_listen"]);
+        assert_eq!(of("127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"), [""; 0]);
+        assert_eq!(of("127.0.0.1:1", "127.0.0.2:1", "127.0.0.3:1"), [""; 0]);
+    }
+
+    #[test]
+    fn an_unknown_database_is_one_problem() {
+        assert_eq!(keys_of("[database]\nurl = \"mysql://x\""), ["database.url"]);
+        let server = "[database]\nurl = \"postgres://x\"";
+        assert_eq!(keys_of(server), ["secrets.master_keys"]);
     }
 }

@@ -1,5 +1,6 @@
 //! From layers of text to a configuration. Every name that is unknown and every value that cannot be read is found, not
-//! only the first: what is wrong is reported, put right from the defaults, and the rest is read on.
+//! only the first: what is wrong is reported, put right from the defaults, and the rest is read on. What is said of a
+//! value never repeats it, unless it is one of several words: it may be a secret.
 
 use config::{ConfigError, Value, ValueKind};
 use serde_path_to_error::Segment;
@@ -30,11 +31,14 @@ pub(super) fn read(mut tree: Value, defaults: &Value) -> (Option<Config>, Vec<Pr
         if let Mistake::Missing(field) = &mistake {
             place.push(Step::Key(field.clone()));
         }
-        let problem = Problem::new(dotted(&place), mistake.message());
+        let message = mistake.message(default_of(defaults, &place), value_at(&mut tree, &place));
+        let problem = Problem::new(dotted(&place), message);
         let mended = match mistake {
             Mistake::Unknown { .. } => remove(&mut tree, &place),
-            Mistake::Missing(_) | Mistake::Unreadable(_) => default_of(defaults, &place)
-                .is_some_and(|default| put(&mut tree, &place, default.clone())),
+            Mistake::Missing(_) | Mistake::OtherType | Mistake::Unreadable(_) => {
+                default_of(defaults, &place)
+                    .is_some_and(|default| put(&mut tree, &place, default.clone()))
+            }
         };
         // The same place again means that even its default is not what is wanted there.
         let is_new = problems.iter().all(|known| known.key != problem.key);
@@ -52,7 +56,9 @@ enum Mistake {
     Unknown { name: String, known: Vec<String> },
     /// A field that must be given is not.
     Missing(String),
-    /// The value is not what it must be.
+    /// The value is not of the type that it must have.
+    OtherType,
+    /// The value is of the right type, and still not what it must be.
     Unreadable(String),
 }
 
@@ -65,9 +71,7 @@ impl Mistake {
                 let name = field.rsplit(['.', ']']).next().unwrap_or_default();
                 Self::Missing(name.to_owned())
             }
-            ConfigError::Type { unexpected, expected, .. } => {
-                Self::Unreadable(format!("is {unexpected}, and must be {expected}"))
-            }
+            ConfigError::Type { .. } => Self::OtherType,
             other => {
                 let text = other.to_string();
                 if let Some((_, word)) = text.split_once(" does not have variant constructor ") {
@@ -75,7 +79,7 @@ impl Mistake {
                     return Self::Unreadable(format!("is \"{word}\", {what}"));
                 }
                 let Some(rest) = text.strip_prefix("unknown field ") else {
-                    return Self::Unreadable(text);
+                    return Self::of_text(text);
                 };
                 // serde's sentence: unknown field `a`, expected one of `b`, `c`
                 let mut names = rest.split('`').skip(1).step_by(2).map(str::to_owned);
@@ -85,13 +89,83 @@ impl Mistake {
         }
     }
 
-    fn message(&self) -> String {
+    /// From the sentence of a library. Our own fields say what they must be.
+    fn of_text(text: String) -> Self {
+        if text.starts_with("must ") {
+            return Self::Unreadable(text);
+        }
+        if text.contains("socket address") {
+            let message = "must be an address with a port, such as 127.0.0.1:8080";
+            return Self::Unreadable(message.to_owned());
+        }
+        Self::OtherType
+    }
+
+    /// Given what stands there by default, and what was given.
+    fn message(&self, default: Option<&Value>, given: Option<&mut Value>) -> String {
         match self {
             Self::Unknown { name, known } => unknown(name, known.iter().map(String::as_str)),
             Self::Missing(_) => "must be given".to_owned(),
+            Self::OtherType => wanted(default.map(|value| &value.kind), given),
             Self::Unreadable(what) => what.clone(),
         }
     }
+}
+
+/// What a value must be, judged by the one that stands there by default.
+fn wanted(default: Option<&ValueKind>, given: Option<&mut Value>) -> String {
+    let wanted = match default {
+        Some(ValueKind::Boolean(_)) => "must be true or false",
+        Some(kind) if is_whole(kind) => return wanted_number(given),
+        Some(ValueKind::Float(_)) => "must be a number",
+        Some(ValueKind::Array(_)) => "must be a list, such as [\"a\", \"b\"]",
+        Some(ValueKind::Table(_)) => "must be a section with keys of its own",
+        Some(ValueKind::String(_)) => "must be a text, or one of the words that are named there",
+        Some(_) | None => "cannot be used",
+    };
+    format!("{wanted}; config/default.toml shows how it is written")
+}
+
+const fn is_whole(kind: &ValueKind) -> bool {
+    matches!(kind, ValueKind::I64(_) | ValueKind::I128(_) | ValueKind::U64(_) | ValueKind::U128(_))
+}
+
+/// A number that is of the right kind is outside what can be counted.
+fn wanted_number(given: Option<&mut Value>) -> String {
+    let is_number = match given.map(|value| &value.kind) {
+        Some(ValueKind::String(text)) => {
+            let digits = text.trim_start_matches(['-', '+']);
+            !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_')
+        }
+        Some(kind) => is_whole(kind),
+        None => false,
+    };
+    let wanted = if is_number {
+        "is too large, or negative: it must be a whole number that makes sense here"
+    } else {
+        "must be a whole number"
+    };
+    wanted.to_owned()
+}
+
+/// Reads a file's text as TOML. A whole number that is too large to be one is left as a text, which the field that it
+/// belongs to then refuses by its name.
+pub(super) fn parse(mut text: String) -> Result<toml::Table, toml::de::Error> {
+    for _ in 0..MISTAKES_MAX {
+        let error = match text.parse::<toml::Table>() {
+            Ok(table) => return Ok(table),
+            Err(error) => error,
+        };
+        let digits = error.span().filter(|span| {
+            let token = text.get(span.clone()).unwrap_or_default();
+            let digits = token.trim_start_matches(['-', '+']);
+            digits.len() > 18 && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_')
+        });
+        let Some(span) = digits else { return Err(error) };
+        let quoted = format!("\"{}\"", text.get(span.clone()).unwrap_or_default());
+        text.replace_range(span, &quoted);
+    }
+    text.parse()
 }
 
 /// Says that a name is unknown, and which known one it may have been meant to be.
@@ -225,7 +299,7 @@ mod tests {
             assert_eq!(found.iter().filter(is_it).count(), 1, "{start} {part}: {found:#?}");
         };
         has("http.listn: ", "is unknown; did you mean `listen`?");
-        has("http.cores: ", "must be");
+        has("http.cores: ", "must be a whole number");
         has("http.unlisted_routes: ", "drop");
         has("http.limits.headers_maxx: ", "did you mean `headers_max`?");
         has("colour: ", "is unknown");
@@ -243,5 +317,86 @@ mod tests {
             problems("[jobs]\ncolour = 1"),
             ["jobs.colour: is unknown; there are `workers`, `poll_ms`"]
         );
+    }
+
+    #[test]
+    fn what_a_value_must_be_is_said_in_plain_words_and_the_value_is_not_repeated() {
+        let toml = "
+            jobs = 5
+            [http]
+            listen = \"nonsense\"
+            allowed_hosts = \"hunter2\"
+            unlisted_routes = [1]
+            [http.limits]
+            head_bytes_max = -1
+            upload_bytes_max = [1]
+            [credits]
+            read = \"99999999999999999999\"
+            [secrets]
+            master_keys = \"hunter2\"
+            [database]
+            migrate_at_start = \"hunter2\"
+            [platforms.platform_alpha]
+            headers = { x = 1 }";
+
+        let mut found = problems(toml);
+
+        found.sort();
+        let shown = "; config/default.toml shows how it is written";
+        let number = "is too large, or negative: it must be a whole number that makes sense here";
+        assert_eq!(
+            found,
+            [
+                format!("credits.read: {number}"),
+                format!("database.migrate_at_start: must be true or false{shown}"),
+                format!("http.allowed_hosts: must be a list, such as [\"a\", \"b\"]{shown}"),
+                format!("http.limits.head_bytes_max: {number}"),
+                "http.limits.upload_bytes_max: must be a whole number".to_owned(),
+                "http.listen: must be an address with a port, such as 127.0.0.1:8080".to_owned(),
+                format!(
+                    "http.unlisted_routes: must be a text, or one of the words that are named there{shown}"
+                ),
+                format!("jobs: must be a section with keys of its own{shown}"),
+                format!(
+                    "platforms.platform_alpha.headers: must be a list, such as [\"a\", \"b\"]{shown}"
+                ),
+                format!("secrets.master_keys: must be a list, such as [\"a\", \"b\"]{shown}"),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_number_that_is_too_large_hides_nothing_else() {
+        let text = "
+            [http.limits]
+            headers_max = 99999999999999999999
+            head_bytes_max = -99_999_999_999_999_999_999
+            [credits]
+            read = -1";
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("gateway.toml");
+        std::fs::write(&path, text).unwrap();
+
+        let Err(Unreadable::Values(found)) = Config::load_with(Some(&path), []) else {
+            panic!("it is refused with problems");
+        };
+
+        let mut keys: Vec<&str> = found.iter().map(|problem| problem.key.as_str()).collect();
+        keys.sort_unstable();
+        assert_eq!(keys, ["credits.read", "http.limits.head_bytes_max", "http.limits.headers_max"]);
+    }
+
+    #[test]
+    fn a_file_that_is_none_says_what_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, said) = (folder.path().join("gateway.toml"), |path: &std::path::Path| {
+            Config::load_with(Some(path), []).unwrap_err().to_string()
+        });
+        assert!(said(&path).contains("there is no such file"), "{}", said(&path));
+        assert!(said(folder.path()).contains("it is a folder"), "{}", said(folder.path()));
+        std::fs::write(&path, b"[http]\nlisten = \"\xff\"").unwrap();
+        assert!(said(&path).contains("it is not UTF-8"), "{}", said(&path));
+        std::fs::write(&path, "[http").unwrap();
+        assert!(said(&path).contains("line 1"), "{}", said(&path));
     }
 }

@@ -19,7 +19,7 @@ pub struct SecretsSection {
 
 impl SecretsSection {
     pub(super) fn check(&self, database: &DatabaseSection, problems: &mut Vec<Problem>) {
-        if self.master_keys.is_empty() && !database.is_embedded() {
+        if self.master_keys.is_empty() && database.is_server() {
             problems.push(Problem::new(
                 "secrets.master_keys",
                 "is required with PostgreSQL: every node needs the same keys; \

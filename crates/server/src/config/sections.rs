@@ -45,8 +45,8 @@ where
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct DatabaseSection {
-    /// `sqlite:PATH` or `postgres://…`; it may hold a password.
-    #[serde(serialize_with = "super::writing::secret")]
+    /// `sqlite:PATH` or `postgres://…`, which may hold a password.
+    #[serde(serialize_with = "super::writing::database_url")]
     pub url: SecretString,
     /// Connections of the pool.
     pub connections_max: u32,
@@ -196,6 +196,13 @@ impl DatabaseSection {
         if self.connections_max < 2 {
             problems.push(Problem::new("database.connections_max", "must be at least 2"));
         }
+    }
+
+    /// Whether the database is PostgreSQL.
+    pub(super) fn is_server(&self) -> bool {
+        use secrecy::ExposeSecret as _;
+        let url = self.url.expose_secret();
+        url.starts_with("postgres://") || url.starts_with("postgresql://")
     }
 
     /// Whether the database is the embedded one.

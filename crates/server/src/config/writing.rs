@@ -44,6 +44,12 @@ pub(super) fn optional_address<S: Serializer>(
     }
 }
 
+/// Writes the address of a database: one that names a file holds no secret, and can be used again.
+pub(super) fn database_url<S: Serializer>(url: &SecretString, to: S) -> Result<S::Ok, S::Error> {
+    let text = url.expose_secret();
+    to.serialize_str(if text.starts_with("sqlite:") { text } else { shown(url) })
+}
+
 fn shown(secret: &SecretString) -> &'static str {
     if secret.expose_secret().is_empty() { "" } else { HIDDEN }
 }
@@ -74,6 +80,7 @@ mod tests {
 
             assert_eq!(read.to_toml().unwrap(), written);
             assert!(written.contains("\nlisten = \"127.0.0.1:8080\"\n"), "{written}");
+            assert!(written.contains("\nurl = \"sqlite:"), "{written}");
         }
     }
 
