@@ -56,7 +56,7 @@ pub enum Command {
     /// Gives credits to a customer (a negative amount takes them back).
     GrantCredits {
         /// To whom.
-        customer: CustomerId,
+        customer: Whom,
         /// How many.
         credits: i64,
         /// Why: a ticket or a sentence. The same reference is applied once.
@@ -264,6 +264,7 @@ pub(crate) async fn run(desk: &Desk<'_>, command: Command) -> Result<Done, Staff
         }
         Command::ListPermissions => list_permissions(desk).await,
         Command::GrantCredits { customer, credits, reference } => {
+            let customer = find(desk, customer).await?;
             grant_credits(desk, customer, credits, &reference).await
         }
         Command::DisableKey { key } => disable_key(desk, key).await,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow};
 use domain::customer::Email;
-use domain::id::{CustomerId, KeyId};
+use domain::id::KeyId;
 use domain::staff::Permission;
 use server::config::Config;
 use server::staff::{self, Done, StaffPermission, Whom};
@@ -33,8 +33,10 @@ pub(crate) struct Options {
 enum Work {
     /// Creates a customer with a confirmed address; prints its key once.
     CreateCustomer {
+        /// The customer's email address. It counts as confirmed, and no email is sent.
         #[arg(long)]
         email: Email,
+        /// How the customer is called.
         #[arg(long, default_value = "")]
         name: String,
         /// Credits to begin with.
@@ -46,7 +48,7 @@ enum Work {
     },
     /// Lets a customer do something as staff.
     GrantPermission {
-        /// The customer: an id or a mail address.
+        /// The customer: an id or an email address.
         #[arg(long)]
         customer: Whom,
         /// What: support.read (look at calls, exports and usage of customers who allow it), data-export.manage
@@ -56,7 +58,7 @@ enum Work {
     },
     /// Takes a permission back, for every request from now on.
     RevokePermission {
-        /// The customer: an id or a mail address.
+        /// The customer: an id or an email address.
         #[arg(long)]
         customer: Whom,
         /// Which.
@@ -67,8 +69,10 @@ enum Work {
     ListPermissions,
     /// Gives credits to a customer; a negative amount takes them back.
     GrantCredits {
+        /// The customer: an id or an email address.
         #[arg(long)]
-        customer: CustomerId,
+        customer: Whom,
+        /// How many credits to give, or to take back if it is negative. Not 0.
         #[arg(long, allow_negative_numbers = true)]
         credits: i64,
         /// A ticket or a sentence; the same reference is applied once.
@@ -77,6 +81,7 @@ enum Work {
     },
     /// Closes a key for good, on every node.
     DisableKey {
+        /// The key's id (`key_…`), as `GET /v1/auth/keys` and the log name it; not its secret.
         #[arg(long)]
         key: KeyId,
     },

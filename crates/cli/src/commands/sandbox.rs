@@ -26,11 +26,17 @@ use crate::{logs, output};
 pub(crate) const DATABASE: &str = "creator-gateway.db";
 const SIMULATORS: &str = "simulators";
 const REMEMBERED: &str = "sandbox.json";
+/// Where log lines go, one for each request, unless `RUST_LOG` is set.
+const LOG: &str = "gateway.log";
 const EMAIL: &str = "demo@example.com";
 const CREDITS: i64 = 10_000;
 
 /// Where, and how large.
 #[derive(clap::Args)]
+#[command(
+    after_help = "Log lines go to gateway.log in the data folder, one for each request. With RUST_LOG set, to a level such \
+                        as `info` or `server=debug`, they go to standard error instead."
+)]
 pub(crate) struct Options {
     /// Address and port of the gateway; port 0 takes a free one.
     #[arg(long, default_value = "127.0.0.1:8080")]
@@ -68,6 +74,8 @@ struct Description<'a> {
     processor_url: String,
     admin_url: String,
     data: String,
+    /// The file with a log line for each request; none when they go to standard error.
+    log: Option<String>,
     api_key: &'a str,
     read_only_key: &'a str,
     customer: Customer<'a>,
@@ -89,6 +97,7 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
         (None, Some(temporary)) => temporary.path().to_path_buf(),
         (None, None) => anyhow::bail!("there is no data folder"),
     };
+    is_free(options.listen)?;
     // A demo customer's keys and password lie in it.
     std::fs::DirBuilder::new()
         .recursive(true)
@@ -102,14 +111,19 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
     let world =
         simulators::start(settings.clone()).await.context("the simulators did not start")?;
     let config = config(&options, &folder, &settings, &world)?;
-    let _flushed_at_end = logs::start(&config.log)?;
+    let log_file = std::env::var_os("RUST_LOG").is_none().then(|| folder.join(LOG));
+    let _flushed_at_end = match &log_file {
+        Some(file) => logs::start_in(&config.log, file)?,
+        None => logs::start(&config.log)?,
+    };
     let gateway = server::start::start(config, Clock::system(), Random::System).await?;
     let remembered = match remembered(&folder)? {
         Some(remembered) => renewed(&gateway, &folder, remembered).await?,
         None => make_demo(&gateway, &folder, demo_accounts).await?,
     };
     world.set_processor_webhook(&format!("http://{}/v1/billing/webhook", gateway.address()));
-    let description = description(&gateway, &world, &folder, &remembered);
+    let log = log_file.map(|file| file.display().to_string());
+    let description = Description { log, ..description(&gateway, &world, &folder, &remembered) };
     let text = if options.json { in_json(&description)? } else { in_words(&description)? };
     output::announce(&text);
     tokio::select! {
@@ -122,6 +136,16 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
     gateway.stop().await;
     world.stop().await;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses an address that is taken before anything is made: a data folder would be left behind.
+fn is_free(listen: SocketAddr) -> anyhow::Result<()> {
+    std::net::TcpListener::bind(listen).map(drop).with_context(|| {
+        format!(
+            "{listen} cannot be used for the gateway; choose another address and port with `--listen` (port 0 takes a \
+             free one)"
+        )
+    })
 }
 
 /// The defaults, pointed at the simulated platforms.
@@ -142,7 +166,7 @@ fn config(
         text(&format!("http://{}", options.listen)),
         text(&format!("sqlite:{}", folder.join(DATABASE).display())),
         text(&format!("smtp://{}", world.mail_address())),
-        text(&std::env::var("RUST_LOG").unwrap_or_else(|_| "warn".to_owned())),
+        text(&std::env::var("RUST_LOG").unwrap_or_else(|_| "info".to_owned())),
     );
     writeln!(
         toml,
@@ -259,6 +283,7 @@ fn description<'a>(
         processor_url: world.processor_url(),
         admin_url: format!("http://{}", gateway.admin_address()),
         data: folder.display().to_string(),
+        log: None,
         api_key: &remembered.api_key,
         read_only_key: &remembered.read_only_key,
         customer: Customer { email: EMAIL, password: &remembered.password },
@@ -289,6 +314,11 @@ fn in_words(description: &Description<'_>) -> Result<String, std::fmt::Error> {
     )?;
     writeln!(out, "  metrics     {}/metrics", description.admin_url)?;
     writeln!(out, "  data        {}", description.data)?;
+    if let Some(log) = &description.log {
+        writeln!(out, "  log         {log} (a line for each request)")?;
+    }
+    let Customer { email, password } = &description.customer;
+    writeln!(out, "  login       {email} with the password {password}")?;
     writeln!(out, "  key         {}", description.api_key)?;
     writeln!(out, "  read-only   {}\n", description.read_only_key)?;
     writeln!(out, "Try a call on each platform; the headers say what it cost and what is left:\n")?;

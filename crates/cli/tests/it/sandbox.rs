@@ -126,6 +126,12 @@ fn for_people_it_prints_lines_to_copy_and_how_to_stop() {
     let data = said.lines().find_map(|line| line.trim().strip_prefix("data ")).unwrap().trim();
     assert!(Path::new(data).exists(), "{data}");
     let data = data.to_owned();
+    assert!(
+        said.contains("\n  login       demo@example.com with the password sandbox-password\n"),
+        "{said}"
+    );
+    let log = said.lines().find_map(|line| line.trim().strip_prefix("log ")).unwrap();
+    assert!(log.trim().starts_with(&format!("{data}/gateway.log ")), "{log}");
     assert_eq!(sandbox.stop("INT").0, 0);
     assert!(!Path::new(&data).exists(), "the temporary folder is removed at the end");
 }
@@ -136,7 +142,14 @@ fn the_secrets_of_the_folder_are_readable_for_their_owner_only() {
     let folder = tempfile::tempdir().unwrap();
     let (sandbox, _facts) = start(folder.path());
 
-    for file in ["sandbox.json", "creator-gateway.keys", "creator-gateway.db.admin"] {
+    for file in [
+        "sandbox.json",
+        "creator-gateway.keys",
+        "creator-gateway.db.admin",
+        "gateway.log",
+        "simulators/journal-platform_alpha.jsonl",
+        "simulators/mail.jsonl",
+    ] {
         let mode = std::fs::metadata(folder.path().join(file)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{file}");
     }
@@ -149,8 +162,30 @@ fn an_address_that_is_taken_is_named() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
 
-    let (code, out, err) = run(Path::new("/"), &["sandbox", "--listen", &address]);
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["sandbox", "--listen", &address, "--data", "kept"];
+    let (code, out, err) = run(folder.path(), &arguments);
 
     assert_eq!((code, out.as_str()), (1, ""), "{err}");
-    assert!(err.starts_with(&format!("error: cannot listen on {address}: ")), "{err}");
+    assert!(err.starts_with(&format!("error: {address} cannot be used for the gateway")), "{err}");
+    assert!(err.contains("`--listen`"), "{err}");
+    assert!(!folder.path().join("kept").exists(), "nothing is left behind");
+}
+
+/// The id of a response leads to its line in the log.
+#[test]
+fn each_request_is_one_line_of_the_sandboxs_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let (sandbox, facts) = start(folder.path());
+    let log = text(&facts, "log").to_owned();
+    let base = text(&facts, "base_url");
+
+    let (_, head, _) = request(base, "GET", "/v1/platforms", "", "");
+    assert_eq!(sandbox.stop("TERM").0, 0);
+
+    let id = head.lines().find_map(|line| line.strip_prefix("x-request-id: ")).unwrap();
+    let lines = std::fs::read_to_string(log).unwrap();
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of_it = lines.iter().filter(|line| line["request.id"] == id).count();
+    assert_eq!(of_it, 1, "{id}");
 }

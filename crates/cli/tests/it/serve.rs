@@ -207,6 +207,9 @@ fn for_people_staff_work_says_what_was_done() {
     );
     assert!(lines[1].starts_with("key key_") && lines[1].contains(": cgw_live_"), "{said}");
     assert_eq!(lines[2], "The key is shown this once.");
+    let grant = ["admin", "grant-credits", "--customer", "a@b.cd", "--credits", "2"];
+    let granted = ok(folder, &with_config(&[&grant[..], &["--reference", "gift"]].concat()));
+    assert!(granted.ends_with("the balance is 7\n"), "{granted}");
 }
 
 #[test]
@@ -276,7 +279,8 @@ fn what_is_not_there_is_named() {
     let no_data = fails(folder, &["verify", "--data", "nowhere"]);
     assert_eq!(no_data, "error: there is no database in nowhere\n");
     let refused = fails(folder, &["serve", "--config", "nowhere.toml"]);
-    assert_eq!(refused.matches("nowhere.toml").count(), 2, "{refused}");
+    assert!(refused.contains("nowhere.toml is not usable"), "{refused}");
+    assert!(refused.contains("there is no such file"), "{refused}");
     let (code, _, err) = run(folder, &["admin", "disable-key", "--key", "x"]);
     assert_eq!(code, 2);
     assert!(err.contains("expected an id that starts with `key_`"), "{err}");
