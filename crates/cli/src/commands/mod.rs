@@ -53,17 +53,21 @@ impl Signals {
         }
     }
 
-    /// Waits for the signal to stop, and reads the files of the running service again whenever it is asked to.
+    /// Waits for the signal to stop, also while files are being read. Whenever it is asked to, it reads the files of the
+    /// running service again, one reading after the other.
     pub(crate) async fn stop_or_reload(&mut self, running: &server::start::Running) {
-        loop {
-            tokio::select! {
-                _ = self.interrupt.recv() => return,
-                _ = self.terminate.recv() => return,
-                _ = self.hang_up.recv() => {
-                    let outcome = running.reload_certificate().await;
-                    tracing::info!(certificate = outcome.as_str(), "SIGHUP: files were read again");
-                }
+        let Self { interrupt, terminate, hang_up } = self;
+        let reload = async {
+            while hang_up.recv().await.is_some() {
+                let outcome = running.reload_certificate().await;
+                tracing::info!(certificate = outcome.as_str(), "SIGHUP: files were read again");
             }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            () = reload => {}
         }
     }
 }

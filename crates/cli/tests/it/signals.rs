@@ -85,3 +85,32 @@ fn a_service_without_platforms_says_what_to_do_and_outlives_a_hang_up() {
     assert_eq!(request(&probes, "GET", "/ready", "", "").0, 200);
     assert_eq!(service.stop("TERM").0, 0);
 }
+
+/// The files of the certificate are replaced by pipes that nobody writes to.
+#[test]
+fn a_service_that_cannot_read_its_certificate_again_goes_on_and_can_be_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../server/tests/it/edge");
+    let (certificate, key) = (folder.join("own.pem"), folder.join("own.key.pem"));
+    std::fs::copy(own.join("localhost.pem"), &certificate).unwrap();
+    std::fs::copy(own.join("localhost.key.pem"), &key).unwrap();
+    let config = "[http]\nlisten = \"127.0.0.1:0\"\ncores = 1\n[http.tls]\ncertificate_file = \"own.pem\"\n\
+        key_file = \"own.key.pem\"\ncheck_every_s = 0\n[admin]\nlisten = \"127.0.0.1:0\"\n\
+        probe_listen = \"127.0.0.1:0\"\n";
+    std::fs::write(folder.join("gateway.toml"), config).unwrap();
+    let mut command = command(folder, &["serve", "--config", "gateway.toml"]);
+    let log = folder.join("log");
+    command.stderr(std::fs::File::create(&log).unwrap());
+    let service = Running::start(command);
+    logged(&log, "the service listens", 1);
+    for file in [&certificate, &key] {
+        std::fs::remove_file(file).unwrap();
+        assert!(Command::new("mkfifo").arg(file).status().unwrap().success());
+    }
+
+    hang_up(&service);
+    logged(&log, "it is not a regular file", 1);
+
+    assert_eq!(service.stop("TERM").0, 0);
+}

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::Problem;
-use crate::listener::tls::TlsFiles;
+use crate::listener::pair_files::TlsFiles;
 use crate::middleware::budget::{Budget, READING_BYTES};
 use crate::middleware::real_ip::Network;
 

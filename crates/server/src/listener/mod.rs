@@ -11,6 +11,7 @@ pub(crate) mod connection;
 pub(crate) mod core;
 pub(crate) mod limits;
 mod malformed;
+pub(crate) mod pair_files;
 pub(crate) mod shutdown;
 pub(crate) mod spread;
 pub(crate) mod tls;
@@ -27,15 +28,17 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::Response;
-use http::Request;
+use bytes::Bytes;
+use http::{Request, StatusCode};
 
 use crate::middleware::real_ip::Network;
 
 use self::core::{Shared, Sources};
 use self::limits::ConnectionLimits;
+use self::pair_files::TlsFiles;
 use self::shutdown::{Running, Stop};
 use self::spread::Spread;
-use self::tls::{Certificates, Tls, TlsFiles};
+use self::tls::{Certificates, Tls};
 
 /// Where to listen, and what a connection may do.
 #[derive(Debug, Clone)]
@@ -87,6 +90,38 @@ pub(crate) trait Answers: Clone + Send + Sync + 'static {
 
     /// Begins to answer a request.
     fn answer(&self, arrived: Arrived) -> Self::Answer;
+
+    /// What is responded, behind the status line, to a head that the HTTP library refused with this status: header
+    /// lines, an empty line and a body. Nothing: the library's own response, which has neither.
+    fn unread(&self, _: Peer, _: StatusCode) -> Option<Bytes> {
+        None
+    }
+}
+
+/// What answers requests, and says what is wrong with those that cannot be read.
+#[derive(Clone)]
+pub(crate) struct Explaining<S, E> {
+    /// Answers a request.
+    pub(crate) serve: S,
+    /// Answers a head that could not be read, as [`Answers::unread`] says.
+    pub(crate) explain: E,
+}
+
+impl<S, F, E> Answers for Explaining<S, E>
+where
+    S: Fn(Arrived) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response> + Send,
+    E: Fn(Peer, StatusCode) -> Option<Bytes> + Clone + Send + Sync + 'static,
+{
+    type Answer = F;
+
+    fn answer(&self, arrived: Arrived) -> F {
+        (self.serve)(arrived)
+    }
+
+    fn unread(&self, peer: Peer, status: StatusCode) -> Option<Bytes> {
+        (self.explain)(peer, status)
+    }
 }
 
 impl<S, F> Answers for S

@@ -25,8 +25,8 @@ use crate::middleware::budget::{Budget, Room};
 use crate::middleware::framing::{self, FrameRules};
 
 use super::limits::ConnectionCounts;
+use super::pair_files::TlsFiles;
 use super::shutdown::Running;
-use super::tls::TlsFiles;
 use super::{Answers, Arrived, Listener, ListenerSettings, Peer};
 
 /// Short enough for a test to wait for.

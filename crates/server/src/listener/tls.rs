@@ -1,7 +1,6 @@
 //! TLS for the public listener: 1.2 and 1.3, certificate and key from PEM files, read again when they are renewed.
 
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use domain::time::Timestamp;
@@ -12,22 +11,12 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
-use zeroize::Zeroizing;
 
+use super::pair_files::{PairBytes, PairReader, TlsFiles, unusable};
 use super::validity::Validity;
-
-/// Where the certificate and its key are.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TlsFiles {
-    /// PEM: the server's certificate, then those between it and a root.
-    pub(crate) certificate_file: PathBuf,
-    /// PEM: the certificate's private key.
-    pub(crate) key_file: PathBuf,
-}
 
 /// How new connections shake hands.
 #[derive(Clone)]
@@ -39,7 +28,7 @@ pub(super) struct Tls {
 /// The certificate that new connections are shown, and the files that it came from. Connections that are open keep the
 /// one that they were shown.
 pub(crate) struct Certificates {
-    files: TlsFiles,
+    reader: PairReader,
     provider: Arc<CryptoProvider>,
     current: RwLock<Loaded>,
 }
@@ -69,17 +58,21 @@ impl std::fmt::Debug for Tls {
 
 impl std::fmt::Debug for Certificates {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Certificates").field("files", &self.files).finish_non_exhaustive()
+        formatter
+            .debug_struct("Certificates")
+            .field("files", &self.reader.files)
+            .finish_non_exhaustive()
     }
 }
 
 impl Tls {
-    /// Reads both files. The error names the file, never its content.
+    /// Reads both files. The error names the file, never its content. Blocks, for ten seconds at most.
     pub(super) fn load(files: &TlsFiles) -> io::Result<Self> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let loaded = Loaded::read(files, &provider)?;
+        let reader = PairReader::new(files);
+        let loaded = Loaded::parse(files, &reader.read()?, &provider)?;
         let certificates = Arc::new(Certificates {
-            files: files.clone(),
+            reader,
             provider: Arc::clone(&provider),
             current: RwLock::new(loaded),
         });
@@ -109,18 +102,18 @@ impl Tls {
 
 impl Certificates {
     /// Reads the files again. A pair that differs is looked at as a whole (both files are readable, the key is the
-    /// certificate's, it is valid now) before it takes the place of the one in use. Blocks while files are read.
+    /// certificate's, it is valid now) before it takes the place of the one in use. Blocks, for ten seconds at most.
     pub(crate) fn renew(&self, now: Timestamp) -> io::Result<Renewal> {
-        let bytes = PairBytes::read(&self.files)?;
+        let bytes = self.reader.read()?;
         let digest = bytes.digest();
         if self.current.read().digest == digest {
             return Ok(Renewal::Unchanged);
         }
-        let loaded = Loaded::parse(&self.files, &bytes, &self.provider)?;
+        let loaded = Loaded::parse(&self.reader.files, &bytes, &self.provider)?;
         if !loaded.validity.holds_at(now) {
             let Validity { begins, ends } = loaded.validity;
             let problem = format!("it is valid from {begins} to {ends} only");
-            return Err(unusable(&self.files.certificate_file, problem));
+            return Err(unusable(&self.reader.files.certificate_file, problem));
         }
         *self.current.write() = loaded;
         Ok(Renewal::Renewed)
@@ -138,34 +131,7 @@ impl ResolvesServerCert for Certificates {
     }
 }
 
-/// Both files as they are.
-struct PairBytes {
-    certificate: Vec<u8>,
-    key: Zeroizing<Vec<u8>>,
-}
-
-impl PairBytes {
-    fn read(files: &TlsFiles) -> io::Result<Self> {
-        let read = |file: &Path| std::fs::read(file).map_err(|error| unusable(file, error));
-        Ok(Self {
-            certificate: read(&files.certificate_file)?,
-            key: Zeroizing::new(read(&files.key_file)?),
-        })
-    }
-
-    fn digest(&self) -> [u8; 32] {
-        let of_each = Sha256::new()
-            .chain_update(Sha256::digest(&self.certificate))
-            .chain_update(Sha256::digest(&*self.key));
-        of_each.finalize().into()
-    }
-}
-
 impl Loaded {
-    fn read(files: &TlsFiles, provider: &CryptoProvider) -> io::Result<Self> {
-        Self::parse(files, &PairBytes::read(files)?, provider)
-    }
-
     fn parse(files: &TlsFiles, bytes: &PairBytes, provider: &CryptoProvider) -> io::Result<Self> {
         let in_certificate = |error: String| unusable(&files.certificate_file, error);
         let chain = CertificateDer::pem_slice_iter(&bytes.certificate)
@@ -180,8 +146,4 @@ impl Loaded {
             .map_err(|error| in_certificate(error.to_string()))?;
         Ok(Self { key: Arc::new(key), validity, digest: bytes.digest() })
     }
-}
-
-fn unusable(file: &Path, error: impl std::fmt::Display) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, format!("{}: {error}", file.display()))
 }

@@ -68,11 +68,13 @@ impl CertificateWatch {
         let (watch, looking, stop) = (self, app.clone(), stop.clone());
         app.tasks.spawn_control(async move {
             loop {
+                let next = async {
+                    tokio::time::sleep(every).await;
+                    watch.look(&looking).await
+                };
                 tokio::select! {
                     () = stop.cancelled() => return,
-                    () = tokio::time::sleep(every) => {
-                        watch.look(&looking).await;
-                    }
+                    _ = next => {}
                 }
             }
         });

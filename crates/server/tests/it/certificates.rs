@@ -151,6 +151,14 @@ async fn files_that_cannot_be_used_keep_the_last_good_pair_in_use() {
     }
     std::fs::remove_file(folder.join("own.key.pem")).unwrap();
     assert_eq!(running.reload_certificate().await, CertificateReload::Kept);
+    // A pipe, which nobody writes to, and a file without an end.
+    let pipe = folder.join("own.key.pem");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert_eq!(running.reload_certificate().await, CertificateReload::Kept);
+    std::fs::remove_file(&pipe).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &pipe).unwrap();
+    assert_eq!(running.reload_certificate().await, CertificateReload::Kept);
+    std::fs::remove_file(&pipe).unwrap();
     assert_eq!(gauge(&app, "creator_gateway_tls_certificate_refused").await, "1");
 
     good.put(folder);
