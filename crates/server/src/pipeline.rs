@@ -4,13 +4,14 @@
 use axum::Router;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use domain::id::RequestId;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use tower::ServiceExt;
 
 use crate::app::App;
 use crate::auth;
-use crate::error::render::render;
+use crate::error::render::{render, written};
 use crate::error::{ApiError, Harmless, Pending};
 use crate::gateway;
 use crate::idempotency;
@@ -56,6 +57,32 @@ pub(crate) async fn serve(app: App, control: Router, arrived: Arrived) -> Respon
     security_headers::put(response.headers_mut(), app.config.http.is_public_https());
     metrics::request_answered(response.status());
     response
+}
+
+/// What is responded, behind the status line, to a head that hyper refused with this status. It never became a request;
+/// its log line has neither method nor route.
+pub(crate) fn unread(app: &App, peer: Peer, refused_with: StatusCode) -> Option<Bytes> {
+    let problem = app.frame_rules.refused_unread(refused_with)?;
+    let id = RequestId::new(app.clock.now(), app.random.bytes()).to_string();
+    let (status, mut headers, body) = written(&ApiError::from(problem), &id, true);
+    let label = RequestLabel::of(&HeaderMap::new(), || id);
+    label.put(&mut headers);
+    idempotency::put_free(&mut headers, None);
+    security_headers::put(&mut headers, app.config.http.is_public_https());
+    headers.insert(http::header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+    headers.insert(http::header::CONNECTION, HeaderValue::from_static("close"));
+    tracing::info!(
+        request.id = label.as_str(), client.ip = %peer.ip, status = status.as_u16(), code = problem.code(),
+        "a request could not be read"
+    );
+    metrics::request_answered(status);
+    let mut text = Vec::new();
+    for (name, value) in &headers {
+        text.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
+    }
+    text.extend(b"\r\n");
+    text.extend(body);
+    Some(text.into())
 }
 
 /// Whether a key came through a trusted proxy that does not say that its caller's connection is encrypted.

@@ -11,15 +11,19 @@ use crate::app::App;
 use crate::contract::Contract;
 use crate::control_limits::Reported;
 use crate::error::ApiError;
-use crate::listener::Answers;
+use crate::extract::NoQuery;
+use crate::listener::{Answers, Explaining};
 use crate::request_log::RequestRecord;
 use crate::{api, console, gateway, openapi, own_requests, pipeline};
 
 /// The whole public service as one core serves it. Native calls are most of what comes, so they do not pass the
 /// router of the rest.
 pub(crate) fn service(app: App) -> impl Answers {
-    let control = control(app.clone());
-    move |arrived| pipeline::serve(app.clone(), control.clone(), arrived)
+    let (control, explaining) = (control(app.clone()), app.clone());
+    Explaining {
+        serve: move |arrived| pipeline::serve(app.clone(), control.clone(), arrived),
+        explain: move |peer, status| pipeline::unread(&explaining, peer, status),
+    }
 }
 
 /// Everything but native calls.
@@ -62,7 +66,7 @@ async fn method_not_allowed(request: Request) -> ApiError {
 }
 
 /// The contract, for tools.
-async fn openapi_document(State(app): State<App>, headers: HeaderMap) -> Response {
+async fn openapi_document(State(app): State<App>, _: NoQuery, headers: HeaderMap) -> Response {
     let contract = app.contract.get_or_init(|| {
         Contract::of(&openapi::document(&app.catalog, &app.config.credits.costs()))
     });
@@ -70,6 +74,6 @@ async fn openapi_document(State(app): State<App>, headers: HeaderMap) -> Respons
 }
 
 /// What each error code means, for people who follow an error's `type`.
-async fn error_reference() -> impl IntoResponse {
+async fn error_reference(_: NoQuery) -> impl IntoResponse {
     ([(http::header::CONTENT_TYPE, "text/markdown; charset=utf-8")], crate::error_reference())
 }

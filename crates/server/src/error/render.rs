@@ -27,6 +27,16 @@ struct ProblemBody<'a> {
 /// Writes the failure as the response to the request `request_id`, which changes nothing or certainly changed nothing
 /// (`is_harmless`), or may have been carried out. Server errors are logged here, once.
 pub(crate) fn render(error: &ApiError, request_id: &str, is_harmless: bool) -> Response {
+    let (status, headers, text) = written(error, request_id, is_harmless);
+    (status, headers, text).into_response()
+}
+
+/// The same in parts: the status, the headers, and the text of the body.
+pub(crate) fn written(
+    error: &ApiError,
+    request_id: &str,
+    is_harmless: bool,
+) -> (StatusCode, HeaderMap, Vec<u8>) {
     let row = error.row_of(is_harmless);
     let is_ours = matches!(error, ApiError::Store(_) | ApiError::Internal(_));
     if is_ours || row.status == StatusCode::INTERNAL_SERVER_ERROR {
@@ -47,10 +57,10 @@ pub(crate) fn render(error: &ApiError, request_id: &str, is_harmless: bool) -> R
         retryable: row.retryable,
     };
     let text = serde_json::to_vec(&body).unwrap_or_default();
-    let mut response = (row.status, [(header::CONTENT_TYPE, media_type)], text).into_response();
-    let headers = response.headers_mut();
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     headers.insert("x-error-source", HeaderValue::from_static("gateway"));
-    put_hint(headers, row.retryable);
+    put_hint(&mut headers, row.retryable);
     if row.status == StatusCode::UNAUTHORIZED {
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge(error)));
     }
@@ -62,7 +72,7 @@ pub(crate) fn render(error: &ApiError, request_id: &str, is_harmless: bool) -> R
         let seconds = retry_after_ms.max(0).saturating_add(999) / 1_000;
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
     }
-    response
+    (row.status, headers, text)
 }
 
 /// Writes the hint for loops that read no bodies: whether the same request may be sent again.

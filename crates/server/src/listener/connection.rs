@@ -121,7 +121,7 @@ pub(super) async fn run<S: Answers>(http: Arc<Http<S>>, stream: TcpStream, ip: I
 }
 
 /// Speaks HTTP on an open stream.
-async fn speak<S, T>(http: &Http<S>, stream: T, peer: Peer, activity: &Arc<Activity>) -> Ending
+async fn speak<S, T>(http: &Arc<Http<S>>, stream: T, peer: Peer, activity: &Arc<Activity>) -> Ending
 where
     S: Answers,
     T: AsyncRead + AsyncWrite + Unpin + 'static,
@@ -131,7 +131,10 @@ where
         let answer = http.service.answer(Arrived { peer, request: request.map(body) });
         answer.map(|answer| Ok::<_, Infallible>(answer.map(|body| Relayed::new(body, running))))
     });
-    let connection = http.builder.serve_connection(TokioIo::new(Explained::new(stream)), service);
+    let explaining = Arc::clone(http);
+    let explain = move |status| explaining.service.unread(peer, status);
+    let stream = TokioIo::new(Explained::new(stream, explain));
+    let connection = http.builder.serve_connection(stream, service);
     drive(connection, activity, &http.stop).await
 }
 

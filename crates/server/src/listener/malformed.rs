@@ -1,7 +1,8 @@
-//! Says what is wrong where hyper refuses a request by itself, which it does with a bare 400.
+//! Says what is wrong where hyper refuses a request by itself, which it does with a bare 400 or 431.
 //!
 //! Such a request never becomes one for the service: its first line or a header line cannot be read, for example because
-//! its query holds a character that no target may hold. The response is the last on its connection.
+//! its query holds a character that no target may hold, or its head is too large. The response is the last on its
+//! connection.
 //!
 //! Only the first bytes on a connection are looked at: later ones may be part of a body, which is nobody's to change.
 
@@ -10,18 +11,16 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
+use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::middleware::framing::FrameProblem;
-
-/// How hyper's response begins.
-const BARE: &[u8] = b"HTTP/1.1 400 Bad Request\r\n";
 /// What every response of the service itself has.
 const OURS: &[u8] = b"x-request-id:";
 
-/// A stream that writes a problem's body in place of a bare 400.
-pub(super) struct Explained<T> {
+/// A stream that writes an explanation in place of a bare refusal. `E` writes it for a status.
+pub(super) struct Explained<T, E> {
     stream: T,
+    explain: E,
     /// Nothing was written yet.
     is_fresh: bool,
     /// What is left to be written of the explanation.
@@ -30,17 +29,19 @@ pub(super) struct Explained<T> {
     replaced: usize,
 }
 
-impl<T> Explained<T> {
-    pub(super) const fn new(stream: T) -> Self {
-        Self { stream, is_fresh: true, rest: Bytes::new(), replaced: 0 }
+impl<T, E: Fn(StatusCode) -> Option<Bytes>> Explained<T, E> {
+    pub(super) const fn new(stream: T, explain: E) -> Self {
+        Self { stream, explain, is_fresh: true, rest: Bytes::new(), replaced: 0 }
     }
 
     /// Whether these bytes, which are about to be written, are to be replaced. True until that is done.
     fn replaces(&mut self, bytes: &[u8]) -> bool {
         if self.is_fresh && !bytes.is_empty() {
             self.is_fresh = false;
-            if is_bare(bytes) {
-                self.rest = explanation();
+            if let Some((status, first_lines)) = bare(bytes)
+                && let Some(explanation) = (self.explain)(status)
+            {
+                self.rest = Bytes::from([&first_lines[..], &explanation].concat());
                 self.replaced = bytes.len();
             }
         }
@@ -48,7 +49,7 @@ impl<T> Explained<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> Explained<T> {
+impl<T: AsyncWrite + Unpin, E> Explained<T, E> {
     /// Writes the explanation to its end; then the bytes that it replaces count as written.
     fn poll_explain(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         while self.rest.has_remaining() {
@@ -62,7 +63,7 @@ impl<T: AsyncWrite + Unpin> Explained<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Explained<T> {
+impl<T: AsyncRead + Unpin, E: Unpin> AsyncRead for Explained<T, E> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -72,7 +73,11 @@ impl<T: AsyncRead + Unpin> AsyncRead for Explained<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Explained<T> {
+impl<T, E> AsyncWrite for Explained<T, E>
+where
+    T: AsyncWrite + Unpin,
+    E: Fn(StatusCode) -> Option<Bytes> + Unpin,
+{
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -109,30 +114,20 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Explained<T> {
     }
 }
 
-/// Whether this is hyper's own refusal: no response of the service is without its id.
-fn is_bare(bytes: &[u8]) -> bool {
-    bytes.starts_with(BARE)
-        && bytes.ends_with(b"\r\n\r\n")
-        && !bytes.windows(OURS.len()).any(|window| window.eq_ignore_ascii_case(OURS))
-}
-
-fn explanation() -> Bytes {
-    let problem = FrameProblem::Malformed;
-    let body = serde_json::json!({
-        "type": format!("/docs/errors#{}", problem.code()),
-        "title": problem.title(),
-        "status": problem.status().as_u16(),
-        "code": problem.code(),
-        "detail": problem.to_string(),
-        "retryable": false,
-    })
-    .to_string();
-    let head = format!(
-        "content-type: application/problem+json\r\ncontent-length: {}\r\nx-error-source: gateway\r\n\
-         cache-control: no-store\r\nx-content-type-options: nosniff\r\nconnection: close\r\n\r\n",
-        body.len()
-    );
-    Bytes::from([BARE, head.as_bytes(), body.as_bytes()].concat())
+/// The status of hyper's own refusal, with its status line and its date: no response of the service is without an id.
+fn bare(bytes: &[u8]) -> Option<(StatusCode, Vec<u8>)> {
+    let is_ours = bytes.windows(OURS.len()).any(|window| window.eq_ignore_ascii_case(OURS));
+    if is_ours || !bytes.ends_with(b"\r\n\r\n") {
+        return None;
+    }
+    let text = std::str::from_utf8(bytes).ok()?;
+    let mut lines = text.split_inclusive("\r\n");
+    let status_line = lines.next()?;
+    let status = status_line.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse::<StatusCode>().ok()?;
+    let is_date =
+        |line: &&str| line.get(..5).is_some_and(|name| name.eq_ignore_ascii_case("date:"));
+    let date = lines.find(is_date).unwrap_or_default();
+    status.is_client_error().then(|| (status, [status_line, date].concat().into_bytes()))
 }
 
 #[cfg(test)]
@@ -141,10 +136,15 @@ mod tests {
 
     use super::*;
 
+    fn explain(status: StatusCode) -> Option<Bytes> {
+        let is_known = [400, 431].contains(&status.as_u16());
+        is_known.then(|| Bytes::from_static(b"x-why: because\r\ncontent-length: 4\r\n\r\nwhy?"))
+    }
+
     /// What arrives of these bytes, through a pipe that takes few at a time.
     async fn arrives(bytes: &[u8]) -> String {
         let (near, mut far) = tokio::io::duplex(7);
-        let mut explained = Explained::new(near);
+        let mut explained = Explained::new(near, explain);
         let writing = async {
             explained.write_all(bytes).await.unwrap();
             explained.shutdown().await.unwrap();
@@ -156,23 +156,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_bare_400_is_explained_whole() {
-        let bare = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+    async fn a_bare_refusal_is_explained_whole_and_keeps_its_date() {
+        for line in ["HTTP/1.1 400 Bad Request", "HTTP/1.1 431 Request Header Fields Too Large"] {
+            let bare = format!(
+                "{line}\r\nconnection: close\r\ncontent-length: 0\r\ndate: Sat, 21 Nov 2026\r\n\r\n"
+            );
 
-        let arrived = arrives(bare).await;
+            let arrived = arrives(bare.as_bytes()).await;
 
-        let (head, body) = arrived.split_once("\r\n\r\n").unwrap();
-        assert!(head.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{head}");
-        assert!(head.contains(&format!("content-length: {}", body.len())), "{head}");
-        let body: serde_json::Value = serde_json::from_str(body).unwrap();
-        assert_eq!(body["code"], "malformed_request");
-        assert!(body["detail"].as_str().unwrap().contains("query"), "{body}");
+            let rest = "date: Sat, 21 Nov 2026\r\nx-why: because\r\ncontent-length: 4\r\n\r\nwhy?";
+            assert_eq!(arrived, format!("{line}\r\n{rest}"));
+        }
     }
 
     #[tokio::test]
     async fn everything_else_passes_byte_for_byte() {
         for text in [
             "HTTP/1.1 200 OK\r\n\r\n",
+            "HTTP/1.1 408 Request Timeout\r\n\r\n",
+            "HTTP/1.1 500 Internal Server Error\r\n\r\n",
             "HTTP/1.1 400 Bad Request\r\nX-Request-Id: req_1\r\n\r\n",
             "HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\nno",
             "",
@@ -186,7 +188,7 @@ mod tests {
         let bare = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", bare.len());
         let (near, mut far) = tokio::io::duplex(4096);
-        let mut explained = Explained::new(near);
+        let mut explained = Explained::new(near, explain);
 
         explained.write_all(head.as_bytes()).await.unwrap();
         explained.write_all(bare).await.unwrap();

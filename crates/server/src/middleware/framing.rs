@@ -80,6 +80,9 @@ pub(crate) enum FrameProblem {
     /// There are too many headers.
     #[error("the request has more than {0} headers")]
     TooManyHeaders(usize),
+    /// hyper found the head too large, or too many headers in it.
+    #[error("the request's head is larger than {0} bytes or has more than {1} headers")]
+    HeadNotRead(usize, usize),
     /// hyper could not read the request.
     #[error(
         "the request could not be read: in its path and query, spaces, quotes, `<`, `>` and bytes that are not UTF-8 must \
@@ -109,7 +112,7 @@ impl FrameProblem {
             Self::Expectation => StatusCode::EXPECTATION_FAILED,
             Self::ContentEncoding => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::UriTooLong(_) => StatusCode::URI_TOO_LONG,
-            Self::HeadTooLarge(_) | Self::TooManyHeaders(_) => {
+            Self::HeadTooLarge(_) | Self::TooManyHeaders(_) | Self::HeadNotRead(..) => {
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
             }
         }
@@ -130,7 +133,7 @@ impl FrameProblem {
             Self::RepeatedHeader(_) => "repeated_header",
             Self::ContentEncoding => "content_encoding_not_supported",
             Self::UriTooLong(_) => "uri_too_long",
-            Self::HeadTooLarge(_) => "head_too_large",
+            Self::HeadTooLarge(_) | Self::HeadNotRead(..) => "head_too_large",
             Self::TooManyHeaders(_) => "too_many_headers",
             Self::Malformed => "malformed_request",
             Self::Te => "invalid_te",
@@ -152,7 +155,7 @@ impl FrameProblem {
             Self::RepeatedHeader(_) => "Repeated header",
             Self::ContentEncoding => "Compressed body",
             Self::UriTooLong(_) => "Target too long",
-            Self::HeadTooLarge(_) => "Head too large",
+            Self::HeadTooLarge(_) | Self::HeadNotRead(..) => "Head too large",
             Self::TooManyHeaders(_) => "Too many headers",
             Self::Malformed => "Malformed request",
             Self::Te => "Invalid TE",
@@ -168,6 +171,18 @@ impl FrameRules {
             uri_bytes_max: 8 * 1024,
             head_bytes_max: 16 * 1024,
             headers_max: 64,
+        }
+    }
+
+    /// What is wrong with a head that hyper refused with this status.
+    pub(crate) const fn refused_unread(&self, status: StatusCode) -> Option<FrameProblem> {
+        match status {
+            StatusCode::BAD_REQUEST => Some(FrameProblem::Malformed),
+            StatusCode::URI_TOO_LONG => Some(FrameProblem::UriTooLong(self.uri_bytes_max)),
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => {
+                Some(FrameProblem::HeadNotRead(self.head_bytes_max, self.headers_max))
+            }
+            _ => None,
         }
     }
 

@@ -196,6 +196,12 @@ async fn no_route_ignores_an_unknown_query_parameter() {
         tried += 1;
     }
     assert!(tried > 40, "{tried}");
+    // What tools and people read is asked for in one way, too.
+    for path in ["/openapi.json", "/docs/errors"] {
+        let reply = app.anonymous().get(&format!("{path}?surprise=1")).await;
+        assert_eq!(reply.failure(), (422, "invalid_request".to_owned()), "{path}");
+        assert_eq!(app.anonymous().get(path).await.status, 200, "{path}");
+    }
     app.end().await;
 }
 

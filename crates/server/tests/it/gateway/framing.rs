@@ -518,3 +518,47 @@ async fn what_cannot_be_read_is_explained() {
     )
     .await;
 }
+
+/// What the HTTP library cannot read is refused like everything else: with a problem, an id, a price and a hint.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_head_that_cannot_be_read_is_refused_with_a_problem_and_is_free() {
+    on_stage(
+        "platform_alpha",
+        "",
+        |_, _| Script::json(200, "{}"),
+        async |stage| {
+            let (path, own) = (path(&stage), stage.host_and_key());
+            let lines = |count: usize| "X: 1\r\n".repeat(count);
+            for (head, status, code) in [
+                (format!("GET {path}?q=<a> HTTP/1.1\r\n{own}"), 400, "malformed_request"),
+                (format!("GET {path} HTTP/1.1\r\n{own}no colon\r\n"), 400, "malformed_request"),
+                (
+                    format!("GET {path} HTTP/1.1\r\n{own}X: {}\r\n", "a".repeat(20_000)),
+                    431,
+                    "head_too_large",
+                ),
+                (format!("GET {path} HTTP/1.1\r\n{own}{}", lines(200)), 431, "head_too_large"),
+            ] {
+                let answer = refused_bytes(&stage, format!("{head}\r\n")).await;
+
+                assert_eq!(answer.status, status, "{}", answer.head);
+                let problem: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+                assert_eq!(problem["code"], code, "{problem}");
+                assert_eq!(problem["retryable"], false, "{problem}");
+                let id = problem["request_id"].as_str().unwrap().to_lowercase();
+                for line in [
+                    "x-credits-cost: 0",
+                    "x-should-retry: false",
+                    "x-error-source: gateway",
+                    "content-type: application/problem+json",
+                    &format!("x-request-id: {id}"),
+                ] {
+                    assert!(answer.head.contains(&format!("\r\n{line}\r\n")), "{}", answer.head);
+                }
+            }
+            nothing_happened(&stage).await;
+            stage
+        },
+    )
+    .await;
+}
