@@ -56,6 +56,10 @@ const ENDINGS: &[(&str, &str)] = &[
 pub(super) enum FieldName {
     File,
     Text(&'static str),
+    /// A file where there was one before.
+    SecondFile,
+    /// One that the form does not have, or that was there before.
+    Other,
 }
 
 /// What was given so far.
@@ -63,7 +67,11 @@ pub(super) enum FieldName {
 pub(super) struct Given {
     has_file: bool,
     texts: Vec<(&'static str, String)>,
+    problems: Vec<FieldProblem>,
 }
+
+/// So many wrong fields are named. With more the form is not read any further.
+const PROBLEMS_MAX: usize = 20;
 
 /// What the form says about its file.
 #[derive(Debug)]
@@ -81,43 +89,87 @@ pub(super) struct Checked {
 }
 
 impl Given {
-    /// Which field a part is. An unknown one and one that was there before are refused.
-    pub(super) fn place_of(&mut self, name: Option<&str>) -> Result<FieldName, ApiError> {
+    /// Which field a part is. An unknown one and one that was there before are wrong.
+    pub(super) fn place_of(&mut self, name: Option<&str>) -> FieldName {
         let name = name.unwrap_or_default();
-        let known = if name == "file" {
-            let was_there = std::mem::replace(&mut self.has_file, true);
-            (!was_there).then_some(FieldName::File)
-        } else if let Some(known) = TEXTS.into_iter().find(|text| *text == name) {
-            self.text(known).is_none().then_some(FieldName::Text(known))
-        } else {
+        if name == "file" {
+            if !std::mem::replace(&mut self.has_file, true) {
+                return FieldName::File;
+            }
+            self.refuse_repeated(name);
+            return FieldName::SecondFile;
+        }
+        let Some(known) = TEXTS.into_iter().find(|text| *text == name) else {
             let message =
                 format!("there is no such field; known fields are file, {}", TEXTS.join(", "));
-            return Err(FieldProblem::new(
-                "body",
-                &short(name),
-                FieldErrorKind::UnknownField,
-                message,
-            )
-            .into());
+            self.refuse(&short(name), FieldErrorKind::UnknownField, message);
+            return FieldName::Other;
         };
-        known.ok_or_else(|| {
-            FieldProblem::new(
-                "body",
-                name,
-                FieldErrorKind::Duplicate,
-                "is given more than once; send it once",
-            )
-            .into()
-        })
+        if self.text(known).is_none() {
+            return FieldName::Text(known);
+        }
+        self.refuse_repeated(known);
+        FieldName::Other
     }
 
     /// Keeps the text of a field.
-    pub(super) fn put(&mut self, name: &'static str, bytes: &[u8]) -> Result<(), ApiError> {
-        let text = std::str::from_utf8(bytes).map_err(|_| {
-            FieldProblem::new("body", name, FieldErrorKind::BadFormat, "must be UTF-8")
-        })?;
-        self.texts.push((name, text.to_owned()));
-        Ok(())
+    pub(super) fn put(&mut self, name: &'static str, bytes: &[u8]) {
+        let text = std::str::from_utf8(bytes);
+        if text.is_err() {
+            self.refuse(name, FieldErrorKind::BadFormat, "must be UTF-8");
+        }
+        self.texts.push((name, text.unwrap_or_default().to_owned()));
+    }
+
+    /// What the form says about its file. A file needs a name; what looks like folders before it is dropped.
+    pub(super) fn file_head(
+        &mut self,
+        name: Option<&str>,
+        content_type: Option<&str>,
+    ) -> Option<FileHead> {
+        let head = FileHead::new(name, content_type);
+        if head.is_none() {
+            let message = format!(
+                "must be sent as a file, with a filename of at most {FILE_NAME_BYTES_MAX} bytes"
+            );
+            self.refuse("file", FieldErrorKind::BadFormat, message);
+        }
+        head
+    }
+
+    fn refuse_repeated(&mut self, name: &str) {
+        self.refuse(name, FieldErrorKind::Duplicate, "is given more than once; send it once");
+    }
+
+    /// Each mistake with a field is named once.
+    fn refuse(&mut self, name: &str, kind: FieldErrorKind, message: impl Into<String>) {
+        let problem = FieldProblem::new("body", name, kind, message);
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
+    }
+
+    /// Whether something is wrong already.
+    pub(super) fn is_wrong(&self) -> bool {
+        !self.problems.is_empty()
+    }
+
+    /// Whether so much is wrong that reading on helps nobody.
+    pub(super) fn is_hopeless(&self) -> bool {
+        self.problems.len() >= PROBLEMS_MAX
+    }
+
+    /// How a form is refused that could not be read to its end: what is known to be wrong with its fields is named
+    /// rather than that it is too large.
+    pub(super) fn failed(mut self, error: ApiError) -> ApiError {
+        match error {
+            ApiError::Invalid(found) => {
+                self.problems.extend(found);
+                ApiError::Invalid(self.problems)
+            }
+            ApiError::UploadTooLarge(..) if self.is_wrong() => ApiError::Invalid(self.problems),
+            other => other,
+        }
     }
 
     fn text(&self, name: &str) -> Option<&str> {
@@ -131,22 +183,14 @@ impl Given {
 }
 
 impl FileHead {
-    /// A file needs a name; what looks like folders before it is dropped.
-    pub(super) fn new(name: Option<&str>, content_type: Option<&str>) -> Result<Self, ApiError> {
+    fn new(name: Option<&str>, content_type: Option<&str>) -> Option<Self> {
         let name = name.unwrap_or_default();
         let name = name.rsplit(['/', '\\']).next().unwrap_or_default().trim();
-        let usable =
+        let is_usable =
             (1..=FILE_NAME_BYTES_MAX).contains(&name.len()) && !name.chars().any(char::is_control);
-        if !usable {
-            let message = format!(
-                "must be sent as a file, with a filename of at most {FILE_NAME_BYTES_MAX} bytes"
-            );
-            return Err(
-                FieldProblem::new("body", "file", FieldErrorKind::BadFormat, message).into()
-            );
-        }
         let essence = |kind: &str| kind.split(';').next().map(|kind| kind.trim().to_owned());
-        Ok(Self { name: name.to_owned(), content_type: content_type.and_then(essence) })
+        is_usable
+            .then(|| Self { name: name.to_owned(), content_type: content_type.and_then(essence) })
     }
 
     /// The type that the caller told, or else the one that the name's ending tells.
@@ -161,20 +205,27 @@ impl FileHead {
     }
 }
 
-/// Checks every field and writes the form that leaves; all problems are told at once.
+/// Checks every field and writes the form that leaves; all problems are named together, also those of the parts. Of the
+/// file: what the form says about it, if there is one, and whether it is empty.
 pub(super) fn check(
     route: &Route,
     given: &Given,
-    file: &FileHead,
+    (file, is_empty): (Option<&FileHead>, bool),
 ) -> Result<Checked, Vec<FieldProblem>> {
-    let mut check = Check { given, problems: Vec::new() };
-    let content_type = file.content_type();
+    let mut check = Check { given, problems: given.problems.clone() };
+    if !given.has_file {
+        check.refuse("file", FieldErrorKind::Missing, "is required");
+    }
+    if is_empty {
+        check.refuse("file", FieldErrorKind::TooShort, "must not be empty");
+    }
+    let content_type = file.map_or("", FileHead::content_type);
     let is_subscription_item = check.flag("is_subscription_item");
     // A subscription's item is never sold alone, whatever price came with it.
     let price =
         if is_subscription_item == Some(true) { Some("0".to_owned()) } else { check.price(route) };
     let fields = [
-        ("categories", check.categories(content_type)),
+        ("categories", check.categories(file.map(FileHead::content_type))),
         ("description", check.description()),
         ("price", price),
         ("is_subscription_item", is_subscription_item.map(|flag| flag.to_string())),
@@ -259,11 +310,12 @@ impl Check<'_> {
     }
 
     /// What was given, or what the type of the file says.
-    fn categories(&mut self, content_type: &str) -> Option<String> {
+    fn categories(&mut self, content_type: Option<&str>) -> Option<String> {
         if let Some(words) = self.words("categories") {
             return Some(words);
         }
-        let by_type = match content_type.split('/').next() {
+        // Without a file nothing is known of its type, and the file is asked for.
+        let by_type = match content_type?.split('/').next() {
             Some("image") => Some("media,image"),
             Some("video") => Some("media,video"),
             _ => None,

@@ -52,7 +52,8 @@ struct Parts<'a> {
     saved: &'a AtomicU64,
     hash: Option<Sha256>,
     given: Given,
-    file: Option<(FileHead, Spooled)>,
+    /// What was said of the file, and the file itself where it was kept.
+    file: Option<(FileHead, Option<Spooled>)>,
 }
 
 /// What lies between the parts, as the content type says.
@@ -83,12 +84,16 @@ pub(super) async fn read(
     let customer = reading.customer;
     let mut parts =
         Parts { app, customer, saved: &saved, hash, given: Given::default(), file: None };
-    while let Some(part) = form.next_field().await.map_err(|error| of_parser(&error))? {
-        parts.take(part).await?;
-    }
+    let taken = parts.take_all(&mut form).await;
     drop(form);
-    read_epilogue(&mut reader, limits.upload_fields_bytes_max).await?;
-    parts.finish(route)
+    let ended = match taken {
+        Ok(()) => read_epilogue(&mut reader, limits.upload_fields_bytes_max).await,
+        Err(error) => Err(error),
+    };
+    match ended {
+        Ok(()) => parts.finish(route),
+        Err(error) => Err(parts.given.failed(error)),
+    }
 }
 
 /// What follows the last boundary means nothing (RFC 2046, section 5.1.1), but a broken end must be noticed.
@@ -104,21 +109,62 @@ async fn read_epilogue(reader: &mut BodyReader<Body>, bytes_max: usize) -> Resul
 }
 
 impl Parts<'_> {
-    /// Reads one part. One that has no place in the form ends the reading: nothing is read in vain.
-    async fn take(&mut self, mut part: multer::Field<'_>) -> Result<(), ApiError> {
-        let name = self.given.place_of(part.name())?;
-        match name {
-            FieldName::File => {
-                let head = FileHead::new(part.file_name(), part.content_type().map(AsRef::as_ref))?;
-                let file = self.save(&mut part).await?;
-                self.file = Some((head, file));
-            }
-            FieldName::Text(name) => {
-                let bytes = part.bytes().await.map_err(|error| of_parser(&error))?;
-                self.given.put(name, &bytes)?;
+    /// Reads the parts, also behind one that is wrong: all that is wrong is named together. Ends early where that is
+    /// too much to name.
+    async fn take_all(&mut self, form: &mut multer::Multipart<'_>) -> Result<(), ApiError> {
+        while let Some(part) = form.next_field().await.map_err(|error| of_parser(&error))? {
+            self.take(part).await?;
+            if self.given.is_hopeless() {
+                break;
             }
         }
         Ok(())
+    }
+
+    async fn take(&mut self, mut part: multer::Field<'_>) -> Result<(), ApiError> {
+        match self.given.place_of(part.name()) {
+            FieldName::File => {
+                let content_type = part.content_type().map(AsRef::as_ref);
+                let head = self.given.file_head(part.file_name(), content_type);
+                match head {
+                    // The file of a form that is refused is not kept.
+                    Some(head) if !self.given.is_wrong() => {
+                        let file = self.save(&mut part).await?;
+                        self.file = Some((head, Some(file)));
+                    }
+                    Some(head) => {
+                        self.pass_over(&mut part, true).await?;
+                        self.file = Some((head, None));
+                    }
+                    None => self.pass_over(&mut part, true).await?,
+                }
+            }
+            FieldName::Text(name) => {
+                let bytes = part.bytes().await.map_err(|error| of_parser(&error))?;
+                self.given.put(name, &bytes);
+            }
+            FieldName::SecondFile => self.pass_over(&mut part, true).await?,
+            FieldName::Other => self.pass_over(&mut part, false).await?,
+        }
+        Ok(())
+    }
+
+    /// Reads a part that is not kept. A file may be as long as a file; what else is there counts as beside it.
+    async fn pass_over(
+        &mut self,
+        part: &mut multer::Field<'_>,
+        is_file: bool,
+    ) -> Result<(), ApiError> {
+        while let Some(piece) = part.chunk().await.map_err(|error| of_parser(&error))? {
+            if is_file {
+                self.note_taken(&piece);
+            }
+        }
+        Ok(())
+    }
+
+    fn note_taken(&self, piece: &Bytes) {
+        self.saved.fetch_add(u64::try_from(piece.len()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     async fn save(&mut self, part: &mut multer::Field<'_>) -> Result<Spooled, ApiError> {
@@ -141,7 +187,7 @@ impl Parts<'_> {
 
     async fn add(&mut self, file: &mut Writing, piece: &Bytes) -> Result<(), ApiError> {
         file.add(piece).await.map_err(of_spool)?;
-        self.saved.fetch_add(u64::try_from(piece.len()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.note_taken(piece);
         if let Some(hash) = &mut self.hash {
             hash.update(piece);
         }
@@ -150,16 +196,14 @@ impl Parts<'_> {
 
     /// Checks what was given, all of it at once.
     fn finish(self, route: &Route) -> Result<Form, ApiError> {
-        let Some((head, file)) = self.file else {
-            return Err(
-                FieldProblem::new("body", "file", FieldErrorKind::Missing, "is required").into()
-            );
+        let (head, file) = self.file.unzip();
+        let file = file.flatten();
+        let is_empty = file.as_ref().is_some_and(|file| file.bytes() == 0);
+        let checked = fields::check(route, &self.given, (head.as_ref(), is_empty))
+            .map_err(ApiError::Invalid)?;
+        let (Some(head), Some(file)) = (head, file) else {
+            return Err(ApiError::Internal("the file of a whole form was not kept".to_owned()));
         };
-        if file.bytes() == 0 {
-            let message = "must not be empty";
-            return Err(FieldProblem::new("body", "file", FieldErrorKind::TooShort, message).into());
-        }
-        let checked = fields::check(route, &self.given, &head).map_err(ApiError::Invalid)?;
         Ok(Form {
             fields: checked.fields,
             content_type: checked.content_type,

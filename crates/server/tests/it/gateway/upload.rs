@@ -299,11 +299,45 @@ fn wrong_forms() -> Vec<(Form, &'static [(&'static str, &'static str)])> {
         (picture().part(&disposition(""), b"x"), &[("body.", "unknown_field")]),
         (Form::new().file(&"n".repeat(256), "image/jpeg", b"x"), &[("body.file", "bad_format")]),
         (Form::new().file("folder/", "image/jpeg", b"x"), &[("body.file", "bad_format")]),
+    ]
+}
+
+/// Forms with several things wrong, all of which are named together.
+fn forms_with_much_wrong() -> Vec<(Form, &'static [(&'static str, &'static str)])> {
+    vec![
         (
-            picture().texts(&[("private", "x"), ("price", "x"), ("tag", ",")]),
+            Form::new().with_picture().texts(&[("private", "x"), ("price", "x"), ("tag", ",")]),
             &[
                 ("body.price", "out_of_range"),
                 ("body.tag", "bad_format"),
+                ("body.private", "wrong_type"),
+            ],
+        ),
+        (
+            Form::new().texts(&[
+                ("price", "12"),
+                ("is_subscription_item", "maybe"),
+                ("private", "x"),
+                ("to_be_posted_at", "tomorrow"),
+            ]),
+            &[
+                ("body.file", "missing"),
+                ("body.is_subscription_item", "wrong_type"),
+                ("body.price", "out_of_range"),
+                ("body.private", "wrong_type"),
+                ("body.to_be_posted_at", "bad_format"),
+            ],
+        ),
+        (
+            Form::new()
+                .texts(&[("nosuch", "1"), ("nosuch", "2"), ("tag", "a"), ("tag", "b")])
+                .with_picture()
+                .with_picture()
+                .text("private", "x"),
+            &[
+                ("body.nosuch", "unknown_field"),
+                ("body.tag", "duplicate"),
+                ("body.file", "duplicate"),
                 ("body.private", "wrong_type"),
             ],
         ),
@@ -313,7 +347,7 @@ fn wrong_forms() -> Vec<(Form, &'static [(&'static str, &'static str)])> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wrong_field_is_named_and_costs_nothing() {
     on_stage(GAMMA, "", created, async |stage| {
-        for (form, expected) in wrong_forms() {
+        for (form, expected) in wrong_forms().into_iter().chain(forms_with_much_wrong()) {
             let reply = stage.upload(&form).await;
 
             let body = String::from_utf8_lossy(&form.body()).into_owned();
@@ -511,7 +545,7 @@ async fn what_a_form_has_beside_its_file_is_bounded() {
         for (index, body) in forms.into_iter().enumerate() {
             assert_eq!(answered(&picture(), body).await, 413, "form {index}");
         }
-        // Parts that are none of the form's end it at once.
+        // What is wrong with its fields says more than that the form is too large.
         for form in [many, preamble] {
             assert_eq!(answered(&form, form.body()).await, 422, "{}", form.body().len());
         }
