@@ -247,7 +247,8 @@ struct Fetched {
 async fn fetch(setting: &Setting<'_>, held: &Held, destination: &Destination<'_>) -> Fetched {
     let sent_at = Instant::now();
     let received = match forward::forward(setting, held, destination).await {
-        Ok(platform_answer) => {
+        Ok(mut platform_answer) => {
+            limits::drop_unusable_pause(&mut platform_answer.headers, setting.app.clock.now());
             let responded =
                 answer::platform_status(platform_answer.status, &platform_answer.headers);
             let outcome = receive::receive(setting, destination, platform_answer).await;

@@ -62,6 +62,22 @@ pub(super) fn note_pause(app: &App, account: &AccountEntry, headers: &http::Head
     }
 }
 
+/// Takes out a `Retry-After` that no client can read, or that is over: then it is as if the platform had sent none.
+pub(super) fn drop_unusable_pause(headers: &mut http::HeaderMap, now: Timestamp) {
+    let name = http::header::RETRY_AFTER;
+    let mut values = headers.get_all(&name).iter();
+    let (first, second) = (values.next(), values.next());
+    let text = first.filter(|_| second.is_none()).and_then(|value| value.to_str().ok());
+    let is_usable = text.is_some_and(|text| {
+        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        (is_number && text.parse::<i64>().is_ok())
+            || Timestamp::from_http_date(text).is_some_and(|until| until > now)
+    });
+    if first.is_some() && !is_usable {
+        headers.remove(name);
+    }
+}
+
 /// When a `Retry-After` ends (RFC 9110, section 10.2.3): seconds from now, or a date. Nothing where that is past.
 fn pause_end(text: &str, now: Timestamp) -> Option<Timestamp> {
     let in_seconds = text.parse::<i64>().ok().map(|seconds| now.plus_seconds(seconds));
@@ -93,6 +109,30 @@ async fn poorer(app: &App, key: &KeyEntry, cost: Credits) -> Option<ApiError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pause_that_no_client_can_read_is_taken_out() {
+        let now = Timestamp::from_rfc3339("2026-11-21T12:00:00Z").unwrap();
+        let kept = |values: &[&'static str]| {
+            let mut headers = http::HeaderMap::new();
+            for value in values {
+                headers.append(http::header::RETRY_AFTER, http::HeaderValue::from_static(value));
+            }
+            drop_unusable_pause(&mut headers, now);
+            headers.len()
+        };
+
+        for usable in ["0", "30", "86400", "Sat, 21 Nov 2026 12:00:30 GMT"] {
+            assert_eq!(kept(&[usable]), 1, "{usable}");
+        }
+        for unusable in
+            ["", "abc", "1.5", "-1", "+1", "99999999999999999999", "Sat, 21 Nov 2026 12:00:00 GMT"]
+        {
+            assert_eq!(kept(&[unusable]), 0, "{unusable}");
+        }
+        assert_eq!(kept(&["1", "2"]), 0);
+        assert_eq!(kept(&[]), 0);
+    }
 
     #[test]
     fn a_pause_is_given_in_seconds_or_as_a_date_and_is_bounded() {

@@ -547,3 +547,26 @@ async fn a_403_never_marks_the_account() {
     })
     .await;
 }
+
+/// What no client can read is not passed on, and says nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_retry_after_that_nobody_can_read_counts_as_none() {
+    for unusable in ["abc", "1.5", "-1", "Wed, 21 Oct 2015 07:28:00 GMT"] {
+        let script = move |_: &_, number| {
+            let status = if number == 0 { 429 } else { 503 };
+            Script::Answer(answer(status, &format!("retry-after: {unusable}\r\n"), ""))
+        };
+        on_stage("platform_alpha", "", script, async |stage| {
+            let limited = stage.get("users/me").await;
+            let write = stage.client.with("idempotency-key", "once");
+            let write = write.post(&stage.path("lists"), &json!({})).await;
+
+            assert_eq!((limited.status, limited.header("retry-after")), (429, ""), "{unusable}");
+            assert_eq!(limited.header("x-should-retry"), "true", "{unusable}");
+            assert_eq!((write.status, write.header("retry-after")), (503, ""), "{unusable}");
+            assert_eq!(write.header("x-should-retry"), "false", "{unusable}");
+            stage
+        })
+        .await;
+    }
+}
