@@ -136,6 +136,11 @@ async fn confirm(
             platform_health::note_success(app, platform, app.clock.now());
             Ok(platform_account_id)
         }
+        Ok(Verification::Refused { status: 401 })
+            if app.platform_health.refusing_since(platform).is_some() =>
+        {
+            Err(ApiError::PlatformRefusing(platform))
+        }
         Ok(Verification::Refused { status }) => {
             Err(ApiError::VerificationFailed { status: Some(status) })
         }

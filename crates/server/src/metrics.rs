@@ -32,6 +32,7 @@ const USAGE_SET_ASIDE: &str = "creator_gateway_usage_rows_set_aside";
 const EXPORTS_BEGUN_ANEW: &str = "creator_gateway_exports_begun_anew_total";
 const FAILED_BATCHES: &str = "creator_gateway_metering_failed_batches_total";
 const PLATFORM_REFUSING: &str = "creator_gateway_platform_refusing_credentials";
+const TOKENS_NOT_REFRESHED: &str = "creator_gateway_token_refreshes_failed_total";
 const CALLS_IN_FLIGHT: &str = "creator_gateway_calls_in_flight";
 const LIMITED_KEYS: &str = "creator_gateway_rate_limited_keys";
 const CONNECTIONS: &str = "creator_gateway_connections_open";
@@ -66,6 +67,7 @@ const CERTIFICATE_EXPIRY: &str = "creator_gateway_tls_certificate_expiry_seconds
 const CERTIFICATE_REFUSED: &str = "creator_gateway_tls_certificate_refused";
 
 const REQUEST_CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+const REFRESH_FAILURES: [&str; 3] = ["failed", "service_refused", "token_refused"];
 const JOB_OUTCOMES: [&str; 4] = ["done", "postponed", "given_up", "overtaken"];
 const MAIL_OUTCOMES: [&str; 2] = ["handed_over", "failed"];
 const TOP_UP_OUTCOMES: [&str; 5] =
@@ -143,8 +145,15 @@ fn declare_metering() {
     counter_of(FAILED_BATCHES, "commits that failed and were tried again");
     let refusing = "1 while a platform refuses the credentials of all accounts, by platform; anything but 0 is an alarm";
     describe_gauge!(PLATFORM_REFUSING, refusing);
+    describe_counter!(
+        TOKENS_NOT_REFRESHED,
+        "refreshes of tokens that brought none, by platform and reason"
+    );
     for platform in Platform::ALL {
         drop(gauge!(PLATFORM_REFUSING, "platform" => platform.as_str()));
+        for reason in REFRESH_FAILURES {
+            drop(not_refreshed(*platform, reason));
+        }
     }
     let invariant = "rows that break an invariant of the ledger; anything but 0 is an alarm";
     gauge_of(LEDGER_FAILURES, invariant);
@@ -275,6 +284,15 @@ impl Handles {
 /// Whether a platform refuses everybody's credentials.
 pub(crate) fn platform_refusing(platform: Platform, is_refusing: bool) {
     gauge!(PLATFORM_REFUSING, "platform" => platform.as_str()).set(float(usize::from(is_refusing)));
+}
+
+/// A refresh of an account's token brought none.
+pub(crate) fn token_not_refreshed(platform: Platform, reason: &'static str) {
+    not_refreshed(platform, reason).increment(1);
+}
+
+fn not_refreshed(platform: Platform, reason: &'static str) -> Counter {
+    counter!(TOKENS_NOT_REFRESHED, "platform" => platform.as_str(), "reason" => reason)
 }
 
 /// A native call ended.

@@ -33,15 +33,33 @@ pub struct CredentialRefusal {
     pub version: i64,
     /// When.
     pub at: Timestamp,
+    /// What the token endpoint said about it.
+    pub cause: RefusalCause,
     /// The latest success of any account at the platform that this node knows.
     pub last_success_at: Timestamp,
 }
 
-/// When refusals are the platform's fault and not the accounts'.
+/// What is known about why credentials are refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefusalCause {
+    /// The account cannot be refreshed any more: the token endpoint refused its refresh token (`invalid_grant`). The
+    /// account is marked, whatever the platform does with others, and says nothing about the platform.
+    RefreshToken,
+    /// The token endpoint refuses this service, or refuses without saying why. Nothing is known about the account, so
+    /// it is never marked for it.
+    TokenEndpoint,
+    /// Nothing but the refusal itself.
+    Unknown,
+}
+
+/// When refusals are the platform's fault and not the accounts'. All of it must hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RefusalRule {
     /// The number of accounts that are refused.
     pub accounts: i64,
+    /// The number of different customers that these accounts belong to. Where fewer customers have active accounts of
+    /// the platform, all of them, but at least two.
+    pub customers: i64,
     /// The seconds within which they are, without a success of any account in between.
     pub within_s: i64,
 }
@@ -51,6 +69,8 @@ pub struct RefusalRule {
 pub enum RefusalOutcome {
     /// The account is marked: it must be connected again.
     AccountMarked,
+    /// The refusal is counted, and the account stays as it is.
+    Counted,
     /// The platform refuses everybody: the account is not marked.
     PlatformRefusing {
         /// Since when.
@@ -75,18 +95,38 @@ pub async fn record_refusal(
     }
     let oldest = refusal.at.plus_seconds(-rule.within_s);
     delete_before(&mut tx, Some(refusal.platform), oldest).await?;
-    insert(&mut tx, refusal).await?;
-    let outcome = if let Some(since) = refusing_since {
-        RefusalOutcome::PlatformRefusing { since, unmarked: Vec::new() }
-    } else if count_since(&mut tx, refusal.platform, last_success_at).await? >= rule.accounts {
-        let unmarked = refuse(&mut tx, refusal, last_success_at).await?;
-        RefusalOutcome::PlatformRefusing { since: refusal.at, unmarked }
-    } else {
+    let outcome = if refusal.cause == RefusalCause::RefreshToken {
+        // Without a row it counts for nothing, and a platform that refuses everybody does not unmark it.
+        delete(&mut tx, refusal).await?;
         mark(&mut tx, refusal).await?;
         RefusalOutcome::AccountMarked
+    } else {
+        insert(&mut tx, refusal).await?;
+        count(&mut tx, refusal, rule, (refusing_since, last_success_at)).await?
     };
     tx.commit().await?;
     Ok(outcome)
+}
+
+/// What a refusal that may be the platform's fault means together with the others.
+async fn count(
+    tx: &mut Tx,
+    refusal: &CredentialRefusal,
+    rule: RefusalRule,
+    (refusing_since, last_success_at): (Option<Timestamp>, Timestamp),
+) -> Result<RefusalOutcome, StoreError> {
+    if let Some(since) = refusing_since {
+        return Ok(RefusalOutcome::PlatformRefusing { since, unmarked: Vec::new() });
+    }
+    if is_platforms_fault(tx, refusal, rule, last_success_at).await? {
+        let unmarked = refuse(tx, refusal, last_success_at).await?;
+        return Ok(RefusalOutcome::PlatformRefusing { since: refusal.at, unmarked });
+    }
+    if refusal.cause == RefusalCause::TokenEndpoint {
+        return Ok(RefusalOutcome::Counted);
+    }
+    mark(tx, refusal).await?;
+    Ok(RefusalOutcome::AccountMarked)
 }
 
 /// Notes that a platform accepts credentials again. False when it was not known to refuse them, or began to after `at`.
@@ -189,15 +229,53 @@ async fn insert(tx: &mut Tx, refusal: &CredentialRefusal) -> Result<(), StoreErr
     Ok(())
 }
 
-async fn count_since(
-    tx: &mut Tx,
-    platform: Platform,
-    last_success_at: Timestamp,
-) -> Result<i64, StoreError> {
+async fn delete(tx: &mut Tx, refusal: &CredentialRefusal) -> Result<(), StoreError> {
     const SQL: &str = "
-        select count(*) from credential_refusals where platform = $1 and refused_at >= $2";
-    let row = tx.row(SQL, &[platform.as_str().into(), last_success_at.into()]).await?;
-    row.map_or(Ok(0), |row| row.int(0))
+        delete from credential_refusals where platform = $1 and customer_id = $2 and creator_id = $3";
+    let values =
+        [refusal.platform.as_str().into(), refusal.customer.into(), (&refusal.creator).into()];
+    tx.execute(SQL, &values).await?;
+    Ok(())
+}
+
+/// Whether enough accounts of enough customers are refused since the latest success. The accounts of one customer never
+/// decide it for others: they may all be dead. A customer who is alone at the platform has nobody to be confused with,
+/// but its accounts may be dead all the same, so there only refusals by the token endpoint count.
+async fn is_platforms_fault(
+    tx: &mut Tx,
+    refusal: &CredentialRefusal,
+    rule: RefusalRule,
+    last_success_at: Timestamp,
+) -> Result<bool, StoreError> {
+    // Refusals by the token endpoint are those without a mark; this one's mark, if it gets one, comes later.
+    const SQL: &str = "
+        select count(*), count(distinct customer_id), count(*) - count(marked_version)
+        from credential_refusals where platform = $1 and refused_at >= $2";
+    let values = [refusal.platform.as_str().into(), last_success_at.into()];
+    let Some(row) = tx.row(SQL, &values).await? else { return Ok(false) };
+    let (accounts, customers, by_endpoint) = (row.int(0)?, row.int(1)?, row.int(2)?);
+    if accounts < rule.accounts {
+        return Ok(false);
+    }
+    if customers >= rule.customers {
+        return Ok(true);
+    }
+    let is_sole = customers == 1;
+    let may_be_sole = refusal.cause == RefusalCause::TokenEndpoint && by_endpoint >= rule.accounts;
+    if is_sole && !may_be_sole {
+        return Ok(false);
+    }
+    Ok(!has_others(tx, refusal.platform, last_success_at).await?)
+}
+
+/// Whether a customer has an active account of the platform and none that was refused since then.
+async fn has_others(tx: &mut Tx, platform: Platform, since: Timestamp) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        select 1 from accounts
+        where platform = $1 and state = 'active' and customer_id not in (
+            select customer_id from credential_refusals where platform = $1 and refused_at >= $2)
+        limit 1";
+    Ok(tx.row(SQL, &[platform.as_str().into(), since.into()]).await?.is_some())
 }
 
 async fn mark(tx: &mut Tx, refusal: &CredentialRefusal) -> Result<(), StoreError> {

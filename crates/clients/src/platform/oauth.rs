@@ -14,7 +14,7 @@ use super::checked;
 use super::client::Upstream;
 use super::settings::{ClientAuthentication, OauthSettings, SettingsProblem};
 use super::target::Target;
-use crate::error::{ClientError, Fault, Kind};
+use crate::error::ClientError;
 
 /// The longest answer of a token endpoint, in bytes.
 pub const ANSWER_BYTES_MAX: usize = 65_536;
@@ -38,14 +38,20 @@ pub struct Tokens {
 /// Why there is no fresh token.
 #[derive(Debug, thiserror::Error)]
 pub enum RefreshFailure {
-    /// The refresh token is refused: the account must be connected again.
+    /// The refresh is refused: the account must most likely be connected again.
     #[error("the token endpoint refused the refresh token: {code}")]
     Refused {
         /// The error code of the answer, such as `invalid_grant`.
         code: String,
     },
-    /// The endpoint was not reached, answered unusably, or refused this service as its client; the
-    /// refresh token may still be good.
+    /// The endpoint refuses this service as its client (`invalid_client` and the like), or refuses without an error
+    /// code; the refresh token may still be good.
+    #[error("the token endpoint refused this service: {}", .code.unwrap_or("it gave no error code"))]
+    Service {
+        /// The error code of the answer, if it had one.
+        code: Option<&'static str>,
+    },
+    /// The endpoint was not reached, or answered unusably; the refresh token may still be good.
     #[error(transparent)]
     Client(#[from] ClientError),
 }
@@ -181,30 +187,30 @@ fn whole_seconds(value: &Value) -> Option<i64> {
     (seconds >= 0).then(|| seconds.min(EXPIRES_IN_S_MAX))
 }
 
-/// Tells a dead refresh token from a mistake in this service's own registration, which must not make
-/// customers connect their accounts again.
+/// Tells a dead refresh token from a mistake in this service's own registration and from an endpoint that refuses
+/// everybody, neither of which must make customers connect their accounts again.
 fn refusal(body: &[u8]) -> RefreshFailure {
+    const OF_SERVICE: [&str; 3] =
+        ["invalid_client", "unauthorized_client", "unsupported_grant_type"];
     let answer: Option<Value> = serde_json::from_slice(body).ok();
     let code = answer.as_ref().and_then(|answer| answer.get("error")).and_then(Value::as_str);
+    if let Some(code) = OF_SERVICE.into_iter().find(|known| code == Some(*known)) {
+        return RefreshFailure::Service { code: Some(code) };
+    }
     match code {
-        Some("invalid_client" | "unauthorized_client" | "unsupported_grant_type") => {
-            let kind = Kind::BadResponse("the token endpoint refuses this service as a client");
-            RefreshFailure::Client(ClientError {
-                fault: Fault::Ours,
-                kind,
-                sent: true,
-                retryable: false,
-                source: None,
-            })
-        }
         // The endpoint speaks of itself, not of the refresh token.
         Some("temporarily_unavailable" | "server_error" | "slow_down") => {
             RefreshFailure::Client(ClientError::bad_response("the token endpoint is out of order"))
         }
         Some(code) if is_error_code(code) => RefreshFailure::Refused { code: code.to_owned() },
-        Some(_) | None => {
-            RefreshFailure::Client(ClientError::bad_response("it refuses without an error code"))
-        }
+        Some(_) | None => RefreshFailure::Service { code: None },
+    }
+}
+
+impl RefreshFailure {
+    /// Whether the refresh token itself is refused, which no later try changes (RFC 6749, section 5.2).
+    pub fn is_final(&self) -> bool {
+        matches!(self, Self::Refused { code } if code == "invalid_grant")
     }
 }
 

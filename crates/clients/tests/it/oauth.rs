@@ -35,7 +35,7 @@ async fn refreshed(bytes: Vec<u8>) -> Result<Tokens, RefreshFailure> {
 async fn failed(bytes: Vec<u8>) -> ClientError {
     match refreshed(bytes).await.unwrap_err() {
         RefreshFailure::Client(error) => error,
-        RefreshFailure::Refused { code } => panic!("taken for a refusal: {code}"),
+        refusal => panic!("taken for a refusal: {refusal}"),
     }
 }
 
@@ -125,27 +125,47 @@ async fn a_dead_refresh_token_is_a_refusal_with_its_code() {
             matches!(&refusal, RefreshFailure::Refused { code } if code == "invalid_grant"),
             "{refusal:?}"
         );
+        assert!(refusal.is_final());
     }
+    let other = refreshed(answer("400 Bad Request", r#"{"error":"consent_required"}"#)).await;
+    assert!(!other.unwrap_err().is_final());
 }
 
 #[tokio::test]
 async fn a_mistake_in_our_registration_is_not_the_accounts() {
-    for code in ["invalid_client", "unauthorized_client", "unsupported_grant_type"] {
-        let body = format!(r#"{{"error":"{code}"}}"#);
+    for known in ["invalid_client", "unauthorized_client", "unsupported_grant_type"] {
+        let body = format!(r#"{{"error":"{known}"}}"#);
 
-        let error = failed(answer("401 Unauthorized", &body)).await;
+        let refusal = refreshed(answer("401 Unauthorized", &body)).await.unwrap_err();
 
-        assert_eq!((error.fault, error.sent, error.retryable), (Fault::Ours, true, false));
+        assert!(
+            matches!(refusal, RefreshFailure::Service { code: Some(code) } if code == known),
+            "{refusal:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_that_refuses_without_a_code_refuses_this_service() {
+    for bytes in [
+        answer("400 Bad Request", ""),
+        answer("401 Unauthorized", "<html>"),
+        answer("403 Forbidden", "{}"),
+        answer("400 Bad Request", r#"{"error":{"code":"invalid_grant"}}"#),
+        answer("400 Bad Request", r#"{"error":"with spaces\n"}"#),
+    ] {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+
+        let refusal = refreshed(bytes).await.unwrap_err();
+
+        assert!(matches!(refusal, RefreshFailure::Service { code: None }), "{text}: {refusal:?}");
+        assert!(!refusal.is_final());
     }
 }
 
 #[tokio::test]
 async fn an_endpoint_in_trouble_does_not_kill_the_refresh_token() {
     for bytes in [
-        answer("400 Bad Request", ""),
-        answer("400 Bad Request", "<html>"),
-        answer("400 Bad Request", r#"{"error":{"code":"invalid_grant"}}"#),
-        answer("400 Bad Request", r#"{"error":"with spaces\n"}"#),
         answer("400 Bad Request", r#"{"error":"temporarily_unavailable"}"#),
         answer("403 Forbidden", r#"{"error":"slow_down"}"#),
         answer("429 Too Many Requests", r#"{"error":"invalid_grant"}"#),

@@ -230,6 +230,12 @@ pub(crate) enum ApiError {
         /// When to try again.
         retry_after_ms: i64,
     },
+    /// The platform refuses the credentials of everybody for the time being.
+    #[error(
+        "{0} currently refuses the credentials of all accounts, so nothing is known about these; nothing was stored or \
+         charged; try again later (`GET /v1/platforms` says when it accepts credentials again)"
+    )]
+    PlatformRefusing(domain::platform::Platform),
     /// The platform asked for a pause for this account.
     #[error("the platform asked this account to slow down; nothing was sent")]
     AccountPaused {
@@ -402,6 +408,7 @@ impl ApiError {
             Self::BadPlatformAnswer(_) => table::BAD_PLATFORM_ANSWER,
             Self::PlatformTimeout => table::PLATFORM_TIMEOUT,
             Self::PlatformUnavailable { .. } => table::PLATFORM_UNAVAILABLE,
+            Self::PlatformRefusing(_) => table::PLATFORM_REFUSING,
             Self::AccountPaused { .. } => table::ACCOUNT_PAUSED,
             Self::RateLimited { .. } => table::RATE_LIMITED,
             Self::TooManyRegistrations { .. } => callers::TOO_MANY_REGISTRATIONS,
@@ -468,6 +475,7 @@ impl ApiError {
             Self::TooManyInFlight(_) | Self::Overloaded | Self::IdempotencyInProgress => {
                 Some(1_000)
             }
+            Self::PlatformRefusing(_) => Some(60_000),
             Self::Payment(problem) => problem.retry_after_ms(),
             Self::Export(problem) => problem.retry_after_ms(),
             Self::Store(error) if error.is_outage() => Some(1_000),

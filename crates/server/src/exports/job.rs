@@ -19,7 +19,7 @@ use tabular::{
 };
 
 use super::desk::{Desk, Drafting};
-use super::pages::{BROKEN_RESUME_POINT, Limits, PageFault, Reader, Wanted};
+use super::pages::{BROKEN_RESUME_POINT, Limits, PageFault, Reader, Remedy, Wanted};
 use super::place;
 use super::points::{self, Point};
 use super::worker::{Ending, Shared};
@@ -33,6 +33,8 @@ pub(super) enum Halt {
     Final(Failure),
     /// It may pass.
     Passing(Failure),
+    /// It goes on when the platform accepts credentials again.
+    Waiting(Failure),
 }
 
 pub(super) type Step<T> = Result<T, Halt>;
@@ -61,6 +63,7 @@ pub(super) async fn run(app: &App, lease: Lease, export: Export, shared: &Arc<Sh
         Ok(false) => Ending::Lost,
         Err(Halt::Final(failure)) => Ending::Failed(failure),
         Err(Halt::Passing(failure)) => Ending::Later(failure),
+        Err(Halt::Waiting(failure)) => Ending::Waiting(failure),
     }
 }
 
@@ -288,7 +291,11 @@ fn lasting(code: &str, message: &str) -> Halt {
 impl From<PageFault> for Halt {
     fn from(fault: PageFault) -> Self {
         let failure = Failure { code: fault.code.to_owned(), message: fault.message };
-        if fault.is_final { Self::Final(failure) } else { Self::Passing(failure) }
+        match fault.remedy {
+            Remedy::None => Self::Final(failure),
+            Remedy::Attempt => Self::Passing(failure),
+            Remedy::Recovery => Self::Waiting(failure),
+        }
     }
 }
 

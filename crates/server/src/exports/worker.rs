@@ -23,6 +23,9 @@ use crate::metrics;
 
 /// A job that failed for a while is tried again after so many seconds, times the number of its attempt.
 const RETRY_S: i64 = 15;
+/// While a platform refuses everybody, a job of it is tried again after so many seconds, and given up after a day.
+const REFUSED_RETRY_S: i64 = 60;
+const REFUSED_MAX_S: i64 = 86_400;
 
 /// The exports that this process works on, so that one can be stopped without waiting for the next sign of life.
 #[derive(Debug, Default)]
@@ -113,6 +116,8 @@ pub(super) enum Ending {
     Failed(Failure),
     /// Something that may pass stood in the way.
     Later(Failure),
+    /// The platform refuses everybody's credentials, which passes.
+    Waiting(Failure),
     /// Its end was asked for.
     Cancelled,
     /// The lease is lost: it is somebody else's.
@@ -191,17 +196,22 @@ async fn attempt(
     let bell = app.exports_at_work.begin(lease.export);
     points::reach(Point::Claimed).await;
     let shared = Arc::new(Shared::beginning(&export));
-    let attempt = export.attempt;
+    let begun = (export.attempt, waits_until(app, &export));
     let ending = tokio::select! {
         ending = job::run(app, lease, export, &shared) => ending,
         ending = keep(app, lease, &shared, (&bell, stop)) => ending,
     };
     shared.is_halted.store(true, Ordering::SeqCst);
-    let word = end(app, lease, &ending, (shared.progress(), attempt)).await?;
+    let word = end(app, lease, &ending, (shared.progress(), begun)).await?;
     metrics::export_ended(word, shared.progress(), shared.began.elapsed());
     let id = lease.export.to_string();
     tracing::info!(export.id = id, token = lease.token, ending = word, "work on an export ended");
     Ok(())
+}
+
+/// When an export is given up that waits for its platform.
+fn waits_until(app: &App, export: &Export) -> Timestamp {
+    export.started_at.unwrap_or_else(|| app.clock.now()).plus_seconds(REFUSED_MAX_S)
 }
 
 /// Renews the lease until there is a reason to stop.
@@ -235,12 +245,13 @@ async fn keep(
     }
 }
 
-/// Puts down how an attempt ended; gives the word for it.
+/// Records how an attempt ended; returns the word for it. Beside the progress: the number of the attempt, and when an
+/// export is given up that waits for its platform.
 async fn end(
     app: &App,
     lease: Lease,
     ending: &Ending,
-    (progress, attempt): (Progress, i64),
+    (progress, (attempt, waits_until)): (Progress, (i64, Timestamp)),
 ) -> Result<&'static str, StoreError> {
     let (store, now) = (&app.store, app.clock.now());
     let (word, is_ours) = match ending {
@@ -254,6 +265,13 @@ async fn end(
             tracing::warn!(export.id = %lease.export, code, message, "an export is tried again later");
             let until = now.plus_seconds(RETRY_S.saturating_mul(attempt.max(1)));
             ("postponed", exports::postpone(store, &lease, (now, until), progress).await?)
+        }
+        Ending::Waiting(failure) if now >= waits_until => {
+            ("failed", failed(app, lease, now, (failure, progress)).await?)
+        }
+        Ending::Waiting(failure) => {
+            let until = now.plus_seconds(REFUSED_RETRY_S);
+            ("postponed", exports::pause(store, &lease, (now, until), failure, progress).await?)
         }
         Ending::Cancelled => {
             ("cancelled", exports::end_cancelled(store, &lease, now, progress).await?)

@@ -15,6 +15,9 @@ use crate::metrics;
 /// Successes within this time count as one: what all cores write to must not be written with each call.
 const SUCCESS_GRAIN_MICROS: i64 = 100 * MICROS_PER_MILLI;
 
+/// While a platform refuses everybody, one token is refreshed in this time.
+const REFRESH_EVERY_MICROS: i64 = 200 * MICROS_PER_MILLI;
+
 /// What this node knows of all platforms.
 #[derive(Default)]
 pub(crate) struct PlatformHealth([OnePlatform; Platform::ALL.len()]);
@@ -24,6 +27,8 @@ struct OnePlatform {
     /// In microseconds; 0: it does not refuse everybody.
     refusing_since: AtomicI64,
     last_success_at: AtomicI64,
+    /// While it refuses everybody: from when on the next token is refreshed.
+    refresh_from: AtomicI64,
 }
 
 impl PlatformHealth {
@@ -31,6 +36,22 @@ impl PlatformHealth {
     pub(crate) fn refusing_since(&self, platform: Platform) -> Option<Timestamp> {
         let since = self.of(platform)?.refusing_since.load(Ordering::Relaxed);
         (since != 0).then(|| Timestamp::from_unix_micros(since))
+    }
+
+    /// Whether a token may be refreshed now; the caller does it. While the platform refuses everybody this node
+    /// refreshes one token in each fifth of a second, whatever the number of accounts.
+    pub(super) fn takes_refresh(&self, platform: Platform, now: Timestamp) -> bool {
+        if self.refusing_since(platform).is_none() {
+            return true;
+        }
+        let Some(one) = self.of(platform) else { return false };
+        let from = one.refresh_from.load(Ordering::Relaxed);
+        let (now, next) = (now.unix_micros(), now.plus_micros(REFRESH_EVERY_MICROS).unix_micros());
+        from <= now
+            && one
+                .refresh_from
+                .compare_exchange(from, next, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
     }
 
     /// The latest success that this node noted.
@@ -58,7 +79,7 @@ impl PlatformHealth {
         if before == 0 && since != 0 {
             tracing::error!(
                 %platform,
-                "the platform refuses the credentials of several accounts: check how this service signs in to it; \
+                "the platform refuses the credentials of several customers: check how this service signs in to it; \
                  no account is marked for it"
             );
         }
@@ -136,5 +157,20 @@ mod tests {
         assert_eq!(health.refusing_since(Platform::Gamma), Some(now));
         health.set_all(&[]);
         assert_eq!(health.refusing_since(Platform::Gamma), None);
+    }
+
+    #[test]
+    fn a_platform_that_refuses_everybody_is_asked_for_five_tokens_a_second() {
+        let health = PlatformHealth::default();
+        let at = |millis: i64| Timestamp::from_unix_micros(1_000_000 + millis * MICROS_PER_MILLI);
+        let taken = |from: i64, to: i64| {
+            (from..to).filter(|millis| health.takes_refresh(Platform::Delta, at(*millis))).count()
+        };
+        assert_eq!(taken(0, 10), 10);
+
+        health.set_refusing(Platform::Delta, Some(at(10)));
+
+        assert_eq!(taken(1_000, 2_000), 5);
+        assert!(health.takes_refresh(Platform::Alpha, at(2_000)));
     }
 }

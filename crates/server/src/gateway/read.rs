@@ -75,7 +75,7 @@ pub(crate) async fn account(
     }
 }
 
-/// Sends one read and takes its whole answer.
+/// Sends one read and takes its whole answer; once more where the platform refuses a token that can be replaced.
 pub(crate) async fn get(
     app: &App,
     (customer, creator): (CustomerId, &CreatorId),
@@ -90,18 +90,15 @@ pub(crate) async fn get(
     let load = app.in_flight.of_customer(customer);
     let busy = |_| ReadFailure::Wait { for_ms: PLACE_WAIT_MS };
     let _permit = app.in_flight.take(&load, &account.load).map_err(busy)?;
-    let request = request(app, target, &account, read)?;
-    let breaker = &account.health.breaker;
-    match exchange(app, target, request, read.bytes_max).await {
-        Ok((status, headers, body)) => {
-            breaker.succeeded();
-            learn(app, &account, status, &headers);
-            body.map(|(body, is_unwrapped)| ReadAnswer { status, body, is_unwrapped })
-        }
-        Err(error) => {
-            breaker.failed(app.clock.now());
-            Err(ReadFailure::Failed(error))
-        }
+    let first = exchange(app, target, &account, read).await?;
+    if first.status != StatusCode::UNAUTHORIZED
+        || !refresh::may_replace_token(app, target, &account)
+    {
+        return first.taken(app, &account);
+    }
+    match Box::pin(refresh::after_refusal(app, target, &account)).await {
+        None => first.taken(app, &account),
+        Some(fresh) => exchange(app, target, &fresh, read).await?.taken(app, &fresh),
     }
 }
 
@@ -135,15 +132,50 @@ fn request(
     target.request(&call).map_err(ReadFailure::Failed)
 }
 
-type Body = Result<(Bytes, bool), ReadFailure>;
+/// An answer that came. Its body may be too long.
+struct Exchanged {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Result<(Bytes, bool), ReadFailure>,
+}
 
-/// Sends the request and reads its answer to the end. The inner result is about an answer that came.
+impl Exchanged {
+    /// The answer, once what it says beyond itself is noted.
+    fn taken(self, app: &App, account: &Arc<AccountEntry>) -> Result<ReadAnswer, ReadFailure> {
+        let Self { status, headers, body } = self;
+        learn(app, account, status, &headers);
+        body.map(|(body, is_unwrapped)| ReadAnswer { status, body, is_unwrapped })
+    }
+}
+
+/// Sends the read once and takes its whole answer; the account's breaker hears how it went.
 async fn exchange(
+    app: &App,
+    target: &Target,
+    account: &AccountEntry,
+    read: &OwnRead<'_>,
+) -> Result<Exchanged, ReadFailure> {
+    let request = request(app, target, account, read)?;
+    let breaker = &account.health.breaker;
+    match send(app, target, request, read.bytes_max).await {
+        Ok(exchanged) => {
+            breaker.succeeded();
+            Ok(exchanged)
+        }
+        Err(error) => {
+            breaker.failed(app.clock.now());
+            Err(ReadFailure::Failed(error))
+        }
+    }
+}
+
+/// Sends the request and reads its answer to the end.
+async fn send(
     app: &App,
     target: &Target,
     request: http::Request<RequestBody>,
     bytes_max: usize,
-) -> Result<(StatusCode, HeaderMap, Body), ClientError> {
+) -> Result<Exchanged, ClientError> {
     let Answer { status, headers, mut body } = app.upstream().send(target, request).await?;
     let body = match whole(&mut body, bytes_max).await? {
         None => Err(ReadFailure::TooLarge),
@@ -151,7 +183,7 @@ async fn exchange(
             .ok_or(ReadFailure::TooLarge)
             .map(|bytes| unwrapped(target, &headers, bytes)),
     };
-    Ok((status, headers, body))
+    Ok(Exchanged { status, headers, body })
 }
 
 async fn whole(body: &mut AnswerBody, bytes_max: usize) -> Result<Option<Bytes>, ClientError> {

@@ -1,16 +1,16 @@
 //! A platform's 401: the credentials are checked once more before the account is marked.
 //!
 //! An account is marked `reconnect_needed` only when a fresh token could not be had, or is refused too, and the identity
-//! check refuses the newest credentials; a 403 never marks one. When a platform refuses several accounts within a minute
-//! it is the platform that is marked, and no account. Calls still go through, and the first that succeeds clears the
-//! mark.
+//! check refuses the newest credentials; a 403 never marks one. When a platform refuses accounts of several customers
+//! within a minute it is the platform that is marked, and of the accounts only those whose own refresh token is dead.
+//! Calls still go through, and the first that succeeds clears the mark.
 
 use std::sync::Arc;
 
 use clients::platform::{SigningInput, Verification, verify};
 use domain::account::AccountState;
 use domain::time::Timestamp;
-use store::platform_health::{CredentialRefusal, RefusalOutcome, RefusalRule};
+use store::platform_health::{CredentialRefusal, RefusalCause, RefusalOutcome, RefusalRule};
 
 use super::accounts::AccountEntry;
 use super::{platform_health, refresh};
@@ -27,13 +27,28 @@ pub(super) fn note_success(app: &App, account: &Arc<AccountEntry>, at: Timestamp
 /// Checks the credentials beside the call that was refused; one check of an account at a time, and none soon after
 /// another.
 pub(super) fn confirm_in_background(app: &App, account: &Arc<AccountEntry>) {
-    let is_known = account.state == AccountState::ReconnectNeeded
-        || app.platform_health.refusing_since(account.platform).is_some();
-    if is_known || account.health.tokens.is_endpoint_failing() {
+    if account.state == AccountState::ReconnectNeeded {
+        return;
+    }
+    let Some(cause) = refresh::refusal_cause(account) else { return };
+    let is_refusing = app.platform_health.refusing_since(account.platform).is_some();
+    // What a platform does that refuses everybody says nothing about an account, a dead refresh token does.
+    if is_refusing && cause != RefusalCause::RefreshToken {
         return;
     }
     if account.health.begins_check(app.clock.now()) {
         app.calls().spawn(Box::pin(confirm(app.clone(), Arc::clone(account))));
+    }
+}
+
+/// Counts that the token endpoint refused this service when a token was to be refreshed that has ended. There is
+/// nothing to check the account with.
+pub(super) fn note_endpoint_refusal(app: &App, account: &Arc<AccountEntry>) {
+    if account.health.begins_check(app.clock.now()) {
+        let (app, account) = (app.clone(), Arc::clone(account));
+        app.tasks.clone().spawn_control(async move {
+            refused(&app, &account, RefusalCause::TokenEndpoint).await;
+        });
     }
 }
 
@@ -48,7 +63,9 @@ async fn confirm(app: App, account: Arc<AccountEntry>) {
     let signing = SigningInput { now: app.clock.now(), nonce: app.random.bytes() };
     match verify::verify(app.upstream(), target, &credentials, signing).await {
         Ok(Verification::Refused { status: 401 } | Verification::Mismatch) => {
-            refused(&app, &current).await;
+            if let Some(cause) = refresh::refusal_cause(&current) {
+                refused(&app, &current, cause).await;
+            }
         }
         Ok(Verification::Confirmed { .. }) => note_success(&app, &current, app.clock.now()),
         Ok(Verification::Refused { .. }) | Err(_) => {}
@@ -56,17 +73,22 @@ async fn confirm(app: App, account: Arc<AccountEntry>) {
 }
 
 /// Marks the account, unless it changed in the meantime or the platform refuses everybody.
-async fn refused(app: &App, account: &AccountEntry) {
+async fn refused(app: &App, account: &AccountEntry, cause: RefusalCause) {
     let refusal = CredentialRefusal {
         platform: account.platform,
         customer: account.customer,
         creator: account.creator.clone(),
         version: account.version,
         at: app.clock.now(),
+        cause,
         last_success_at: app.platform_health.last_success_at(account.platform),
     };
     let section = &app.config.platform_refusals;
-    let rule = RefusalRule { accounts: section.accounts_min, within_s: section.window_s };
+    let rule = RefusalRule {
+        accounts: section.accounts_min,
+        customers: section.customers_min,
+        within_s: section.window_s,
+    };
     let store = app.store.clone();
     let record =
         async move { store::platform_health::record_refusal(&store, &refusal, rule).await };
@@ -85,7 +107,7 @@ async fn refused(app: &App, account: &AccountEntry) {
             }
             app.platform_health.set_refusing(account.platform, Some(since));
         }
-        Ok(Ok(RefusalOutcome::AccountChanged)) | Err(_) => {}
+        Ok(Ok(RefusalOutcome::AccountChanged | RefusalOutcome::Counted)) | Err(_) => {}
         Ok(Err(error)) => tracing::warn!(%error, "a refusal of credentials could not be recorded"),
     }
 }

@@ -6,13 +6,17 @@
 
 use std::sync::Arc;
 
-use clients::platform::{Credentials, Target, Tokens, oauth};
+use clients::platform::oauth::{self, RefreshFailure};
+use clients::platform::{Credentials, Target, Tokens};
 use domain::time::Timestamp;
+use store::platform_health::RefusalCause;
 
 use super::accounts::AccountEntry;
-use super::cache;
+use super::token_pauses::{LastRefresh, TokenMark};
+use super::{cache, reconnect};
 use crate::app::App;
 use crate::error::ApiError;
+use crate::metrics;
 
 /// A token is refreshed when it has less than this left.
 const REFRESH_BEFORE_S: i64 = 60;
@@ -35,11 +39,16 @@ pub(super) async fn with_fresh_token(
     Box::pin(refreshed(app, target, account)).await
 }
 
-/// Whether a token that the platform has just refused with 401 can be replaced.
+/// Whether a token that the platform has just refused with 401 can be replaced. While the platform refuses everybody
+/// that is tried now and then: a fresh token may be what ends it.
 pub(super) fn may_replace_token(app: &App, target: &Target, account: &AccountEntry) -> bool {
-    target.has_oauth()
-        && app.platform_health.refusing_since(account.platform).is_none()
-        && has_refresh_token(account)
+    if !target.has_oauth() || !has_refresh_token(account) {
+        return false;
+    }
+    let now = app.clock.now();
+    app.platform_health.refusing_since(account.platform).is_none()
+        || (account.health.tokens.may_replace_refused(now)
+            && app.platform_health.takes_refresh(account.platform, now))
 }
 
 /// The account with another token than the refused one; nothing where there is none to be had.
@@ -59,6 +68,7 @@ pub(super) async fn after_refusal(
             return Some(current);
         }
         let now = app.clock.now();
+        note_token(&current);
         if !health.tokens.may_replace_refused(now) || !has_refresh_token(&current) {
             return None;
         }
@@ -89,13 +99,15 @@ async fn refreshed(
         if !needs_refresh(&current, now) || !has_refresh_token(&current) {
             return Ok(current);
         }
-        if !health.tokens.may_ask(now) {
-            return without_refresh(current, now);
+        note_token(&current);
+        if !health.tokens.may_ask(now) || !app.platform_health.takes_refresh(current.platform, now)
+        {
+            return without_refresh(app, current, now);
         }
         if claim(app, &current).await? {
             return match refresh(app, target, &current).await? {
                 Refreshed::Fresh(fresh) => Ok(fresh),
-                Refreshed::Refused | Refreshed::Failed => without_refresh(current, now),
+                Refreshed::Refused | Refreshed::Failed => without_refresh(app, current, now),
             };
         }
         if !has_ended(&current, now) {
@@ -109,13 +121,51 @@ async fn refreshed(
 /// A token that has ended is not sent while nobody knows whether a fresh one can be had. One whose refresh was refused
 /// is: then the platform decides.
 fn without_refresh(
+    app: &App,
     account: Arc<AccountEntry>,
     now: Timestamp,
 ) -> Result<Arc<AccountEntry>, ApiError> {
-    if has_ended(&account, now) && account.health.tokens.is_endpoint_failing() {
+    if !has_ended(&account, now) {
+        return Ok(account);
+    }
+    let last = account.health.tokens.last();
+    if app.platform_health.refusing_since(account.platform).is_some() {
+        // Also where it was not asked: too many others asked just now.
+        let is_refused = matches!(last, LastRefresh::Refused | LastRefresh::TokenDead);
+        return if is_refused {
+            Ok(account)
+        } else {
+            Err(ApiError::PlatformRefusing(account.platform))
+        };
+    }
+    if last == LastRefresh::EndpointRefused {
+        reconnect::note_endpoint_refusal(app, &account);
+    }
+    if account.health.tokens.is_endpoint_failing() {
         return Err(ApiError::PlatformUnreachable);
     }
     Ok(account)
+}
+
+/// What the account's latest refresh says about why the platform refuses its credentials. Nothing where the endpoint
+/// failed: then nobody knows whether they are good.
+pub(super) fn refusal_cause(account: &AccountEntry) -> Option<RefusalCause> {
+    note_token(account);
+    match account.health.tokens.last() {
+        LastRefresh::Failed => None,
+        LastRefresh::EndpointRefused => Some(RefusalCause::TokenEndpoint),
+        LastRefresh::TokenDead => Some(RefusalCause::RefreshToken),
+        LastRefresh::Fine | LastRefresh::Refused => Some(RefusalCause::Unknown),
+    }
+}
+
+/// What was learnt of a refresh token is forgotten with it.
+fn note_token(account: &AccountEntry) {
+    let token = account
+        .credentials()
+        .ok()
+        .and_then(|credentials| credentials.get("refresh_token").map(TokenMark::of));
+    account.health.tokens.note_token(token);
 }
 
 fn needs_refresh(account: &AccountEntry, now: Timestamp) -> bool {
@@ -181,17 +231,25 @@ async fn refresh(
             keep(app, account, fresh).await?;
             return reread(app, account).await.map(Refreshed::Fresh);
         }
-        Err(oauth::RefreshFailure::Refused { code }) => {
-            tokens.refused(app.clock.now());
-            tracing::info!(account = account.creator.as_str(), code, "a token refresh was refused");
-        }
-        Err(oauth::RefreshFailure::Client(error)) => {
-            tokens.failed(app.clock.now());
-            tracing::warn!(account = account.creator.as_str(), %error, "a token refresh failed");
+        Err(error) => {
+            let how = how_it_ended(&error);
+            tokens.failed(app.clock.now(), how);
+            metrics::token_not_refreshed(account.platform, how.as_str());
+            let (customer, name) = (account.customer, account.creator.as_str());
+            tracing::warn!(customer.id = %customer, account = name, %error, "a token was not refreshed");
         }
     }
     release(app, account).await;
     Ok(if tokens.is_endpoint_failing() { Refreshed::Failed } else { Refreshed::Refused })
+}
+
+fn how_it_ended(error: &RefreshFailure) -> LastRefresh {
+    match error {
+        RefreshFailure::Client(_) => LastRefresh::Failed,
+        RefreshFailure::Service { .. } => LastRefresh::EndpointRefused,
+        RefreshFailure::Refused { .. } if error.is_final() => LastRefresh::TokenDead,
+        RefreshFailure::Refused { .. } => LastRefresh::Refused,
+    }
 }
 
 /// Lets other nodes try too. Where that fails the claim ends by itself.

@@ -1,5 +1,7 @@
 //! When an account's token endpoint may be asked again after it failed or refused.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use domain::time::Timestamp;
 use parking_lot::Mutex;
 
@@ -10,6 +12,57 @@ const REFUSED_S: (i64, i64) = (60, 3_600);
 /// A token that the platform refused although it lasts is replaced once in this time.
 const REPLACE_EVERY_S: i64 = 60;
 
+/// How the latest refresh of an account's token ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum LastRefresh {
+    /// With a fresh token, or there was none yet.
+    #[default]
+    Fine,
+    /// The endpoint could not be reached, or responded unusably.
+    Failed,
+    /// The endpoint refused this service, or refused without saying why: the refresh token may be good.
+    EndpointRefused,
+    /// The endpoint refused for a reason that may pass or may not.
+    Refused,
+    /// The endpoint refused the refresh token for good.
+    TokenDead,
+}
+
+impl LastRefresh {
+    /// Whether it says nothing about the refresh token.
+    const fn is_endpoints(self) -> bool {
+        matches!(self, Self::Failed | Self::EndpointRefused)
+    }
+
+    /// The word for it in metrics.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fine => "refreshed",
+            Self::Failed => "failed",
+            Self::EndpointRefused => "service_refused",
+            Self::Refused | Self::TokenDead => "token_refused",
+        }
+    }
+
+    /// Whether another refresh token may do better.
+    const fn is_tokens(self) -> bool {
+        matches!(self, Self::Refused | Self::TokenDead)
+    }
+}
+
+/// A refresh token, as far as this process must know it again. It is never written anywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TokenMark(u64);
+
+impl TokenMark {
+    /// The mark of a refresh token.
+    pub(super) fn of(refresh_token: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        refresh_token.hash(&mut hasher);
+        Self(hasher.finish())
+    }
+}
+
 /// What was learnt about refreshing the token of one account.
 #[derive(Default)]
 pub(crate) struct TokenPauses(Mutex<State>);
@@ -18,12 +71,25 @@ pub(crate) struct TokenPauses(Mutex<State>);
 struct State {
     /// Failures and refusals in a row.
     in_a_row: u32,
-    was_refused: bool,
+    last: LastRefresh,
+    /// Of which refresh token all this was learnt.
+    token: Option<TokenMark>,
     ask_from: Option<Timestamp>,
     replace_from: Option<Timestamp>,
 }
 
 impl TokenPauses {
+    /// Begins anew where the account has another refresh token than the one that was refused: it was connected again.
+    pub(super) fn note_token(&self, token: Option<TokenMark>) {
+        let mut state = self.0.lock();
+        if state.token != token {
+            if state.last.is_tokens() {
+                *state = State::default();
+            }
+            state.token = token;
+        }
+    }
+
     /// Whether the endpoint may be asked.
     pub(super) fn may_ask(&self, now: Timestamp) -> bool {
         self.0.lock().ask_from.is_none_or(|from| from <= now)
@@ -35,16 +101,21 @@ impl TokenPauses {
         [state.ask_from, state.replace_from].iter().flatten().all(|from| *from <= now)
     }
 
-    /// Whether the endpoint failed when it was last asked, which says nothing about the refresh token.
+    /// How the latest refresh ended.
+    pub(super) fn last(&self) -> LastRefresh {
+        self.0.lock().last
+    }
+
+    /// Whether the endpoint did not work when it was last asked, which says nothing about the refresh token.
     pub(super) fn is_endpoint_failing(&self) -> bool {
-        let state = self.0.lock();
-        state.in_a_row > 0 && !state.was_refused
+        self.last().is_endpoints()
     }
 
     /// It returned a fresh token.
     pub(super) fn refreshed(&self) {
         let mut state = self.0.lock();
         state.in_a_row = 0;
+        state.last = LastRefresh::Fine;
         state.ask_from = None;
     }
 
@@ -53,20 +124,13 @@ impl TokenPauses {
         self.0.lock().replace_from = Some(now.plus_seconds(REPLACE_EVERY_S));
     }
 
-    /// The endpoint could not be reached, or responded unusably.
-    pub(super) fn failed(&self, now: Timestamp) {
-        self.pause(now, false, FAILED_S);
-    }
-
-    /// It refused the refresh token.
-    pub(super) fn refused(&self, now: Timestamp) {
-        self.pause(now, true, REFUSED_S);
-    }
-
-    fn pause(&self, now: Timestamp, is_refusal: bool, (first_s, longest_s): (i64, i64)) {
+    /// It returned none: it is asked again after a pause.
+    pub(super) fn failed(&self, now: Timestamp, how: LastRefresh) {
+        let (first_s, longest_s) = if how.is_endpoints() { FAILED_S } else { REFUSED_S };
         let mut state = self.0.lock();
-        let before = if state.was_refused == is_refusal { state.in_a_row } else { 0 };
-        state.was_refused = is_refusal;
+        let is_same = state.last.is_endpoints() == how.is_endpoints();
+        let before = if is_same { state.in_a_row } else { 0 };
+        state.last = how;
         state.in_a_row = before.saturating_add(1);
         let doubled = first_s.saturating_mul(1 << before.min(16));
         state.ask_from = Some(now.plus_seconds(doubled.min(longest_s)));
@@ -86,13 +150,13 @@ mod tests {
         let pauses = TokenPauses::default();
         assert!(pauses.may_ask(at(0)) && !pauses.is_endpoint_failing());
 
-        pauses.failed(at(0));
+        pauses.failed(at(0), LastRefresh::Failed);
         assert!(pauses.is_endpoint_failing());
         assert!(!pauses.may_ask(at(0)) && pauses.may_ask(at(1)));
-        pauses.failed(at(1));
+        pauses.failed(at(1), LastRefresh::Failed);
         assert!(!pauses.may_ask(at(2)) && pauses.may_ask(at(3)));
         for _ in 0..40 {
-            pauses.failed(at(3));
+            pauses.failed(at(3), LastRefresh::EndpointRefused);
         }
         assert!(!pauses.may_ask(at(62)) && pauses.may_ask(at(63)));
 
@@ -103,9 +167,9 @@ mod tests {
     #[test]
     fn a_refusal_is_waited_for_longer_and_is_no_failure_of_the_endpoint() {
         let pauses = TokenPauses::default();
-        pauses.failed(at(0));
+        pauses.failed(at(0), LastRefresh::Failed);
 
-        pauses.refused(at(10));
+        pauses.failed(at(10), LastRefresh::Refused);
 
         assert!(!pauses.is_endpoint_failing());
         assert!(!pauses.may_ask(at(69)) && pauses.may_ask(at(70)));
@@ -121,5 +185,22 @@ mod tests {
 
         assert!(!pauses.may_replace_refused(at(59)) && pauses.may_replace_refused(at(60)));
         assert!(pauses.may_ask(at(0)), "a token that ends is refreshed all the same");
+    }
+
+    #[test]
+    fn a_dead_token_is_forgotten_with_the_token_and_a_failing_endpoint_is_not() {
+        let pauses = TokenPauses::default();
+        let [old, new] = ["old", "new"].map(|token| Some(TokenMark::of(token)));
+        pauses.note_token(old);
+        pauses.failed(at(0), LastRefresh::TokenDead);
+        pauses.note_token(old);
+        assert!(!pauses.may_ask(at(1)) && pauses.last() == LastRefresh::TokenDead);
+
+        pauses.note_token(new);
+        assert!(pauses.may_ask(at(1)) && pauses.last() == LastRefresh::Fine);
+
+        pauses.failed(at(1), LastRefresh::EndpointRefused);
+        pauses.note_token(old);
+        assert!(!pauses.may_ask(at(1)) && pauses.is_endpoint_failing());
     }
 }

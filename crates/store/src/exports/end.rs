@@ -118,7 +118,8 @@ pub async fn cancel(
             cleanup_due_at = $3
         where id = $1 and customer_id = $2 and state = 'pending' returning cost";
     const RUNNING: &str = "
-        update export_jobs set state = 'cancelling' where id = $1 and customer_id = $2 and state = 'running'";
+        update export_jobs set state = 'cancelling', error_code = null, error_message = null
+        where id = $1 and customer_id = $2 and state = 'running'";
     let mut tx = store.write().await?;
     let mut balances = balance::lock(&mut tx, std::iter::once(customer)).await?;
     let own: [Value<'_>; 2] = [id.into(), customer.into()];

@@ -3,7 +3,7 @@
 use domain::id::NodeId;
 use domain::time::Timestamp;
 
-use super::{Claimant, Export, Lease, Progress, Renewal, read};
+use super::{Claimant, Export, Failure, Lease, Progress, Renewal, read};
 use crate::balance;
 use crate::tx::Tx;
 use crate::{DatabaseKind, Store, StoreError};
@@ -62,7 +62,8 @@ async fn take(
 ) -> Result<Option<Export>, StoreError> {
     const SQL: &str = "
         update export_jobs set state = 'running', lease_token = lease_token + 1, lease_until = $4,
-            leased_by = $5, attempt = attempt + 1, started_at = coalesce(started_at, $3)
+            leased_by = $5, attempt = attempt + 1, started_at = coalesce(started_at, $3),
+            error_code = null, error_message = null
         where id = $1 and (
             (state = 'pending' and $6 > (
                 select count(*) from export_jobs other
@@ -167,6 +168,36 @@ pub async fn postpone(
     let postponed = tx.execute(SQL, &values).await? == 1;
     tx.commit().await?;
     Ok(postponed)
+}
+
+/// Lets an export rest until then, and says why: its platform refuses everybody. This is no failed attempt, whatever it
+/// has read.
+pub async fn pause(
+    store: &Store,
+    lease: &Lease,
+    (now, until): (Timestamp, Timestamp),
+    reason: &Failure,
+    progress: Progress,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        update export_jobs set lease_until = $4, pages = $5, rows_read = $6, worked_micros = $7,
+            attempt = 0, error_code = $8, error_message = $9
+        where id = $1 and lease_token = $2 and state = 'running' and lease_until > $3";
+    let mut tx = store.write().await?;
+    let values = [
+        lease.export.into(),
+        lease.token.into(),
+        now.into(),
+        until.into(),
+        progress.pages.into(),
+        progress.rows.into(),
+        progress.worked_micros.into(),
+        reason.code.as_str().into(),
+        reason.message.as_str().into(),
+    ];
+    let paused = tx.execute(SQL, &values).await? == 1;
+    tx.commit().await?;
+    Ok(paused)
 }
 
 /// Ends the leases that an earlier run of this node left; gives how many. Where one server owns the database, every

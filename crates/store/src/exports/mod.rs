@@ -25,7 +25,7 @@ use crate::metering::IdempotencyClaim;
 pub use cleanup::{Cleanup, Deletion, cleaned, delete, due_cleanups, expire, keeps};
 pub use create::create;
 pub use end::{Cancelling, cancel, end_cancelled, fail, publish, reap};
-pub use lease::{claim, give_back, postpone, release_left, renew};
+pub use lease::{claim, give_back, pause, postpone, release_left, renew};
 pub use read::{Counts, ExportList, count, find, find_of_any, list};
 
 /// An export as it stands.

@@ -4,77 +4,108 @@ use domain::account::{AccountState, CreatorId};
 use domain::id::CustomerId;
 use domain::platform::Platform;
 use domain::time::Timestamp;
-use store::platform_health::{self, CredentialRefusal, RefusalOutcome, RefusalRule};
+use store::platform_health::{self, CredentialRefusal, RefusalCause, RefusalOutcome, RefusalRule};
 use store::{Store, accounts, testing};
 
 use crate::support::{Caller, NOON, new_account};
 
-const RULE: RefusalRule = RefusalRule { accounts: 3, within_s: 60 };
+const RULE: RefusalRule = RefusalRule { accounts: 3, customers: 3, within_s: 60 };
 const LONG_AGO: Timestamp = Timestamp::from_unix_micros(0);
 
-/// The platform refuses the account as it is now.
-async fn refused(store: &Store, account: (CustomerId, &str), at: Timestamp) -> RefusalOutcome {
-    refused_after(store, account, at, LONG_AGO).await
+/// A refusal of an account as it is now, at noon, with no success before.
+async fn refusal_of(store: &Store, account: &Account, cause: RefusalCause) -> CredentialRefusal {
+    let (customer, creator) = (account.0, account.1.parse::<CreatorId>().unwrap());
+    let version = accounts::find(store, customer, &creator).await.unwrap().unwrap().version;
+    CredentialRefusal {
+        platform: Platform::Alpha,
+        customer,
+        creator,
+        version,
+        at: NOON,
+        cause,
+        last_success_at: LONG_AGO,
+    }
 }
 
-async fn refused_after(
+/// The platform refuses the account, and nothing else is known.
+async fn refused(store: &Store, account: &Account, at: Timestamp) -> RefusalOutcome {
+    refused_for(store, account, RefusalCause::Unknown, at).await
+}
+
+async fn refused_for(
     store: &Store,
-    (customer, creator): (CustomerId, &str),
+    account: &Account,
+    cause: RefusalCause,
     at: Timestamp,
-    last_success_at: Timestamp,
 ) -> RefusalOutcome {
-    let creator: CreatorId = creator.parse().unwrap();
-    let version = accounts::find(store, customer, &creator).await.unwrap().unwrap().version;
-    let platform = Platform::Alpha;
-    let refusal = CredentialRefusal { platform, customer, creator, version, at, last_success_at };
+    let refusal = CredentialRefusal { at, ..refusal_of(store, account, cause).await };
     platform_health::record_refusal(store, &refusal, RULE).await.unwrap()
 }
 
-async fn states(store: &Store, customer: CustomerId) -> Vec<(String, AccountState)> {
-    let listed = accounts::list(store, customer).await.unwrap();
-    listed.iter().map(|account| (account.creator_id.to_string(), account.state)).collect()
+/// Whose it is, and its name.
+type Account = (CustomerId, &'static str);
+
+async fn states(store: &Store, of: &[Account]) -> Vec<AccountState> {
+    let mut states = Vec::new();
+    for (customer, creator) in of {
+        let creator = creator.parse().unwrap();
+        states.push(accounts::find(store, *customer, &creator).await.unwrap().unwrap().state);
+    }
+    states
 }
 
-/// A customer with three accounts of one platform.
-async fn three(store: &Store) -> CustomerId {
+/// An account of each of three customers.
+async fn three(store: &Store) -> [Account; 3] {
+    let mut three = Vec::new();
+    for _ in 0..3 {
+        three.push((Caller::with(store, 0).await.customer, "ada"));
+    }
+    three.try_into().unwrap()
+}
+
+/// Three accounts of one customer.
+async fn of_one(store: &Store) -> [Account; 3] {
     let customer = Caller::with(store, 0).await.customer;
     for name in ["bea", "cyd"] {
         accounts::connect(store, &new_account(customer, name)).await.unwrap();
     }
-    customer
+    ["ada", "bea", "cyd"].map(|name| (customer, name))
+}
+
+async fn is_refusing(store: &Store) -> bool {
+    !platform_health::list_refusing(store).await.unwrap().is_empty()
 }
 
 #[tokio::test]
 async fn the_third_refusal_within_a_minute_is_the_platforms_and_unmarks_the_others() {
     for store in testing::stores().await {
-        let customer = three(&store).await;
+        let [ada, bea, cyd] = three(&store).await;
 
-        let first = refused(&store, (customer, "ada"), NOON).await;
-        let second = refused(&store, (customer, "bea"), NOON.plus_seconds(30)).await;
-        let marked = states(&store, customer).await;
-        let third = refused(&store, (customer, "cyd"), NOON.plus_seconds(60)).await;
+        let first = refused(&store, &ada, NOON).await;
+        let second = refused(&store, &bea, NOON.plus_seconds(30)).await;
+        let marked = states(&store, &[ada, bea]).await;
+        let third = refused(&store, &cyd, NOON.plus_seconds(60)).await;
 
         assert_eq!(first, RefusalOutcome::AccountMarked);
         assert_eq!(second, RefusalOutcome::AccountMarked);
-        assert_eq!(marked[0].1, AccountState::ReconnectNeeded);
-        assert_eq!(marked[1].1, AccountState::ReconnectNeeded);
-        let unmarked = ["ada", "bea"].map(|name| (customer, name.parse().unwrap())).to_vec();
+        assert_eq!(marked, [AccountState::ReconnectNeeded; 2]);
+        let mut unmarked = [ada, bea].map(|(customer, name)| (customer, name.parse().unwrap()));
+        unmarked.sort_by_key(|(customer, _)| customer.to_string());
         let since = NOON.plus_seconds(60);
-        assert_eq!(third, RefusalOutcome::PlatformRefusing { since, unmarked });
-        let after = states(&store, customer).await;
-        assert!(after.iter().all(|(_, state)| *state == AccountState::Active), "{after:?}");
+        assert_eq!(third, RefusalOutcome::PlatformRefusing { since, unmarked: unmarked.to_vec() });
+        assert_eq!(states(&store, &[ada, bea, cyd]).await, [AccountState::Active; 3]);
         let refusing = platform_health::list_refusing(&store).await.unwrap();
         assert_eq!((refusing.len(), refusing[0].since), (1, since));
 
         // From now on nobody is marked, until a success ends it.
-        let fourth = refused(&store, (customer, "ada"), NOON.plus_seconds(70)).await;
+        let fourth = refused(&store, &ada, NOON.plus_seconds(70)).await;
         assert_eq!(fourth, RefusalOutcome::PlatformRefusing { since, unmarked: Vec::new() });
         let end = NOON.plus_seconds(80);
         let recover =
             async || platform_health::record_recovery(&store, Platform::Alpha, end).await.unwrap();
         assert_eq!((recover().await, recover().await), (true, false));
-        assert!(platform_health::list_refusing(&store).await.unwrap().is_empty());
-        let own = refused(&store, (customer, "ada"), NOON.plus_seconds(81)).await;
+        assert!(!is_refusing(&store).await);
+        let own = refused(&store, &ada, NOON.plus_seconds(81)).await;
         assert_eq!(own, RefusalOutcome::AccountMarked, "older refusals no longer count");
     }
 }
@@ -82,68 +113,143 @@ async fn the_third_refusal_within_a_minute_is_the_platforms_and_unmarks_the_othe
 #[tokio::test]
 async fn refusals_further_apart_or_around_a_success_are_the_accounts_own() {
     for store in testing::stores().await {
-        let customer = three(&store).await;
-        let (second, third) = (NOON.plus_seconds(30), NOON.plus_seconds(61));
-
-        refused(&store, (customer, "ada"), NOON).await;
-        refused(&store, (customer, "bea"), second).await;
-        let apart = refused(&store, (customer, "cyd"), third).await;
-
+        let [ada, bea, cyd] = three(&store).await;
+        refused(&store, &ada, NOON).await;
+        refused(&store, &bea, NOON.plus_seconds(30)).await;
+        let apart = refused(&store, &cyd, NOON.plus_seconds(61)).await;
         assert_eq!(apart, RefusalOutcome::AccountMarked);
 
-        let other = three(&store).await;
+        let [dot, eve, fay] = three(&store).await;
         let start = NOON.plus_seconds(600);
-        refused(&store, (other, "ada"), start).await;
-        refused(&store, (other, "bea"), start.plus_seconds(1)).await;
-        let success = start.plus_seconds(2);
-        let account = (other, "cyd");
-        let around = refused_after(&store, account, start.plus_seconds(3), success).await;
+        refused(&store, &dot, start).await;
+        refused(&store, &eve, start.plus_seconds(1)).await;
+        let around = CredentialRefusal {
+            at: start.plus_seconds(3),
+            last_success_at: start.plus_seconds(2),
+            ..refusal_of(&store, &fay, RefusalCause::Unknown).await
+        };
+        let around = platform_health::record_refusal(&store, &around, RULE).await.unwrap();
 
         assert_eq!(around, RefusalOutcome::AccountMarked);
-        for owner in [customer, other] {
-            let marked = states(&store, owner).await;
-            assert!(marked.iter().all(|(_, state)| *state == AccountState::ReconnectNeeded));
+        let marked = states(&store, &[ada, bea, cyd, dot, eve, fay]).await;
+        assert_eq!(marked, [AccountState::ReconnectNeeded; 6]);
+    }
+}
+
+#[tokio::test]
+async fn accounts_of_one_customer_are_marked_one_by_one_however_many_they_are() {
+    for store in testing::stores().await {
+        let own = of_one(&store).await;
+        for account in &own {
+            assert_eq!(refused(&store, account, NOON).await, RefusalOutcome::AccountMarked);
         }
+        assert!(!is_refusing(&store).await, "alone at the platform");
+
+        let others = three(&store).await;
+        let again = of_one(&store).await;
+        for account in &again {
+            let cause = RefusalCause::TokenEndpoint;
+            let outcome = refused_for(&store, account, cause, NOON.plus_seconds(1)).await;
+            assert_eq!(outcome, RefusalOutcome::Counted);
+        }
+        assert!(!is_refusing(&store).await, "beside others");
+        assert_eq!(states(&store, &own).await, [AccountState::ReconnectNeeded; 3]);
+        assert_eq!(states(&store, &again).await, [AccountState::Active; 3]);
+        assert_eq!(states(&store, &others).await, [AccountState::Active; 3]);
+    }
+}
+
+#[tokio::test]
+async fn where_two_customers_are_all_there_are_both_must_be_refused() {
+    for store in testing::stores().await {
+        let [ada, bea, cyd] = of_one(&store).await;
+        let dot = (Caller::with(&store, 0).await.customer, "ada");
+        for account in [&ada, &bea] {
+            assert_eq!(refused(&store, account, NOON).await, RefusalOutcome::AccountMarked);
+        }
+
+        let third = refused(&store, &dot, NOON).await;
+
+        assert!(matches!(third, RefusalOutcome::PlatformRefusing { .. }), "{third:?}");
+        assert_eq!(states(&store, &[ada, bea, cyd, dot]).await, [AccountState::Active; 4]);
+    }
+}
+
+#[tokio::test]
+async fn a_token_endpoint_that_refuses_the_only_customer_is_the_platforms_fault() {
+    for store in testing::stores().await {
+        let own = of_one(&store).await;
+        let mut outcomes = Vec::new();
+        for account in &own {
+            let cause = RefusalCause::TokenEndpoint;
+            outcomes.push(refused_for(&store, account, cause, NOON).await);
+        }
+
+        assert_eq!(outcomes[..2], [RefusalOutcome::Counted, RefusalOutcome::Counted]);
+        let since = NOON;
+        assert_eq!(outcomes[2], RefusalOutcome::PlatformRefusing { since, unmarked: Vec::new() });
+        assert_eq!(states(&store, &own).await, [AccountState::Active; 3]);
+    }
+}
+
+#[tokio::test]
+async fn a_dead_refresh_token_marks_its_account_and_says_nothing_about_the_platform() {
+    for store in testing::stores().await {
+        let dead = three(&store).await;
+        for account in &dead {
+            let outcome = refused_for(&store, account, RefusalCause::RefreshToken, NOON).await;
+            assert_eq!(outcome, RefusalOutcome::AccountMarked);
+        }
+        assert!(!is_refusing(&store).await);
+
+        // The platform begins to refuse everybody: those with dead tokens stay marked, and further ones are.
+        let [ada, bea, cyd] = three(&store).await;
+        for account in [&ada, &bea, &cyd] {
+            refused(&store, account, NOON.plus_seconds(1)).await;
+        }
+        assert!(is_refusing(&store).await);
+        let late =
+            refused_for(&store, &cyd, RefusalCause::RefreshToken, NOON.plus_seconds(2)).await;
+        assert_eq!(late, RefusalOutcome::AccountMarked);
+        assert_eq!(states(&store, &dead).await, [AccountState::ReconnectNeeded; 3]);
+        let (active, marked) = (AccountState::Active, AccountState::ReconnectNeeded);
+        assert_eq!(states(&store, &[ada, bea, cyd]).await, [active, active, marked]);
     }
 }
 
 #[tokio::test]
 async fn a_refusal_of_credentials_that_were_replaced_says_nothing() {
     for store in testing::stores().await {
-        let customer = three(&store).await;
-        let creator: CreatorId = "ada".parse().unwrap();
-        let refusal = CredentialRefusal {
-            platform: Platform::Alpha,
-            customer,
-            creator,
-            version: 1,
-            at: NOON,
-            last_success_at: LONG_AGO,
-        };
+        let [ada, ..] = three(&store).await;
+        for cause in
+            [RefusalCause::Unknown, RefusalCause::TokenEndpoint, RefusalCause::RefreshToken]
+        {
+            let refusal = refusal_of(&store, &ada, cause).await;
+            let old = CredentialRefusal { version: refusal.version + 1, ..refusal };
 
-        let outcome = platform_health::record_refusal(&store, &refusal, RULE).await.unwrap();
+            let outcome = platform_health::record_refusal(&store, &old, RULE).await.unwrap();
 
-        assert_eq!(outcome, RefusalOutcome::AccountChanged);
-        assert_eq!(states(&store, customer).await[0].1, AccountState::Active);
+            assert_eq!(outcome, RefusalOutcome::AccountChanged);
+            assert_eq!(states(&store, &[ada]).await, [AccountState::Active]);
+        }
     }
 }
 
 #[tokio::test]
 async fn concurrent_refusals_are_counted_one_after_the_other() {
     for store in testing::stores().await {
-        let customer = three(&store).await;
+        let [ada, bea, cyd] = three(&store).await;
 
         let outcomes = tokio::join!(
-            refused(&store, (customer, "ada"), NOON),
-            refused(&store, (customer, "bea"), NOON),
-            refused(&store, (customer, "cyd"), NOON),
+            refused(&store, &ada, NOON),
+            refused(&store, &bea, NOON),
+            refused(&store, &cyd, NOON),
         );
 
         let outcomes = [outcomes.0, outcomes.1, outcomes.2];
         let marked = outcomes.iter().filter(|outcome| **outcome == RefusalOutcome::AccountMarked);
         assert_eq!(marked.count(), 2, "{outcomes:?}");
-        let after = states(&store, customer).await;
-        assert!(after.iter().all(|(_, state)| *state == AccountState::Active), "{after:?}");
+        assert_eq!(states(&store, &[ada, bea, cyd]).await, [AccountState::Active; 3]);
         platform_health::delete_old_refusals(&store, NOON.plus_seconds(1)).await.unwrap();
     }
 }

@@ -41,7 +41,7 @@ pub(crate) struct ExportOut {
     bytes: Option<i64>,
     /// SHA-256 of the finished file, in hexadecimal digits.
     sha256: Option<String>,
-    /// Why it failed.
+    /// Why it failed, or what it waits for while it is `running`.
     error: Option<ErrorOut>,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -69,7 +69,7 @@ struct ProgressOut {
     rows_per_second: i64,
 }
 
-/// Why it failed.
+/// Why it failed, or what it waits for.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct ErrorOut {
     /// What programs match; see docs/api.md.

@@ -178,6 +178,16 @@ pub(in crate::error) const PLATFORM_UNAVAILABLE: Row = Row {
     retryable: true,
     meaning: "Recent calls of this account to the platform failed, so none is tried until `Retry-After`. Nothing was sent.",
 };
+/// `platform_refusing_credentials`
+pub(in crate::error) const PLATFORM_REFUSING: Row = Row {
+    code: "platform_refusing_credentials",
+    status: StatusCode::SERVICE_UNAVAILABLE,
+    title: "Platform refuses credentials",
+    retryable: true,
+    meaning: "The platform currently refuses the credentials of all accounts, so nobody knows whether these are good. \
+              Nothing needs to be connected again for it. Nothing was stored, sent or charged; try again after \
+              `Retry-After`. `GET /v1/platforms` shows the state of each platform.",
+};
 /// `account_paused`
 pub(in crate::error) const ACCOUNT_PAUSED: Row = Row {
     code: "account_paused",
@@ -398,6 +408,7 @@ pub(in crate::error) const ALL: &[Row] = &[
     BAD_PLATFORM_ANSWER,
     PLATFORM_TIMEOUT,
     PLATFORM_UNAVAILABLE,
+    PLATFORM_REFUSING,
     ACCOUNT_PAUSED,
     RATE_LIMITED,
     callers::TOO_MANY_REGISTRATIONS,

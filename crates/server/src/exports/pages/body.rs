@@ -225,6 +225,7 @@ mod tests {
     use domain::dataset::DatasetName;
     use domain::platform::Platform;
 
+    use super::super::fault::Remedy;
     use super::*;
 
     fn dataset(platform: Platform, name: DatasetName) -> Dataset {
@@ -319,7 +320,7 @@ mod tests {
         ] {
             let fault = known(text).unwrap_err();
             assert_eq!(fault.code, expected, "{text}");
-            assert!(fault.is_final && fault.message.contains("page 3"), "{fault}");
+            assert!(fault.remedy == Remedy::None && fault.message.contains("page 3"), "{fault}");
         }
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use catalog::Dataset;
 use catalog::dataset::{ChatLookup, Place};
+use domain::platform::Platform;
 use domain::window::Window;
 
 use super::fault::PageFault;
@@ -19,6 +20,7 @@ pub(super) const LOOKUP_PAGES_MAX: u64 = 20;
 pub(super) struct Lookup<'a> {
     pub(super) app: &'a App,
     pub(super) wanted: &'a Wanted,
+    pub(super) platform: Platform,
     pub(super) list: &'a Arc<Dataset>,
     pub(super) place: &'a Place,
     pub(super) fields: &'a ChatLookup,
@@ -28,12 +30,13 @@ impl Lookup<'_> {
     /// The platform's own id of the conversation with this fan. A list that changes meanwhile does no harm here, so
     /// its pages are not compared with each other.
     pub(super) async fn find(&self, fan: &str) -> Result<String, PageFault> {
-        let Self { app, wanted, list, place, .. } = *self;
+        let Self { app, wanted, platform, list, place, .. } = *self;
         let (mut next, mut seen) = (Next::First, 0_u64);
         for number in 1..=LOOKUP_PAGES_MAX {
             let request = Request {
                 app,
                 wanted,
+                platform,
                 place,
                 paging: &list.paging,
                 next: &next,

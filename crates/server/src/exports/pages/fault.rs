@@ -1,4 +1,17 @@
-//! Why pages cannot be read: a stable code, a sentence, and whether another attempt can help.
+//! Why pages cannot be read: a stable code, a sentence, and what can be done about it.
+
+use domain::platform::Platform;
+
+/// What can be done about pages that cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remedy {
+    /// None: the same pages would fail again, and the export has failed.
+    None,
+    /// Another attempt, of which there are a few.
+    Attempt,
+    /// To wait until the platform accepts credentials again. Attempts meanwhile do not count.
+    Recovery,
+}
 
 /// Why a page is not there. What was read before it stays good.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -8,19 +21,27 @@ pub struct PageFault {
     pub code: &'static str,
     /// What happened and what can be done, for people. Holds no credentials.
     pub message: String,
-    /// Whether the same pages would fail again: then the export has failed. Otherwise a later attempt may go on.
-    pub is_final: bool,
+    /// What can be done about it.
+    pub remedy: Remedy,
 }
 
 impl PageFault {
     /// Another attempt would meet the same.
     pub(super) fn last(code: &'static str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), is_final: true }
+        Self { code, message: message.into(), remedy: Remedy::None }
     }
 
     /// Another attempt may go better.
     pub(super) fn for_now(code: &'static str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), is_final: false }
+        Self { code, message: message.into(), remedy: Remedy::Attempt }
+    }
+
+    /// The platform refuses the credentials of everybody.
+    pub(super) fn refusing(platform: Platform) -> Self {
+        let message = format!(
+            "{platform} currently refuses the credentials of all accounts; the export goes on when it accepts them again"
+        );
+        Self { code: "platform_refusing_credentials", message, remedy: Remedy::Recovery }
     }
 
     /// The platform's page is not what its dataset says.
@@ -63,6 +84,10 @@ pub const CODES: &[(&str, &str)] = &[
     (
         "credentials_refused",
         "The platform refused the account's credentials: connect the account again.",
+    ),
+    (
+        "platform_refusing_credentials",
+        "The platform refuses the credentials of all accounts: the export waits, for a day at most, and goes on by itself.",
     ),
     ("platform_refused", "The platform refused the request."),
     ("platform_busy", "The platform asked for pauses until this attempt gave up."),

@@ -4,6 +4,7 @@
 
 use bytes::Bytes;
 use catalog::dataset::{self, Paging, PagingStyle, Place};
+use domain::platform::Platform;
 use http::StatusCode;
 
 use super::Wanted;
@@ -29,6 +30,7 @@ const BACK_OFF_MS_MAX: i64 = 16_000;
 pub(super) struct Request<'a> {
     pub(super) app: &'a App,
     pub(super) wanted: &'a Wanted,
+    pub(super) platform: Platform,
     pub(super) place: &'a Place,
     pub(super) paging: &'a Paging,
     pub(super) next: &'a Next,
@@ -122,12 +124,7 @@ impl Request<'_> {
             )),
             StatusCode::NO_CONTENT => Ok(Verdict::Page(Bytes::new())),
             StatusCode::TOO_MANY_REQUESTS => self.paused(tries).map(Verdict::Again),
-            StatusCode::UNAUTHORIZED => Err(PageFault::last(
-                "credentials_refused",
-                format!(
-                    "the platform refused the account's credentials at page {number}; connect the account again"
-                ),
-            )),
+            StatusCode::UNAUTHORIZED => Err(self.refused()),
             StatusCode::NOT_FOUND if number == 1 && self.fan.is_some() => Err(PageFault::last(
                 "chat_not_found",
                 format!("there is no conversation with the account {}", self.fan.unwrap_or("")),
@@ -140,6 +137,19 @@ impl Request<'_> {
                 format!("the platform answered {status} to the request for page {number}"),
             )),
         }
+    }
+
+    /// The platform refuses the credentials: of everybody, or of this account as far as anybody knows. That is asked
+    /// again, since a platform that begins to refuse everybody is known only after it has refused several.
+    fn refused(&self) -> PageFault {
+        if self.app.platform_health.refusing_since(self.platform).is_some() {
+            return PageFault::refusing(self.platform);
+        }
+        let message = format!(
+            "the platform refused the account's credentials at page {}; connect the account again",
+            self.number
+        );
+        PageFault::for_now("credentials_refused", message)
     }
 
     /// How long to wait before the next try, in milliseconds, or that there is none.
@@ -157,6 +167,7 @@ impl Request<'_> {
                 | ApiError::AccountInactive(_)
                 | ApiError::CredentialError
                 | ApiError::PlatformNotOffered(_) => Err(unavailable(&error)),
+                ApiError::PlatformRefusing(platform) => Err(PageFault::refusing(platform)),
                 other => self.failed(&other.to_string(), tries),
             },
         }

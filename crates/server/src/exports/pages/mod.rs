@@ -26,7 +26,7 @@ use domain::platform::Platform;
 use domain::time::Timestamp;
 use domain::window::Window;
 
-pub use self::fault::{CODES, PageFault};
+pub use self::fault::{CODES, PageFault, Remedy};
 pub use self::point::Next;
 pub use self::rows::Rows;
 
@@ -175,6 +175,7 @@ impl Reader {
         let request = Request {
             app: &self.app,
             wanted: &self.wanted,
+            platform: self.platform,
             place: &place,
             paging: &self.dataset.paging,
             next: &self.point.next,
@@ -225,8 +226,8 @@ impl Reader {
         let Some(fields) = &parameter.lookup else { return Ok(Some(fan.to_owned())) };
         let list = dataset_of(&self.app, self.platform, fields.dataset)?;
         let place = list.place(&self.own_id, "").ok_or_else(unknown_id)?;
-        let (app, wanted) = (&self.app, &self.wanted);
-        let lookup = Lookup { app, wanted, list: &list, place: &place, fields };
+        let (app, wanted, platform) = (&self.app, &self.wanted, self.platform);
+        let lookup = Lookup { app, wanted, platform, list: &list, place: &place, fields };
         Box::pin(lookup.find(fan)).await.map(Some)
     }
 

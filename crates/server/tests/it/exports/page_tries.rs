@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
+use server::exports::pages::Remedy;
 
 use super::reading::{ALL, Reading, Subscribers, texts, while_time_passes, written};
 use crate::support::TestApp;
@@ -50,7 +51,7 @@ async fn a_platform_that_keeps_failing_leaves_the_page_to_a_later_attempt() {
 
         let met = reading.fault_of(&app, reading.wanted(Subscribers)).await;
 
-        assert_eq!((met.code, met.is_final), (code, false), "{fault}: {met}");
+        assert_eq!((met.code, met.remedy), (code, Remedy::Attempt), "{fault}: {met}");
         app.no_faults().await;
         app.advance_seconds(120);
     }
@@ -164,9 +165,26 @@ async fn an_account_that_is_gone_or_refused_ends_the_read() {
 
     let met = reader.next().await.unwrap_err();
 
-    assert_eq!((met.code, met.is_final), ("account_unavailable", true), "{met}");
+    assert_eq!((met.code, met.remedy), ("account_unavailable", Remedy::None), "{met}");
     let again = app.running().read_pages(reading.wanted(Subscribers)).await;
     assert_eq!(again.err().map(|fault| fault.code), Some("account_unavailable"));
     drop(reader);
+    app.end().await;
+}
+
+#[tokio::test]
+async fn a_token_that_is_refused_in_the_middle_is_refreshed_and_the_read_goes_on() {
+    let app = TestApp::on_sqlite("").await;
+    let reading = Reading::of(&app, "platform_delta").await;
+    let expected = written(&reading.list(Subscribers, "").await);
+    let refused = json!({
+        "kind": "status", "status": 401, "platform": "platform_delta", "path": "insights/fans", "after": 1, "times": 1,
+    });
+    app.fault(&refused).await;
+
+    let pages = reading.read(&app, reading.wanted(Subscribers)).await.unwrap();
+
+    assert_eq!(texts(&pages), expected);
+    app.no_faults().await;
     app.end().await;
 }

@@ -3,7 +3,7 @@
 use domain::time::Timestamp;
 use domain::window::Window;
 use serde_json::{Value, json};
-use server::exports::pages::{Page, PageFault, Reader};
+use server::exports::pages::{Page, PageFault, Reader, Remedy};
 
 use super::reading::{
     ALL, ChatMessages, Chats, Following, Reading, Subscribers, Subscriptions, Transactions, texts,
@@ -276,7 +276,7 @@ async fn what_was_seen_before_an_interruption_is_still_refused_after_it() {
         }
         let met = second.next().await.unwrap_err();
 
-        assert_eq!((met.code, met.is_final), (code, true), "{met}");
+        assert_eq!((met.code, met.remedy), (code, Remedy::None), "{met}");
         drop((first, second));
         app.no_faults().await;
     }

@@ -19,6 +19,7 @@ mod metering;
 mod obedient_loops;
 mod overload;
 mod paths;
+mod platform_refusals;
 mod recovery;
 mod refusals;
 mod routes;

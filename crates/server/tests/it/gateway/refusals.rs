@@ -1,4 +1,5 @@
-//! Credentials that a platform refuses: of one account, and of everybody.
+//! Credentials that a platform refuses: of one account, and of everybody. What makes a platform refuse everybody is in
+//! `platform_refusals`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,13 +14,19 @@ use crate::support::stage::{CREDITS, Stage, auth, on_stage_of};
 
 /// What the platform and its token endpoint do. All of it can be changed while a test runs.
 #[derive(Clone, Default)]
-struct Play {
+pub(super) struct Play {
     /// 401 for every call and identity check, whatever the token is.
-    refuses_everybody: Arc<AtomicBool>,
+    pub(super) refuses_everybody: Arc<AtomicBool>,
     /// 401 for what has the token `access-N` below this number.
-    good_from: Arc<AtomicUsize>,
+    pub(super) good_from: Arc<AtomicUsize>,
     /// The token endpoint refuses every refresh token.
-    refuses_refresh: Arc<AtomicBool>,
+    pub(super) refuses_refresh: Arc<AtomicBool>,
+    /// The token endpoint refuses everybody, without a code.
+    pub(super) refuses_at_endpoint: Arc<AtomicBool>,
+    /// The token endpoint refuses this service as its client.
+    pub(super) refuses_client: Arc<AtomicBool>,
+    /// 401 for the access tokens and `invalid_grant` for the refresh tokens that begin with `dead`.
+    pub(super) buries_dead: Arc<AtomicBool>,
     /// The token endpoint is out of order.
     fails_refresh: Arc<AtomicBool>,
     refreshes: Arc<AtomicUsize>,
@@ -33,19 +40,31 @@ impl Play {
 
     fn respond(&self, request: &Seen) -> Script {
         if request.target() == "/oauth/token" {
-            return self.token();
+            return self.token(request);
         }
         let token = request.header("authorization").unwrap_or_default();
         let number = token.strip_prefix("Bearer access-").and_then(|number| number.parse().ok());
         let is_old =
             number.is_some_and(|number: usize| number < self.good_from.load(Ordering::SeqCst));
-        if is_old || self.refuses_everybody.load(Ordering::SeqCst) {
+        let is_dead = self.buries_dead.load(Ordering::SeqCst) && token.contains("dead");
+        if is_old || is_dead || self.refuses_everybody.load(Ordering::SeqCst) {
             return Script::json(401, r#"{"error":"unauthorized"}"#);
         }
         request.confirmation().unwrap_or_else(|| Script::json(200, "{}"))
     }
 
-    fn token(&self) -> Script {
+    fn token(&self, request: &Seen) -> Script {
+        let is_set = |what: &AtomicBool| what.load(Ordering::SeqCst);
+        if is_set(&self.refuses_at_endpoint) {
+            return Script::json(401, "{}");
+        }
+        if is_set(&self.refuses_client) {
+            return Script::json(401, r#"{"error":"invalid_client"}"#);
+        }
+        let body = String::from_utf8_lossy(&request.body);
+        if is_set(&self.buries_dead) && body.contains("refresh_token=dead") {
+            return Script::json(400, r#"{"error":"invalid_grant"}"#);
+        }
         if self.fails_refresh.load(Ordering::SeqCst) {
             return Script::json(503, "{}");
         }
@@ -60,13 +79,13 @@ impl Play {
         Script::json(200, pair.to_string())
     }
 
-    fn set(what: &AtomicBool, to: bool) {
+    pub(super) fn set(what: &AtomicBool, to: bool) {
         what.store(to, Ordering::SeqCst);
     }
 }
 
 /// An account of `platform_delta` whose first token, `access-0`, lasts for a day and can be refreshed.
-async fn on_delta(test: impl AsyncFn(Stage, Play) -> Stage) {
+pub(super) async fn on_delta(test: impl AsyncFn(Stage, Play) -> Stage) {
     for database in store::testing::stores().await {
         let play = Play::default();
         let raw = play.platform().await;
@@ -94,7 +113,7 @@ async fn on_alpha(test: impl AsyncFn(Stage, Play) -> Stage) {
     on_stage_of("platform_alpha", "", make, async |stage| test(stage, play.clone()).await).await;
 }
 
-fn calls(stage: &Stage) -> Vec<Seen> {
+pub(super) fn calls(stage: &Stage) -> Vec<Seen> {
     let calls = stage.platform.calls();
     calls.into_iter().filter(|call| call.target() != "/oauth/token").collect()
 }
@@ -203,35 +222,53 @@ async fn a_token_endpoint_that_fails_marks_no_account() {
 
 /// Further customers, each with an account of the platform.
 async fn others(stage: &Stage, count: usize) -> Vec<(Customer, Client)> {
+    others_on(stage, "platform_alpha", &auth("platform_alpha"), count).await
+}
+
+pub(super) async fn others_on(
+    stage: &Stage,
+    platform: &str,
+    auth: &serde_json::Value,
+    count: usize,
+) -> Vec<(Customer, Client)> {
     let mut others = Vec::new();
     for _ in 0..count {
         let customer = stage.app.customer(CREDITS).await;
         let client = stage.app.with_key(&customer.key);
-        let import = json!({
-            "creator_id": "ada", "platform": "platform_alpha", "auth": auth("platform_alpha"),
-        });
+        let import = json!({"creator_id": "ada", "platform": platform, "auth": auth});
         assert_eq!(client.post("/v1/connect/import", &import).await.status, 201);
         others.push((customer, client));
     }
     others
 }
 
-async fn state_of(client: &Client) -> String {
+pub(super) async fn state_of(client: &Client) -> String {
     let account = client.get("/v1/accounts/ada").await.json();
     account["state"].as_str().unwrap().to_owned()
 }
 
 /// Whether the platform refuses everybody, as everybody is shown.
 async fn platform_state(client: &Client) -> (String, String) {
+    state_of_platform(client, "platform_alpha").await
+}
+
+/// The same of any platform: its state, and since when.
+pub(super) async fn state_of_platform(client: &Client, platform: &str) -> (String, String) {
     let shown = client.get("/v1/platforms").await.json();
-    let alpha = shown["platforms"][0].clone();
-    let text = |name: &str| alpha[name].as_str().unwrap_or_default().to_owned();
+    let all = shown["platforms"].as_array().unwrap();
+    let one = all.iter().find(|one| one["platform"] == platform).unwrap();
+    let text = |name: &str| one[name].as_str().unwrap_or_default().to_owned();
     (text("state"), text("since"))
 }
 
 async fn platform_becomes(client: &Client, state: &str) {
+    becomes_of(client, "platform_alpha", state).await;
+}
+
+/// Waits until the platform has this state.
+pub(super) async fn becomes_of(client: &Client, platform: &str, state: &str) {
     for _ in 0..10_000 {
-        if platform_state(client).await.0 == state {
+        if state_of_platform(client, platform).await.0 == state {
             return;
         }
     }
