@@ -1,59 +1,104 @@
-//! The time the simulators live in. Tests move it by hand; everything else takes it from the system.
+//! The time that the simulators live in. Tests move it by hand; everything else takes it from the system.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::UNIX_EPOCH;
 
-/// Says what time it is, in milliseconds since 1970-01-01T00:00:00Z.
+/// Says what time it is, in milliseconds since 1970-01-01T00:00:00Z. Clones share the time.
 #[derive(Clone)]
 pub struct Clock(Source);
 
 #[derive(Clone)]
 enum Source {
-    System,
+    /// The machine's time, and how many milliseconds the simulators are ahead of it.
+    System(Arc<AtomicI64>),
     Manual(Arc<AtomicI64>),
 }
 
 impl Clock {
     /// The clock of the machine.
     pub fn system() -> Self {
-        Self(Source::System)
+        Self(Source::System(Arc::default()))
     }
 
-    /// A clock that stands at `now_ms` until [`Clock::advance_ms`] moves it. Clones share the time.
+    /// A clock that stands at `now_ms` until it is moved.
     pub fn manual(now_ms: i64) -> Self {
         Self(Source::Manual(Arc::new(AtomicI64::new(now_ms))))
     }
 
     /// Milliseconds since 1970-01-01T00:00:00Z.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is where the simulators take the time from"
-    )]
     pub fn now_ms(&self) -> i64 {
         match &self.0 {
-            Source::System => {
-                let since = std::time::SystemTime::now().duration_since(UNIX_EPOCH);
-                since.map_or(0, |passed| i64::try_from(passed.as_millis()).unwrap_or(i64::MAX))
-            }
+            Source::System(ahead_ms) => system_ms().saturating_add(ahead_ms.load(Ordering::SeqCst)),
             Source::Manual(now_ms) => now_ms.load(Ordering::SeqCst),
         }
     }
 
-    /// Moves a manual clock forward by `by_ms` milliseconds; a system clock is not moved.
+    /// Moves the clock ahead by `by_ms` milliseconds, for all simulators.
     pub fn advance_ms(&self, by_ms: i64) {
-        if let Source::Manual(now_ms) = &self.0 {
-            now_ms.fetch_add(by_ms, Ordering::SeqCst);
+        let (Source::System(moved) | Source::Manual(moved)) = &self.0;
+        moved.fetch_add(by_ms, Ordering::SeqCst);
+    }
+
+    /// Moves the clock ahead to this time, for all simulators. It never goes back: a time that has passed moves nothing.
+    pub fn move_to_ms(&self, at_ms: i64) {
+        match &self.0 {
+            Source::System(_) => self.advance_ms(at_ms.saturating_sub(self.now_ms()).max(0)),
+            Source::Manual(now_ms) => {
+                now_ms.fetch_max(at_ms, Ordering::SeqCst);
+            }
         }
     }
+
+    /// How far it is ahead of the machine's clock; 0 for a manual one, which follows no other.
+    pub(crate) fn ahead_ms(&self) -> i64 {
+        match &self.0 {
+            Source::System(ahead_ms) => ahead_ms.load(Ordering::SeqCst),
+            Source::Manual(_) => 0,
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is where the simulators take the time from")]
+fn system_ms() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |passed| i64::try_from(passed.as_millis()).unwrap_or(i64::MAX))
 }
 
 impl fmt::Debug for Clock {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self.0 {
-            Source::System => "Clock::system",
+            Source::System(_) => "Clock::system",
             Source::Manual(_) => "Clock::manual",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_is_moved_for_all_who_share_it_and_never_goes_back() {
+        let clock = Clock::manual(1_000);
+        let other = clock.clone();
+
+        clock.move_to_ms(5_000);
+        clock.move_to_ms(4_000);
+        other.advance_ms(1);
+
+        assert_eq!((clock.now_ms(), other.now_ms(), clock.ahead_ms()), (5_001, 5_001, 0));
+    }
+
+    #[test]
+    fn the_clock_of_the_machine_can_be_ahead_of_it() {
+        let clock = Clock::system();
+        let day_ms = 86_400_000;
+
+        clock.advance_ms(day_ms);
+
+        assert!(clock.now_ms() >= system_ms() - 60_000 + day_ms);
+        assert_eq!(clock.clone().ahead_ms(), day_ms);
     }
 }

@@ -15,7 +15,7 @@ use crate::service::Service;
 const LOG_PAGE_MAX: usize = 10_000;
 
 /// What there is: method, path, and what it does.
-const INDEX: [(&str, &str, &str); 14] = [
+const INDEX: [(&str, &str, &str); 15] = [
     ("GET", "/control", "this list"),
     ("GET", "/control/health", "says that the simulators run"),
     ("GET", "/control/accounts", "the accounts that the platforms accept, with their credentials"),
@@ -33,6 +33,11 @@ const INDEX: [(&str, &str, &str); 14] = [
         "a mail: headers, text, HTML and links; /mail shows it in a browser",
     ),
     ("POST", "/control/mail/refuse", "refuses the `next` mails with a `code` of SMTP"),
+    (
+        "POST",
+        "/control/clock",
+        "moves the clock of all simulators `to` a second, or by `advance_s`, `advance_days` or `advance_months`",
+    ),
     ("POST", "/control/reset", "forgets all requests, mails, all that was written, and all faults"),
 ];
 
@@ -47,6 +52,10 @@ pub(crate) async fn answer(
     let query = parse_pairs(query);
     if let Some(path) = path.strip_prefix("/processor") {
         return processor::control::answer(&service.processor, method, path, body).await;
+    }
+    if (method, path) == (&Method::POST, "/clock") {
+        let read = serde_json::from_slice(body).unwrap_or_default();
+        return processor::control::world_clock(&service.processor, &read);
     }
     let outcome = match (method.as_str(), path) {
         ("GET", "" | "/") => Ok(index()),

@@ -45,6 +45,8 @@ def run(base, secret_key):
     intents(processor, *card)
     packs(processor, base, card[0])
     months(processor, base)
+    balances(processor, base)
+    discounts(processor, base)
     money_back(processor, base, *card)
     refused(lambda: stripe.StripeClient("sk_test_no", base_addresses={"api": base}).v1.customers.list(), stripe.AuthenticationError)
 
@@ -222,6 +224,69 @@ def months(processor, base):
     check(lowered.cancel_at_period_end, "it does not end")
     check(processor.subscriptions.list({"customer": customer}).data[0].id == subscription_id, "it is not listed")
     check(processor.subscriptions.cancel(subscription_id).status == "canceled", "it is not cancelled")
+
+
+def subscriber(processor, price, **more):
+    customer = processor.customers.create({"email": "eve@example.com"}).id
+    method = processor.payment_methods.attach("pm_card_visa", {"customer": customer}).id
+    made = processor.subscriptions.create({
+        "customer": customer, "default_payment_method": method, "items": [{"price": price}],
+        "expand": ["latest_invoice"], **more,
+    })
+    return customer, made
+
+
+def balances(processor, base):
+    price = processor.prices.create({
+        "product_data": {"name": "Balance"}, "unit_amount": 4900, "currency": "usd", "recurring": {"interval": "month"},
+        "metadata": {"plan_id": "plan_py"},
+    })
+    found = processor.prices.search({"query": "active:'true' AND metadata['plan_id']:'plan_py'", "limit": 100})
+    check([one.id for one in found.data] == [price.id], "the price is not found by its metadata")
+    customer, subscription = subscriber(processor, price.id)
+    credit = {"amount": -900, "currency": "usd", "description": "Twice", "metadata": {"sale": "s"}}
+    moved = processor.customers.balance_transactions.create(customer, credit, {"idempotency_key": "credit:py"})
+    check(moved.ending_balance == -900 and moved.type == "adjustment", f"the balance is {moved.ending_balance}")
+    check(processor.customers.balance_transactions.retrieve(customer, moved.id).amount == -900, "another movement")
+    control(base, f"customers/{customer}/cards", {"works": False})
+    control(base, "clock", {"advance_months": 1})
+    invoices = processor.invoices.list({"customer": customer, "status": "open"})
+    check([one.amount_due for one in invoices.data] == [4000], "the credit does not pay first")
+    owed = invoices.data[0]
+    check((owed.starting_balance, owed.ending_balance) == (-900, 0), "the balance is not on the invoice")
+    refused(lambda: processor.invoices.pay(owed.id, {"off_session": True}), stripe.CardError, http_status=402)
+    check(processor.invoices.void_invoice(owed.id).status == "void", "it is not void")
+    check(processor.customers.retrieve(customer).balance == -900, "the credit is lost")
+    kinds = [one.type for one in processor.customers.balance_transactions.list(customer).data]
+    check(kinds == ["unapplied_from_invoice", "applied_to_invoice", "adjustment"], f"the balance was moved by {kinds}")
+    item = subscription["items"].data[0]
+    waits = {"items": [{"id": item.id, "quantity": 2}], "proration_behavior": "create_prorations"}
+    processor.subscriptions.update(subscription.id, waits)
+    waiting = processor.invoice_items.list({"customer": customer, "pending": True})
+    sums = sorted(one.net_amount for one in waiting.data)
+    check(len(sums) == 2 and -4900 <= sums[0] < 0 and 4800 < sum(sums) <= 4900, f"{sums} wait")
+
+
+def discounts(processor, base):
+    half = processor.coupons.create({"percent_off": 50, "duration": "forever", "name": "Half"})
+    check(processor.coupons.retrieve(half.id).percent_off == 50, "another coupon")
+    control(base, "rules", {"tax_bp": 1000})
+    price = processor.prices.create({
+        "product_data": {"name": "Discount"}, "unit_amount": 1000, "currency": "usd", "recurring": {"interval": "month"},
+    })
+    mode = {"type": "flexible", "flexible": {"proration_discounts": "itemized"}}
+    _, subscription = subscriber(processor, price.id, discounts=[{"coupon": half.id}], billing_mode=mode)
+    invoice = subscription.latest_invoice
+    sums = (invoice.subtotal, invoice.total_excluding_tax, invoice.total_taxes[0].amount, invoice.total)
+    check(sums == (1000, 500, 50, 550), f"the sums are {sums}")
+    off = invoice.lines.data[0].discount_amounts
+    check([one.amount for one in off] == [500], "the line has another discount")
+    shown = processor.subscriptions.retrieve(subscription.id, {"expand": ["discounts"]})
+    check(shown.discounts[0].source.coupon == half.id, "another discount")
+    lines = processor.invoices.line_items.list(invoice.id, {"limit": 1})
+    check(lines.data[0].pricing.price_details.price == price.id, "another price")
+    control(base, "rules", {"tax_bp": 0})
+    check(processor.coupons.delete(half.id).deleted, "it is not deleted")
 
 
 def money_back(processor, base, customer, method):

@@ -18,6 +18,14 @@ pub(super) struct How {
     pub(super) authenticated: bool,
 }
 
+/// Where a card or a customer keeps the code that its charges are declined with.
+const DECLINES: &str = "_.declines";
+
+/// Lets every charge of a card, or of all cards of a customer, be declined with this code from now on, or no longer.
+pub(super) fn set_declines(books: &mut Books, id: &str, code: Option<&str>) {
+    books.change(id, |object| set(object, DECLINES, json!(code)));
+}
+
 /// What the bank says.
 pub(super) enum Verdict {
     Pays,
@@ -27,10 +35,16 @@ pub(super) enum Verdict {
     WantsAuthentication,
 }
 
-/// Asks the bank.
-pub(super) fn ask(books: &mut Books, method: &Value, how: How) -> Verdict {
+/// Asks the bank. A test may have said what it answers: for the next charge, for this card, or for all cards of this
+/// customer.
+pub(super) fn ask(books: &mut Books, method: &Value, customer: &str, how: How) -> Verdict {
     if let Some(code) = books.declines.pop_front() {
         return Verdict::Declines(code);
+    }
+    let of_customer = books.get(customer).map_or(&Value::Null, |it| at(it, DECLINES));
+    let declined = of_customer.as_str().or_else(|| at(method, DECLINES).as_str());
+    if let Some(code) = declined {
+        return Verdict::Declines(code.to_owned());
     }
     let wants = |needed: bool| {
         if needed && !how.authenticated { Verdict::WantsAuthentication } else { Verdict::Pays }

@@ -152,6 +152,13 @@ impl Outbox {
         due
     }
 
+    /// Takes one event out, if it waits.
+    fn withdraw(&self, event: &str) -> Option<Waiting> {
+        let mut kept = self.kept();
+        let place = kept.waiting.iter().position(|waiting| waiting.event == event)?;
+        kept.waiting.remove(place)
+    }
+
     fn next_due(&self) -> Instant {
         let kept = self.kept();
         let next = kept.waiting.iter().map(|waiting| waiting.due).min();
@@ -199,6 +206,31 @@ pub(crate) async fn send_waiting(processor: &Processor, all: bool) -> Vec<Tried>
     tried
 }
 
+/// Sends these events now, in this order, each so many times, whether they wait or not; says what became of it.
+pub(crate) async fn send_these(
+    processor: &Processor,
+    events: &[String],
+    copies: usize,
+) -> Vec<Tried> {
+    let _alone = processor.outbox.sending.lock().await;
+    let mut tried = Vec::new();
+    for event in events {
+        let waiting = processor.outbox.withdraw(event);
+        let mut taken = false;
+        for _ in 0..copies {
+            let one = send(processor, event, None).await;
+            taken |= one.status.is_some_and(|status| (200..300).contains(&status));
+            tried.push(one);
+        }
+        match waiting {
+            _ if taken => delivered(processor, event),
+            Some(waiting) => try_again(processor, waiting),
+            None => {}
+        }
+    }
+    tried
+}
+
 fn delivered(processor: &Processor, event: &str) {
     processor.with_books(|books| {
         books.change(event, |event| {
@@ -225,7 +257,7 @@ pub(crate) async fn send(processor: &Processor, event: &str, signature: Option<S
     let Some((kind, body)) = written(processor, event, &endpoint.version) else {
         return Tried { event: event.to_owned(), kind: String::new(), status: None };
     };
-    let at_s = processor.clock.now_ms().div_euclid(1_000);
+    let at_s = processor.world_s();
     let signature = signature.unwrap_or_else(|| signed(&endpoint.secret, at_s, &body));
     let url = endpoint.url.unwrap_or_default();
     let answered = tokio::time::timeout(ANSWER_TIMEOUT, post(&url, &signature, &body)).await;

@@ -53,6 +53,30 @@ fn difference(before: &Value, now: &Value) -> Value {
     Value::Object(changed)
 }
 
+/// The ids of the events that wait and are about one of these objects, oldest first. An invoice's are those of its
+/// payment too: intent, charge, refunds, disputes.
+pub(super) fn waiting_about(books: &Books, ids: &[String]) -> Vec<String> {
+    let is_about = |event: &&Value| {
+        fields::flag(event, "_.waiting")
+            && concerned(books, fields::at(event, "data.object")).iter().any(|id| ids.contains(id))
+    };
+    books.all("event").filter(is_about).map(|event| text(event, "id").to_owned()).collect()
+}
+
+/// The ids of what an object is and belongs to.
+fn concerned(books: &Books, object: &Value) -> Vec<String> {
+    let own = ["id", "invoice", "payment_intent", "payment.payment_intent", "charge"];
+    let mut ids: Vec<String> = own.iter().map(|path| text(object, path).to_owned()).collect();
+    let of_intent = |id: &String| {
+        let intent = books.get(id)?;
+        Some(["_.invoice", "_.session"].map(|path| text(intent, path).to_owned()))
+    };
+    let behind: Vec<String> = ids.iter().filter_map(of_intent).flatten().collect();
+    ids.extend(behind);
+    ids.retain(|id| !id.is_empty());
+    ids
+}
+
 pub(super) fn retrieve(call: &mut Call<'_>) -> Result<Value, Problem> {
     let id = call.id(0);
     call.books.find("event", &id, "id").cloned()

@@ -1,4 +1,4 @@
-//! Pages of lists, newest first, and the search of intents.
+//! Pages of lists, newest first, and the search of intents and prices.
 
 use serde_json::{Value, json};
 
@@ -107,7 +107,7 @@ pub(super) fn search(call: &Call<'_>, kind: &str, url: &str) -> Result<Value, Pr
     let query = call.params.required("query")?;
     let clauses = query
         .split(" AND ")
-        .map(|clause| Clause::parse(clause, query))
+        .map(|clause| Clause::parse(clause, query, kind))
         .collect::<Result<Vec<_>, _>>()?;
     let found: Vec<&Value> = call
         .books
@@ -136,7 +136,7 @@ struct Clause {
 }
 
 impl Clause {
-    fn parse(text: &str, query: &str) -> Result<Self, Problem> {
+    fn parse(text: &str, query: &str, kind: &str) -> Result<Self, Problem> {
         let refuse = || {
             let message = format!("We were unable to parse your search query: `{query}`.");
             Problem::param("query", message)
@@ -155,11 +155,13 @@ impl Clause {
                 (field.to_owned(), rest)
             }
         };
-        let known = ["amount", "created", "currency", "customer", "status"];
+        let known: &[&str] = match kind {
+            "price" => &["active", "currency", "lookup_key", "product", "type"],
+            _ => &["amount", "created", "currency", "customer", "status"],
+        };
         if !field.starts_with("metadata.") && !known.contains(&field.as_str()) {
-            let message = format!(
-                "Field `{field}` is an unsupported search field for resource `payment_intents`."
-            );
+            let message =
+                format!("Field `{field}` is an unsupported search field for resource `{kind}s`.");
             return Err(Problem::param("query", message));
         }
         let operator =
@@ -178,6 +180,7 @@ impl Clause {
             None => at(object, &self.path),
         };
         let fits = match (self.operator, found) {
+            (':', Value::Bool(found)) => self.value == found.to_string(),
             (':', Value::String(found)) => found.eq_ignore_ascii_case(&self.value),
             (operator, Value::Number(found)) => {
                 let (found, wanted) =

@@ -8,12 +8,14 @@
     reason = "a closure that changes an object calls it what it is, as the function around it does"
 )]
 
+mod balance;
 mod books;
 mod calendar;
 mod cards;
 mod charges;
 mod checkout;
 pub(crate) mod control;
+mod coupons;
 mod customers;
 pub(crate) mod delivery;
 mod disputes;
@@ -31,7 +33,9 @@ mod prices;
 mod problem;
 mod refunds;
 mod render;
+mod rounding;
 mod routes;
+mod rules;
 mod setup_intents;
 mod subscriptions;
 mod switches;
@@ -71,7 +75,7 @@ pub(crate) struct Processor {
     pub(crate) switches: Switches,
     pub(crate) outbox: Outbox,
     clock: Clock,
-    /// Seconds by which its time is ahead of the clock.
+    /// Seconds by which its time is ahead of that of all simulators.
     ahead_s: AtomicI64,
     requests: Mutex<VecDeque<Value>>,
     /// Where it listens on a port of its own.
@@ -95,7 +99,10 @@ impl Processor {
         for change in changes {
             books.restore(change);
         }
-        let ahead = books.get(MOVED).map_or(0, |moved| fields::whole(moved, "ahead_s"));
+        let moved = |name: &str| books.get(MOVED).map_or(0, |moved| fields::whole(moved, name));
+        let ahead = moved("ahead_s");
+        // A clock of the machine does not know how far it was ahead before the last start.
+        settings.clock.advance_ms((moved("world_ahead_ms") - settings.clock.ahead_ms()).max(0));
         let outbox = Outbox::new(settings);
         for event in books.all("event").filter(|event| flag(event, "_.waiting")) {
             outbox.add(text(event, "id"));
@@ -121,7 +128,7 @@ impl Processor {
 
     /// Seconds since 1970, in the processor's time.
     fn now_s(&self) -> i64 {
-        self.clock.now_ms().div_euclid(1_000) + self.ahead_s.load(Ordering::SeqCst)
+        self.world_s() + self.ahead_s.load(Ordering::SeqCst)
     }
 
     /// The address of its pages and its API.
@@ -176,15 +183,34 @@ impl Processor {
         done
     }
 
-    /// Moves its clock ahead; what falls due on the way happens.
+    /// Moves its time ahead of that of the other simulators; what falls due on the way happens.
     pub(crate) fn advance(&self, by_s: i64) -> i64 {
-        let ahead = self.ahead_s.fetch_add(by_s, Ordering::SeqCst) + by_s;
-        self.with_books(|books| {
-            if by_s != 0 {
-                books.put(json!({"id": MOVED, "object": "clock", "ahead_s": ahead}));
-            }
-        });
+        self.ahead_s.fetch_add(by_s, Ordering::SeqCst);
+        self.note_time();
         self.now_s()
+    }
+
+    /// Moves the time of all simulators, its own with it; what falls due on the way happens.
+    pub(crate) fn advance_world(&self, by_s: i64) -> i64 {
+        self.clock.advance_ms(by_s * 1_000);
+        self.note_time();
+        self.world_s()
+    }
+
+    /// Seconds since 1970, in the time of all simulators.
+    pub(crate) fn world_s(&self) -> i64 {
+        self.clock.now_ms().div_euclid(1_000)
+    }
+
+    /// Lets happen what has fallen due, and writes down how far clocks were moved.
+    fn note_time(&self) {
+        let (ahead_s, world_ahead_ms) =
+            (self.ahead_s.load(Ordering::SeqCst), self.clock.ahead_ms());
+        self.with_books(|books| {
+            books.put(json!({
+                "id": MOVED, "object": "clock", "ahead_s": ahead_s, "world_ahead_ms": world_ahead_ms,
+            }));
+        });
     }
 
     /// Forgets everything but how it is reached.
@@ -195,6 +221,7 @@ impl Processor {
             mix(now_ms) ^ mix(books.mark() as u64) ^ mix(u64::from_le_bytes(*b"reset!!!")),
         );
         self.ahead_s.store(0, Ordering::SeqCst);
+        self.clock.advance_ms(-self.clock.ahead_ms());
         self.switches.clear();
         self.outbox.clear();
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).clear();

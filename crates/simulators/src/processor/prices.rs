@@ -236,6 +236,10 @@ pub(super) fn list_products(call: &mut Call<'_>) -> Result<Value, Problem> {
     })
 }
 
+pub(super) fn search_prices(call: &mut Call<'_>) -> Result<Value, Problem> {
+    lists::search(call, "price", "/v1/prices/search")
+}
+
 pub(super) fn list_prices(call: &mut Call<'_>) -> Result<Value, Problem> {
     let params = call.params;
     let active = params.flag("active")?;

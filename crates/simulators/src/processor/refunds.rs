@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
+use super::books::Books;
 use super::fields::{at, set, text, whole};
 use super::problem::Problem;
 use super::routes::Call;
-use super::{events, lists, render};
+use super::{events, lists, render, rules};
 
 /// What creating takes.
 pub(super) const PARAMS: &[&str] = &[
@@ -44,25 +45,74 @@ pub(super) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
     }
     let reason = params.one_of("reason", &["duplicate", "fraudulent", "requested_by_customer"])?;
     let metadata = render::metadata(params, "metadata", &Value::Null)?;
-    let id = call.books.new_id("re");
-    let refund = json!({
-        "id": id, "object": "refund", "amount": amount, "balance_transaction": null, "charge": text(&charge, "id"),
-        "created": call.books.now, "currency": text(&charge, "currency"),
+    let id = make(call.books, &charge, (amount, json!(reason), metadata));
+    call.books.find("refund", &id, "id").cloned()
+}
+
+/// Gives money back; gives the id of the refund.
+fn make(
+    books: &mut Books,
+    charge: &Value,
+    (amount, reason, metadata): (i64, Value, Value),
+) -> String {
+    let id = books.new_id("re");
+    let pends = rules::refunds_pend(books);
+    books.put(json!({
+        "id": id, "object": "refund", "amount": amount, "balance_transaction": null, "charge": text(charge, "id"),
+        "created": books.now, "currency": text(charge, "currency"),
         "destination_details": {"card": {"type": "refund"}, "type": "card"}, "metadata": metadata,
-        "payment_intent": at(&charge, "payment_intent"), "reason": reason, "receipt_number": null,
-        "source_transfer_reversal": null, "status": "succeeded", "transfer_reversal": null,
-    });
-    call.books.put(refund);
-    call.books.change(text(&charge, "id"), |charge| {
+        "payment_intent": at(charge, "payment_intent"), "reason": reason, "receipt_number": null,
+        "source_transfer_reversal": null, "status": if pends { "pending" } else { "succeeded" }, "transfer_reversal": null,
+    }));
+    if pends {
+        books.change(&id, |refund| set(refund, "pending_reason", "processing"));
+    }
+    add_refunded(books, text(charge, "id"), amount);
+    events::emit(books, "charge.refunded", text(charge, "id"));
+    events::emit(books, "refund.created", &id);
+    events::emit(books, "charge.refund.updated", &id);
+    id
+}
+
+/// So much more of a charge has been given back.
+fn add_refunded(books: &mut Books, charge: &str, amount: i64) {
+    books.change(charge, |charge| {
         let refunded = whole(charge, "amount_refunded") + amount;
         let all = refunded == whole(charge, "amount_captured");
         set(charge, "amount_refunded", refunded);
         set(charge, "refunded", all);
     });
-    events::emit(call.books, "charge.refunded", text(&charge, "id"));
-    events::emit(call.books, "refund.created", &id);
-    events::emit(call.books, "charge.refund.updated", &id);
-    call.books.find("refund", &id, "id").cloned()
+}
+
+/// A refund arrives at the customer's bank, or fails: then the money is the merchant's again. Also one that had
+/// succeeded can fail later.
+pub(super) fn settle(
+    books: &mut Books,
+    id: &str,
+    outcome: Result<(), &str>,
+) -> Result<Value, Problem> {
+    let refund = books.find("refund", id, "id")?.clone();
+    match (text(&refund, "status"), outcome) {
+        ("pending", Ok(())) => books.change(id, |refund| {
+            set(refund, "status", "succeeded");
+            set(refund, "pending_reason", Value::Null);
+        }),
+        ("pending" | "succeeded", Err(reason)) => {
+            books.change(id, |refund| {
+                set(refund, "status", "failed");
+                set(refund, "failure_reason", reason);
+                set(refund, "pending_reason", Value::Null);
+            });
+            add_refunded(books, text(&refund, "charge"), -whole(&refund, "amount"));
+            events::emit(books, "refund.failed", id);
+        }
+        (status, _) => {
+            return Err(Problem::invalid(format!("This refund is {status} already.")));
+        }
+    }
+    events::emit_changed(books, "refund.updated", &refund);
+    events::emit_changed(books, "charge.refund.updated", &refund);
+    books.find("refund", id, "id").cloned()
 }
 
 fn charge_of(call: &Call<'_>) -> Result<Value, Problem> {

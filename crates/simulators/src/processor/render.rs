@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::books::Books;
-use super::fields::{at, set, text};
+use super::fields::{at, list, set, text};
 use super::problem::Problem;
 
 const DEPTH_MAX: usize = 4;
@@ -59,6 +59,14 @@ fn dress(books: &Books, shown: &mut Value) {
                 .then(|| format!("{}/processor/checkout/{}", books.base, text(shown, "id")));
             set(shown, "url", json!(url));
         }
+        "invoice" => {
+            let (shown_lines, all) = (super::rules::lines_shown(books), list(shown, "lines.data"));
+            if all.len() > shown_lines {
+                let first = all.get(..shown_lines).unwrap_or_default().to_vec();
+                set(shown, "lines.data", first);
+                set(shown, "lines.has_more", true);
+            }
+        }
         "payment_intent" if !at(shown, "next_action").is_null() => {
             let page = format!("{}/processor/authenticate/{}", books.base, text(shown, "id"));
             if text(shown, "next_action.type") == "redirect_to_url" {
@@ -84,14 +92,14 @@ fn open(books: &Books, shown: &mut Value, parts: &[&str], path: &str) -> Result<
         );
         return Err(Problem::param("expand", message));
     };
-    if let Value::String(id) = inner {
-        let Some(found) = books.get(id) else {
-            return Err(Problem::param(
-                "expand",
-                format!("This property cannot be expanded ({path})."),
-            ));
-        };
-        *inner = whole(books, found);
+    if let Value::Array(all) = &mut *inner
+        && rest.is_empty()
+        && all.iter().all(Value::is_string)
+    {
+        return all.iter_mut().try_for_each(|id| replace_id(books, id, path));
+    }
+    if inner.is_string() {
+        replace_id(books, inner, path)?;
     } else if rest.is_empty() && !(inner.is_null() || inner.is_object()) {
         return Err(Problem::param(
             "expand",
@@ -99,6 +107,14 @@ fn open(books: &Books, shown: &mut Value, parts: &[&str], path: &str) -> Result<
         ));
     }
     if inner.is_null() { Ok(()) } else { open(books, inner, rest, path) }
+}
+
+/// Puts an object in the place of its id.
+fn replace_id(books: &Books, id: &mut Value, path: &str) -> Result<(), Problem> {
+    let found = id.as_str().and_then(|id| books.get(id));
+    let refuse = || Problem::param("expand", format!("This property cannot be expanded ({path})."));
+    *id = whole(books, found.ok_or_else(refuse)?);
+    Ok(())
 }
 
 /// Lists and secrets that are part of an object only when somebody asks for them.

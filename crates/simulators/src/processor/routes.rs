@@ -6,8 +6,8 @@ use super::books::Books;
 use super::form::Params;
 use super::problem::Problem;
 use super::{
-    charges, checkout, customers, disputes, events, intents, invoices, lists, payment_methods,
-    portal, prices, refunds, setup_intents, subscriptions,
+    balance, charges, checkout, coupons, customers, disputes, events, intents, invoices, lists,
+    payment_methods, portal, prices, refunds, setup_intents, subscriptions,
 };
 
 /// Who asks.
@@ -84,6 +84,9 @@ const ROUTES: &[Route] = &[
         &[LIST, &["type", "allow_redisplay"]],
         payment_methods::list_of_customer,
     ),
+    post("customers/{}/balance_transactions", &[balance::PARAMS], balance::create),
+    get("customers/{}/balance_transactions", &[LIST], balance::list),
+    get("customers/{}/balance_transactions/{}", &[], balance::retrieve),
     post("payment_methods", &[payment_methods::PARAMS], payment_methods::create),
     get("payment_methods", &[LIST, &["type", "customer"]], payment_methods::list),
     get("payment_methods/{}", &[], payment_methods::retrieve),
@@ -116,7 +119,12 @@ const ROUTES: &[Route] = &[
         &[LIST, &["active", "product", "lookup_keys.*", "type", "currency"]],
         prices::list_prices,
     ),
+    get("prices/search", &[&["query", "limit", "page"]], prices::search_prices),
     get("prices/{}", &[], prices::retrieve_price),
+    post("coupons", &[coupons::PARAMS], coupons::create),
+    get("coupons", &[LIST], coupons::list),
+    get("coupons/{}", &[], coupons::retrieve),
+    delete("coupons/{}", &[], coupons::delete),
     post("checkout/sessions", &[checkout::PARAMS], checkout::create),
     get(
         "checkout/sessions",
@@ -144,7 +152,7 @@ const ROUTES: &[Route] = &[
     ),
     post("invoices/create_preview", &[invoices::PREVIEW_PARAMS], invoices::preview),
     get("invoices/{}", &[], invoices::retrieve),
-    get("invoices/{}/lines", &[LIST], invoices::lines),
+    get("invoices/{}/lines", &[LIST], invoices::list_lines),
     post("invoices/{}/pay", &[&["payment_method", "off_session"]], invoices::pay),
     post("invoices/{}/void", &[], invoices::void),
     get(

@@ -21,8 +21,11 @@ pub(crate) enum Switch {
     CloseAfter,
     /// 429 `lock_timeout`.
     LockTimeout,
-    /// 429 `rate_limit`.
-    RateLimit,
+    /// 429 `rate_limit`, and after how many seconds to come again, if that is to be said.
+    RateLimit {
+        #[serde(default)]
+        retry_after_s: Option<u64>,
+    },
     /// 503.
     Unavailable,
     /// Carried out this many milliseconds later; its key and its object are busy until then.

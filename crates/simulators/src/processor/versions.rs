@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::books::Books;
-use super::fields::{at, list, set, text};
+use super::fields::{at, list, set, text, whole};
 
 /// Versions that requests may name, oldest first; from the second on the shapes are today's.
 pub(super) const KNOWN: [&str; 9] = [
@@ -79,6 +79,8 @@ fn invoice(books: &Books, value: &mut Value) {
     set(value, "payment_intent", intent);
     set(value, "charge", charge.unwrap_or_default());
     set(value, "paid", paid);
+    let tax = whole(value, "total") - whole(value, "total_excluding_tax");
+    set(value, "tax", tax);
     if let Some(map) = value.as_object_mut() {
         map.remove("parent");
         map.remove("payments");

@@ -234,7 +234,9 @@ async fn faulty(processor: &Processor, known: &Known<'_>) -> Answer {
     };
     match switch {
         Some(Switch::LockTimeout) => return refused(&lock_timeout(), &known.request_id, |_| None),
-        Some(Switch::RateLimit) => return refused(&rate_limit(), &known.request_id, |_| None),
+        Some(Switch::RateLimit { retry_after_s }) => {
+            return rate_limited(known, retry_after_s);
+        }
         Some(Switch::Unavailable) => return refused(&broken(503), &known.request_id, |_| None),
         Some(Switch::ErrorBefore) => return refused(&broken(500), &known.request_id, |_| None),
         Some(Switch::HangBefore) => return Answer::Silence,
@@ -260,6 +262,14 @@ fn lock_timeout() -> Problem {
 fn rate_limit() -> Problem {
     let message = "Request rate limit exceeded. Learn more about rate limits here: https://stripe.com/docs/rate-limits";
     Problem::invalid(message).code("rate_limit").status(429)
+}
+
+fn rate_limited(known: &Known<'_>, retry_after_s: Option<u64>) -> Answer {
+    let mut answer = refused(&rate_limit(), &known.request_id, |_| None);
+    if let Answer::Given { headers, .. } = &mut answer {
+        headers.extend(retry_after_s.map(|seconds| ("retry-after", seconds.to_string())));
+    }
+    answer
 }
 
 fn broken(status: u16) -> Problem {

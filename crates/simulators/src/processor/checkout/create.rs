@@ -3,11 +3,13 @@
 use serde_json::{Value, json};
 
 use super::super::books::Books;
-use super::super::fields::{set, text, whole};
+use super::super::fields::{set, text};
 use super::super::form::Params;
 use super::super::problem::Problem;
 use super::super::routes::Call;
-use super::super::{customers, prices, render, setup_intents};
+use super::super::subscriptions::proration_discounts;
+use super::super::{coupons, customers, prices, render, rules, setup_intents};
+use super::price;
 
 /// What creating takes.
 pub(in super::super) const PARAMS: &[&str] = &[
@@ -54,6 +56,7 @@ pub(in super::super) const PARAMS: &[&str] = &[
     "subscription_data.billing_mode.flexible.proration_discounts",
     "subscription_data.proration_behavior",
     "invoice_creation.enabled",
+    "discounts.*.coupon",
     "saved_payment_method_options.payment_method_save",
 ];
 
@@ -91,8 +94,15 @@ pub(in super::super) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
     }
     let lines = lines(call.books, params, mode)?;
     let expires_at = expires_at(params, call.books.now)?;
+    let coupons = coupons_for(call, mode)?;
     let id = format!("cs_test_{}", call.books.new_id("x").trim_start_matches("x_"));
-    let session = session(call, &id, (mode, customer), (&lines, expires_at))?;
+    let mut session = session(call, &id, (mode, customer), (&lines, expires_at))?;
+    price::give(&mut session, &coupons);
+    price::compute(call.books, &mut session);
+    if price::is_too_little(&session) {
+        let message = "The Checkout Session's total amount due must add up to at least $0.50 usd";
+        return Err(Problem::invalid(message).code("amount_too_small"));
+    }
     call.books.put(session);
     if mode == "setup" {
         let metadata = render::metadata(params, "setup_intent_data.metadata", &Value::Null)?;
@@ -102,6 +112,23 @@ pub(in super::super) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
     call.books.find("checkout.session", &id, "session").cloned()
 }
 
+/// The coupons of a new session: those that the request names, or the one that the control interface has set aside.
+fn coupons_for(call: &mut Call<'_>, mode: &str) -> Result<Vec<String>, Problem> {
+    let named = coupons::named(call.books, call.params)?;
+    if mode == "setup" {
+        let refuse =
+            || Problem::param("discounts", "You can not pass `discounts` in `setup` mode.");
+        return if named.is_some() { Err(refuse()) } else { Ok(Vec::new()) };
+    }
+    if named.is_some() && call.params.has("allow_promotion_codes") {
+        let message =
+            "You may only specify one of these parameters: allow_promotion_codes, discounts.";
+        return Err(Problem::invalid(message));
+    }
+    let set_aside = rules::take_next_coupon(call.books);
+    Ok(named.unwrap_or_else(|| set_aside.into_iter().collect()))
+}
+
 fn session(
     call: &Call<'_>,
     id: &str,
@@ -109,9 +136,7 @@ fn session(
     (lines, expires_at): (&[Value], i64),
 ) -> Result<Value, Problem> {
     let params = call.params;
-    let total: i64 = lines.iter().map(|line| whole(line, "amount_total")).sum();
     let trial = trial_days(params, call.books.now)?;
-    let total = if trial.is_some() { 0 } else { total };
     let only_cards = params.has("payment_method_types") || mode != "payment";
     let types = if only_cards { json!(["card"]) } else { json!(["card", "us_bank_account"]) };
     let usage =
@@ -119,7 +144,7 @@ fn session(
     let currency = lines.first().map_or("usd", |line| text(line, "currency"));
     Ok(json!({
         "id": id, "object": "checkout.session", "adaptive_pricing": null, "after_expiration": null,
-        "allow_promotion_codes": null, "amount_subtotal": total, "amount_total": total,
+        "allow_promotion_codes": params.flag("allow_promotion_codes")?, "amount_subtotal": 0, "amount_total": 0,
         "automatic_tax": {"enabled": false, "liability": null, "provider": null, "status": null},
         "billing_address_collection": null, "cancel_url": params.text("cancel_url"),
         "client_reference_id": params.text("client_reference_id"), "client_secret": null, "consent": null,
@@ -144,7 +169,9 @@ fn session(
                 "metadata": render::metadata(params, "payment_intent_data.metadata", &Value::Null)?,
             },
             "subscription": {
-                "trial_period_days": trial, "description": params.text("subscription_data.description"),
+                "trial_period_days": trial,
+                "proration_discounts": proration_discounts(params, "subscription_data.billing_mode")?,
+                "description": params.text("subscription_data.description"),
                 "metadata": render::metadata(params, "subscription_data.metadata", &Value::Null)?,
             },
         },
@@ -236,11 +263,6 @@ fn lines(books: &mut Books, params: &Params, mode: &str) -> Result<Vec<Value>, P
             "line_items",
             "All prices on a Checkout Session must have the same currency.",
         ));
-    }
-    let total: i64 = lines.iter().map(|line| whole(line, "amount_total")).sum();
-    if mode == "payment" && total > 0 && total < 50 {
-        let message = "The Checkout Session's total amount due must add up to at least $0.50 usd";
-        return Err(Problem::invalid(message).code("amount_too_small"));
     }
     Ok(lines)
 }

@@ -2,11 +2,12 @@
 
 mod create;
 mod pay;
+mod price;
 
 use serde_json::{Value, json};
 
 pub(super) use create::{PARAMS, create};
-pub(super) use pay::{Paid, authenticated, pay, success_url};
+pub(super) use pay::{Paid, authenticated, pay, success_url, use_coupon};
 
 use super::books::Books;
 use super::fields::{at, list as items, set, text};

@@ -10,6 +10,7 @@ use super::super::intents::{self, Draft, Outcome};
 use super::super::problem::Problem;
 use super::super::{customers, events, payment_methods, setup_intents, subscriptions};
 use super::create::is_recurring;
+use super::price;
 
 /// Where the customer goes on.
 #[derive(Debug)]
@@ -27,10 +28,13 @@ pub(in super::super) fn pay(
     method: &str,
     authenticated: bool,
 ) -> Result<Paid, Problem> {
-    let session = books.find("checkout.session", id, "session")?.clone();
+    let mut session = books.find("checkout.session", id, "session")?.clone();
     if text(&session, "status") != "open" {
         return Err(Problem::invalid("This Checkout Session is no longer open."));
     }
+    // The tax is that of the moment at which it is paid.
+    price::compute(books, &mut session);
+    books.put(session.clone());
     let customer = customer_of(books, &session)?;
     match text(&session, "mode") {
         "payment" if whole(&session, "amount_total") > 0 => {
@@ -47,6 +51,23 @@ pub(in super::super) fn pay(
             Ok(Paid::Complete)
         }
     }
+}
+
+/// Gives an open session a coupon in the place of what it has, as a customer does who enters a code.
+pub(in super::super) fn use_coupon(
+    books: &mut Books,
+    id: &str,
+    coupon: &str,
+) -> Result<(), Problem> {
+    let mut session = books.find("checkout.session", id, "session")?.clone();
+    price::give(&mut session, &[coupon.to_owned()]);
+    price::compute(books, &mut session);
+    if price::is_too_little(&session) {
+        let message = "The Checkout Session's total amount due must add up to at least $0.50 usd";
+        return Err(Problem::invalid(message).code("amount_too_small"));
+    }
+    books.put(session);
+    Ok(())
 }
 
 /// The customer has proven to own the card, or has not: for a session, or for an intent.
@@ -112,6 +133,7 @@ fn pay_once(
     books.change(&intent, |intent| {
         set(intent, "payment_method", method);
         set(intent, "status", "requires_confirmation");
+        set(intent, "amount", whole(session, "amount_total"));
         set(intent, "_.return_url", format!("session:{id}"));
     });
     match intents::charge(books, &intent, How { off_session: false, authenticated }) {
@@ -173,6 +195,8 @@ fn subscribe(
             metadata: at(session, "_.subscription.metadata").clone(),
             description: at(session, "_.subscription.description").clone(),
             trial_days: at(session, "_.subscription.trial_period_days").as_i64(),
+            coupons: price::coupons_of(session),
+            proration_discounts: text(session, "_.subscription.proration_discounts"),
             how: How { off_session: false, authenticated },
             behaviour: "error_if_incomplete",
         };

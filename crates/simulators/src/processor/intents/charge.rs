@@ -27,7 +27,7 @@ pub(in super::super) fn charge(books: &mut Books, id: &str, how: How) -> Outcome
     let Some(method) = books.get(text(&intent, "payment_method")).cloned() else {
         return Outcome::Done;
     };
-    match charges::ask(books, &method, how) {
+    match charges::ask(books, &method, text(&intent, "customer"), how) {
         Verdict::Pays => {
             let charge = charges::make(books, &intent, &method, &Ok("succeeded"));
             succeed(books, id, &charge, how);

@@ -137,6 +137,24 @@ pub(in super::super) fn paid_by(books: &mut Books, intent: &Value) {
     subscriptions::invoice_paid(books, &id);
 }
 
+/// An invoice is given up: nobody can pay it any more.
+pub(super) fn abandon(books: &mut Books, id: &str) {
+    let payment = books.all("invoice_payment").find(|payment| text(payment, "invoice") == id);
+    let Some(payment) = payment.cloned() else { return };
+    let (now, intent) = (books.now, text(&payment, "payment.payment_intent"));
+    books.change(text(&payment, "id"), |payment| {
+        set(payment, "status", "canceled");
+        set(payment, "status_transitions.canceled_at", now);
+    });
+    books.change(intent, |intent| {
+        set(intent, "status", "canceled");
+        set(intent, "canceled_at", now);
+        set(intent, "cancellation_reason", "void_invoice");
+        set(intent, "next_action", Value::Null);
+    });
+    events::emit(books, "payment_intent.canceled", intent);
+}
+
 /// Makes the intent of an invoice without charging anything: the customer pays it in the browser.
 pub(in super::super) fn prepare(books: &mut Books, id: &str) {
     if let Some(invoice) =

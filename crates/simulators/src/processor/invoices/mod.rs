@@ -1,17 +1,21 @@
 //! Invoices: what a subscription costs, how it is collected, and what became of it.
 
 mod collect;
+mod lines;
 mod make;
 mod preview;
 
 use serde_json::{Value, json};
 
 pub(super) use collect::{Collected, collect, paid_by, prepare};
-pub(super) use make::{Bill, Line, add_pending, lines_of, make, pending_of};
+pub(super) use lines::{Line, add_pending, lines_of, pending_of};
+pub(super) use make::{Bill, make, tax_on};
 pub(super) use preview::{PARAMS as PREVIEW_PARAMS, preview};
 
+use super::balance::{self, Movement};
+use super::books::Books;
 use super::charges::How;
-use super::fields::{list as items, set, text};
+use super::fields::{list as items, set, text, whole};
 use super::problem::Problem;
 use super::routes::Call;
 use super::{events, lists, payment_methods};
@@ -38,7 +42,7 @@ pub(super) fn list(call: &mut Call<'_>) -> Result<Value, Problem> {
     })
 }
 
-pub(super) fn lines(call: &mut Call<'_>) -> Result<Value, Problem> {
+pub(super) fn list_lines(call: &mut Call<'_>) -> Result<Value, Problem> {
     let id = call.id(0);
     let invoice = found(call, &id)?.clone();
     let all: Vec<&Value> = items(&invoice, "lines.data").iter().collect();
@@ -63,10 +67,8 @@ pub(super) fn pay(call: &mut Call<'_>) -> Result<Value, Problem> {
         let method = payment_methods::named(call.books, given, "payment_method")?;
         call.books.change(&id, |invoice| set(invoice, "_.method", method));
     }
-    let how = How {
-        off_session: call.params.flag("off_session")?.unwrap_or(false),
-        authenticated: false,
-    };
+    let how =
+        How { off_session: call.params.flag("off_session")?.unwrap_or(true), authenticated: false };
     match collect(call.books, &id, how) {
         Collected::Paid => call.books.find("invoice", &id, "invoice").cloned(),
         Collected::WantsAction => {
@@ -86,16 +88,28 @@ pub(super) fn void(call: &mut Call<'_>) -> Result<Value, Problem> {
         );
         return Err(Problem::invalid(message).code("invoice_not_editable"));
     }
-    let now = call.books.now;
-    call.books.change(&id, |invoice| {
+    give_up(call.books, &id);
+    call.books.find("invoice", &id, "invoice").cloned()
+}
+
+/// An open invoice is not to be paid any more. What the customer's balance had paid of it comes back; what its lines
+/// gave back does not.
+fn give_up(books: &mut Books, id: &str) {
+    let Some(before) = books.get(id).cloned() else { return };
+    let now = books.now;
+    books.change(id, |invoice| {
         set(invoice, "status", "void");
+        set(invoice, "amount_remaining", 0);
         set(invoice, "status_transitions.voided_at", now);
         set(invoice, "next_payment_attempt", Value::Null);
         set(invoice, "_.due", Value::Null);
     });
-    events::emit(call.books, "invoice.voided", &id);
-    super::subscriptions::invoice_voided(call.books, &id);
-    call.books.find("invoice", &id, "invoice").cloned()
+    collect::abandon(books, id);
+    let taken = whole(&before, "starting_balance") - whole(&before, "ending_balance");
+    let movement = Movement::of_invoice(&before, "unapplied_from_invoice", taken);
+    let _id = balance::move_by(books, text(&before, "customer"), &movement);
+    events::emit(books, "invoice.voided", id);
+    super::subscriptions::invoice_voided(books, id);
 }
 
 pub(super) fn payments(call: &mut Call<'_>) -> Result<Value, Problem> {

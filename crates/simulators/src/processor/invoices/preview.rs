@@ -57,7 +57,7 @@ fn imagined(call: &mut Call<'_>, found: &Value) -> Result<Value, Problem> {
     let invoice = if at_once {
         make(
             call.books,
-            &Bill { customer: &customer, subscription: &id, reason: "subscription_update", lines },
+            Bill { customer: &customer, subscription: &id, reason: "subscription_update", lines },
         )
     } else {
         let mut lines = lines;
@@ -72,14 +72,13 @@ fn imagined(call: &mut Call<'_>, found: &Value) -> Result<Value, Problem> {
                 .code("invoice_upcoming_none")
                 .status(404));
         }
-        make(
-            call.books,
-            &Bill { customer: &customer, subscription: &id, reason: "upcoming", lines },
-        )
+        make(call.books, Bill { customer: &customer, subscription: &id, reason: "upcoming", lines })
     };
     let mut shown = call.books.find("invoice", &invoice, "invoice")?.clone();
     set(&mut shown, "id", format!("upcoming_{invoice}"));
     set(&mut shown, "status", "draft");
+    set(&mut shown, "number", Value::Null);
+    set(&mut shown, "ending_balance", Value::Null);
     set(&mut shown, "status_transitions.finalized_at", Value::Null);
     set(&mut shown, "status_transitions.paid_at", Value::Null);
     set(&mut shown, "subscription_proration_date", change.date);

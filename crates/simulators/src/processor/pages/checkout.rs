@@ -81,11 +81,11 @@ fn summary(session: &Value, total: &str) -> String {
                 "<tr><td>{} × {}</td><td>{}{every}</td></tr>",
                 whole(line, "quantity"),
                 escaped(text(line, "description")),
-                money(whole(line, "amount_total"), currency),
+                money(whole(line, "amount_subtotal"), currency),
             )
         })
         .collect();
-    let rows = rows.concat();
+    let rows = rows.concat() + &difference(session, currency);
     let trial = whole(session, "trial_days");
     let trial = if trial > 0 {
         format!("<p class=\"soft\">Free for {trial} days.</p>")
@@ -95,6 +95,17 @@ fn summary(session: &Value, total: &str) -> String {
     format!(
         "<p class=\"sum\">{total}</p>{trial}<table><tbody>{rows}</tbody><tfoot><tr><th>Due today</th><th>{total}</th></tr></tfoot></table>"
     )
+}
+
+/// What makes the difference between the lines and what is to be paid.
+fn difference(session: &Value, currency: &str) -> String {
+    let off = whole(session, "total_details.amount_discount");
+    let all = [("Discount", -off), ("Tax", whole(session, "total_details.amount_tax"))];
+    let rows = all.into_iter().filter(|(_, cents)| *cents != 0);
+    let shown = rows.map(|(name, cents)| {
+        format!("<tr><td>{name}</td><td>{}</td></tr>", money(cents, currency))
+    });
+    shown.collect()
 }
 
 /// The button was pressed.

@@ -9,7 +9,7 @@ use super::super::form::{Params, name};
 use super::super::invoices::{self, Bill, Collected};
 use super::super::problem::Problem;
 use super::super::routes::Call;
-use super::super::{calendar, events, prices, render};
+use super::super::{calendar, coupons, events, prices, render};
 use super::start::{check_method, check_prices, quantity};
 use super::{interval, is_over, item, items_object, period, set_period};
 
@@ -38,6 +38,8 @@ pub(in super::super) const PARAMS: &[&str] = &[
     "metadata?",
     "metadata.*?",
     "trial_end",
+    "discounts?",
+    "discounts.*.coupon",
 ];
 
 const ITEMS_MAX: usize = 20;
@@ -170,6 +172,9 @@ pub(in super::super) fn update(call: &mut Call<'_>) -> Result<Value, Problem> {
     }
     let change = Change::read(call.books, params, "", &before)?;
     set_fields(call.books, params, &before)?;
+    if let Some(coupons) = coupons::named(call.books, params)? {
+        coupons::give(call.books, &id, &coupons);
+    }
     let mark_lines = super::prorate::lines(call.books, &before, &change);
     put_items(call.books, &id, &change);
     let how =
@@ -285,11 +290,11 @@ fn pay(
         return Ok(());
     }
     if change.proration != "always_invoice" && !change.restarts {
-        invoices::add_pending(books, customer, id, &lines);
+        invoices::add_pending(books, customer, id, lines);
         return Ok(());
     }
     let bill = Bill { customer, subscription: id, reason: "subscription_update", lines };
-    let invoice = invoices::make(books, &bill);
+    let invoice = invoices::make(books, bill);
     books.change(id, |subscription| set(subscription, "latest_invoice", invoice.as_str()));
     let problem = match invoices::collect(books, &invoice, how) {
         Collected::Paid => return Ok(()),

@@ -10,15 +10,14 @@ use serde_json::{Value, json};
 pub(super) use change::{Change, PARAMS as UPDATE_PARAMS, end_with_period, update};
 pub(super) use cycle::{attempt_again, pass_time};
 pub(super) use prorate::lines as proration_lines;
-pub(super) use start::{PARAMS as CREATE_PARAMS, Start, create, start};
+pub(super) use start::{PARAMS as CREATE_PARAMS, Start, create, proration_discounts, start};
 
 use super::books::Books;
-use super::charges::How;
 use super::fields::{at, flag, list as items, set, text, whole};
-use super::invoices::{self, Bill};
+use super::invoices;
 use super::problem::Problem;
 use super::routes::Call;
-use super::{calendar, events, lists, render};
+use super::{calendar, events, lists};
 
 /// What cancelling takes.
 pub(super) const CANCEL_PARAMS: &[&str] =
@@ -79,19 +78,13 @@ pub(super) fn cancel(call: &mut Call<'_>) -> Result<Value, Problem> {
             restarts: false,
         };
         let lines = prorate::lines(call.books, &found, &none);
-        invoices::add_pending(call.books, text(&found, "customer"), &id, &lines);
+        invoices::add_pending(call.books, text(&found, "customer"), &id, lines);
     }
-    if at_once && !invoices::pending_of(call.books, &id).is_empty() {
-        let customer = text(&found, "customer");
-        let bill = Bill { customer, subscription: &id, reason: "manual", lines: Vec::new() };
-        let invoice = invoices::make(call.books, &bill);
-        drop(invoices::collect(
-            call.books,
-            &invoice,
-            How { off_session: true, authenticated: false },
-        ));
+    if at_once {
+        cycle::settle(call.books, &id, "manual");
     }
     end(call.books, &id);
+    cycle::stop_tries(call.books, &id);
     call.books.find("subscription", &id, "id").cloned()
 }
 
@@ -128,9 +121,9 @@ pub(super) fn invoice_paid(books: &mut Books, invoice: &str) {
     let method = books.all("invoice_payment").find(|payment| text(payment, "invoice") == invoice);
     let method = method.and_then(|payment| books.get(text(payment, "payment.payment_intent")));
     let method = method.map(|intent| text(intent, "payment_method").to_owned()).unwrap_or_default();
-    let open = books.all("invoice").any(|it| text(it, path) == id && text(it, "status") == "open");
-    let waits = matches!(text(&before, "status"), "incomplete" | "past_due" | "unpaid");
-    if waits && !open {
+    // Older invoices may still be open: where a subscription stands is a matter of its latest one.
+    let is_latest = text(&before, "latest_invoice") == invoice;
+    if is_latest && waits(&before) {
         books.change(&id, |subscription| {
             set(subscription, "status", "active");
             if text(subscription, "default_payment_method").is_empty()
@@ -145,6 +138,11 @@ pub(super) fn invoice_paid(books: &mut Books, invoice: &str) {
     }
 }
 
+/// Whether a subscription waits for a payment.
+fn waits(subscription: &Value) -> bool {
+    matches!(text(subscription, "status"), "incomplete" | "past_due" | "unpaid")
+}
+
 /// An invoice of a subscription was given up: a subscription that waited for its first payment ends.
 pub(super) fn invoice_voided(books: &mut Books, invoice: &str) {
     let path = "parent.subscription_details.subscription";
@@ -155,7 +153,7 @@ pub(super) fn invoice_voided(books: &mut Books, invoice: &str) {
             set(subscription, "status", "incomplete_expired");
             set(subscription, "_.due", Value::Null);
         }),
-        "past_due" | "unpaid" => {
+        "past_due" | "unpaid" if text(&before, "latest_invoice") == invoice => {
             books.change(&id, |subscription| set(subscription, "status", "active"));
         }
         _ => return,
@@ -218,7 +216,8 @@ fn item(books: &mut Books, subscription: &str, price: &Value, quantity: i64) -> 
 }
 
 fn items_object(id: &str, all: &[Value]) -> Value {
-    render::list_of(json!(all), &format!("/v1/subscription_items?subscription={id}"))
+    let url = format!("/v1/subscription_items?subscription={id}");
+    json!({"object": "list", "data": all, "has_more": false, "total_count": all.len(), "url": url})
 }
 
 pub(super) fn list_items(call: &mut Call<'_>) -> Result<Value, Problem> {

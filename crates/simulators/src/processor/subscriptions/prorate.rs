@@ -8,6 +8,7 @@ use super::super::calendar;
 use super::super::fields::{list, text, whole};
 use super::super::invoices::Line;
 use super::super::prices;
+use super::super::rounding::share;
 use super::change::Change;
 
 /// The lines of a change: credits first, then debits. Items that stay as they are have none.
@@ -49,6 +50,7 @@ fn restart(books: &Books, subscription: &Value, change: &Change) -> Vec<Line> {
             period,
             proration: false,
             item: text(item, "id").to_owned(),
+            discounts: Vec::new(),
         });
     }
     lines
@@ -85,26 +87,7 @@ impl Rest {
             period: (self.from, self.to),
             proration: true,
             item: text(item, "id").to_owned(),
+            discounts: Vec::new(),
         }
-    }
-}
-
-/// A part of an amount, rounded to the nearest cent.
-fn share(amount: i64, part: i64, of: i64) -> i64 {
-    let (amount, part, of) = (i128::from(amount), i128::from(part.max(0)), i128::from(of));
-    i64::try_from((amount * part * 2 + of) / (of * 2)).unwrap_or(i64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::share;
-
-    #[test]
-    fn a_share_is_rounded_to_the_nearest_cent() {
-        assert_eq!(share(1000, 15, 30), 500);
-        assert_eq!(share(999, 1, 2), 500);
-        assert_eq!(share(1000, 1, 3), 333);
-        assert_eq!(share(1000, 30, 30), 1000);
-        assert_eq!(share(1000, -5, 30), 0);
     }
 }

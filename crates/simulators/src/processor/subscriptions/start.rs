@@ -9,7 +9,7 @@ use super::super::form::{Params, name};
 use super::super::invoices::{self, Bill, Collected, Line};
 use super::super::problem::Problem;
 use super::super::routes::Call;
-use super::super::{calendar, customers, events, payment_methods, prices, render};
+use super::super::{calendar, coupons, customers, events, payment_methods, prices, render};
 use super::{interval, item, items_object, set_period};
 
 /// What creating takes.
@@ -28,6 +28,9 @@ pub(in super::super) const PARAMS: &[&str] = &[
     "trial_period_days",
     "collection_method",
     "billing_mode.type",
+    "billing_mode.flexible.proration_discounts",
+    "discounts?",
+    "discounts.*.coupon",
     "off_session",
     "description",
     "metadata?",
@@ -49,6 +52,10 @@ pub(in super::super) struct Start<'a> {
     pub(in super::super) metadata: Value,
     pub(in super::super) description: Value,
     pub(in super::super) trial_days: Option<i64>,
+    /// The ids of its coupons.
+    pub(in super::super) coupons: Vec<String>,
+    /// How prorations show their discounts: `included` or `itemized`.
+    pub(in super::super) proration_discounts: &'a str,
     pub(in super::super) how: How,
     /// A `payment_behavior`.
     pub(in super::super) behaviour: &'a str,
@@ -84,6 +91,8 @@ pub(in super::super) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
         metadata: render::metadata(params, "metadata", &Value::Null)?,
         description: json!(params.text("description")),
         trial_days: params.integer("trial_period_days")?,
+        coupons: coupons::named(call.books, params)?.unwrap_or_default(),
+        proration_discounts: proration_discounts(params, "billing_mode")?,
         how: How {
             off_session: params.flag("off_session")?.unwrap_or(false),
             authenticated: false,
@@ -92,6 +101,15 @@ pub(in super::super) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
     };
     let id = self::start(call.books, &start)?;
     call.books.find("subscription", &id, "id").cloned()
+}
+
+/// How prorations are to show their discounts, below this path.
+pub(in super::super) fn proration_discounts(
+    params: &Params,
+    below: &str,
+) -> Result<&'static str, Problem> {
+    let path = format!("{below}.flexible.proration_discounts");
+    Ok(params.one_of(&path, &["included", "itemized"])?.unwrap_or("included"))
 }
 
 /// The refusal of a card of somebody else.
@@ -202,7 +220,7 @@ fn put(books: &mut Books, start: &Start<'_>) -> String {
     let mut subscription = json!({
         "id": id, "object": "subscription", "application": null, "application_fee_percent": null,
         "automatic_tax": {"enabled": false, "liability": null}, "billing_cycle_anchor": anchor,
-        "billing_cycle_anchor_config": null, "billing_mode": {"flexible": {"proration_discounts": "included"}, "type": "flexible"},
+        "billing_cycle_anchor_config": null, "billing_mode": {"flexible": {"proration_discounts": start.proration_discounts}, "type": "flexible"},
         "billing_thresholds": null, "cancel_at": null, "cancel_at_period_end": false, "canceled_at": null,
         "cancellation_details": {"comment": null, "feedback": null, "reason": null},
         "collection_method": "charge_automatically", "created": now,
@@ -220,6 +238,7 @@ fn put(books: &mut Books, start: &Start<'_>) -> String {
     });
     set_period(&mut subscription, (now, end));
     books.put(subscription);
+    coupons::give(books, &id, &start.coupons);
     id
 }
 
@@ -242,11 +261,12 @@ fn first_invoice(books: &mut Books, id: &str, start: &Start<'_>) -> Collected {
             period: (books.now, books.now),
             proration: false,
             item: String::new(),
+            discounts: Vec::new(),
         });
     }
     let bill =
         Bill { customer: start.customer, subscription: id, reason: "subscription_create", lines };
-    let invoice = invoices::make(books, &bill);
+    let invoice = invoices::make(books, bill);
     books.change(id, |subscription| set(subscription, "latest_invoice", invoice.as_str()));
     let paid = books.get(&invoice).is_some_and(|invoice| text(invoice, "status") == "paid");
     if paid {

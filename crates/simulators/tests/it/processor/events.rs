@@ -113,3 +113,61 @@ async fn events_are_sent_without_being_asked_for() {
     assert_eq!(endpoint.bodies()[0]["type"], "customer.created");
     shop.close().await;
 }
+
+#[tokio::test]
+async fn exactly_the_events_of_one_invoice_are_sent_in_an_order_of_choice() {
+    let endpoint = Endpoint::open().await;
+    let shop = open(&endpoint).await;
+    let plan = super::subscriptions::price(&shop, "Studio", 4900).await;
+    let (_, subscription) = super::subscriptions::subscribed(&shop, &plan).await;
+    super::subscriptions::subscribed(&shop, &plan).await;
+    let invoice = id(&subscription["latest_invoice"]);
+    let waiting = shop.control("webhook", &json!({})).await;
+    assert_eq!(waiting["held"], true);
+
+    let body = json!({"about": [invoice], "reversed": true, "copies": 2});
+    let sent = shop.control("deliver", &body).await;
+
+    let kinds: Vec<&str> =
+        sent["sent"].as_array().unwrap().iter().map(|one| one["type"].as_str().unwrap()).collect();
+    assert_eq!(
+        kinds.iter().step_by(2).collect::<Vec<_>>(),
+        [
+            &"invoice.payment_succeeded",
+            &"invoice.paid",
+            &"invoice_payment.paid",
+            &"payment_intent.succeeded",
+            &"charge.succeeded",
+            &"payment_intent.created",
+            &"invoice.finalized",
+            &"invoice.created"
+        ]
+    );
+    assert_eq!(kinds.len(), 16, "each twice");
+    let about_it = |body: &serde_json::Value| {
+        let object = &body["data"]["object"];
+        object["id"] == json!(invoice)
+            || object["invoice"] == json!(invoice)
+            || object["object"] == "charge"
+            || object["object"] == "payment_intent"
+    };
+    assert!(endpoint.bodies().iter().all(about_it));
+    assert_eq!(shop.control("deliver", &body).await["sent"], json!([]), "they have been sent");
+    // Single events, in this order, also a second time.
+    let events = shop.read("events?limit=100").await;
+    let named: Vec<String> = events["data"].as_array().unwrap().iter().take(2).map(id).collect();
+    for _ in 0..2 {
+        let sent = shop.control("deliver", &json!({"events": named})).await;
+        let ids: Vec<String> = sent["sent"].as_array().unwrap().iter().map(id).collect();
+        assert_eq!(ids, named);
+    }
+    for (body, field) in [
+        (json!({"events": []}), "events"),
+        (json!({"about": [7]}), "about"),
+        (json!({"events": ["evt_none"]}), "events"),
+    ] {
+        let refused = shop.controlled("deliver", &body).await;
+        assert_eq!((refused.status, &refused.json()["field"]), (400, &json!(field)), "{body}");
+    }
+    shop.close().await;
+}

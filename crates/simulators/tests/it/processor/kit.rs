@@ -112,9 +112,13 @@ impl Shop {
         reply.json()["error"].clone()
     }
 
+    /// What a control answers, also one that refuses.
+    pub(crate) async fn controlled(&self, path: &str, body: &Value) -> Reply {
+        self.raw(&format!("POST /control/processor/{path}"), "", &body.to_string()).await
+    }
+
     pub(crate) async fn control(&self, path: &str, body: &Value) -> Value {
-        let reply =
-            self.raw(&format!("POST /control/processor/{path}"), "", &body.to_string()).await;
+        let reply = self.controlled(path, body).await;
         assert_eq!(reply.status, 200, "POST {path} {body}: {}", reply.text);
         reply.json()
     }

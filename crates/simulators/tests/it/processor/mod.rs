@@ -1,6 +1,8 @@
 //! The payment processor, asked over a socket the way a server asks it.
 
+mod balance;
 mod checkout;
+mod discounts;
 mod events;
 mod intents;
 mod kit;
@@ -8,4 +10,6 @@ mod money_back;
 mod portal;
 mod subscriptions;
 mod time;
+mod unpaid;
+mod vectors;
 mod wire;

@@ -198,3 +198,74 @@ async fn a_clock_that_runs_ahead_does_not_change_the_time_of_signatures() {
     );
     shop.close().await;
 }
+
+/// The clock of all simulators moves the processor too, and signatures with it: the service's clock is moved along.
+#[tokio::test]
+async fn one_clock_moves_everything_and_what_falls_due_happens_at_its_second() {
+    let endpoint = super::kit::Endpoint::open().await;
+    let settings =
+        simulators::Settings { processor_events_held: true, ..simulators::Settings::default() };
+    let shop = Shop::with(settings).await;
+    let plan = price(&shop, "Studio", 4900).await;
+    let (_, subscription) = subscribed(&shop, &plan).await;
+    let end = subscription["items"]["data"][0]["current_period_end"].as_i64().unwrap();
+    shop.running.set_processor_webhook(&endpoint.url);
+    let world = |body: Value| {
+        let shop = &shop;
+        async move { shop.raw("POST /control/clock", "", &body.to_string()).await }
+    };
+
+    let before = world(json!({"to": end - 1})).await.json();
+    assert_eq!(before, json!({"now": end - 1, "processor_now": end - 1}));
+    assert_eq!(invoices(&shop).await.len(), 1);
+    shop.clock.move_to_ms((end + 100) * 1_000);
+    let renewed = invoices(&shop).await;
+    shop.control("deliver", &json!({})).await;
+
+    assert_eq!((renewed.len(), &renewed[0]["created"]), (2, &json!(end)));
+    let signed = format!("Stripe-Signature: t={},v1=", end + 100);
+    assert!(endpoint.taken.lock().unwrap().iter().all(|(head, _)| head.contains(&signed)));
+    for (body, field) in [
+        (json!({"to": end}), "to"),
+        (json!({"to": "tomorrow"}), "to"),
+        (json!({"to": end + 500, "advance_s": 1}), "to"),
+        (json!({"advance_s": -1}), "advance_s"),
+        (json!({"advance_days": 0.5}), "advance_days"),
+    ] {
+        let refused = world(body.clone()).await;
+        assert_eq!((refused.status, &refused.json()["field"]), (400, &json!(field)), "{body}");
+        let refused = shop.controlled("clock", &body).await;
+        assert_eq!((refused.status, &refused.json()["field"]), (400, &json!(field)), "{body}");
+    }
+    assert_eq!(shop.control("clock", &json!({"to": end + 500})).await["now"], end + 500);
+    shop.close().await;
+}
+
+#[tokio::test]
+async fn how_far_clocks_were_moved_outlives_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = || simulators::Settings {
+        data: Some(folder.path().to_owned()),
+        clock: simulators::Clock::system(),
+        ..simulators::Settings::default()
+    };
+    let year_s = 365 * 86_400;
+    let first = simulators::start(settings()).await.unwrap();
+    let shop = Shop { running: first, settings: settings(), clock: simulators::Clock::system() };
+    let body = json!({"advance_s": year_s}).to_string();
+    let moved = shop.raw("POST /control/clock", "", &body).await.json();
+    let moved = moved["now"].as_i64().unwrap();
+    shop.control("clock", &json!({"advance_s": year_s})).await;
+    shop.close().await;
+
+    let second = simulators::start(settings()).await.unwrap();
+    let shop = Shop { running: second, settings: settings(), clock: simulators::Clock::system() };
+    let now = shop.raw("POST /control/clock", "", "{}").await.json();
+
+    assert!(now["now"].as_i64().unwrap() >= moved, "{now}");
+    assert!(now["processor_now"].as_i64().unwrap() >= moved + year_s, "{now}");
+    shop.raw("POST /control/reset", "", "").await;
+    let now = shop.raw("POST /control/clock", "", "{}").await.json();
+    assert!(now["now"].as_i64().unwrap() < moved, "a reset forgets it: {now}");
+    shop.close().await;
+}

@@ -275,3 +275,39 @@ async fn browsers_of_other_origins_may_ask_with_the_publishable_key() {
     );
     shop.close().await;
 }
+
+#[tokio::test]
+async fn prices_are_found_by_what_was_written_to_them() {
+    let shop = Shop::open().await;
+    let form = "currency=usd&unit_amount=4900&recurring[interval]=month&product_data[name]=Studio&lookup_key=studio&metadata[plan_id]=plan_studio&metadata[credits]=";
+    let first = shop.done("prices", &form.replace("credits]=", "credits]=30000")).await;
+    let other = form.replace("credits]=", "credits]=40000").replace("=studio&", "=studio2&");
+    let second = shop.done("prices", &other).await;
+    let query = |text: &str| format!("prices/search?query={}", text.replace(' ', "+"));
+
+    let both = shop.read(&query("metadata['plan_id']:'plan_studio' AND active:'true'")).await;
+    let one = shop
+        .read(&query("metadata['plan_id']:'plan_studio' AND metadata['credits']:'30000'"))
+        .await;
+    let key = shop.read(&query("lookup_key:'studio2'")).await;
+
+    assert_eq!(both["data"].as_array().unwrap().len(), 2);
+    assert_eq!((one["data"].as_array().unwrap().len(), &one["data"][0]), (1, &first));
+    assert_eq!(key["data"][0]["id"], second["id"]);
+    assert_eq!(shop.get(&query("status:'x'")).await.status, 400);
+    shop.close().await;
+}
+
+#[tokio::test]
+async fn too_many_requests_may_say_when_to_come_again() {
+    let shop = Shop::open().await;
+    shop.control("switches", &json!({"kind": "rate_limit", "retry_after_s": 7})).await;
+    shop.control("switches", &json!({"kind": "rate_limit"})).await;
+
+    let (said, not_said) = (shop.get("customers").await, shop.get("customers").await);
+
+    assert_eq!((said.status, said.header("retry-after")), (429, Some("7")));
+    assert_eq!((not_said.status, not_said.header("retry-after")), (429, None));
+    assert_eq!(shop.get("customers").await.status, 200);
+    shop.close().await;
+}
