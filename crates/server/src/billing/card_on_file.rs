@@ -16,7 +16,7 @@ use store::cards::{self, Card};
 use store::subscriptions::Gives;
 use store::{jobs, processor_customers};
 
-use super::{invoices, plans, subscriptions};
+use super::{invoices, subscriptions};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::jobs::use_card;
@@ -219,7 +219,11 @@ async fn subscriptions_of(app: &App, payer: &str) -> Result<Vec<Subscription>, A
             Listing { customer: Some(payer), after: after.as_deref(), ..Listing::default() };
         let page = processor.list_subscriptions(&listing).await?;
         after = page.next().map(str::to_owned);
-        found.extend(page.data.into_iter().filter(|subscription| is_ours(app, subscription)));
+        for subscription in page.data {
+            if is_ours(app, &subscription).await? {
+                found.push(subscription);
+            }
+        }
         if after.is_none() {
             return Ok(found);
         }
@@ -227,14 +231,21 @@ async fn subscriptions_of(app: &App, payer: &str) -> Result<Vec<Subscription>, A
 }
 
 /// One whose first payment was never made is no subscription yet: no card is charged for it unasked.
-fn is_ours(app: &App, subscription: &Subscription) -> bool {
+async fn is_ours(app: &App, subscription: &Subscription) -> Result<bool, ApiError> {
     let status = SubscriptionStatus::from_processor(subscription.status.as_str());
-    let is_live = status.is_live() && status != SubscriptionStatus::Incomplete;
-    let mut items = subscription.items.data.iter();
+    if !status.is_live() || status == SubscriptionStatus::Incomplete {
+        return Ok(false);
+    }
     // What our page sold says so, also where the configuration no longer knows its prices.
-    let is_sold_here = subscription.metadata.contains_key("offer_id")
-        || items.any(|item| plans::gives(&app.config, &item.price) != Gives::Other);
-    is_live && is_sold_here
+    if subscription.metadata.contains_key("offer_id") {
+        return Ok(true);
+    }
+    for item in &subscription.items.data {
+        if subscriptions::gives(app, &item.price).await? != Gives::Other {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Pays every open invoice of these subscriptions.

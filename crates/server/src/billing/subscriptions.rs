@@ -169,7 +169,7 @@ async fn items(app: &App, subscription: &Subscription) -> Result<Vec<Item>, ApiE
 }
 
 /// What an item at this price gives. The version of a plan is written down: limits are counted by it.
-async fn gives(app: &App, price: &Price) -> Result<Gives, ApiError> {
+pub(super) async fn gives(app: &App, price: &Price) -> Result<Gives, ApiError> {
     match Versions::of(app).of_price(price).await {
         Ok(Bought::Plan(version)) => Ok(Gives::Plan(version.plan_id)),
         Ok(Bought::Slots(platform)) => Ok(Gives::Slots(platform)),

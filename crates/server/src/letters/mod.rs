@@ -161,7 +161,7 @@ pub(crate) async fn write(
         } => {
             let Some(email) = address_of(app, *customer).await? else { return Ok(None) };
             address = email;
-            let amount = text::amount(*amount_cents, currency);
+            let amount = amount(*amount_cents, currency);
             let account = text::Credits { moved: *credits, balance: *balance, debt: *debt };
             (
                 &address,
