@@ -159,8 +159,8 @@ impl Holdings {
     /// Writes the lots and the balance.
     pub(crate) async fn save(mut self, tx: &mut Tx) -> Result<(), StoreError> {
         let balance = self.balances.current().next().map(|(_, balance)| balance);
-        let agrees = |balance: &balance::Balance| {
-            (balance.available, balance.debt) == (self.lots.left(), self.lots.debt())
+        let agrees = |row: &balance::Balance| {
+            (row.available, row.debt) == (self.lots.left(), self.lots.debt())
         };
         if !balance.as_ref().is_some_and(agrees) {
             return Err(StoreError::corrupt("lots", self.customer));

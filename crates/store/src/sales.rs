@@ -215,7 +215,7 @@ async fn insert_lines(tx: &mut Tx, sale: &Sale, lines: &[SoldLine]) -> Result<()
 async fn save_parts(tx: &mut Tx, sale: &Sale, known: Option<&Sale>) -> Result<(), StoreError> {
     const SQL: &str = "update sale_parts set taken = $3 where sale_id = $1 and place = $2";
     for (place, part) in sale.parts.iter().enumerate() {
-        let before = known.and_then(|known| known.parts.get(place)).map_or(0, |part| part.taken);
+        let before = known.and_then(|earlier| earlier.parts.get(place)).map_or(0, |one| one.taken);
         if part.taken != before {
             let place = i64::try_from(place).unwrap_or(0);
             tx.execute(SQL, &[sale.id.as_str().into(), place.into(), part.taken.into()]).await?;

@@ -109,7 +109,7 @@ impl Lines<'_> {
             LedgerLine::Sum(SumKind::Export, of) | LedgerLine::SumAfter(SumKind::Export, of, _) => {
                 of == day
             }
-            _ => false,
+            LedgerLine::Entry(_) | LedgerLine::Sum(..) | LedgerLine::SumAfter(..) => false,
         };
         let told: i64 = self.all.iter().rev().filter(is_of_day).map(|line| -line.amount).sum();
         let charged = self.days.iter().find(|one| one.day == day).map_or(0, |one| one.exports);

@@ -36,7 +36,7 @@ pub struct Movement {
 /// The lots of a customer that a change is about, and all of which something is left.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lots {
-    lots: Vec<Lot>,
+    all: Vec<Lot>,
     /// Credits that were taken back after they had been spent, and that the next credits pay.
     debt: i64,
     movements: Vec<Movement>,
@@ -44,18 +44,18 @@ pub struct Lots {
 
 impl Lots {
     /// Lots as they were read, all with something left among them, and what is owed.
-    pub const fn new(lots: Vec<Lot>, debt: i64) -> Self {
-        Self { lots, debt, movements: Vec::new() }
+    pub const fn new(all: Vec<Lot>, debt: i64) -> Self {
+        Self { all, debt, movements: Vec::new() }
     }
 
     /// All of them, in no order.
     pub fn all(&self) -> &[Lot] {
-        &self.lots
+        &self.all
     }
 
     /// One of them.
     pub fn get(&self, id: LotId) -> Option<&Lot> {
-        self.lots.iter().find(|lot| lot.id == id)
+        self.all.iter().find(|lot| lot.id == id)
     }
 
     /// Those that have something left, in the order of spending.
@@ -66,7 +66,7 @@ impl Lots {
 
     /// What can still be spent of all.
     pub fn left(&self) -> i64 {
-        self.lots.iter().map(|lot| lot.left).sum()
+        self.all.iter().map(|lot| lot.left).sum()
     }
 
     /// What is owed.
@@ -88,7 +88,7 @@ impl Lots {
     pub fn know(&mut self, lots: Vec<Lot>) {
         let is_new = |lot: &Lot| self.get(lot.id).is_none();
         let new: Vec<Lot> = lots.into_iter().filter(is_new).collect();
-        self.lots.extend(new);
+        self.all.extend(new);
     }
 
     /// Attributes what was spent since lots were last looked at: the difference between what they have left and what
@@ -118,7 +118,7 @@ impl Lots {
     /// Adds a lot. It pays the debt first.
     pub fn add(&mut self, lot: Lot) {
         let (id, amount) = (lot.id, lot.granted);
-        self.lots.push(lot);
+        self.all.push(lot);
         self.settle_debt(id);
         self.note(id, amount);
     }
@@ -227,12 +227,12 @@ impl Lots {
     }
 
     fn get_mut(&mut self, id: LotId) -> Option<&mut Lot> {
-        self.lots.iter_mut().find(|lot| lot.id == id)
+        self.all.iter_mut().find(|lot| lot.id == id)
     }
 
     /// The ids of those that fit, in the order of spending.
     fn in_order(&self, fits: impl Fn(&&Lot) -> bool) -> Vec<LotId> {
-        let mut found: Vec<&Lot> = self.lots.iter().filter(fits).collect();
+        let mut found: Vec<&Lot> = self.all.iter().filter(fits).collect();
         found.sort_by_key(|lot| lot.place());
         found.into_iter().map(|lot| lot.id).collect()
     }

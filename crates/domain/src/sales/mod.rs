@@ -103,7 +103,7 @@ pub struct Withdrawal {
 /// The sales that a change is about, with the lots of their credits.
 #[derive(Debug)]
 pub struct Sales {
-    sales: Vec<Sale>,
+    all: Vec<Sale>,
     /// The lots.
     pub lots: Lots,
     /// What the processor holds for the customer as credit, in cents.
@@ -143,12 +143,12 @@ impl Sales {
     /// processor holds as credit, in cents.
     pub fn new(mut sales: Vec<Sale>, lots: Lots, credit: i64, now: Timestamp) -> Self {
         sales.sort_by(|one, other| one.place().cmp(&other.place()));
-        Self { sales, lots, credit: credit.max(0), withdrawals: Vec::new(), now }
+        Self { all: sales, lots, credit: credit.max(0), withdrawals: Vec::new(), now }
     }
 
     /// All of them, the oldest first.
     pub fn all(&self) -> &[Sale] {
-        &self.sales
+        &self.all
     }
 
     /// What is to be changed of the customer's credit at the processor.
@@ -159,7 +159,7 @@ impl Sales {
     /// Brings what a new sale sold in line with money that went back before it was heard of. Its lots were added, and it is
     /// among these.
     pub fn arrived(&mut self, id: &str) {
-        let sale = self.sales.iter().find(|sale| sale.id == id);
+        let sale = self.all.iter().find(|sale| sale.id == id);
         let parts = sale.map(|sale| sale.parts.clone()).unwrap_or_default();
         for part in parts {
             self.take_latest(&part.pot, -part.credits);
@@ -170,8 +170,8 @@ impl Sales {
     /// Takes credits of a pot back that a line of an invoice gave up: those of the latest purchase first.
     fn take_latest(&mut self, pot: &str, credits: i64) {
         let mut rest = credits.max(0);
-        let Self { sales, lots, .. } = self;
-        let parts = sales.iter().rev().flat_map(|sale| &sale.parts);
+        let Self { all, lots, .. } = self;
+        let parts = all.iter().rev().flat_map(|sale| &sale.parts);
         for lot in parts.filter(|part| part.pot == pot).filter_map(|part| part.lot) {
             rest -= lots.take(lot, rest);
         }
@@ -182,8 +182,8 @@ impl Sales {
     fn rebalance(&mut self, pot: &str) {
         let mut gone = self.gone(pot);
         let now = self.now;
-        let Self { sales, lots, .. } = self;
-        for sale in sales.iter_mut().rev() {
+        let Self { all, lots, .. } = self;
+        for sale in all.iter_mut().rev() {
             for part in sale.parts.iter_mut().filter(|part| part.pot == pot && part.is_purchase()) {
                 let money = part.money.max(0);
                 let undone = gone.min(money);
@@ -205,15 +205,14 @@ impl Sales {
 
     /// The money of a pot that has gone back, in cents.
     fn gone(&self, pot: &str) -> i64 {
-        let transferred: i64 = self.sales.iter().map(|sale| sale.transferred_to(pot)).sum();
-        let reversed: i64 =
-            self.sales.iter().map(|sale| sale.reversed_of(pot, sale.reversed)).sum();
+        let transferred: i64 = self.all.iter().map(|sale| sale.transferred_to(pot)).sum();
+        let reversed: i64 = self.all.iter().map(|sale| sale.reversed_of(pot, sale.reversed)).sum();
         transferred + reversed
     }
 
     /// What was paid for a pot, in cents.
     fn paid(&self, pot: &str) -> i64 {
-        let parts = self.sales.iter().flat_map(|sale| &sale.parts);
+        let parts = self.all.iter().flat_map(|sale| &sale.parts);
         parts.filter(|part| part.pot == pot && part.is_purchase()).map(|part| part.money).sum()
     }
 }

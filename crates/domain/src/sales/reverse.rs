@@ -22,9 +22,9 @@ impl Sale {
         if reversed == 0 {
             return 0;
         }
-        let (cents, _) = self.divided(reversed);
+        let (divided, _) = self.divided(reversed);
         let of_pot = |(part, cents): (&super::Part, i64)| (part.pot == pot).then_some(cents);
-        self.parts.iter().zip(cents).filter_map(of_pot).sum()
+        self.parts.iter().zip(divided).filter_map(of_pot).sum()
     }
 }
 
@@ -32,7 +32,7 @@ impl Sales {
     /// Brings everything in line with the money of a sale that has gone back in all, in cents. More than was charged
     /// counts as all of it. Nothing when the sale is not among these.
     pub fn reverse(&mut self, id: &str, total: i64) {
-        let Some(sale) = self.sales.iter_mut().find(|sale| sale.id == id) else { return };
+        let Some(sale) = self.all.iter_mut().find(|sale| sale.id == id) else { return };
         let total = total.clamp(0, sale.charged.max(0));
         let before = std::mem::replace(&mut sale.reversed, total);
         if before == total {
@@ -59,10 +59,10 @@ impl Sales {
 
     /// Money of other sales that was taken from a pot and has no room there any more is taken elsewhere.
     fn move_on(&mut self, pot: &str) {
-        let ids: Vec<String> = self.sales.iter().map(|sale| sale.id.clone()).collect();
+        let ids: Vec<String> = self.all.iter().map(|sale| sale.id.clone()).collect();
         for id in ids {
             let over = (self.gone(pot) - self.paid(pot)).max(0);
-            let Some(sale) = self.sales.iter_mut().find(|sale| sale.id == id) else { continue };
+            let Some(sale) = self.all.iter_mut().find(|sale| sale.id == id) else { continue };
             let over = over.min(sale.transferred_to(pot));
             if over > 0 {
                 sale.transfer(pot, -over);
@@ -83,7 +83,7 @@ impl Sales {
             return;
         }
         let mut missing = -excess;
-        let pots = self.sales.iter().find(|sale| sale.id == id).map(|sale| sale.transfers.clone());
+        let pots = self.all.iter().find(|sale| sale.id == id).map(|sale| sale.transfers.clone());
         for transfer in pots.unwrap_or_default() {
             let cents = missing.min(transfer.cents);
             if cents > 0 {
@@ -91,15 +91,14 @@ impl Sales {
                 missing -= cents;
             }
         }
-        let withdrawn =
-            self.sales.iter().find(|sale| sale.id == id).map_or(0, |sale| sale.withdrawn);
+        let withdrawn = self.all.iter().find(|sale| sale.id == id).map_or(0, |sale| sale.withdrawn);
         self.withdraw(id, -missing.min(withdrawn));
     }
 
     /// Takes cents from the latest plan months that have room; gives what found none.
     fn take_from_months(&mut self, id: &str, cents: i64) -> i64 {
         let mut rest = cents;
-        let parts = self.sales.iter().rev().flat_map(|sale| &sale.parts);
+        let parts = self.all.iter().rev().flat_map(|sale| &sale.parts);
         let months = parts.filter(|part| part.kind == PartKind::Plan && part.is_purchase());
         let pots: Vec<String> = months.map(|part| part.pot.clone()).collect();
         for pot in pots {
@@ -113,7 +112,7 @@ impl Sales {
     }
 
     fn transfer(&mut self, id: &str, pot: &str, cents: i64) {
-        if let Some(sale) = self.sales.iter_mut().find(|sale| sale.id == id) {
+        if let Some(sale) = self.all.iter_mut().find(|sale| sale.id == id) {
             sale.transfer(pot, cents);
             self.rebalance(pot);
         }
@@ -121,7 +120,7 @@ impl Sales {
 
     /// Withdraws cents from the customer's credit, or returns them where they are below zero.
     fn withdraw(&mut self, id: &str, cents: i64) {
-        let Some(sale) = self.sales.iter_mut().find(|sale| sale.id == id).filter(|_| cents != 0)
+        let Some(sale) = self.all.iter_mut().find(|sale| sale.id == id).filter(|_| cents != 0)
         else {
             return;
         };

@@ -104,8 +104,8 @@ fn slot_money_that_was_credited_is_withdrawn_from_the_credit_and_then_taken_from
 
     // 1,000 of the slots had not been credited; of the other 2,000 the credit has 500, the latest month gives 1,500.
     assert_eq!(sales.withdrawals(), [Withdrawal { sale: "in_1".to_owned(), cents: 500 }]);
-    let moved = |sales: &Sales| {
-        let transfers = &sales.all()[0].transfers;
+    let moved = |known: &Sales| {
+        let transfers = &known.all()[0].transfers;
         transfers.iter().map(|one| (one.pot.clone(), one.cents)).collect::<Vec<_>>()
     };
     assert_eq!(moved(&sales), [("plan:2".to_owned(), 1_500)]);
@@ -126,8 +126,8 @@ fn an_upgrade_that_is_heard_after_a_refund_of_the_month_is_undone_first() {
     lots.add(Lot::new(lot_id(2), LotSource::Plan, 120_000, None, at(2)));
     let mut all = sales.all().to_vec();
     all.push(sale(2, 15_000, vec![part(PartKind::Plan, "plan:1", 15_000, 120_000, Some(2))]));
-    let mut sales = Sales::new(all, lots, 0, at(100));
-    sales.arrived("in_2");
+    let mut both = Sales::new(all, lots, 0, at(100));
+    both.arrived("in_2");
 
-    assert_eq!(taken(&sales), [0, 39_200]);
+    assert_eq!(taken(&both), [0, 39_200]);
 }

@@ -195,7 +195,7 @@ async fn price_of(
     let session = order.filter(|order| {
         order.channel == OrderChannel::Checkout && order.amount_cents != intent.amount_received
     });
-    let Some(session) = session.and_then(|order| order.session) else { return Ok(plain) };
+    let Some(session) = session.and_then(|found| found.session) else { return Ok(plain) };
     let session = match app.processor()?.retrieve_checkout(&session).await {
         Ok(session) => session,
         Err(ProcessorError::Missing) => return Ok(plain),

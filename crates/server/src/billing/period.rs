@@ -72,12 +72,12 @@ pub(super) fn paid_plan(invoices: &[PeriodInvoice]) -> Option<PlanVersion> {
             Bought::Slots(_) | Bought::Other => None,
         });
         let plans: Vec<_> = plans.collect();
-        let debits = plans.iter().filter(|(_, cents)| *cents > 0);
+        let mut debits = plans.iter().filter(|(_, cents)| *cents > 0);
         // In a period's last seconds both lines of an upgrade may be of 0 cents: the new plan is the one that was not
         // paid for before.
         let is_new = |version: &PlanVersion| paid.is_none_or(|it| it.price_id != version.price_id);
-        let of_nothing = plans.iter().filter(|(version, cents)| *cents == 0 && is_new(version));
-        let latest = debits.last().or_else(|| of_nothing.last());
+        let mut of_nothing = plans.iter().filter(|(version, cents)| *cents == 0 && is_new(version));
+        let latest = debits.next_back().or_else(|| of_nothing.next_back());
         paid = latest.map(|(version, _)| *version).or(paid);
     }
     paid.cloned()
@@ -188,7 +188,7 @@ mod tests {
         let of_plan = invoice(Open, &[plan("small", 4_900)]);
         let of_slots = |status| invoice(status, &[plan("small", 4_900), slots(10)]);
 
-        assert!(slots_are_paid(&[of_plan.clone()]));
+        assert!(slots_are_paid(std::slice::from_ref(&of_plan)));
         assert!(slots_are_paid(&[of_plan.clone(), of_slots(Paid)]));
         for status in [Draft, Open, Uncollectible, Void] {
             assert!(!slots_are_paid(&[of_slots(Paid), of_slots(status)]), "{status:?}");

@@ -152,12 +152,12 @@ async fn take(
     };
     let follow = |change: &Change| following(app, money, change);
     match reversals::apply(&app.store, &reversal, &follow).await? {
-        Reversed::Booked(change) => {
+        Reversed::Booked(booked) => {
             metrics::payment_reversed(money.kind);
             app.job_signal.notify_one();
             tracing::info!(
-                customer.id = %change.customer, payment.object = money.id, credits = change.taken.whole(),
-                debt = change.debt.whole(), "money went back, and its credits with it"
+                customer.id = %booked.customer, payment.object = money.id, credits = booked.taken.whole(),
+                debt = booked.debt.whole(), "money went back, and its credits with it"
             );
             Ok(Taken::Booked)
         }

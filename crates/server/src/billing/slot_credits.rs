@@ -71,8 +71,8 @@ async fn read(app: &App, id: ChangeId) -> Result<(), ApiError> {
     let credited = sum.saturating_neg().max(0);
     if let Some(waiting) = own.first() {
         let period = (change.subscription_id.as_str(), period::seconds(waiting.period_end_s));
-        let id = change.id.to_string();
-        sales::note_slot_credit(&app.store, change.customer, period, &id, credited).await?;
+        let named = change.id.to_string();
+        sales::note_slot_credit(&app.store, change.customer, period, &named, credited).await?;
     }
     Ok(slot_credits::note(&app.store, change.id, credited).await?)
 }

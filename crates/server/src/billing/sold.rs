@@ -32,9 +32,8 @@ pub(super) async fn read(app: &App, invoice: &Invoice) -> Result<Option<SoldInvo
         return Ok(None);
     }
     let mut sorted = Sorted { anchor: anchor(app, subscription).await?, ..Sorted::default() };
-    for (line, bought) in lines.iter().zip(&bought) {
-        let monthly_credits = monthly_credits(app, line, bought).await?;
-        sorted.add(line, bought, monthly_credits);
+    for (line, what) in lines.iter().zip(&bought) {
+        sorted.add(line, what, monthly_credits(app, line, what).await?);
     }
     Ok(Some(SoldInvoice {
         subscription: subscription.to_owned(),

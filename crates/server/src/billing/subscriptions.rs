@@ -211,8 +211,8 @@ async fn view(
 
 /// Whether no invoice was made since the plan that is paid for was read.
 fn is_as_known(view: &View, known: &View) -> bool {
-    let of = |view: &View| {
-        (view.subscription_id.clone(), view.status, view.period_end, view.latest_invoice_id.clone())
+    let of = |one: &View| {
+        (one.subscription_id.clone(), one.status, one.period_end, one.latest_invoice_id.clone())
     };
     known.paid.is_some() && view.latest_invoice_id.is_some() && of(view) == of(known)
 }

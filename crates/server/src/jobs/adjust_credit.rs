@@ -49,9 +49,8 @@ pub(crate) async fn run(app: &App, job: &Job) -> Result<(), JobError> {
     let key = crate::billing::key("credit", job.id)
         .map_err(|error| JobError::Never(error.to_string()))?;
     match processor.create_balance_transaction(&new, &key).await {
-        Ok(_) => Ok(()),
-        // The customer was deleted at the processor: there is nothing left to be changed.
-        Err(ProcessorError::Missing) => Ok(()),
+        // Missing: the customer was deleted at the processor, so there is nothing left to be changed.
+        Ok(_) | Err(ProcessorError::Missing) => Ok(()),
         Err(error) => Err(JobError::Later(chain(&error))),
     }
 }

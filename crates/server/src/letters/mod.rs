@@ -165,7 +165,7 @@ pub(crate) async fn write(
             let account = text::Credits { moved: *credits, balance: *balance, debt: *debt };
             (
                 &address,
-                text::money_reversed((*kind, *is_undone), &amount, account, billing_page(app)),
+                text::money_reversed((*kind, *is_undone), &amount, &account, billing_page(app)),
             )
         }
         Letter::PaymentFailed { customer, amount_cents, currency, next_attempt } => {

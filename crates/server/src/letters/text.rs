@@ -165,7 +165,7 @@ pub(super) struct Credits {
 pub(super) fn money_reversed(
     (kind, is_undone): (ReversalKind, bool),
     amount: &str,
-    credits: Credits,
+    credits: &Credits,
     link: String,
 ) -> Words {
     let what = match (kind, is_undone) {

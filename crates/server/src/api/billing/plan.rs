@@ -169,8 +169,8 @@ async fn effects(app: &App, customer: CustomerId, preview: &Preview) -> Result<E
         |from: Timestamp, to: Timestamp| to.unix_seconds().saturating_sub(from.unix_seconds());
     let versions = view.paid.as_ref().zip(wanted.as_ref()).filter(|_| preview.is_upgrade);
     let period = view.period_start.zip(view.period_end);
-    let credits_granted = versions.zip(period).map(|((paid, wanted), (start, end))| {
-        credits_of_upgrade(paid, wanted, rest(preview.proration_date, end), rest(start, end))
+    let credits_granted = versions.zip(period).map(|((paid, next), (start, end))| {
+        credits_of_upgrade(paid, next, rest(preview.proration_date, end), rest(start, end))
     });
     let credits_granted = credits_granted.unwrap_or_default();
     Ok(Effects {

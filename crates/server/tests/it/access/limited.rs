@@ -93,6 +93,8 @@ const EXPECTED: &[(&str, Gets)] = &[
     ("get /v1/billing/slots", LIMITED),
     ("post /v1/billing/slots", LIMITED),
     ("get /v1/billing/slots/preview", LIMITED),
+    ("get /v1/billing/slots/switch/preview", LIMITED),
+    ("get /v1/billing/subscription/plan/preview", LIMITED),
     ("post /v1/billing/slots/switch", LIMITED),
     ("get /v1/exports/datasets", OwnView),
     ("get /v1/{account}/exports", NO_ACCOUNT),

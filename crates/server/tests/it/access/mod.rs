@@ -219,6 +219,8 @@ fn cases() -> Vec<Case> {
         case(("get", "/v1/billing/slots"), Either, nothing, OwnView),
         case(("post", "/v1/billing/slots"), Either, slots, OwnView),
         case(("get", "/v1/billing/slots/preview"), Either, nothing, OwnView),
+        case(("get", "/v1/billing/slots/switch/preview"), Either, nothing, OwnView),
+        case(("get", "/v1/billing/subscription/plan/preview"), Either, nothing, OwnView),
         case(("post", "/v1/billing/slots/switch"), Either, switch, OwnView),
         case(("get", EXPORTS), Either, nothing, NotFound("account_not_found")),
         case(("post", EXPORTS), Key, export, NotFound("account_not_found")),
@@ -284,6 +286,12 @@ impl Case {
             }
             "get" if path.ends_with("/slots/preview") => {
                 client.get(&format!("{path}?platform=platform_alpha&count=1")).await
+            }
+            "get" if path.ends_with("/switch/preview") => {
+                client.get(&format!("{path}?from=platform_alpha&to=platform_beta")).await
+            }
+            "get" if path.ends_with("/plan/preview") => {
+                client.get(&format!("{path}?plan_id=plan_small")).await
             }
             "get" => client.get(&path).await,
             "delete" => client.delete(&path).await,
@@ -392,40 +400,43 @@ async fn whoever_brings_nothing_is_let_in_nowhere_but_where_it_is_open() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_no_valid_key_opens_nothing() {
     on_both(async |app| {
-        let victim = victim(&app).await;
-        let key = victim.member.customer.key.as_str();
-        let other = app.customer(0).await.key;
-        let (mut flipped, last) = (key.to_owned(), key.chars().last().unwrap());
-        flipped.pop();
-        flipped.push(if last == 'x' { 'y' } else { 'x' });
-        let unknown = domain::key::KeySecret::generate(|bound| bound - 1).expose().to_owned();
-        let nobody = app.anonymous();
-        let invalid = [
-            nobody.with_key(""),
-            nobody.with_key("cgw_live_"),
-            nobody.with_key(&flipped),
-            nobody.with_key(&unknown),
-            nobody.with_key(&key.to_uppercase()),
-            nobody.with_key(&format!("{key}{key}")),
-            nobody.bearer(""),
-            nobody.with("authorization", key),
-            nobody.with("authorization", &format!("Basic {key}")),
-        ];
+        Box::pin(async move {
+            let victim = Box::pin(victim(&app)).await;
+            let key = victim.member.customer.key.as_str();
+            let other = app.customer(0).await.key;
+            let (mut flipped, last) = (key.to_owned(), key.chars().last().unwrap());
+            flipped.pop();
+            flipped.push(if last == 'x' { 'y' } else { 'x' });
+            let unknown = domain::key::KeySecret::generate(|bound| bound - 1).expose().to_owned();
+            let nobody = app.anonymous();
+            let invalid = [
+                nobody.with_key(""),
+                nobody.with_key("cgw_live_"),
+                nobody.with_key(&flipped),
+                nobody.with_key(&unknown),
+                nobody.with_key(&key.to_uppercase()),
+                nobody.with_key(&format!("{key}{key}")),
+                nobody.bearer(""),
+                nobody.with("authorization", key),
+                nobody.with("authorization", &format!("Basic {key}")),
+            ];
 
-        for case in closed_cases().filter(Case::takes_key) {
-            for (index, client) in invalid.iter().enumerate() {
-                let reply = case.call(client, &victim).await;
-                let place = format!("{} with form {index}", case.name());
-                assert_eq!(reply.failure(), (401, "invalid_key".to_owned()), "{place}");
+            for case in closed_cases().filter(Case::takes_key) {
+                for (index, client) in invalid.iter().enumerate() {
+                    let reply = Box::pin(case.call(client, &victim)).await;
+                    let place = format!("{} with form {index}", case.name());
+                    assert_eq!(reply.failure(), (401, "invalid_key".to_owned()), "{place}");
+                }
+                let two = nobody.with_key(key).bearer(&other);
+                let reply = case.call(&two, &victim).await;
+                assert_eq!(reply.failure(), (401, "ambiguous_key".to_owned()), "{}", case.name());
+                let twice = nobody.with_key(key).with_key(key);
+                assert_eq!(case.call(&twice, &victim).await.status, 400, "{}", case.name());
             }
-            let two = nobody.with_key(key).bearer(&other);
-            let reply = case.call(&two, &victim).await;
-            assert_eq!(reply.failure(), (401, "ambiguous_key".to_owned()), "{}", case.name());
-            let twice = nobody.with_key(key).with_key(key);
-            assert_eq!(case.call(&twice, &victim).await.status, 400, "{}", case.name());
-        }
-        assert_unharmed(&app, &victim).await;
-        app
+            assert_unharmed(&app, &victim).await;
+            app
+        })
+        .await
     })
     .await;
 }
@@ -618,7 +629,9 @@ async fn a_read_only_key_writes_nothing() {
                 assert_eq!(reply.failure(), (403, "missing_permission".to_owned()));
             } else if case.template.ends_with("/download") {
                 assert_eq!(reply.failure(), (409, "export_not_ready".to_owned()));
-            } else if case.template.ends_with("/slots/preview") {
+            } else if case.template.ends_with("/plan/preview") {
+                assert!(matches!(reply.status, 404 | 409), "{}", reply.text());
+            } else if case.template.ends_with("/preview") {
                 assert_eq!(reply.failure(), (409, "no_subscription".to_owned()));
             } else if case.method == "get" {
                 assert_eq!(reply.status, 200, "{}: {}", case.name(), reply.text());

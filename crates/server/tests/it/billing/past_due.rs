@@ -128,22 +128,25 @@ async fn lowered_before_an_unpaid_renewal(app: &TestApp) -> (Client, i64) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_the_last_try_the_invoice_is_void_and_the_credit_in_it_is_the_customers_again() {
     selling(async |app| {
-        let (client, credit) = lowered_before_an_unpaid_renewal(&app).await;
+        Box::pin(async move {
+            let (client, credit) = Box::pin(lowered_before_an_unpaid_renewal(&app)).await;
 
-        app.deliver().await;
-        app.running().look_after_subscriptions().await;
+            app.deliver().await;
+            app.running().look_after_subscriptions().await;
 
-        let state = subscription_of(&client).await;
-        assert_eq!((&state["status"], &state["plan_id"]), (&json!("canceled"), &Value::Null));
-        let renewal = app.invoices().await.remove(0);
-        assert_eq!((&renewal["status"], &renewal["total"]), (&json!("void"), &json!(1_900)));
-        assert_eq!(money(&app).await, (0, -credit));
-        let page = client.post("/v1/billing/subscribe", &json!({"plan_id": PLAN})).await;
-        app.pay(&page, GOOD_CARD).await;
-        app.deliver().await;
-        assert_eq!(plans_of(&client).await.0, PLAN);
-        assert_eq!(app.invoices().await[0]["amount_due"], 2_900 - credit);
-        app
+            let state = subscription_of(&client).await;
+            assert_eq!((&state["status"], &state["plan_id"]), (&json!("canceled"), &Value::Null));
+            let renewal = app.invoices().await.remove(0);
+            assert_eq!((&renewal["status"], &renewal["total"]), (&json!("void"), &json!(1_900)));
+            assert_eq!(money(&app).await, (0, -credit));
+            let page = client.post("/v1/billing/subscribe", &json!({"plan_id": PLAN})).await;
+            app.pay(&page, GOOD_CARD).await;
+            app.deliver().await;
+            assert_eq!(plans_of(&client).await.0, PLAN);
+            assert_eq!(app.invoices().await[0]["amount_due"], 2_900 - credit);
+            app
+        })
+        .await
     })
     .await;
 }
@@ -157,24 +160,27 @@ async fn giving_up_is_finished_after_a_crash_and_gives_back_once() {
         ("close_after", "customers/{id}/balance_transactions"),
     ] {
         selling(async |mut app| {
-            let (_, credit) = lowered_before_an_unpaid_renewal(&app).await;
-            let fault = json!({"kind": kind, "method": "POST", "path": path, "times": 9});
-            app.processor_fault(&fault).await;
-            app.deliver().await;
-            app.stop_service().await;
-            app.mend_processor().await;
-            app.start_service(|_| {}).await.unwrap();
-            // The processor has forgotten the requests' keys by then.
-            app.advance_seconds(2 * 86_400);
+            Box::pin(async move {
+                let (_, credit) = Box::pin(lowered_before_an_unpaid_renewal(&app)).await;
+                let fault = json!({"kind": kind, "method": "POST", "path": path, "times": 9});
+                app.processor_fault(&fault).await;
+                app.deliver().await;
+                app.stop_service().await;
+                app.mend_processor().await;
+                app.start_service(|_| {}).await.unwrap();
+                // The processor has forgotten the requests' keys by then.
+                app.advance_seconds(2 * 86_400);
 
-            app.running().look_after_subscriptions().await;
-            app.advance_seconds(3_600);
-            app.running().look_after_subscriptions().await;
+                app.running().look_after_subscriptions().await;
+                app.advance_seconds(3_600);
+                app.running().look_after_subscriptions().await;
 
-            assert_eq!(app.invoices().await[0]["status"], "void", "{kind} {path}");
-            assert_eq!(money(&app).await, (0, -credit), "{kind} {path}");
-            app.deliver().await;
-            app
+                assert_eq!(app.invoices().await[0]["status"], "void", "{kind} {path}");
+                assert_eq!(money(&app).await, (0, -credit), "{kind} {path}");
+                app.deliver().await;
+                app
+            })
+            .await
         })
         .await;
     }

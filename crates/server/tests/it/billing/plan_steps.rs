@@ -70,10 +70,10 @@ async fn an_upgrade_that_is_cut_off_at_any_request_is_made_once_afterwards() {
         [("error_before", 0), ("close_after", 0), ("error_before", 1), ("close_after", 1)]
     {
         selling_three(async |mut app| {
-            let (customer, client) = with_pending(&app).await;
+            let (customer, before) = with_pending(&app).await;
             go_wrong(&app, kind, after, 3).await;
 
-            let cut_off = choose(&client, BIG_PLAN).await;
+            let cut_off = choose(&before, BIG_PLAN).await;
             crash(&mut app).await;
 
             let client = app.with_key(&customer.key);
@@ -109,13 +109,13 @@ async fn a_pending_plan_that_could_not_be_put_back_is_put_back_after_a_crash() {
                 .await
                 .unwrap();
             }
-            let (customer, client) = with_pending(&app).await;
+            let (customer, before) = with_pending(&app).await;
             app.decline(1).await;
             go_wrong(&app, kind, 2, 3).await;
 
-            let declined = choose(&client, BIG_PLAN).await;
-            let (meanwhile, open) = (plans_of(&client).await, open_change(&client).await);
-            let other = choose(&client, PLAN).await;
+            let declined = choose(&before, BIG_PLAN).await;
+            let (meanwhile, open) = (plans_of(&before).await, open_change(&before).await);
+            let other = choose(&before, PLAN).await;
             crash(&mut app).await;
 
             let client = app.with_key(&customer.key);

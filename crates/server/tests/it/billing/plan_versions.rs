@@ -275,12 +275,12 @@ async fn a_subscription_to_something_else_neither_counts_nor_is_in_the_way() {
             product["id"].as_str().unwrap()
         );
         let price = app.at_processor("POST", "prices", &form).await;
-        let form = format!(
+        let items = format!(
             "customer={}&items[0][price]={}",
             payer.as_str().unwrap(),
             price["id"].as_str().unwrap()
         );
-        app.at_processor("POST", "subscriptions", &form).await;
+        app.at_processor("POST", "subscriptions", &items).await;
         app.deliver().await;
 
         let before = state(&client).await;

@@ -140,7 +140,7 @@ async fn a_link_opens_its_file_for_five_minutes_and_nothing_else() {
 async fn head_returns_the_headers_of_a_download_and_no_body() {
     on_both(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 20).await;
-        let export = made(&app, &client, &account, &ten("csv")).await;
+        let export = Box::pin(made(&app, &client, &account, &ten("csv"))).await;
         let by_link = link(&export);
         let by_key = format!("/v1/exports/{}/download", id_of(&export));
 

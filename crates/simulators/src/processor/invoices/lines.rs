@@ -132,21 +132,20 @@ fn credited(books: &Books, subscription: &str, line: &Line) -> Value {
         return Value::Null;
     }
     let path = "parent.subscription_details.subscription";
-    let invoices = books.all("invoice").rev().filter(|invoice| text(invoice, path) == subscription);
+    let mut invoices =
+        books.all("invoice").rev().filter(|invoice| text(invoice, path) == subscription);
     let charged = |one: &&Value| {
         let parents = ["subscription_item_details", "invoice_item_details"];
         let is_item =
             |parent: &&str| text(one, &format!("parent.{parent}.subscription_item")) == line.item;
         whole(one, "amount") > 0
             && whole(one, "period.end") == line.period.1
-            && parents.iter().any(|parent| is_item(&parent))
+            && parents.iter().any(is_item)
     };
-    let found = invoices
-        .filter_map(|invoice| {
-            let line = list(invoice, "lines.data").iter().rfind(charged)?;
-            Some(json!({"invoice": text(invoice, "id"), "invoice_line_items": [text(line, "id")]}))
-        })
-        .next();
+    let found = invoices.find_map(|invoice| {
+        let line = list(invoice, "lines.data").iter().rfind(charged)?;
+        Some(json!({"invoice": text(invoice, "id"), "invoice_line_items": [text(line, "id")]}))
+    });
     found.unwrap_or_default()
 }
 

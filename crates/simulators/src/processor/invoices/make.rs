@@ -36,17 +36,19 @@ const ALL_BP: i64 = 10_000;
 
 /// Makes an invoice of the lines and of all that waits for the next invoice of the subscription, and closes it for
 /// changes; gives its id. One that needs no charge is paid.
-pub(in super::super) fn make(books: &mut Books, bill: Bill<'_>) -> String {
+pub(in super::super) fn make(books: &mut Books, mut bill: Bill<'_>) -> String {
+    let own = std::mem::take(&mut bill.lines);
+    let has_own = !own.is_empty();
     let id = books.new_id("in");
     let mut lines = take_pending(books, bill.subscription, &id);
-    for line in discounted(books, bill.subscription, bill.lines.clone()) {
+    for line in discounted(books, bill.subscription, own) {
         let shown = written(books, &line, bill.subscription, &id);
         lines.push(shown);
     }
     let sums = sums(books, &lines);
     let invoice = blank(books, &bill, &id, (&lines, &sums));
     books.put(invoice);
-    if !bill.lines.is_empty() {
+    if has_own {
         coupons::used_up(books, bill.subscription);
     }
     events::emit(books, "invoice.created", &id);

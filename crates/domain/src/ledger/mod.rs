@@ -63,13 +63,16 @@ impl std::str::FromStr for LedgerLine {
 
     fn from_str(text: &str) -> Result<Self, MalformedLine> {
         for kind in [SumKind::Usage, SumKind::Export] {
-            let day = text.strip_prefix(kind.as_str()).and_then(|rest| rest.strip_prefix('_'));
-            let Some(rest) = day else { continue };
-            let Some((day, entry)) = rest.split_once('_') else {
-                return read_day(rest).map(|day| Self::Sum(kind, day)).ok_or(MalformedLine);
+            let rest = text.strip_prefix(kind.as_str()).and_then(|rest| rest.strip_prefix('_'));
+            let Some(rest) = rest else { continue };
+            let (date, entry) = match rest.split_once('_') {
+                Some((date, entry)) => (date, Some(entry)),
+                None => (rest, None),
             };
+            let day = read_day(date).ok_or(MalformedLine)?;
+            let Some(entry) = entry else { return Ok(Self::Sum(kind, day)) };
             let entry = entry.parse().map_err(|_| MalformedLine)?;
-            return read_day(day).map(|day| Self::SumAfter(kind, day, entry)).ok_or(MalformedLine);
+            return Ok(Self::SumAfter(kind, day, entry));
         }
         text.parse().map(Self::Entry).map_err(|_| MalformedLine)
     }
