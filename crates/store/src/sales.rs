@@ -43,6 +43,19 @@ pub struct SoldLine {
     pub period_s: i64,
 }
 
+/// The price of the plan that a change asked for whose difference is counted from this second.
+pub async fn plan_price_at(
+    store: &Store,
+    proration_date_s: i64,
+) -> Result<Option<String>, StoreError> {
+    const SQL: &str = "
+        select i.price_id from slot_changes c join slot_change_items i on i.change_id = c.id
+        where c.kind = 'plan' and c.proration_date = $1 and i.plan_id is not null
+        order by c.created_at desc limit 1";
+    let row = store.read().await?.row(SQL, &[proration_date_s.into()]).await?;
+    row.map(|row| row.text(0)).transpose()
+}
+
 /// Whether no money that was paid for slots of this period has gone back: then a slot that is given up is credited.
 pub async fn slot_money_is_whole(
     store: &Store,

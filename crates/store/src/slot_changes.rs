@@ -336,19 +336,6 @@ pub async fn find(store: &Store, id: ChangeId) -> Result<Option<Change>, StoreEr
     with_items(&mut tx, row).await
 }
 
-/// The price of the plan that a change asked for whose difference is counted from this second.
-pub async fn plan_price_at(
-    store: &Store,
-    proration_date_s: i64,
-) -> Result<Option<String>, StoreError> {
-    const SQL: &str = "
-        select i.price_id from slot_changes c join slot_change_items i on i.change_id = c.id
-        where c.kind = 'plan' and c.proration_date = $1 and i.plan_id is not null
-        order by c.created_at desc limit 1";
-    let row = store.read().await?.row(SQL, &[proration_date_s.into()]).await?;
-    row.map(|row| row.text(0)).transpose()
-}
-
 /// The open change of a customer.
 pub async fn find_open(store: &Store, customer: CustomerId) -> Result<Option<Change>, StoreError> {
     find_open_in(&mut store.snapshot().await?, customer).await

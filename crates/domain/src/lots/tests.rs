@@ -1,3 +1,5 @@
+//! Lots: the order of spending, expiry, and what is taken and given back.
+
 use proptest::prelude::*;
 
 use super::*;

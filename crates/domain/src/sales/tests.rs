@@ -1,3 +1,5 @@
+//! Sales: what is undone when money goes back, and in which order.
+
 use super::*;
 use crate::lots::{Lot, LotSource};
 

@@ -66,7 +66,7 @@ async fn monthly_credits(app: &App, line: &InvoiceLine, bought: &Bought) -> Resu
     let gives_back = match line.amount {
         0 => {
             // Too little time is left for a cent: what was changed to is what we asked for.
-            let asked = store::slot_changes::plan_price_at(&app.store, line.period.start).await?;
+            let asked = store::sales::plan_price_at(&app.store, line.period.start).await?;
             asked.is_some_and(|asked| line.price_id() != Some(&asked))
         }
         amount => amount < 0,

@@ -1,5 +1,4 @@
 //! Every way a request can fail, and the only place that turns a failure into HTTP (RFC 9457).
-//!
 //! A handler returns an `ApiError`; its row in the table gives the stable code, the status and the title.
 //! The body is written by `render`, called by the outermost layer, which knows the request's id.
 
@@ -108,10 +107,9 @@ pub(crate) enum ApiError {
         /// What the confirmation brings.
         trial: Credits,
     },
-    /// The same, of a customer who owes credits.
+    /// The same, of a customer who owes credits: spent ones that a refund or a dispute took back.
     #[error(
-        "the balance is {balance} and {debt} credits are owed, because a refund or a dispute took back credits that were \
-         spent; this request costs {cost}. What you buy next pays the debt first (`POST /v1/billing/checkout`)"
+        "{debt} credits are owed, which your next purchase pays first; the balance is {balance}, this costs {cost}"
     )]
     InDebt {
         /// What is left.
