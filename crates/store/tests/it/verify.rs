@@ -61,7 +61,13 @@ async fn credits_spent_without_a_call_are_found() {
 async fn credits_granted_without_a_booking_are_found() {
     let sql = "update customer_credits set granted = granted + 1, available = available + 1";
     for rules in broken_by(sql).await {
-        assert_eq!(rules, ["what a customer was granted and lost is the sum of its ledger"]);
+        assert_eq!(
+            rules,
+            [
+                "what a customer was granted and lost is the sum of its ledger",
+                "what is left and spent of a customer's lots is what is available and used, less what is owed",
+            ]
+        );
     }
 }
 

@@ -209,6 +209,8 @@ async fn choosing_the_own_plan_takes_its_new_version_by_the_rules_of_any_other()
         let (customer, _) = app.subscriber(GOOD_CARD).await;
         for (cents, credits, is_at_once) in [(3_900, 1_500, true), (2_900, 1_500, false)] {
             app.stop_service().await;
+            // A service that starts anew draws the same random bytes: another second makes other ids.
+            app.advance_seconds(1);
             app.start_service(|config| {
                 (config.plans[0].price_cents, config.plans[0].monthly_credits) = (cents, credits);
             })
