@@ -43,16 +43,19 @@ pub struct SoldLine {
     pub period_s: i64,
 }
 
-/// The price of the plan that a change asked for whose difference is counted from this second.
+/// The price of the plan that an upgrade of this subscription asked for, whose difference is counted from this second.
 pub async fn plan_price_at(
     store: &Store,
+    subscription: &str,
     proration_date_s: i64,
 ) -> Result<Option<String>, StoreError> {
     const SQL: &str = "
         select i.price_id from slot_changes c join slot_change_items i on i.change_id = c.id
-        where c.kind = 'plan' and c.proration_date = $1 and i.plan_id is not null
-        order by c.created_at desc limit 1";
-    let row = store.read().await?.row(SQL, &[proration_date_s.into()]).await?;
+        where c.subscription_id = $1 and c.proration_date = $2 and c.kind = 'plan'
+            and c.charged_at_once = 1 and c.state <> 'failed' and i.plan_id is not null
+        order by c.created_at desc, c.id desc limit 1";
+    let values = [subscription.into(), proration_date_s.into()];
+    let row = store.read().await?.row(SQL, &values).await?;
     row.map(|row| row.text(0)).transpose()
 }
 

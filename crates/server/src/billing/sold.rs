@@ -33,7 +33,7 @@ pub(super) async fn read(app: &App, invoice: &Invoice) -> Result<Option<SoldInvo
     }
     let mut sorted = Sorted { anchor: anchor(app, subscription).await?, ..Sorted::default() };
     for (line, what) in lines.iter().zip(&bought) {
-        sorted.add(line, what, monthly_credits(app, line, what).await?);
+        sorted.add(line, what, monthly_credits(app, subscription, (line, what)).await?);
     }
     Ok(Some(SoldInvoice {
         subscription: subscription.to_owned(),
@@ -55,7 +55,11 @@ async fn anchor(app: &App, subscription: &str) -> Result<Option<Timestamp>, ApiE
 }
 
 /// The credits of a whole period of what a line is for, below zero where the line gives time back.
-async fn monthly_credits(app: &App, line: &InvoiceLine, bought: &Bought) -> Result<i64, ApiError> {
+async fn monthly_credits(
+    app: &App,
+    subscription: &str,
+    (line, bought): (&InvoiceLine, &Bought),
+) -> Result<i64, ApiError> {
     let Bought::Plan(version) = bought else { return Ok(0) };
     let credits = version.monthly_credits.saturating_mul(line.quantity.unwrap_or(1).max(0));
     if !line.is_proration() {
@@ -66,7 +70,8 @@ async fn monthly_credits(app: &App, line: &InvoiceLine, bought: &Bought) -> Resu
     let gives_back = match line.amount {
         0 => {
             // Too little time is left for a cent: what was changed to is what we asked for.
-            let asked = store::sales::plan_price_at(&app.store, line.period.start).await?;
+            let start = line.period.start;
+            let asked = store::sales::plan_price_at(&app.store, subscription, start).await?;
             asked.is_some_and(|asked| line.price_id() != Some(&asked))
         }
         amount => amount < 0,

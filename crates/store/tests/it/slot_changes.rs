@@ -13,7 +13,7 @@ use store::change_previews::{self, Preview};
 use store::slot_changes::{self, Change, ChangeItem, Failure, NewChange, Start};
 
 use store::subscriptions::{self, Told};
-use store::{Store, limits, testing};
+use store::{Store, limits, sales, testing};
 
 use crate::subscriptions::{allowances, apply, connect, in_use, pro};
 use crate::support::{Caller, NOON, creator, new_account, unique};
@@ -301,6 +301,38 @@ async fn an_upgrade_goes_through_its_steps_and_is_shown_at_its_own_alone() {
         assert_eq!((restoring.step, restoring.leased_until), (ChangeStep::Restore, later));
         assert_eq!(restoring.decline_code.as_deref(), Some("no_funds"));
         assert!(!restoring.is_shown_by(&view));
+    }
+}
+
+/// Two customers may change their plans in the same second, and one of them more than once.
+#[tokio::test]
+async fn the_plan_that_was_asked_for_in_a_second_is_that_of_the_same_subscription() {
+    for store in testing::stores().await {
+        let date = NOON.unix_seconds();
+        for (number, wanted, is_made) in
+            [(1, "price_declined", false), (1, "price_big", true), (2, "price_huge", true)]
+        {
+            let customer = Caller::with(&store, 0).await.customer;
+            let id = format!("sub_{number}");
+            let mut view = pro(Active, 0, 0);
+            view.subscription_id = Some(id.clone());
+            apply(&store, customer, &view).await;
+            let items = vec![plan("price_si_plan", wanted, "price_si_plan")];
+            let mut new = change(&store, customer, SlotChangeKind::Plan, items).await;
+            (new.subscription_id, new.proration) = (id, ChangeProration::PayNow);
+            let open = started(start(&store, &new).await);
+            if !is_made {
+                let failure = Failure { code: "declined", decline_code: None, at: NOON };
+                let told = Told::default();
+                slot_changes::fail(&store, &open, failure, &allowances(), &told).await.unwrap();
+            }
+        }
+
+        let asked =
+            async |id: &str, at: i64| sales::plan_price_at(&store, id, at).await.unwrap();
+        assert_eq!(asked("sub_1", date).await.as_deref(), Some("price_big"));
+        assert_eq!(asked("sub_2", date).await.as_deref(), Some("price_huge"));
+        assert_eq!((asked("sub_1", date + 1).await, asked("sub_3", date).await), (None, None));
     }
 }
 

@@ -12,6 +12,7 @@ mod orders;
 mod overview;
 mod plan;
 mod plans;
+mod slot_previews;
 mod slots;
 mod subscription;
 mod webhook;
@@ -34,5 +35,6 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .merge(subscription::router())
         .merge(plan::router())
         .merge(slots::router())
+        .merge(slot_previews::router())
         .merge(webhook::router())
 }

@@ -30,6 +30,8 @@ async fn a_dearer_plan_is_paid_at_once_for_the_rest_of_the_period() {
         let changed = changed.json();
         let invoice = app.invoices().await.remove(0);
         assert_eq!(changed["charged_cents"], (9_900 - 2_900) / 2);
+        assert_eq!(changed["credits_granted"], (5_000 - 1_000) / 2);
+        assert_eq!(changed["balance"], 3_000);
         assert_eq!(changed["invoice_id"], invoice["id"]);
         assert_eq!((&invoice["status"], &invoice["total"]), (&json!("paid"), &json!(3_500)));
         let plans = (&changed["plan_id"], &changed["next_plan_id"]);
@@ -150,6 +152,7 @@ async fn an_upgrade_while_a_cheaper_plan_is_pending_counts_from_the_paid_one() {
 
         assert_eq!(changed.status, 200, "{}", changed.text());
         assert_eq!(changed.json()["charged_cents"], (9_900 - 4_900) / 2);
+        assert_eq!(changed.json()["credits_granted"], (5_000 - 2_500) / 2);
         assert_eq!(plans_of(&client).await, (json!(BIG_PLAN), json!(BIG_PLAN)));
         assert_eq!(app.prorations_asked().await, ["none", "none", "always_invoice"]);
         assert_eq!(app.subscription().await["metadata"]["paid_plan"], Value::Null);
@@ -203,6 +206,8 @@ async fn an_upgrade_in_the_last_second_counts_although_it_costs_nothing() {
         assert_eq!(changed.json()["charged_cents"], 0);
         assert_eq!(plans_of(&client).await, (json!(BIG_PLAN), json!(BIG_PLAN)));
         assert_eq!(subscription_of(&client).await["current_period_end"], end);
+        // A fraction of a credit is the customer's.
+        assert_eq!(changed.json()["credits_granted"], 1);
         app
     })
     .await;
@@ -236,6 +241,7 @@ async fn a_preview_of_a_plan_says_what_it_costs_and_brings_and_holds_for_ten_min
         assert_eq!((&up["credits_granted"], &up["over_limit"]), (&json!(1_250), &json!([])));
         assert_eq!(up["effective_at"], up["proration_date"]);
         assert_eq!(changed["charged_cents"], up["charged_now_cents"]);
+        assert_eq!(changed["credits_granted"], up["credits_granted"]);
         let line = app.invoices().await.remove(0)["lines"]["data"][0]["period"]["start"].clone();
         let date = domain::time::Timestamp::from_rfc3339(up["proration_date"].as_str().unwrap());
         assert_eq!(line, date.unwrap().unix_seconds());
