@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use axum::Extension;
 use axum::extract::State;
 use domain::account::CreatorId;
 use domain::id::CustomerId;
@@ -23,6 +24,7 @@ use crate::config::billing::{CURRENCY, INTERVAL, Plan};
 use crate::error::ApiError;
 use crate::extract::{Json, NoQuery};
 use crate::fields::RequestBody;
+use crate::own_requests::NotKept;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -165,11 +167,13 @@ async fn subscribe(
     State(app): State<App>,
     Manager(caller): Manager,
     Json(wanted): Json<SubscribeIn>,
-) -> Result<axum::Json<SubscribeOut>, ApiError> {
+) -> Result<(Extension<NotKept>, axum::Json<SubscribeOut>), ApiError> {
     let plan = plans::plan(&app, &wanted.plan_id)?;
     let slots = wanted.slots.into_iter().filter(|(_, count)| *count > 0).collect();
     let page = subscribe::subscribe(&app, caller.customer, &Choice { plan, slots }).await?;
-    Ok(axum::Json(SubscribeOut { url: page.url, session_id: page.session }))
+    let out = SubscribeOut { url: page.url, session_id: page.session };
+    // Whoever asks again must hear when the page has been closed.
+    Ok((Extension(NotKept), axum::Json(out)))
 }
 
 /// What a customer has.
@@ -314,7 +318,8 @@ async fn open_portal(
     State(app): State<App>,
     Manager(caller): Manager,
     _: NoQuery,
-) -> Result<axum::Json<PortalOut>, ApiError> {
+) -> Result<(Extension<NotKept>, axum::Json<PortalOut>), ApiError> {
     let url = subscribe::portal(&app, caller.customer).await?;
-    Ok(axum::Json(PortalOut { url }))
+    // The page is for one use: whoever asks again needs another.
+    Ok((Extension(NotKept), axum::Json(PortalOut { url })))
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use store::testing::run_raw;
 
 use crate::support::processor::{PACK, PACK_CREDITS, balance};
-use crate::support::subscriber::{GOOD_CARD, selling, slots_on};
+use crate::support::subscriber::{BIG_PLAN, GOOD_CARD, PLAN, selling, slots_on};
 use crate::support::{Client, Reply, TestApp, at_once, on_both};
 
 const ALPHA: &str = "platform_alpha";
@@ -228,6 +228,36 @@ async fn a_charge_is_replayed_and_after_its_day_still_the_same_purchase() {
         assert_eq!(balance(&client).await, 2 * PACK_CREDITS);
         assert_eq!(app.asked("POST", "payment_intents").await.len(), 1);
         app.deliver().await;
+        app
+    })
+    .await;
+}
+
+/// The address of a page is good as long as the page is open, or once; a repetition asks for it again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_of_the_processor_are_asked_for_again_and_not_replayed() {
+    selling(async |app| {
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+        let (subscribe, choice) = ("/v1/billing/subscribe", json!({"plan_id": PLAN}));
+        let keyed = client.with("idempotency-key", "once");
+        let page = keyed.post(subscribe, &choice).await;
+        let again = keyed.post(subscribe, &choice).await;
+        let other = keyed.post(subscribe, &json!({"plan_id": BIG_PLAN})).await;
+        app.pay(&page, GOOD_CARD).await;
+        app.deliver().await;
+        let paid = keyed.post(subscribe, &choice).await;
+
+        assert_eq!((page.status, &page.body), (200, &again.body), "{}", page.text());
+        assert!(!is_replay(&again));
+        assert_eq!(other.failure(), (422, "idempotency_mismatch".to_owned()));
+        assert_eq!(paid.failure(), (409, "already_subscribed".to_owned()));
+        let portal = client.with("idempotency-key", "portal");
+        let one = portal.send("POST", "/v1/billing/portal", None).await;
+        let another = portal.send("POST", "/v1/billing/portal", None).await;
+        assert_eq!((one.status, another.status), (200, 200), "{}", one.text());
+        assert_ne!(one.json()["url"], another.json()["url"]);
+        assert!(!is_replay(&another));
         app
     })
     .await;
