@@ -101,8 +101,8 @@ async fn credit_pays_for_an_invoice_and_comes_back_when_it_is_voided() {
     assert_eq!(moved[1], ("applied_to_invoice".to_owned(), 1900, 0));
     let events = shop.events().await;
     assert!(events.contains(&"invoice.voided".to_owned()), "{events:?}");
-    let intents = shop.read("payment_intents").await;
-    assert_eq!(intents["data"][0]["status"], "canceled", "nobody can pay it any more");
+    let abandoned = shop.read("payment_intents").await;
+    assert_eq!(abandoned["data"][0]["status"], "canceled", "nobody can pay it any more");
     shop.refused(&format!("invoices/{}/pay", id(&open)), "", 400).await;
     shop.refused(&format!("invoices/{}/void", id(&open)), "", 400).await;
     assert_eq!(balance(&shop, &customer).await, -1900, "it comes back once");
@@ -129,8 +129,8 @@ async fn what_waits_is_settled_when_a_subscription_ends_with_its_period() {
     assert_eq!(balance(&shop, &customer).await, -6000, "credit stays the customer's");
     assert_eq!(shop.read("invoiceitems?pending=true").await["data"], json!([]));
     // It pays for a later subscription.
-    let form = format!("customer={customer}&items[0][price]={plan}&expand[]=latest_invoice");
-    let later = shop.done("subscriptions", &form).await;
+    let again = format!("customer={customer}&items[0][price]={plan}&expand[]=latest_invoice");
+    let later = shop.done("subscriptions", &again).await;
     assert_eq!(
         (&later["status"], &later["latest_invoice"]["amount_due"]),
         (&json!("active"), &json!(0))
@@ -192,9 +192,9 @@ async fn a_credit_names_the_line_that_it_gives_money_back_for() {
     assert_eq!(credited["invoice"], second["id"]);
     assert_eq!(credited["invoice_line_items"], json!([second["lines"]["data"][0]["id"]]));
     let full = lines.iter().find(|line| line["amount"] == 4900).unwrap();
-    let details = &full["parent"]["subscription_item_details"];
+    let of_full = &full["parent"]["subscription_item_details"];
     assert_eq!(
-        (&details["proration"], &details["proration_details"]["credited_items"]),
+        (&of_full["proration"], &of_full["proration_details"]["credited_items"]),
         (&json!(false), &Value::Null)
     );
     assert_eq!(full["pricing"]["price_details"]["price"], plan);

@@ -128,8 +128,8 @@ async fn a_credit_has_the_discount_that_its_charge_had() {
 #[tokio::test]
 async fn coupons_are_listed_changed_on_a_subscription_and_deleted() {
     let shop = Shop::open().await;
-    let form = "id=HALF&name=Half&percent_off=12.5&duration=forever&metadata[a]=b";
-    let made = shop.done("coupons", form).await;
+    let half = "id=HALF&name=Half&percent_off=12.5&duration=forever&metadata[a]=b";
+    let made = shop.done("coupons", half).await;
     assert_eq!((&made["id"], &made["percent_off"]), (&json!("HALF"), &json!(12.5)));
     let (subscription, _) = subscribed(&shop, "").await;
     let path = format!("subscriptions/{}", id(&subscription));
@@ -231,10 +231,10 @@ async fn a_page_of_checkout_shows_and_charges_the_discount_and_the_tax() {
     assert_eq!((&line["amount_subtotal"], &line["amount_discount"]), (&json!(1000), &json!(200)));
     assert_eq!((&line["amount_tax"], &line["amount_total"]), (&json!(80), &json!(880)));
     // A charge of the saved card is no invoice and no page: it has no tax.
-    let form = format!(
+    let charge = format!(
         "amount=1000&currency=usd&confirm=true&customer={customer}&payment_method={method}&payment_method_types[]=card"
     );
-    assert_eq!(shop.done("payment_intents", &form).await["amount_received"], 1000);
+    assert_eq!(shop.done("payment_intents", &charge).await["amount_received"], 1000);
     let few = page(&customer, &format!("&discounts[0][coupon]={coupon}")).replace("=1000", "=50");
     assert_eq!(shop.refused("checkout/sessions", &few, 400).await["code"], "amount_too_small");
     let both =
@@ -265,8 +265,8 @@ async fn a_customer_gets_a_coupon_on_the_page_or_with_the_next_one() {
     let subscription = shop.read(&path).await;
     assert_eq!(subscription["latest_invoice"]["amount_paid"], 3675);
     assert_eq!(subscription["discounts"].as_array().unwrap().len(), 1);
-    let path = format!("checkout/{}/pay", id(&second));
-    shop.control(&path, &json!({"percent_off": 10})).await;
+    let pay = format!("checkout/{}/pay", id(&second));
+    shop.control(&pay, &json!({"percent_off": 10})).await;
     let after = shop.read(&format!("checkout/sessions/{}", id(&second))).await;
     assert_eq!((&after["status"], amounts(&after)), (&json!("complete"), [1000, 100, 0, 900]));
     shop.close().await;

@@ -125,8 +125,8 @@ async fn exactly_the_events_of_one_invoice_are_sent_in_an_order_of_choice() {
     let waiting = shop.control("webhook", &json!({})).await;
     assert_eq!(waiting["held"], true);
 
-    let body = json!({"about": [invoice], "reversed": true, "copies": 2});
-    let sent = shop.control("deliver", &body).await;
+    let wanted = json!({"about": [invoice], "reversed": true, "copies": 2});
+    let sent = shop.control("deliver", &wanted).await;
 
     let kinds: Vec<&str> =
         sent["sent"].as_array().unwrap().iter().map(|one| one["type"].as_str().unwrap()).collect();
@@ -152,13 +152,13 @@ async fn exactly_the_events_of_one_invoice_are_sent_in_an_order_of_choice() {
             || object["object"] == "payment_intent"
     };
     assert!(endpoint.bodies().iter().all(about_it));
-    assert_eq!(shop.control("deliver", &body).await["sent"], json!([]), "they have been sent");
+    assert_eq!(shop.control("deliver", &wanted).await["sent"], json!([]), "they have been sent");
     // Single events, in this order, also a second time.
     let events = shop.read("events?limit=100").await;
     let named: Vec<String> = events["data"].as_array().unwrap().iter().take(2).map(id).collect();
     for _ in 0..2 {
-        let sent = shop.control("deliver", &json!({"events": named})).await;
-        let ids: Vec<String> = sent["sent"].as_array().unwrap().iter().map(id).collect();
+        let again = shop.control("deliver", &json!({"events": named})).await;
+        let ids: Vec<String> = again["sent"].as_array().unwrap().iter().map(id).collect();
         assert_eq!(ids, named);
     }
     for (body, field) in [

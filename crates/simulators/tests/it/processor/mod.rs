@@ -1,8 +1,4 @@
 //! The payment processor, asked over a socket the way a server asks it.
-#![expect(
-    clippy::shadow_unrelated,
-    reason = "the steps of one walk through the wire use the same plain names"
-)]
 
 mod balance;
 mod checkout;

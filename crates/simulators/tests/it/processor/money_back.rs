@@ -92,13 +92,13 @@ async fn the_money_of_an_invoice_goes_back_by_its_name() {
     assert_eq!(rest["amount"], 4000);
     let nothing = json!({"invoice": "in_none"});
     assert_eq!(shop.controlled("refunds", &nothing).await.status, 400);
-    let (invoice, intent) = month(&shop).await;
-    let dispute = shop.control("disputes", &json!({"invoice": invoice})).await;
-    assert_eq!((&dispute["amount"], &dispute["payment_intent"]), (&json!(4900), &json!(intent)));
+    let (second, payment) = month(&shop).await;
+    let dispute = shop.control("disputes", &json!({"invoice": second})).await;
+    assert_eq!((&dispute["amount"], &dispute["payment_intent"]), (&json!(4900), &json!(payment)));
     // The invoice names its dispute too.
-    let won = shop.control(&format!("disputes/{invoice}/close"), &json!({"won": true})).await;
+    let won = shop.control(&format!("disputes/{second}/close"), &json!({"won": true})).await;
     assert_eq!((&won["id"], &won["status"]), (&dispute["id"], &json!("won")));
-    shop.done("refunds", &format!("payment_intent={intent}&amount=100")).await;
+    shop.done("refunds", &format!("payment_intent={payment}&amount=100")).await;
     shop.close().await;
 }
 

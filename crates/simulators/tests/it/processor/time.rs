@@ -234,8 +234,8 @@ async fn one_clock_moves_everything_and_what_falls_due_happens_at_its_second() {
     ] {
         let refused = world(body.clone()).await;
         assert_eq!((refused.status, &refused.json()["field"]), (400, &json!(field)), "{body}");
-        let refused = shop.controlled("clock", &body).await;
-        assert_eq!((refused.status, &refused.json()["field"]), (400, &json!(field)), "{body}");
+        let alone = shop.controlled("clock", &body).await;
+        assert_eq!((alone.status, &alone.json()["field"]), (400, &json!(field)), "{body}");
     }
     assert_eq!(shop.control("clock", &json!({"to": end + 500})).await["now"], end + 500);
     shop.close().await;
@@ -259,13 +259,13 @@ async fn how_far_clocks_were_moved_outlives_a_restart() {
     shop.close().await;
 
     let second = simulators::start(settings()).await.unwrap();
-    let shop = Shop { running: second, settings: settings(), clock: simulators::Clock::system() };
-    let now = shop.raw("POST /control/clock", "", "{}").await.json();
+    let again = Shop { running: second, settings: settings(), clock: simulators::Clock::system() };
+    let now = again.raw("POST /control/clock", "", "{}").await.json();
 
     assert!(now["now"].as_i64().unwrap() >= moved, "{now}");
     assert!(now["processor_now"].as_i64().unwrap() >= moved + year_s, "{now}");
-    shop.raw("POST /control/reset", "", "").await;
-    let now = shop.raw("POST /control/clock", "", "{}").await.json();
-    assert!(now["now"].as_i64().unwrap() < moved, "a reset forgets it: {now}");
-    shop.close().await;
+    again.raw("POST /control/reset", "", "").await;
+    let reset = again.raw("POST /control/clock", "", "{}").await.json();
+    assert!(reset["now"].as_i64().unwrap() < moved, "a reset forgets it: {reset}");
+    again.close().await;
 }

@@ -3,6 +3,7 @@
 //! requests, gives unpaid invoices up, and moves credit that came back twice.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
@@ -263,10 +264,9 @@ impl Player {
         let slots = step["slots"].as_object().into_iter().flatten();
         for (place, (platform, count)) in slots.filter(|(_, count)| **count != 0).enumerate() {
             let (price, place) = (&self.slots[platform], place + 1);
-            let at = format!("&line_items[{place}]");
-            form =
-                [form, at.clone(), format!("[price]={price}"), at, format!("[quantity]={count}")]
-                    .concat();
+            let line = format!("line_items[{place}]");
+            form.extend(["&", &line, "[price]=", price, "&", &line, "[quantity]="]);
+            form.push_str(&count.to_string());
         }
         let session = self.pay_page(&form, text(step, "answer")).await;
         if session["status"] == "complete" {
@@ -286,9 +286,10 @@ impl Player {
         if session["status"] == "complete" {
             let line = &session["line_items"]["data"][0];
             let cents = |field: &str| line[field].as_i64().unwrap();
-            let line = (pack.to_owned(), count, cents("amount_subtotal"), cents("amount_discount"));
+            let bought =
+                (pack.to_owned(), count, cents("amount_subtotal"), cents("amount_discount"));
             let intent = text(&session, "payment_intent").to_owned();
-            self.sales.push(Sale { id: intent, pack: Some(line), reversed: 0 });
+            self.sales.push(Sale { id: intent, pack: Some(bought), reversed: 0 });
         }
     }
 
@@ -296,8 +297,8 @@ impl Player {
     async fn top_up(&mut self, step: &Value) {
         let invoices = step["expect"]["invoices"].as_array().into_iter().flatten();
         for bought in invoices.filter(|invoice| invoice["reason"] == "pack") {
-            let line = &bought["lines"][0];
-            let (pack, count) = (line[1].as_str().unwrap(), line[2].as_i64().unwrap());
+            let shown = &bought["lines"][0];
+            let (pack, count) = (shown[1].as_str().unwrap(), shown[2].as_i64().unwrap());
             let cents = self.packs[pack] * count;
             let form = format!(
                 "amount={cents}&currency=usd&confirm=true&off_session=true&customer={}&payment_method={}&payment_method_types[]=card",
@@ -589,23 +590,28 @@ fn sorted(mut lines: Vec<Value>) -> Value {
     Value::Array(lines)
 }
 
-/// Plays a scenario; what it panics with is preceded by its steps so far.
-async fn play(catalogue: Value, scenario: Value) {
-    let catalogue = &catalogue;
-    let scenario = &scenario;
+/// Plays a scenario; `at` is the step that it has come to.
+async fn play(catalogue: Value, scenario: Value, at: Arc<Mutex<String>>) {
     let steps = scenario["steps"].as_array().unwrap();
-    let mut player = Player::open(catalogue, steps[0]["t"].as_i64().unwrap()).await;
+    let mut player = Player::open(&catalogue, steps[0]["t"].as_i64().unwrap()).await;
     let tries = scenario.get("retries").unwrap_or(&catalogue["retries"]);
     let days = tries.as_array().unwrap().iter();
     let days: Vec<i64> = days.map(|after_s| after_s.as_i64().unwrap() / 86_400).collect();
     player.shop.control("rules", &json!({"retry_days": days})).await;
     for step in steps {
+        *at.lock().unwrap() = without_outcome(step).to_string();
         player.go_on(step["t"].as_i64().unwrap()).await;
         player.play(step).await;
         player.note_invoices().await;
         player.compare(step).await;
     }
     player.shop.close().await;
+}
+
+fn without_outcome(step: &Value) -> Value {
+    let mut shown = step.clone();
+    shown.as_object_mut().unwrap().remove("expect");
+    shown
 }
 
 #[tokio::test]
@@ -616,14 +622,16 @@ async fn every_scenario_of_the_reference_model_has_its_outcome() {
 
     let mut failed = Vec::new();
     for scenario in scenarios {
+        let at = Arc::new(Mutex::new(String::new()));
         // In a task of its own, so that one that fails does not hide the others.
-        let mut played = tokio::task::JoinSet::new();
-        played.spawn(play(read["catalogue"].clone(), scenario.clone()));
-        if played.join_next().await.is_none_or(|played| played.is_err()) {
-            failed.push(text(scenario, "name"));
+        let playing = play(read["catalogue"].clone(), scenario.clone(), Arc::clone(&at));
+        let mut task = tokio::task::JoinSet::new();
+        task.spawn(playing);
+        if task.join_next().await.unwrap().is_err() {
+            failed.push(format!("{} at {}", scenario["name"], at.lock().unwrap()));
         }
     }
 
     assert!(scenarios.len() >= 80, "{} scenarios were played", scenarios.len());
-    assert!(failed.is_empty(), "these have another outcome: {failed:?}");
+    assert!(failed.is_empty(), "these have another outcome:\n{}", failed.join("\n"));
 }
