@@ -644,8 +644,7 @@ async fn a_month_expires_at_its_end_and_late_credits_live_for_thirty_days() {
         // All of the money takes all of the credits: what had expired is gone already.
         let late = Reversal { at: end, ..refund("re_1", "pi_1", 4_900) };
         assert_eq!(taken(&store, &late).await, 100);
-        let entry = EntryId::new(end, unique());
-        let failed = Reversal { entry, state: ReversalState::Undone, ..late };
+        let failed = Reversal { entry: entry(), state: ReversalState::Undone, ..late };
         assert_eq!(taken(&store, &failed).await, -30_000);
         let lots = store::lots::list(&store, caller.customer, end).await.unwrap();
         let shown: Vec<_> = lots.iter().map(|lot| (lot.left, lot.expires_at)).collect();
