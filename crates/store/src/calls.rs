@@ -1,7 +1,7 @@
 //! The call log: one entry for each metered call, which is also its hold.
 
 use domain::account::CreatorId;
-use domain::charge::{CallState, Outcome};
+use domain::charge::CallState;
 use domain::credits::Credits;
 use domain::id::{CallId, CustomerId, KeyId};
 use domain::method::Method;
@@ -38,8 +38,9 @@ pub struct Call {
     pub credits: Option<Credits>,
     /// Where it stands.
     pub state: CallState,
-    /// How it came out; nothing while it is on its way.
-    pub outcome: Option<Outcome>,
+    /// How it came out, mostly as an [`domain::charge::Outcome`] says it; nothing while it is on its way. A node of a newer
+    /// version may have written a word that this one does not know, so it stays a text.
+    pub outcome: Option<String>,
     /// The platform's status, where it answered.
     pub status: Option<u16>,
     /// The request it came in, as the caller was told.
@@ -192,7 +193,7 @@ fn call(row: &Row) -> Result<Call, StoreError> {
         cost: row.credits(8)?,
         credits: row.optional_int(9)?.map(Credits::from_whole),
         state: row.parse(10, "calls")?,
-        outcome: row.parse_optional(11, "calls")?,
+        outcome: row.optional_text(11)?,
         status: row.status(12)?,
         request: row.text(13)?,
         at: row.time(14)?,

@@ -238,7 +238,7 @@ struct CallOut {
     /// The status that was answered; absent while the call runs, and when its end is unknown.
     status: Option<u16>,
     /// `held` while the call runs, then how it ended (`answered`, `upstream_timeout`, …).
-    outcome: &'static str,
+    outcome: String,
     /// What it cost; for a running call what is set aside.
     credits: i64,
     duration_ms: Option<i64>,
@@ -248,7 +248,7 @@ struct CallOut {
 
 impl From<Call> for CallOut {
     fn from(call: Call) -> Self {
-        let outcome = call.outcome.map_or(call.state.as_str(), domain::charge::Outcome::as_str);
+        let outcome = call.outcome.unwrap_or_else(|| call.state.as_str().to_owned());
         Self {
             call_id: call.id,
             key_id: call.key,

@@ -30,6 +30,31 @@ async fn call(metering: &Metering, hold: Hold, outcome: Outcome, status: Option<
     id
 }
 
+/// While nodes are updated one after the other, the newer ones may log what the older ones do not know.
+#[tokio::test]
+async fn an_outcome_of_a_newer_version_is_listed_as_it_was_written() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 100).await;
+        let metering = Metering::start(&store).await;
+        let known = call(&metering, caller.hold(1), Outcome::Upstream401, Some(401)).await;
+        let hold = caller.hold(1);
+        let newer = hold.call_id;
+        assert!(is_held(&metering.hold(hold).await));
+        let sql = "update calls set state = 'refunded', credits = 0, resolved_at = held_at,
+            outcome = 'asked_twice' where state = 'held'";
+        testing::run_raw(&store, sql).await.unwrap();
+
+        let page = calls::recent(&store, &all(&caller)).await.unwrap();
+
+        let mut listed: Vec<_> = page.calls.into_iter().map(|it| (it.id, it.outcome)).collect();
+        listed.sort_unstable();
+        let mut expected =
+            [(known, Some("upstream_401".to_owned())), (newer, Some("asked_twice".to_owned()))];
+        expected.sort_unstable();
+        assert_eq!(listed, expected);
+    }
+}
+
 #[tokio::test]
 async fn calls_are_filtered_by_how_they_ended() {
     for store in testing::stores().await {
