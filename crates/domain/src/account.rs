@@ -7,10 +7,30 @@ text_enum! {
     AccountState, "one of active, inactive, reconnect_needed" {
         /// Calls go through.
         Active = "active",
-        /// Over the limit of the plan: stored, but calls are refused.
+        /// Over the limit of the plan, or switched off: stored, but calls are refused.
         Inactive = "inactive",
         /// The platform refused the credentials; calls still go through, a new import mends it.
         ReconnectNeeded = "reconnect_needed",
+    }
+}
+
+text_enum! {
+    /// What a customer wants of an account.
+    WantedState, "one of active, inactive" {
+        /// It is to be in use, in a slot.
+        Active = "active",
+        /// It is to keep its credentials and have no slot.
+        Inactive = "inactive",
+    }
+}
+
+text_enum! {
+    /// Why an account is inactive.
+    InactiveReason, "one of no_free_slot, switched_off" {
+        /// Over the limit of the plan; it becomes active by itself when a slot is free.
+        NoFreeSlot = "no_free_slot",
+        /// Its customer switched it off; it stays so until it is switched on.
+        SwitchedOff = "switched_off",
     }
 }
 

@@ -5,7 +5,7 @@ use crate::wire::text_enum;
 
 text_enum! {
     /// What a job does; its payload says with what.
-    JobKind, "one of send_mail, process_event, adjust_credit, use_card" {
+    JobKind, "one of send_mail, process_event, adjust_credit, use_card, update_email" {
         /// Writes and sends one mail.
         SendMail = "send_mail",
         /// Acts on an event of the payment processor that could not be acted on when it came.
@@ -14,6 +14,8 @@ text_enum! {
         AdjustCredit = "adjust_credit",
         /// Puts a saved card on the customer's subscriptions and pays their open invoices with it.
         UseCard = "use_card",
+        /// Gives the payment processor the customer's current email address.
+        UpdateEmail = "update_email",
     }
 }
 

@@ -22,7 +22,7 @@ use store::password_resets::{Reset, Resetting};
 use crate::app::App;
 use crate::audit::{self, Deed};
 use crate::error::ApiError;
-use crate::jobs::send_mail;
+use crate::jobs::{send_mail, update_email};
 use crate::letters::Letter;
 use crate::listener::limits::network_of;
 use crate::middleware::real_ip::neighbourhood_text;
@@ -85,12 +85,13 @@ fn deed(app: &App, link: &Link) -> Option<AuditEntry> {
     Some(deed.now(&app.clock, &app.random))
 }
 
-/// The address of before is told when another one takes its place.
+/// The address of before is told when another one takes its place, and so is the payment processor.
 fn notices(app: &App, link: &Link) -> Vec<NewJob> {
     match link.purpose {
         LinkPurpose::ChangeEmail => {
             let (email, current) = (link.current_email.clone(), link.email.clone());
-            vec![send_mail::job(app, &Letter::EmailChanged { email, current })]
+            let letter = Letter::EmailChanged { email, current };
+            vec![send_mail::job(app, &letter), update_email::job(app, link.customer)]
         }
         LinkPurpose::ConfirmEmail | LinkPurpose::ResetPassword => Vec::new(),
     }

@@ -1,10 +1,16 @@
 //! What is written into a customer's audit list: one word for each thing that can be done, and who did it.
 
+use domain::account::AccountState;
 use domain::id::{AuditId, CustomerId};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use store::audit::AuditEntry;
+use store::places::Shift;
 
+use crate::app::App;
 use crate::clock::{Clock, Random};
+
+/// Accounts that an entry or an email names.
+pub(crate) const NAMED_MAX: usize = 50;
 
 /// A further key was made.
 pub(crate) const KEY_CREATED: &str = "key.created";
@@ -16,6 +22,10 @@ pub(crate) const KEY_ROTATED: &str = "key.rotated";
 pub(crate) const KEY_DELETED: &str = "key.deleted";
 /// An account was connected, or connected anew with other credentials.
 pub(crate) const ACCOUNT_CONNECTED: &str = "account.connected";
+/// An account was switched off: it keeps its credentials and has no slot.
+pub(crate) const ACCOUNT_SWITCHED_OFF: &str = "account.switched_off";
+/// An account was switched on again.
+pub(crate) const ACCOUNT_SWITCHED_ON: &str = "account.switched_on";
 /// An account and its credentials were deleted.
 pub(crate) const ACCOUNT_DELETED: &str = "account.deleted";
 /// The password was changed by who knew the old one.
@@ -93,6 +103,28 @@ impl Deed {
     }
 }
 
+/// The fields that name accounts that got a slot or lost it, as far as there is room.
+pub(crate) fn named_accounts(shifts: &[&Shift]) -> Value {
+    let account =
+        |shift: &&Shift| json!({"creator_id": shift.creator_id, "platform": shift.platform});
+    json!({"accounts": shifts.iter().take(NAMED_MAX).map(account).collect::<Vec<_>>()})
+}
+
+/// What notes the accounts that get the slot which another one had; nothing where no account waited for it.
+pub(crate) fn noting_activated<'n>(
+    app: &'n App,
+    customer: CustomerId,
+    actor: &'n str,
+) -> impl Fn(&[Shift]) -> Option<AuditEntry> + Send + Sync + 'n {
+    move |shifts| {
+        let given = shifts.iter().filter(|shift| shift.state == AccountState::Active);
+        let given: Vec<&Shift> = given.collect();
+        let details = (!given.is_empty()).then(|| named_accounts(&given))?;
+        let deed = Deed { customer, actor: actor.to_owned(), action: ACCOUNTS_ACTIVATED, details };
+        Some(deed.now(&app.clock, &app.random))
+    }
+}
+
 /// The fields of an entry as it is stored. What versions without fields wrote is one text.
 pub(crate) fn fields(details: &str) -> Map<String, Value> {
     if details.is_empty() {
@@ -106,8 +138,6 @@ pub(crate) fn fields(details: &str) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

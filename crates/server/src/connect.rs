@@ -14,6 +14,7 @@ use store::connections::{self, ConnectionRefusal, ConnectionRequest};
 
 use crate::app::App;
 use crate::audit::{self, Deed};
+use crate::error::accounts::AccountProblem;
 use crate::error::{ApiError, FieldProblem};
 use crate::gateway::platform_health;
 use crate::vault;
@@ -113,7 +114,7 @@ fn refused(import: &Import, presented: Option<&str>, refusal: ConnectionRefusal)
             ApiError::InvalidKey
         }
         (ConnectionRefusal::NotAllowed, _) => ApiError::AccountNotFound,
-        (ConnectionRefusal::OtherPlatform(other), _) => ApiError::CreatorExists(other),
+        (ConnectionRefusal::OtherPlatform(other), _) => AccountProblem::CreatorExists(other).into(),
         (ConnectionRefusal::OtherIdentity { connected }, _) => ApiError::OtherIdentity {
             creator: import.creator.clone(),
             connected,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::account::{AccountState, CreatorId};
+use domain::account::{AccountState, CreatorId, InactiveReason};
 use domain::id::{CustomerId, DataKeyId};
 use domain::platform::Platform;
 use domain::slot::Allowances;
@@ -11,7 +11,7 @@ use domain::time::Timestamp;
 use crate::audit::{self, AuditEntry};
 use crate::authority::Authority;
 use crate::connections::{self, ConnectionRefusal, ConnectionRequest, ExistingAccount};
-use crate::places::{self, Shift};
+use crate::places::{self, NoteShifts, Shift};
 use crate::sql::Row;
 use crate::tx::Tx;
 use crate::{Store, StoreError, customers, keys, limits, notices};
@@ -37,6 +37,8 @@ pub struct Account {
     pub connected_at: Timestamp,
     /// When the platform last confirmed the credentials.
     pub verified_at: Option<Timestamp>,
+    /// When the customer switched it off. None where it is not inactive, or inactive because no slot was free.
+    pub switched_off_at: Option<Timestamp>,
 }
 
 /// Sealed credentials and what must be known of them without opening them.
@@ -55,6 +57,16 @@ pub struct Credentials {
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "Credentials({}, ..)", self.data_key)
+    }
+}
+
+impl Account {
+    /// Why it is inactive; none where it is not.
+    pub fn inactive_reason(&self) -> Option<InactiveReason> {
+        let why = self
+            .switched_off_at
+            .map_or(InactiveReason::NoFreeSlot, |_| InactiveReason::SwitchedOff);
+        (self.state == AccountState::Inactive).then_some(why)
     }
 }
 
@@ -90,7 +102,7 @@ pub enum Connection {
     Connected {
         /// False when it was connected before and its credentials were replaced.
         created: bool,
-        /// `Inactive` when the plan has no room for another one.
+        /// `Inactive` when the plan has no room for another one, or its customer has switched it off.
         state: AccountState,
         /// Its new version.
         version: i64,
@@ -119,7 +131,7 @@ pub struct AccountRemoval<'r> {
 pub struct Count {
     /// In use: active, or waiting to be connected again.
     pub in_use: i64,
-    /// Over the limit of the plan.
+    /// Over the limit of the plan, or switched off.
     pub inactive: i64,
 }
 
@@ -196,6 +208,9 @@ async fn standing(
     if existing.is_some_and(|known| known.state != AccountState::Inactive) {
         return Ok((AccountState::Active, version));
     }
+    if existing.is_some_and(|known| known.is_switched_off) {
+        return Ok((AccountState::Inactive, version));
+    }
     let in_use = count_in(tx, new.customer, new.platform).await?.in_use;
     let limits = limits::of(tx, new.customer, &new.allowances).await?.limit;
     let has_room = in_use < limits.on(new.platform);
@@ -206,7 +221,7 @@ async fn standing(
 pub async fn list(store: &Store, customer: CustomerId) -> Result<Vec<Account>, StoreError> {
     const SQL: &str = "
         select customer_id, creator_id, platform, platform_account_id, state, version, credentials,
-               data_key_id, scopes, token_expires_at, connected_at, verified_at
+               data_key_id, scopes, token_expires_at, connected_at, verified_at, switched_off_at
         from accounts where customer_id = $1 order by creator_id";
     let rows = store.read().await?.rows(SQL, &[customer.into()]).await?;
     rows.iter().map(account).collect()
@@ -218,11 +233,19 @@ pub async fn find(
     customer: CustomerId,
     creator_id: &CreatorId,
 ) -> Result<Option<Account>, StoreError> {
+    find_in(&mut store.read().await?, customer, creator_id).await
+}
+
+pub(crate) async fn find_in(
+    tx: &mut Tx,
+    customer: CustomerId,
+    creator_id: &CreatorId,
+) -> Result<Option<Account>, StoreError> {
     const SQL: &str = "
         select customer_id, creator_id, platform, platform_account_id, state, version, credentials,
-               data_key_id, scopes, token_expires_at, connected_at, verified_at
+               data_key_id, scopes, token_expires_at, connected_at, verified_at, switched_off_at
         from accounts where customer_id = $1 and creator_id = $2";
-    let row = store.read().await?.row(SQL, &[customer.into(), creator_id.into()]).await?;
+    let row = tx.row(SQL, &[customer.into(), creator_id.into()]).await?;
     row.as_ref().map(account).transpose()
 }
 
@@ -249,11 +272,13 @@ pub async fn twins(
 }
 
 /// Forgets an account and its credentials; its place goes to the oldest account that waits for one. Returns the
-/// accounts that got a place; nothing when there is no such account that may be used.
+/// accounts that got a place, which `note` has put into the audit list; nothing when there is no such account that may be
+/// used.
 pub async fn delete(
     store: &Store,
     removal: &AccountRemoval<'_>,
     entry: &AuditEntry,
+    note: &NoteShifts<'_>,
 ) -> Result<Option<Vec<Shift>>, StoreError> {
     const SQL: &str = "delete from accounts where customer_id = $1 and creator_id = $2";
     let AccountRemoval { customer, authority, creator_id, allowances } = *removal;
@@ -269,13 +294,16 @@ pub async fn delete(
     let limits = limits::of(&mut tx, customer, allowances).await?.limit;
     let shifts = places::fill(&mut tx, customer, &limits, None).await?;
     audit::insert(&mut tx, entry).await?;
+    if let Some(noted) = note(&shifts) {
+        audit::insert(&mut tx, &noted).await?;
+    }
     notices::tell_account(&mut tx, customer, creator_id).await?;
     tx.commit().await?;
     Ok(Some(shifts))
 }
 
-/// Changes the state of an account that still has this version; gives the new version. Nothing when the
-/// account is gone or changed meanwhile: read it again and decide anew.
+/// Changes the state of an account in use that still has this version; gives the new version. Nothing when the
+/// account is gone, inactive or changed meanwhile: read it again and decide anew.
 pub async fn set_state(
     store: &Store,
     customer: CustomerId,
@@ -299,7 +327,7 @@ pub(crate) async fn set_state_in(
 ) -> Result<Option<i64>, StoreError> {
     const SQL: &str = "
         update accounts set state = $4, version = version + 1
-        where customer_id = $1 and creator_id = $2 and version = $3
+        where customer_id = $1 and creator_id = $2 and version = $3 and state <> 'inactive'
         returning version";
     let values = [customer.into(), creator_id.into(), version.into(), state.as_str().into()];
     let row = tx.row(SQL, &values).await?;
@@ -383,20 +411,6 @@ pub async fn count(
     count_in(&mut store.read().await?, customer, platform).await
 }
 
-/// The accounts of a platform that are in use, oldest first.
-pub(crate) async fn in_use(
-    tx: &mut Tx,
-    customer: CustomerId,
-    platform: Platform,
-) -> Result<Vec<CreatorId>, StoreError> {
-    const SQL: &str = "
-        select creator_id from accounts
-        where customer_id = $1 and platform = $2 and state <> 'inactive'
-        order by connected_at, creator_id";
-    let rows = tx.rows(SQL, &[customer.into(), platform.as_str().into()]).await?;
-    rows.iter().map(|row| row.parse(0, "accounts")).collect()
-}
-
 /// How many accounts of this platform the customer has, under its lock where the number must stay.
 pub(crate) async fn count_in(
     tx: &mut Tx,
@@ -457,13 +471,14 @@ async fn upsert(
 }
 
 fn account(row: &Row) -> Result<Account, StoreError> {
+    let state = row.parse(4, "accounts")?;
     let scopes = row.optional_text(8)?;
     Ok(Account {
         customer: row.parse(0, "accounts")?,
         creator_id: row.parse(1, "accounts")?,
         platform: row.parse(2, "accounts")?,
         platform_account_id: row.text(3)?,
-        state: row.parse(4, "accounts")?,
+        state,
         version: row.int(5)?,
         credentials: Credentials {
             sealed: row.bytes(6)?,
@@ -473,5 +488,6 @@ fn account(row: &Row) -> Result<Account, StoreError> {
         },
         connected_at: row.time(10)?,
         verified_at: row.optional_time(11)?,
+        switched_off_at: row.optional_time(12)?.filter(|_| state == AccountState::Inactive),
     })
 }

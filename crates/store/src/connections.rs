@@ -45,6 +45,7 @@ pub enum ConnectionRefusal {
 pub(crate) struct ExistingAccount {
     pub(crate) platform_account_id: String,
     pub(crate) state: AccountState,
+    pub(crate) is_switched_off: bool,
     pub(crate) version: i64,
 }
 
@@ -67,7 +68,7 @@ pub(crate) async fn existing(
     allowed: &Allowed,
 ) -> Result<Result<Option<ExistingAccount>, ConnectionRefusal>, StoreError> {
     const EXISTING: &str = "
-        select platform, state, version, platform_account_id
+        select platform, state, version, platform_account_id, switched_off_at
         from accounts where customer_id = $1 and creator_id = $2";
     let name = [request.customer.into(), request.creator_id.into()];
     let row = tx.row(EXISTING, &name).await?;
@@ -83,6 +84,7 @@ pub(crate) async fn existing(
     }
     Ok(Ok(Some(ExistingAccount {
         state: row.parse(1, "accounts")?,
+        is_switched_off: row.optional_time(4)?.is_some(),
         version: row.int(2)?,
         platform_account_id: row.text(3)?,
     })))

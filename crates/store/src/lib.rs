@@ -4,6 +4,7 @@
 //! what went wrong. SQL is written once for SQLite and PostgreSQL; what differs is in `dialect`. Ids and
 //! times are made above this crate: SQL never asks for the time.
 
+pub mod account_switch;
 pub mod accounts;
 pub mod audit;
 pub mod authority;

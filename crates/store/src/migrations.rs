@@ -76,6 +76,8 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
     steps.push(step(20, "lots and sales", lots(database)));
     steps.push(step(21, "plans", plans(database)));
     steps.push(step(22, "own requests", own_requests(database)));
+    let switched_off = include_str!("../migrations/0023_switched_off_accounts.sql");
+    steps.push(step(23, "accounts that are switched off", switched_off));
     Migrator::with_migrations(steps)
 }
 

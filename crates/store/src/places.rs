@@ -5,6 +5,7 @@ use domain::id::CustomerId;
 use domain::platform::Platform;
 use domain::slot::Accounts;
 
+use crate::audit::AuditEntry;
 use crate::subscriptions::Occupant;
 use crate::tx::Tx;
 use crate::{StoreError, notices};
@@ -20,11 +21,61 @@ pub struct Shift {
     pub state: AccountState,
 }
 
+/// What the audit list says of accounts that got a place; none where nothing happened.
+pub type NoteShifts<'n> = dyn Fn(&[Shift]) -> Option<AuditEntry> + Send + Sync + 'n;
+
+/// Places that a change would take away although accounts have them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OccupiedSlots {
+    /// Where they are.
+    pub platform: Platform,
+    /// How many of the accounts have to go before the change can be made.
+    pub must_free: i64,
+    /// The accounts in use, oldest first.
+    pub accounts: Vec<CreatorId>,
+    /// The accounts that wait for a place and would get the ones that become free, oldest first.
+    pub waiting: Vec<CreatorId>,
+}
+
 /// An account as far as places go.
 struct Candidate {
     creator_id: CreatorId,
     platform: Platform,
     is_in_use: bool,
+    is_switched_off: bool,
+}
+
+impl Candidate {
+    /// Whether it gets a place as soon as one is free.
+    const fn is_waiting(&self) -> bool {
+        !self.is_in_use && !self.is_switched_off
+    }
+}
+
+/// The places on the first platform whose limit goes below what is in use there.
+pub(crate) async fn occupied(
+    tx: &mut Tx,
+    customer: CustomerId,
+    before: &Accounts,
+    after: &Accounts,
+) -> Result<Option<OccupiedSlots>, StoreError> {
+    let accounts = oldest_first(tx, customer).await?;
+    let lowered = Platform::ALL.iter().filter(|it| after.on(**it) < before.on(**it));
+    for platform in lowered {
+        let named = |is_wanted: fn(&Candidate) -> bool| -> Vec<CreatorId> {
+            let own = accounts.iter().filter(|account| account.platform == *platform);
+            own.filter(|it| is_wanted(it)).map(|it| it.creator_id.clone()).collect()
+        };
+        let in_use = named(|account| account.is_in_use);
+        let count = i64::try_from(in_use.len()).unwrap_or(i64::MAX);
+        let must_free = count.saturating_sub(after.on(*platform));
+        if must_free > 0 {
+            let waiting = named(Candidate::is_waiting);
+            let platform = *platform;
+            return Ok(Some(OccupiedSlots { platform, must_free, accounts: in_use, waiting }));
+        }
+    }
+    Ok(None)
 }
 
 /// Gives free places to inactive accounts, `first` before the others and those before newer ones, and takes the
@@ -68,7 +119,7 @@ pub(crate) async fn over(
     Ok(over)
 }
 
-/// Gives free places to inactive accounts and takes none.
+/// Gives free places to inactive accounts and takes none. Accounts that are switched off stay inactive.
 pub(crate) async fn fill(
     tx: &mut Tx,
     customer: CustomerId,
@@ -81,9 +132,10 @@ pub(crate) async fn fill(
     let mut shifts = Vec::new();
     for platform in Platform::ALL {
         let own = accounts.iter().filter(|account| account.platform == *platform);
-        let (in_use, waiting): (Vec<_>, Vec<_>) = own.partition(|account| account.is_in_use);
+        let (in_use, others): (Vec<_>, Vec<_>) = own.partition(|account| account.is_in_use);
+        let waiting = others.into_iter().filter(|account| account.is_waiting());
         let limit = usize::try_from(limits.on(*platform)).unwrap_or(0);
-        for account in waiting.into_iter().take(limit.saturating_sub(in_use.len())) {
+        for account in waiting.take(limit.saturating_sub(in_use.len())) {
             shifts.push(shift(tx, customer, account, AccountState::Active).await?);
         }
     }
@@ -92,7 +144,7 @@ pub(crate) async fn fill(
 
 async fn oldest_first(tx: &mut Tx, customer: CustomerId) -> Result<Vec<Candidate>, StoreError> {
     const SQL: &str = "
-        select creator_id, platform, state from accounts
+        select creator_id, platform, state, switched_off_at from accounts
         where customer_id = $1 order by connected_at, creator_id";
     let rows = tx.rows(SQL, &[customer.into()]).await?;
     let candidate = |row: &crate::sql::Row| {
@@ -100,6 +152,7 @@ async fn oldest_first(tx: &mut Tx, customer: CustomerId) -> Result<Vec<Candidate
             creator_id: row.parse(0, "accounts")?,
             platform: row.parse(1, "accounts")?,
             is_in_use: row.parse::<AccountState>(2, "accounts")? != AccountState::Inactive,
+            is_switched_off: row.optional_time(3)?.is_some(),
         })
     };
     rows.iter().map(candidate).collect()
@@ -113,7 +166,7 @@ async fn shift(
     state: AccountState,
 ) -> Result<Shift, StoreError> {
     const SQL: &str = "
-        update accounts set state = $3, version = version + 1
+        update accounts set state = $3, version = version + 1, switched_off_at = null
         where customer_id = $1 and creator_id = $2";
     let creator_id = account.creator_id.clone();
     tx.execute(SQL, &[customer.into(), (&creator_id).into(), state.as_str().into()]).await?;

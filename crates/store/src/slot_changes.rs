@@ -8,11 +8,11 @@ use domain::platform::Platform;
 use domain::slot::{Allowances, ChangeProration, ChangeStep, SlotChangeKind, SlotChangeState};
 use domain::time::Timestamp;
 
-use crate::places::Shift;
+use crate::places::{OccupiedSlots, Shift};
 use crate::sql::Row;
-use crate::subscriptions::{self, Occupant, Told, View};
+use crate::subscriptions::{self, Told, View};
 use crate::tx::Tx;
-use crate::{Store, StoreError, accounts, customers, limits, places};
+use crate::{Store, StoreError, customers, limits, places};
 
 /// A change to be written down.
 #[derive(Debug, Clone)]
@@ -118,8 +118,8 @@ pub enum Start {
     Started(Box<Change>),
     /// Another one is open.
     Busy(Box<Change>),
-    /// These accounts have the places that it would take away; nothing was written.
-    InUse(Vec<Occupant>),
+    /// Accounts have the places that it would take away; nothing was written.
+    InUse(OccupiedSlots),
     /// The subscription was written since the version was read: decide anew.
     Overtaken,
 }
@@ -178,19 +178,8 @@ pub async fn start(
     let before = limits::of(&mut tx, new.customer, allowances).await?.limit;
     insert(&mut tx, new).await?;
     let after = limits::of(&mut tx, new.customer, allowances).await?.limit;
-    let mut occupants = Vec::new();
-    for platform in Platform::ALL {
-        if after.on(*platform) >= before.on(*platform) {
-            continue;
-        }
-        let in_use = accounts::in_use(&mut tx, new.customer, *platform).await?;
-        if i64::try_from(in_use.len()).unwrap_or(i64::MAX) > after.on(*platform) {
-            let occupant = |creator_id| Occupant { creator_id, platform: *platform };
-            occupants.extend(in_use.into_iter().map(occupant));
-        }
-    }
-    if !occupants.is_empty() {
-        return Ok(Start::InUse(occupants));
+    if let Some(occupied) = places::occupied(&mut tx, new.customer, &before, &after).await? {
+        return Ok(Start::InUse(occupied));
     }
     let open = find_open_in(&mut tx, new.customer).await?;
     tx.commit().await?;

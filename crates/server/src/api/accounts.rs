@@ -2,11 +2,12 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use domain::account::{AccountState, CreatorId};
+use domain::account::{AccountState, CreatorId, InactiveReason, WantedState};
 use domain::platform::Platform;
 use domain::time::Timestamp;
 use http::StatusCode;
 use serde_json::json;
+use store::account_switch::{AccountSwitch, SwitchOutcome};
 use store::accounts::{Account, AccountRemoval};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -17,6 +18,7 @@ use crate::auth::{Caller, FullCaller};
 use crate::connect::{self, Import};
 use crate::created::Created;
 use crate::error::ApiError;
+use crate::error::accounts::AccountProblem;
 use crate::extract::{Json, NoQuery, Path};
 use crate::fields::{Good, Problems, RequestBody};
 
@@ -24,7 +26,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(import_account))
         .routes(routes!(list_accounts))
-        .routes(routes!(get_account, delete_account))
+        .routes(routes!(get_account, delete_account, update_account))
 }
 
 /// A connected account. Its credentials are never shown.
@@ -37,9 +39,12 @@ pub(crate) struct AccountOut {
     platform: Platform,
     /// The platform's own id, where the platform tells it.
     platform_account_id: Option<String>,
-    /// `active`, `inactive` (over the plan's limit) or `reconnect_needed`.
+    /// `active`, `inactive` or `reconnect_needed`.
     #[schema(schema_with = super::words::account_state)]
     state: AccountState,
+    /// Why it is inactive: `no_free_slot` or `switched_off`; null while it is not.
+    #[schema(schema_with = super::words::inactive_reason)]
+    inactive_reason: Option<InactiveReason>,
     #[schema(value_type = String, format = DateTime)]
     connected_at: Timestamp,
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -49,6 +54,7 @@ pub(crate) struct AccountOut {
 impl From<Account> for AccountOut {
     fn from(account: Account) -> Self {
         Self {
+            inactive_reason: account.inactive_reason(),
             creator_id: account.creator_id,
             platform: account.platform,
             platform_account_id: Some(account.platform_account_id).filter(|id| !id.is_empty()),
@@ -220,6 +226,67 @@ async fn find(app: &App, caller: &Caller, creator: &CreatorId) -> Result<Account
     account.map(AccountOut::from).ok_or(ApiError::AccountNotFound)
 }
 
+/// What an account is to be.
+#[derive(serde::Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+struct AccountChanges {
+    #[schema(schema_with = super::words::wanted_state)]
+    state: WantedState,
+}
+
+impl RequestBody for AccountChanges {}
+
+/// Switches an account off or on. Switched off it keeps its credentials, is `inactive` and has no slot; its calls are
+/// refused, and an export that is running fails without cost. Its slot goes to the oldest account that waits for one. It
+/// stays off, also when a slot is free or it is imported again. Switching it on needs a free slot (409 `no_free_slot`).
+/// Setting the current state changes nothing.
+#[utoipa::path(
+    patch, path = "/v1/accounts/{account}", tag = "accounts", request_body = AccountChanges,
+    params(("account" = String, Path, description = "its creator_id")),
+    responses(
+        (status = 200, description = "the account as it is now", body = AccountOut),
+    )
+)]
+async fn update_account(
+    State(app): State<App>,
+    FullCaller(caller): FullCaller,
+    Path(account): Path<String>,
+    Json(wanted): Json<AccountChanges>,
+) -> Result<axum::Json<AccountOut>, ApiError> {
+    let creator: CreatorId = account.parse().map_err(|_| ApiError::AccountNotFound)?;
+    let on = wanted.state == WantedState::Active;
+    let (customer, actor) = (caller.customer, caller.actor());
+    let action = if on { audit::ACCOUNT_SWITCHED_ON } else { audit::ACCOUNT_SWITCHED_OFF };
+    let details = json!({"creator_id": creator});
+    let deed = Deed { customer, actor: actor.clone(), action, details };
+    let entry = deed.now(&app.clock, &app.random);
+    let note = audit::noting_activated(&app, customer, &actor);
+    let switch = AccountSwitch {
+        customer,
+        authority: caller.authority(),
+        creator_id: &creator,
+        on,
+        allowances: &app.allowances,
+        entry: &entry,
+        note: &note,
+    };
+    match store::account_switch::switch(&app.store, &switch).await? {
+        SwitchOutcome::Done { account: switched, changed, shifts } => {
+            if changed {
+                app.cache.forget_account(customer, &creator);
+            }
+            for shift in &shifts {
+                app.cache.forget_account(customer, &shift.creator_id);
+            }
+            Ok(axum::Json((*switched).into()))
+        }
+        SwitchOutcome::NoFreeSlot { platform, limit, accounts } => {
+            Err(AccountProblem::NoFreeSlot { platform, limit, accounts }.into())
+        }
+        SwitchOutcome::NoAccount => Err(ApiError::AccountNotFound),
+    }
+}
+
 /// Disconnects an account and deletes its credentials. Its calls stay in the log. Its slot goes to the oldest inactive
 /// account on the platform.
 #[utoipa::path(
@@ -253,7 +320,8 @@ async fn delete_account(
         creator_id: &creator,
         allowances: &app.allowances,
     };
-    let deleted = store::accounts::delete(&app.store, &removal, &entry).await?;
+    let note = audit::noting_activated(&app, customer, &entry.actor);
+    let deleted = store::accounts::delete(&app.store, &removal, &entry, &note).await?;
     app.cache.forget_account(customer, &creator);
     let shifts = deleted.ok_or(ApiError::AccountNotFound)?;
     for shift in &shifts {

@@ -1,6 +1,6 @@
 //! The fixed words of the contract, described from the enums of the domain, so that a reader sees every value.
 
-use domain::account::AccountState;
+use domain::account::{AccountState, InactiveReason, WantedState};
 use domain::customer::TrialState;
 use domain::key::KeyScope;
 use domain::method::Method;
@@ -96,10 +96,27 @@ fn of(schema: Value) -> Schema {
 pub(crate) fn account_state() -> Object {
     let values = AccountState::ALL.iter().map(|state| state.as_str());
     one_of(
-        "`inactive`: over the plan's limit, calls are refused. `reconnect_needed`: the platform refused the \
+        "`inactive`: calls are refused, `inactive_reason` says why. `reconnect_needed`: the platform refused the \
          credentials; a new import mends it.",
         values,
     )
+}
+
+/// What a customer can set an account to.
+pub(crate) fn wanted_state() -> Object {
+    let values = WantedState::ALL.iter().map(|state| state.as_str());
+    one_of("`inactive` switches the account off, `active` switches it on.", values)
+}
+
+/// Why an account is inactive, or null.
+pub(crate) fn inactive_reason() -> Schema {
+    let reasons = InactiveReason::ALL.iter().map(|reason| json!(reason.as_str()));
+    let words: Vec<Value> = reasons.chain([Value::Null]).collect();
+    of(json!({
+        "type": ["string", "null"], "enum": words,
+        "description": "Why the account is inactive; null while it is not. `no_free_slot`: over the plan's limit; it becomes \
+            active by itself when a slot is free. `switched_off`: by `PATCH /v1/accounts/{account}`, until it is switched on.",
+    }))
 }
 
 /// Where the trial stands.

@@ -114,10 +114,7 @@ async fn make_now(app: &App, wish: &Wish) -> Result<Made, ApiError> {
             Start::Started(change) => return carry_out(app, &change).await,
             Start::Busy(open) if wish.id == Some(open.id) => return continued(app, &open).await,
             Start::Busy(_) => return Err(PaymentProblem::ChangeInProgress.into()),
-            Start::InUse(occupants) => {
-                let accounts = occupants.iter().map(|occupant| occupant.creator_id.to_string());
-                return Err(PaymentProblem::SlotsInUse { accounts: accounts.collect() }.into());
-            }
+            Start::InUse(occupied) => return Err(PaymentProblem::SlotsInUse(occupied).into()),
             Start::Overtaken => {}
         }
     }

@@ -5,6 +5,7 @@ use domain::id::CustomerId;
 
 use crate::app::App;
 use crate::error::ApiError;
+use crate::jobs::update_email;
 
 /// The processor's customer; made when there is none. Two at once make one: both send the same request.
 pub(crate) async fn ensure(app: &App, customer: CustomerId) -> Result<String, ApiError> {
@@ -23,5 +24,12 @@ pub(crate) async fn ensure(app: &App, customer: CustomerId) -> Result<String, Ap
     };
     let made = processor.create_customer(&new, &key).await?;
     let now = app.clock.now();
-    Ok(store::processor_customers::link(&app.store, customer, &made.id, now).await?)
+    let linked = store::processor_customers::link(&app.store, customer, &made.id, now).await?;
+    // A change of the address before the link found nobody to be told of it.
+    let current = store::customers::find_by_id(&app.store, customer).await?;
+    if current.is_some_and(|current| current.email != email) {
+        store::jobs::enqueue(&app.store, &update_email::job(app, customer)).await?;
+        app.job_signal.notify_one();
+    }
+    Ok(linked)
 }

@@ -20,15 +20,13 @@ use super::give_up::{self, Payer};
 use super::period::{self, SubscriptionPeriod, seconds};
 use super::plan_versions::{Bought, UnknownPrice, Versions};
 use crate::app::App;
-use crate::audit::{self, Deed};
+use crate::audit::{self, Deed, NAMED_MAX, named_accounts};
 use crate::error::ApiError;
 use crate::jobs::send_mail;
 use crate::letters::Letter;
 
 /// After being overtaken so often, somebody has written what was read after this began.
 const OVERTAKEN_MAX: usize = 2;
-/// Accounts that a letter or an audit entry names.
-const NAMED_MAX: usize = 50;
 
 /// Reads the subscription of the processor's customer and writes down what it says. Somebody who is not ours is left
 /// alone.
@@ -260,11 +258,11 @@ fn tell(app: &App, happened: &Happened) -> Told {
     };
     let given = on(AccountState::Active);
     if !given.is_empty() {
-        note(asked_by, audit::ACCOUNTS_ACTIVATED, accounts(&given));
+        note(asked_by, audit::ACCOUNTS_ACTIVATED, named_accounts(&given));
     }
     let taken = on(AccountState::Inactive);
     if !taken.is_empty() {
-        note(asked_by, audit::ACCOUNTS_DEACTIVATED, accounts(&taken));
+        note(asked_by, audit::ACCOUNTS_DEACTIVATED, named_accounts(&taken));
         let name = |shift: &&Shift| format!("{} on {}", shift.creator_id, shift.platform);
         let names = taken.iter().map(name).collect();
         let letter = Letter::AccountsDeactivated { customer: happened.customer, accounts: names };
@@ -275,12 +273,6 @@ fn tell(app: &App, happened: &Happened) -> Told {
 
 fn summary(view: &View) -> Value {
     json!({"plan_id": view.plan_id(), "status": view.status})
-}
-
-fn accounts(shifts: &[&Shift]) -> Value {
-    let account =
-        |shift: &&Shift| json!({"creator_id": shift.creator_id, "platform": shift.platform});
-    json!({"accounts": shifts.iter().map(account).collect::<Vec<_>>()})
 }
 
 /// A change that was carried out: which action of the audit list it is, and its fields.

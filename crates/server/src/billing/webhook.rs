@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use clients::processor::objects;
+use clients::processor::objects::{self, MalformedEvent};
 use clients::processor::webhook as signature;
 use domain::payment::Mismatch;
 use domain::time::Timestamp;
@@ -21,6 +21,8 @@ use crate::metrics;
 
 /// So long the processor waits for an event to be acted on; then it is answered, and the work goes on.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// What the `object` of a thin event begins with.
+const THIN_EVENTS: &str = "v2.core.event";
 /// Seconds after which a job takes up what was not done by then.
 const JOB_AFTER_S: i64 = 30;
 
@@ -88,7 +90,16 @@ fn believed(
     let secrets: Vec<&str> = secrets.map(ExposeSecret::expose_secret).collect();
     signature::verify(&secrets, header, body, app.clock.now())
         .map_err(|problem| unsigned(problem.to_string()))?;
-    objects::Event::parse(body).map_err(|problem| unsigned(problem.to_string()))
+    objects::Event::parse(body).map_err(|problem| match problem {
+        MalformedEvent::OtherKind(kind) if kind.starts_with(THIN_EVENTS) => {
+            tracing::warn!(
+                kind,
+                "the webhook endpoint sends thin events; it has to send snapshots"
+            );
+            PaymentProblem::ThinEvent(kind)
+        }
+        problem => unsigned(problem.to_string()),
+    })
 }
 
 /// Reads again what the event is about. Events come in any order and more than once, so only what is read counts.

@@ -206,9 +206,11 @@ fn refused_or(error: ApiError) -> Result<Response, ApiError> {
         ApiError::LinkExpired => {
             "This link has expired, and the payment was cancelled. Nothing was charged."
         }
-        ApiError::Payment(PaymentProblem::Unavailable(_) | PaymentProblem::Unknown(_)) => {
-            "The payment processor cannot be reached at the moment. Reload this page in a minute."
-        }
+        ApiError::Payment(
+            PaymentProblem::Unavailable(_)
+            | PaymentProblem::RateLimited { .. }
+            | PaymentProblem::Unknown(_),
+        ) => "The payment processor cannot be reached at the moment. Reload this page in a minute.",
         other => return Err(other),
     };
     Ok(show(error.row().status, &Page { refused: Some(reason), ..Page::default() }))

@@ -2,6 +2,7 @@
 //! A handler returns an `ApiError`; its row in the table gives the stable code, the status and the title.
 //! The body is written by `render`, called by the outermost layer, which knows the request's id.
 
+pub(crate) mod accounts;
 pub(crate) mod exports;
 pub(crate) mod failure;
 pub(crate) mod outcome;
@@ -68,9 +69,9 @@ pub(crate) enum ApiError {
     /// The account's token lacks scopes that the route needs.
     #[error("the account's access token lacks these scopes: {}", .0.join(", "))]
     MissingScope(Vec<String>),
-    /// The plan has no place for this account.
-    #[error("the account `{0}` is inactive: the plan has no free slot for it")]
-    AccountInactive(String),
+    /// An account is not in use, or cannot be.
+    #[error(transparent)]
+    Account(#[from] accounts::AccountProblem),
     /// Not an account of this customer.
     #[error("there is no account with that id; `GET /v1/accounts` lists yours")]
     AccountNotFound,
@@ -183,11 +184,6 @@ pub(crate) enum ApiError {
         "this link belongs to an email address that is no longer the customer's; request a new one"
     )]
     LinkOutdated,
-    /// The creator is connected on another platform.
-    #[error(
-        "this creator_id is already connected on {0}; delete that account first or choose another id"
-    )]
-    CreatorExists(domain::platform::Platform),
     /// The credentials belong to another account of the platform than the one that is connected.
     #[error(
         "the account `{creator}` is connected as {connected}, and these credentials belong to {presented}; use another \
@@ -376,7 +372,7 @@ impl ApiError {
             Self::HttpsRequired => callers::HTTPS_REQUIRED,
             Self::ReadOnlyKey => callers::READ_ONLY_KEY,
             Self::MissingScope(_) => table::MISSING_SCOPE,
-            Self::AccountInactive(_) => table::ACCOUNT_INACTIVE,
+            Self::Account(problem) => problem.row(),
             Self::AccountNotFound => table::ACCOUNT_NOT_FOUND,
             Self::NotFound(_) => table::NOT_FOUND,
             Self::RouteNotListed(_) => table::ROUTE_NOT_LISTED,
@@ -397,7 +393,6 @@ impl ApiError {
             Self::LinkUsed => callers::LINK_USED,
             Self::LinkExpired => callers::LINK_EXPIRED,
             Self::LinkOutdated => callers::LINK_OUTDATED,
-            Self::CreatorExists(_) => table::CREATOR_EXISTS,
             Self::OtherIdentity { .. } => table::OTHER_IDENTITY,
             Self::VerificationFailed { .. } => table::VERIFICATION_FAILED,
             Self::PlatformNotOffered(_) => table::PLATFORM_NOT_OFFERED,

@@ -1,11 +1,19 @@
 //! What can go wrong where money moves, and its rows of the table.
 
-use clients::processor::ProcessorError;
+use clients::processor::{ProcessorError, RateLimit};
+use domain::account::CreatorId;
 use domain::subscription::SubscriptionStatus;
 use http::StatusCode;
+use serde_json::json;
+use store::places::OccupiedSlots;
 
 use super::ApiError;
 use super::table::Row;
+
+/// How long a caller is told to wait where the processor does not say for how long it limits requests, in seconds.
+const RATE_LIMIT_WAIT_S: u64 = 5;
+/// The longest wait that a caller is told, in seconds.
+const RATE_LIMIT_WAIT_S_MAX: u64 = 3_600;
 
 /// Every way a payment or a change of what is paid can fail.
 #[derive(Debug, thiserror::Error)]
@@ -36,11 +44,8 @@ pub(crate) enum PaymentProblem {
     )]
     AlreadySubscribed,
     /// Accounts occupy the slots that are to go.
-    #[error("active accounts are using these slots; deactivate or delete them first: {}", accounts.join(", "))]
-    SlotsInUse {
-        /// The accounts.
-        accounts: Vec<String>,
-    },
+    #[error("{}", occupied_slots(.0))]
+    SlotsInUse(OccupiedSlots),
     /// Another change of the same thing is under way.
     #[error("another change is in progress; try again in a moment")]
     ChangeInProgress,
@@ -79,6 +84,20 @@ pub(crate) enum PaymentProblem {
     /// An event that the processor did not sign, or not now.
     #[error("the event is not accepted: {0}")]
     UnsignedEvent(String),
+    /// A thin event: signed, but without the object that it is about.
+    #[error(
+        "this is a thin event (`{0}`), which is not supported; add a webhook endpoint with the payload style \"snapshot\" \
+         instead, whose events have `\"object\": \"event\"`"
+    )]
+    ThinEvent(String),
+    /// The processor takes no more requests for now.
+    #[error(
+        "the payment processor limits requests; nothing was charged or changed; try again in {retry_after_s} s"
+    )]
+    RateLimited {
+        /// Seconds to wait.
+        retry_after_s: u64,
+    },
     /// The processor was not reached, or answered nothing that can be used.
     #[error("the payment processor cannot be reached; nothing was charged or changed")]
     Unavailable(#[source] ProcessorError),
@@ -93,6 +112,26 @@ pub(crate) enum PaymentProblem {
     Refused(#[source] ProcessorError),
 }
 
+/// How many accounts have to go, and which could.
+fn occupied_slots(occupied: &OccupiedSlots) -> String {
+    let OccupiedSlots { platform, must_free, accounts, waiting } = occupied;
+    let names =
+        |names: &[CreatorId]| names.iter().map(CreatorId::as_str).collect::<Vec<_>>().join(", ");
+    let must_go = format!(
+        "{must_free} of the {} active accounts on {platform} must be switched off (`PATCH /v1/accounts/{{account}}` with \
+         `{{\"state\": \"inactive\"}}`) or deleted first: {}",
+        accounts.len(),
+        names(accounts)
+    );
+    if waiting.is_empty() {
+        return must_go;
+    }
+    format!(
+        "{must_go}. Accounts that wait for a slot would take the ones that become free; switch these off before: {}",
+        names(waiting)
+    )
+}
+
 impl From<ProcessorError> for PaymentProblem {
     fn from(error: ProcessorError) -> Self {
         match error {
@@ -100,8 +139,10 @@ impl From<ProcessorError> for PaymentProblem {
                 Self::Failed { decline_code: decline.reason().to_owned() }
             }
             ProcessorError::LockTimeout => Self::ChangeInProgress,
-            ProcessorError::Unreachable(_) | ProcessorError::RateLimited(_) => {
-                Self::Unavailable(error)
+            ProcessorError::Unreachable(_) => Self::Unavailable(error),
+            ProcessorError::RateLimited(RateLimit { retry_after_s, .. }) => {
+                let retry_after_s = retry_after_s.unwrap_or(RATE_LIMIT_WAIT_S);
+                Self::RateLimited { retry_after_s: retry_after_s.clamp(1, RATE_LIMIT_WAIT_S_MAX) }
             }
             ProcessorError::Unknown(_) => Self::Unknown(error),
             ProcessorError::Refused(_) | ProcessorError::Missing => Self::Refused(error),
@@ -125,7 +166,7 @@ impl PaymentProblem {
             Self::CardInUse => CARD_IN_USE,
             Self::NoSubscription => NO_SUBSCRIPTION,
             Self::AlreadySubscribed => ALREADY_SUBSCRIBED,
-            Self::SlotsInUse { .. } => SLOTS_IN_USE,
+            Self::SlotsInUse(_) => SLOTS_IN_USE,
             Self::ChangeInProgress => CHANGE_IN_PROGRESS,
             Self::SubscriptionNotPaid { .. } => SUBSCRIPTION_NOT_PAID,
             Self::SubscriptionPastDue => SUBSCRIPTION_PAST_DUE,
@@ -133,6 +174,8 @@ impl PaymentProblem {
             Self::ChangeUnknown(_) => CHANGE_OUTCOME_UNKNOWN,
             Self::RelativeChangeUnknown(_) => RELATIVE_CHANGE_OUTCOME_UNKNOWN,
             Self::UnsignedEvent(_) => UNSIGNED_EVENT,
+            Self::ThinEvent(_) => THIN_EVENT,
+            Self::RateLimited { .. } => PROCESSOR_RATE_LIMITED,
             Self::Unavailable(_) => PROCESSOR_UNAVAILABLE,
             Self::Unknown(_) => PAYMENT_OUTCOME_UNKNOWN,
             Self::Refused(_) => super::table::INTERNAL,
@@ -145,31 +188,25 @@ impl PaymentProblem {
     }
 
     /// What a program may want to read besides the code.
-    pub(super) fn member(&self) -> Option<(&'static str, serde_json::Value)> {
+    pub(super) fn members(&self) -> Vec<(&'static str, serde_json::Value)> {
         match self {
-            Self::Failed { decline_code } => Some(("decline_code", decline_code.clone().into())),
-            Self::SlotsInUse { accounts } => Some(("accounts", accounts.clone().into())),
-            Self::NotConfigured
-            | Self::NoSavedCard
-            | Self::CardInUse
-            | Self::NoSubscription
-            | Self::AlreadySubscribed
-            | Self::ChangeInProgress
-            | Self::SubscriptionNotPaid { .. }
-            | Self::SubscriptionPastDue
-            | Self::PaymentReversed
-            | Self::ChangeUnknown(_)
-            | Self::RelativeChangeUnknown(_)
-            | Self::UnsignedEvent(_)
-            | Self::Unavailable(_)
-            | Self::Unknown(_)
-            | Self::Refused(_) => None,
+            Self::Failed { decline_code } => vec![("decline_code", json!(decline_code))],
+            Self::SlotsInUse(occupied) => vec![
+                ("platform", json!(occupied.platform)),
+                ("must_free", json!(occupied.must_free)),
+                ("accounts", json!(occupied.accounts)),
+                ("waiting", json!(occupied.waiting)),
+            ],
+            _ => Vec::new(),
         }
     }
 
     /// Milliseconds after which the same request may succeed, where that is known.
-    pub(super) const fn retry_after_ms(&self) -> Option<i64> {
+    pub(super) fn retry_after_ms(&self) -> Option<i64> {
         match self {
+            Self::RateLimited { retry_after_s } => {
+                i64::try_from(retry_after_s.saturating_mul(1_000)).ok()
+            }
             Self::ChangeInProgress => Some(1_000),
             Self::Unavailable(_) => Some(5_000),
             _ => None,
@@ -231,7 +268,7 @@ pub(in crate::error) const SLOTS_IN_USE: Row = Row {
     status: StatusCode::CONFLICT,
     title: "Slots in use",
     retryable: false,
-    meaning: "Active accounts are using the slots to be removed; `accounts` lists those on the platform. Delete one of them first. Nothing was changed.",
+    meaning: "Active accounts are using the slots to be removed. `must_free` of the active `accounts` on `platform` must be switched off with `PATCH /v1/accounts/{account}`, or deleted, first. `waiting` lists accounts that would take a slot that becomes free: switch them off before. Nothing was changed.",
 };
 /// `change_in_progress`
 pub(in crate::error) const CHANGE_IN_PROGRESS: Row = Row {
@@ -288,6 +325,22 @@ pub(in crate::error) const UNSIGNED_EVENT: Row = Row {
     title: "Unsigned event",
     retryable: false,
     meaning: "The body is not an event that the payment processor signed within the last 300 seconds with one of the configured secrets. It was ignored.",
+};
+/// `thin_event`
+pub(in crate::error) const THIN_EVENT: Row = Row {
+    code: "thin_event",
+    status: StatusCode::BAD_REQUEST,
+    title: "Thin event",
+    retryable: false,
+    meaning: "The payment processor signed the event, but it is a thin one, which names its object and does not contain it. Thin events are not supported: add a webhook endpoint with the payload style \"snapshot\". It was ignored.",
+};
+/// `processor_rate_limited`
+pub(in crate::error) const PROCESSOR_RATE_LIMITED: Row = Row {
+    code: "processor_rate_limited",
+    status: StatusCode::SERVICE_UNAVAILABLE,
+    title: "Payment processor limits requests",
+    retryable: true,
+    meaning: "The payment processor receives too many requests from this deployment and refused this one. Nothing was charged or changed; try again after `Retry-After`.",
 };
 /// `processor_unavailable`
 pub(in crate::error) const PROCESSOR_UNAVAILABLE: Row = Row {

@@ -123,7 +123,12 @@ fn members(error: &ApiError) -> serde_json::Map<String, serde_json::Value> {
             members.insert("platform_status".to_owned(), (*status).into());
         }
         ApiError::Payment(problem) => {
-            members.extend(problem.member().map(|(name, value)| (name.to_owned(), value)));
+            let own = problem.members().into_iter();
+            members.extend(own.map(|(name, value)| (name.to_owned(), value)));
+        }
+        ApiError::Account(problem) => {
+            let own = problem.members().into_iter();
+            members.extend(own.map(|(name, value)| (name.to_owned(), value)));
         }
         ApiError::AnswerNotStored(NotStored(call)) => {
             members.extend(call.map(|call| ("call_id".to_owned(), call.to_string().into())));

@@ -17,6 +17,7 @@ use super::token_pauses::TokenPauses;
 use crate::app::App;
 use crate::clock::Random;
 use crate::error::ApiError;
+use crate::error::accounts::AccountProblem;
 use crate::middleware::in_flight::Load;
 use crate::sealing::DataKey;
 use crate::vault;
@@ -33,6 +34,8 @@ pub(crate) struct AccountEntry {
     pub(crate) platform_account_id: String,
     /// Whether calls go through.
     pub(crate) state: AccountState,
+    /// Whether its customer switched it off.
+    is_switched_off: bool,
     /// Changes with every change of the account; the hold checks it.
     pub(crate) version: i64,
     /// The scopes of its token, where they are known.
@@ -120,6 +123,7 @@ impl AccountEntry {
             platform: account.platform,
             platform_account_id: account.platform_account_id,
             state: account.state,
+            is_switched_off: account.switched_off_at.is_some(),
             version: account.version,
             scopes: account.credentials.scopes,
             token_expires_at: account.credentials.token_expires_at,
@@ -129,6 +133,16 @@ impl AccountEntry {
             opened: OnceLock::new(),
             headers: OnceLock::new(),
         })
+    }
+
+    /// Refuses an account that is not in use.
+    pub(crate) fn check_in_use(&self) -> Result<(), ApiError> {
+        match self.state {
+            AccountState::Inactive => {
+                Err(AccountProblem::of_inactive(&self.creator, self.is_switched_off).into())
+            }
+            AccountState::Active | AccountState::ReconnectNeeded => Ok(()),
+        }
     }
 
     /// The credentials, opened once.

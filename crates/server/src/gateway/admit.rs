@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use catalog::{Match, Route};
 use clients::platform::path::{self, PathProblem};
-use domain::account::{AccountState, CreatorId};
+use domain::account::CreatorId;
 use domain::credits::Credits;
 use domain::key::KeyScope;
 use domain::method::Method;
@@ -200,19 +200,9 @@ pub(super) fn check_query(entrance: Entrance, query: &str) -> Result<(), ApiErro
     }
 }
 
-/// Whether the plan has a place for the account.
-pub(super) fn check_active(account: &AccountEntry) -> Result<(), ApiError> {
-    match account.state {
-        AccountState::Inactive => {
-            Err(ApiError::AccountInactive(account.creator.as_str().to_owned()))
-        }
-        AccountState::Active | AccountState::ReconnectNeeded => Ok(()),
-    }
-}
-
 /// Matches the route and makes the local checks.
 pub(super) fn plan(app: &App, whole: &Whole, account: &AccountEntry) -> Result<Plan, ApiError> {
-    check_active(account)?;
+    account.check_in_use()?;
     let arrival = &whole.arrival;
     let platform = account.platform;
     let cost = app.config.credits.costs().of(arrival.method);

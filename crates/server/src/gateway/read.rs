@@ -8,7 +8,7 @@ use clients::platform::{
     Answer, AnswerBody, ClientError, NativeCall, ReadLimits, ReadUpTo, RequestBody, SigningInput,
     Target, envelope,
 };
-use domain::account::{AccountState, CreatorId};
+use domain::account::CreatorId;
 use domain::id::CustomerId;
 use domain::method::Method;
 use http::{HeaderMap, StatusCode};
@@ -69,10 +69,8 @@ pub(crate) async fn account(
     creator: &CreatorId,
 ) -> Result<Arc<AccountEntry>, ApiError> {
     let account = cache::account(app, customer, creator, app.clock.now()).await?;
-    match account.state {
-        AccountState::Inactive => Err(ApiError::AccountInactive(creator.as_str().to_owned())),
-        AccountState::Active | AccountState::ReconnectNeeded => Ok(account),
-    }
+    account.check_in_use()?;
+    Ok(account)
 }
 
 /// Sends one read and takes its whole answer; once more where the platform refuses a token that can be replaced.

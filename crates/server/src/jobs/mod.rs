@@ -7,6 +7,7 @@ pub(crate) mod adjust_credit;
 pub(crate) mod process_event;
 pub(crate) mod runner;
 pub(crate) mod send_mail;
+pub(crate) mod update_email;
 pub(crate) mod use_card;
 
 use domain::id::JobId;
@@ -31,6 +32,7 @@ async fn run(app: &App, job: &Job) -> Result<(), JobError> {
         JobKind::ProcessEvent => process_event::run(app, job).await,
         JobKind::AdjustCredit => adjust_credit::run(app, job).await,
         JobKind::UseCard => use_card::run(app, job).await,
+        JobKind::UpdateEmail => update_email::run(app, job).await,
     }
 }
 

@@ -34,7 +34,8 @@ const BODY: &[&str] = &[
 /// A password that is asked for again.
 const PASSWORD: &[&str] = &["wrong_password", "too_many_logins", "overloaded"];
 /// The payment processor is asked.
-const PROCESSOR: &[&str] = &["payments_not_configured", "processor_unavailable", "internal"];
+const PROCESSOR: &[&str] =
+    &["payments_not_configured", "processor_unavailable", "processor_rate_limited", "internal"];
 /// Money may move.
 const PAYMENT: &[&str] = &["payment_failed", "change_in_progress", "payment_outcome_unknown"];
 /// A subscription changes.
@@ -165,6 +166,7 @@ const OPERATIONS: &[(&str, &[&[&str]])] = &[
             "account_not_found",
         ]],
     ),
+    ("update_account", &[&["no_free_slot"]]),
     ("list_orders", &[&["limited_key"]]),
     ("get_slots", &[&["limited_key"]]),
     ("get_subscription", &[&["limited_key"]]),
@@ -212,7 +214,7 @@ const OPERATIONS: &[(&str, &[&[&str]])] = &[
         "open_portal",
         &[PROCESSOR, &["limited_key", "change_in_progress", "payment_outcome_unknown"]],
     ),
-    ("receive_event", &[PROCESSOR, &["unsigned_event", "change_in_progress"]]),
+    ("receive_event", &[PROCESSOR, &["unsigned_event", "thin_event", "change_in_progress"]]),
     ("upload_media", &[METERED, PLATFORM, REPEATED, &["unsupported_platform"]]),
 ];
 

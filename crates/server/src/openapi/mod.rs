@@ -433,13 +433,18 @@ fn problem_schema() -> Value {
             "The status of the platform's response (`verification_failed`).",
         ),
         ("decline_code", "string", "The bank's reason (`payment_failed`)."),
+        ("platform", "string", "Where the slots are (`slots_in_use`, `no_free_slot`)."),
+        ("must_free", "integer", "Accounts that must go from their slots (`slots_in_use`)."),
+        ("limit", "integer", "Accounts of the platform that may be active (`no_free_slot`)."),
+        ("inactive_reason", "string", "`no_free_slot` or `switched_off` (`account_inactive`)."),
         ("call_id", "string", "The call in the call log (`outcome_unknown`, `answer_not_stored`)."),
     ] {
         properties[name] = json!({ "type": kind, "description": words });
     }
     for (name, words) in [
         ("missing_scopes", "OAuth scopes that the account's token lacks (`missing_scope`)."),
-        ("accounts", "Accounts that occupy the slots (`slots_in_use`)."),
+        ("accounts", "Active accounts that have the slots (`slots_in_use`, `no_free_slot`)."),
+        ("waiting", "Accounts that would take a slot that becomes free (`slots_in_use`)."),
     ] {
         properties[name] =
             json!({ "type": "array", "items": { "type": "string" }, "description": words });

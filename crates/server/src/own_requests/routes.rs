@@ -19,6 +19,7 @@ const RUN_AGAIN: &[(&str, &str, &str)] = &[
     ("delete", "/v1/auth/keys/{key_id}", "an id is used once"),
     ("delete", "/v1/auth/sessions/{session_id}", "an id is used once"),
     ("post", "/v1/connect/import", "it sets the credentials of one account"),
+    ("patch", "/v1/accounts/{account}", "it sets what it names"),
     ("delete", "/v1/accounts/{account}", "it leaves no account of that name"),
     ("post", "/v1/billing/subscribe", "a customer has one open offer"),
     ("post", "/v1/billing/subscription/plan", "its change is found by its id"),

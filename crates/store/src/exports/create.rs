@@ -142,7 +142,7 @@ async fn account_refusal(tx: &mut Tx, new: &NewExport) -> Result<Option<Creation
         select count(*), count(case when creator_id = $2 then 1 end)
         from key_accounts where key_id = $1";
     const ACCOUNT: &str = "
-        select state, platform from accounts where customer_id = $1 and creator_id = $2";
+        select state, platform, switched_off_at from accounts where customer_id = $1 and creator_id = $2";
     let allowed = tx.row(ALLOWED, &[new.key.into(), (&new.account).into()]).await?;
     if let Some(row) = allowed
         && row.int(0)? > 0
@@ -156,7 +156,10 @@ async fn account_refusal(tx: &mut Tx, new: &NewExport) -> Result<Option<Creation
         return Ok(Some(Creation::NoAccount));
     }
     match account.parse::<AccountState>(0, "accounts")? {
-        AccountState::Inactive => Ok(Some(Creation::AccountInactive)),
+        AccountState::Inactive => {
+            let is_switched_off = account.optional_time(2)?.is_some();
+            Ok(Some(Creation::AccountInactive { is_switched_off }))
+        }
         AccountState::Active | AccountState::ReconnectNeeded => Ok(None),
     }
 }

@@ -159,7 +159,10 @@ pub enum Creation {
     /// There is no such account on that platform, or the key may not use it.
     NoAccount,
     /// The plan has no room for the account.
-    AccountInactive,
+    AccountInactive {
+        /// Whether its customer switched it off.
+        is_switched_off: bool,
+    },
     /// As many exports of the customer wait as may.
     TooManyPending,
     /// The key's budget of this month does not cover the cost.

@@ -9,7 +9,7 @@ use store::accounts::{self, Connection, Count, Credentials, NewAccount};
 use store::connections::ConnectionRefusal;
 use store::testing;
 
-use crate::support::{Caller, NOON, creator, entry, new_account, new_customer, removal};
+use crate::support::{Caller, NOON, creator, entry, new_account, new_customer, removal, unnoted};
 
 fn allowing(accounts: i64) -> Arc<Allowances> {
     Arc::new(Allowances::of_each(accounts))
@@ -105,7 +105,7 @@ async fn two_customers_may_choose_the_same_id() {
 
         let (ada, entry, limits) = (creator("ada"), entry(one.customer), allowing(1));
         let removal = removal(one.customer, &ada, &limits);
-        let delete = || accounts::delete(&store, &removal, &entry);
+        let delete = || accounts::delete(&store, &removal, &entry, &unnoted);
 
         assert!(delete().await.unwrap().is_some());
         assert!(delete().await.unwrap().is_none());
@@ -121,7 +121,7 @@ async fn an_account_comes_back_with_a_version_it_never_had() {
         let caller = Caller::with(&store, 0).await;
         let (limits, entry) = (allowing(1), entry(caller.customer));
         let removal = removal(caller.customer, &caller.account, &limits);
-        accounts::delete(&store, &removal, &entry).await.unwrap();
+        accounts::delete(&store, &removal, &entry, &unnoted).await.unwrap();
         let later = NewAccount { at: NOON.plus_micros(1), ..new_account(caller.customer, "ada") };
 
         let connected = accounts::connect(&store, &later).await.unwrap();
@@ -169,7 +169,7 @@ async fn an_account_in_use_keeps_its_place_and_an_inactive_one_waits_for_room() 
         let (ada, entry) = (creator("ada"), entry(caller.customer));
         let limits = allowing(1);
         let removal = removal(caller.customer, &ada, &limits);
-        let freed = accounts::delete(&store, &removal, &entry).await;
+        let freed = accounts::delete(&store, &removal, &entry, &unnoted).await;
 
         let state = |connection| match connection {
             Connection::Connected { state, .. } => state,

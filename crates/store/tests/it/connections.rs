@@ -12,7 +12,7 @@ use store::{Store, exports, testing};
 
 use crate::exports::new_export;
 use crate::support::{
-    Caller, NOON, create_key, creator, entry, fresh_secret, new_account, new_key, removal,
+    Caller, NOON, create_key, creator, entry, fresh_secret, new_account, new_key, removal, unnoted,
 };
 
 /// A key that may use the account `ada` alone.
@@ -110,7 +110,10 @@ async fn a_limited_key_does_not_inherit_the_exports_of_a_deleted_account() {
         exports::create(&store, &export).await.unwrap();
         let (eve, limits) = (creator("eve"), domain::slot::Allowances::of_each(1));
         let removal = removal(caller.customer, &eve, &limits);
-        accounts::delete(&store, &removal, &entry(caller.customer)).await.unwrap().unwrap();
+        accounts::delete(&store, &removal, &entry(caller.customer), &unnoted)
+            .await
+            .unwrap()
+            .unwrap();
 
         let request = ConnectionRequest {
             customer: caller.customer,
@@ -166,7 +169,7 @@ async fn a_key_that_has_ended_or_may_only_read_connects_and_deletes_nothing() {
             let connection = accounts::connect(&store, &new).await.unwrap();
             let removal =
                 AccountRemoval { customer, authority, creator_id: &ada, allowances: &limits };
-            let deleted = accounts::delete(&store, &removal, &told).await.unwrap();
+            let deleted = accounts::delete(&store, &removal, &told, &unnoted).await.unwrap();
 
             assert_eq!(connection, Connection::Refused(ConnectionRefusal::NoAuthority));
             assert_eq!(deleted, None, "{authority:?}");

@@ -6,6 +6,7 @@
     reason = "a test that meets what it does not expect must fail"
 )]
 
+mod account_switch;
 mod accounts;
 mod budgets;
 mod calls;

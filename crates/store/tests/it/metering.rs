@@ -12,7 +12,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::support::{
     Caller, Metering, NOON, assert_sound, credits, entry, grant, is_held, node, removal,
-    resolution, unique,
+    resolution, unique, unnoted,
 };
 
 #[tokio::test]
@@ -251,7 +251,7 @@ async fn a_call_prepared_with_an_older_account_is_refused() {
         assert!(is_held(&held), "{held:?}");
         let (limits, entry) = (domain::slot::Allowances::of_each(1), entry(customer));
         let removal = removal(customer, account, &limits);
-        let deleted = store::accounts::delete(&store, &removal, &entry).await;
+        let deleted = store::accounts::delete(&store, &removal, &entry, &unnoted).await;
         assert!(deleted.unwrap().is_some());
         let gone = metering.hold(renewed.hold(1)).await;
         assert!(matches!(gone, HoldOutcome::AccountChanged), "{gone:?}");

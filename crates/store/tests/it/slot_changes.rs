@@ -10,11 +10,13 @@ use domain::subscription::SubscriptionStatus::Active;
 use domain::time::Timestamp;
 use store::accounts::{self, NewAccount};
 use store::change_previews::{self, Preview};
+use store::places::OccupiedSlots;
 use store::slot_changes::{self, Change, ChangeItem, Failure, NewChange, Start};
 
 use store::subscriptions::{self, Told};
 use store::{Store, limits, sales, testing};
 
+use crate::account_switch::switch;
 use crate::subscriptions::{allowances, apply, connect, in_use, pro};
 use crate::support::{Caller, NOON, creator, new_account, unique};
 
@@ -170,11 +172,30 @@ async fn a_decrease_below_what_is_in_use_names_the_accounts_and_writes_nothing()
 
         let refused = start(&store, &lower(0).await).await;
 
-        let Start::InUse(occupants) = refused else { panic!("{refused:?}") };
-        let names: Vec<_> = occupants.iter().map(|occupant| occupant.creator_id.as_str()).collect();
-        assert_eq!(names, ["ada", "bob", "cyd", "dan"]);
+        let Start::InUse(occupied) = refused else { panic!("{refused:?}") };
+        let accounts = ["ada", "bob", "cyd", "dan"].map(creator).to_vec();
+        let platform = Platform::Alpha;
+        let expected = OccupiedSlots { platform, must_free: 1, accounts, waiting: Vec::new() };
+        assert_eq!(occupied, expected);
         assert_eq!(slot_changes::find_open(&store, customer).await.unwrap(), None);
         assert!(matches!(start(&store, &lower(1).await).await, Start::Started(_)));
+    }
+}
+
+#[tokio::test]
+async fn a_decrease_also_names_the_accounts_that_would_take_a_slot_that_becomes_free() {
+    for store in testing::stores().await {
+        let customer = Caller::with(&store, 0).await.customer;
+        apply(&store, customer, &pro(Active, 2, 1)).await;
+        connect(&store, customer, &["bob", "cyd", "dan", "eve", "fay", "gil"]).await;
+        switch(&store, customer, "gil", false).await;
+        let items = vec![slots(Platform::Alpha, 2, 0)];
+        let lower = change(&store, customer, SlotChangeKind::Lower, items).await;
+
+        let Start::InUse(occupied) = start(&store, &lower).await else { panic!() };
+
+        // What is switched off takes no slot.
+        assert_eq!((occupied.must_free, occupied.waiting), (2, vec![creator("fay")]));
     }
 }
 
@@ -328,8 +349,7 @@ async fn the_plan_that_was_asked_for_in_a_second_is_that_of_the_same_subscriptio
             }
         }
 
-        let asked =
-            async |id: &str, at: i64| sales::plan_price_at(&store, id, at).await.unwrap();
+        let asked = async |id: &str, at: i64| sales::plan_price_at(&store, id, at).await.unwrap();
         assert_eq!(asked("sub_1", date).await.as_deref(), Some("price_big"));
         assert_eq!(asked("sub_2", date).await.as_deref(), Some("price_huge"));
         assert_eq!((asked("sub_1", date + 1).await, asked("sub_3", date).await), (None, None));

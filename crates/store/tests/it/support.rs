@@ -21,6 +21,7 @@ use store::customers::{Creation, NewCustomer, PasswordHash};
 use store::keys::{KeyCreation, NewKey, NewSecret};
 use store::ledger::{Grant, Granting};
 use store::metering::{self, Hold, HoldOutcome, Meter, MeterOptions, Recovery, Resolution};
+use store::places::Shift;
 use store::usage::Balance;
 use store::{Store, keys};
 use tokio::task::JoinHandle;
@@ -137,6 +138,11 @@ pub(crate) fn removal<'r>(
     allowances: &'r Allowances,
 ) -> AccountRemoval<'r> {
     AccountRemoval { customer, authority: Authority::Operator, creator_id, allowances }
+}
+
+/// For changes whose other accounts are put into no audit list.
+pub(crate) fn unnoted(_: &[Shift]) -> Option<AuditEntry> {
+    None
 }
 
 /// Somebody who can call: a customer with credits, a key and an account.

@@ -23,6 +23,7 @@ use super::record::{ExportOut, Sight};
 use crate::app::App;
 use crate::auth::{self, Authenticated, KeyCaller};
 use crate::created::Created;
+use crate::error::accounts::AccountProblem;
 use crate::error::exports::ExportProblem;
 use crate::error::outcome::{NotStored, UnknownOutcome};
 use crate::error::{ApiError, FieldProblem, Harmless};
@@ -170,13 +171,12 @@ async fn usable_account(app: &App, caller: &KeyCaller, named: &str) -> Result<Ac
     let account = found.ok_or(ApiError::AccountNotFound)?;
     app.target(account.platform)?;
     match account.state {
-        AccountState::Inactive => Err(inactive(&creator)),
+        AccountState::Inactive => {
+            let is_switched_off = account.switched_off_at.is_some();
+            Err(AccountProblem::of_inactive(&creator, is_switched_off).into())
+        }
         AccountState::Active | AccountState::ReconnectNeeded => Ok(account),
     }
-}
-
-fn inactive(creator: &CreatorId) -> ApiError {
-    ApiError::AccountInactive(creator.as_str().to_owned())
 }
 
 /// What the account's platform offers of what is asked for; all problems are named.
@@ -387,7 +387,9 @@ fn answered(
         Creation::KeyRefused => ApiError::InvalidKey,
         Creation::KeyReadOnly => ApiError::ReadOnlyKey,
         Creation::NoAccount => ApiError::AccountNotFound,
-        Creation::AccountInactive => inactive(&new.account),
+        Creation::AccountInactive { is_switched_off } => {
+            AccountProblem::of_inactive(&new.account, is_switched_off).into()
+        }
         Creation::TooManyPending => ExportProblem::TooMany(new.pending_max).into(),
         Creation::BudgetExhausted { budget, used, resets_at } => {
             let (key, cost) = (new.key, new.cost);

@@ -5,7 +5,7 @@ pub(in crate::error) mod callers;
 
 use http::StatusCode;
 
-use super::{exports, payments};
+use super::{accounts, exports, payments};
 
 /// What the table says of one failure. A code that comes with several statuses has a row for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,14 +29,6 @@ pub(in crate::error) const MISSING_SCOPE: Row = Row {
     title: "Missing scope",
     retryable: false,
     meaning: "The account's access token lacks OAuth scopes that the route needs; `missing_scopes` lists them. Connect the account with a token that has them.",
-};
-/// `account_inactive`
-pub(in crate::error) const ACCOUNT_INACTIVE: Row = Row {
-    code: "account_inactive",
-    status: StatusCode::FORBIDDEN,
-    title: "Account inactive",
-    retryable: false,
-    meaning: "The account is connected but the plan has no free slot for it. Free a slot or buy one.",
 };
 /// `account_not_found`
 pub(in crate::error) const ACCOUNT_NOT_FOUND: Row = Row {
@@ -380,7 +372,7 @@ pub(in crate::error) const ALL: &[Row] = &[
     callers::HTTPS_REQUIRED,
     callers::READ_ONLY_KEY,
     MISSING_SCOPE,
-    ACCOUNT_INACTIVE,
+    accounts::ACCOUNT_INACTIVE,
     ACCOUNT_NOT_FOUND,
     NOT_FOUND,
     ROUTE_NOT_LISTED,
@@ -400,6 +392,7 @@ pub(in crate::error) const ALL: &[Row] = &[
     callers::LINK_EXPIRED,
     callers::LINK_OUTDATED,
     CREATOR_EXISTS,
+    accounts::NO_FREE_SLOT,
     OTHER_IDENTITY,
     VERIFICATION_FAILED,
     PLATFORM_NOT_OFFERED,
@@ -443,6 +436,8 @@ pub(in crate::error) const ALL: &[Row] = &[
     payments::CHANGE_OUTCOME_UNKNOWN,
     payments::RELATIVE_CHANGE_OUTCOME_UNKNOWN,
     payments::UNSIGNED_EVENT,
+    payments::THIN_EVENT,
+    payments::PROCESSOR_RATE_LIMITED,
     payments::PROCESSOR_UNAVAILABLE,
     payments::PAYMENT_OUTCOME_UNKNOWN,
     exports::MEDIA_ARCHIVE_UNAVAILABLE,
@@ -469,6 +464,7 @@ mod tests {
         let rows = [
             include_str!("mod.rs"),
             include_str!("callers.rs"),
+            include_str!("../accounts.rs"),
             include_str!("../payments.rs"),
             include_str!("../exports.rs"),
         ]

@@ -164,7 +164,7 @@ impl Request<'_> {
             )),
             ReadFailure::Account(error) => match error {
                 ApiError::AccountNotFound
-                | ApiError::AccountInactive(_)
+                | ApiError::Account(_)
                 | ApiError::CredentialError
                 | ApiError::PlatformNotOffered(_) => Err(unavailable(&error)),
                 ApiError::PlatformRefusing(platform) => Err(PageFault::refusing(platform)),

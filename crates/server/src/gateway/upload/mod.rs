@@ -15,7 +15,7 @@ use http::HeaderValue;
 
 use self::form::Form;
 use super::accounts::AccountEntry;
-use super::admit::{self, Arrival, Content, Whole};
+use super::admit::{Arrival, Content, Whole};
 use super::limits;
 use crate::app::App;
 use crate::error::ApiError;
@@ -34,7 +34,7 @@ pub(super) async fn receive(
     body: Body,
 ) -> Result<Whole, ApiError> {
     let route = route(app, account)?;
-    admit::check_active(account)?;
+    account.check_in_use()?;
     app.target(account.platform)?;
     let boundary = form::boundary(&arrival.parts.headers)?;
     let cost = route.cost(&app.config.credits.costs());

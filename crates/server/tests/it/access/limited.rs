@@ -70,6 +70,7 @@ const EXPECTED: &[(&str, Gets)] = &[
     ("post /v1/connect/import", NO_ACCOUNT),
     ("get /v1/accounts", OwnView),
     ("get /v1/accounts/{account}", NO_ACCOUNT),
+    ("patch /v1/accounts/{account}", NO_ACCOUNT),
     ("delete /v1/accounts/{account}", NO_ACCOUNT),
     ("get /v1/billing", OwnView),
     ("get /v1/billing/ledger", OwnView),

@@ -111,6 +111,10 @@ fn consent(_: &Victim) -> Value {
     json!({"enabled": true})
 }
 
+fn off(_: &Victim) -> Value {
+    json!({"state": "inactive"})
+}
+
 fn plan(_: &Victim) -> Value {
     json!({"plan_id": "plan_studio"})
 }
@@ -195,6 +199,7 @@ fn cases() -> Vec<Case> {
         case(("post", "/v1/connect/import"), Either, import, OwnView),
         case(("get", "/v1/accounts"), Either, nothing, OwnView),
         case(("get", "/v1/accounts/{account}"), Either, nothing, NotFound("account_not_found")),
+        case(("patch", "/v1/accounts/{account}"), Either, off, NotFound("account_not_found")),
         case(("delete", "/v1/accounts/{account}"), Either, nothing, NotFound("account_not_found")),
         case(("get", "/v1/billing"), Either, nothing, OwnView),
         case(("get", "/v1/billing/ledger"), Either, nothing, OwnView),
@@ -319,6 +324,7 @@ async fn assert_unharmed(app: &TestApp, victim: &Victim) {
     assert_eq!(client.get("/v1/billing").await.json()["balance"], 100);
     let accounts = client.get("/v1/accounts").await.json();
     assert_eq!(accounts["accounts"][0]["creator_id"], victim.account.as_str(), "{accounts}");
+    assert_eq!(accounts["accounts"][0]["state"], "active", "{accounts}");
     let keys = client.get("/v1/auth/keys").await.json();
     assert_eq!(keys["keys"][0]["revoked_at"], Value::Null, "{keys}");
     let export = client.get(&format!("/v1/exports/{}", victim.export_id)).await.json();

@@ -7,6 +7,7 @@
     reason = "a test that meets what it does not expect must fail, and has the stack to itself"
 )]
 
+mod account_switch;
 mod accounts;
 mod admin;
 mod audit;

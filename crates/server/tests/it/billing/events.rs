@@ -55,10 +55,15 @@ async fn what_is_signed_and_no_event_is_refused_and_an_unknown_one_is_taken() {
     let thin = br#"{"id":"evt_1","object":"v2.core.event","type":"v1.billing.meter.error"}"#;
     let long = event("evt_2", "x", &json!({"id": "x".repeat(256 * 1_024)}));
 
-    for body in [&thin[..], b"[]", b"not json"] {
+    for body in [&b"[]"[..], b"{\"object\": \"list\"}", b"not json"] {
         let reply = app.post_event(&app.signature(body, 0), body).await;
         assert_eq!(reply.failure(), (400, "unsigned_event".to_owned()));
     }
+    let of_thin = app.post_event(&app.signature(thin, 0), thin).await;
+    assert_eq!(of_thin.failure(), (400, "thin_event".to_owned()));
+    assert!(of_thin.text().contains("snapshot"), "{}", of_thin.text());
+    let unsigned = app.post_event(&app.signature(b"{}", 0), thin).await;
+    assert_eq!(unsigned.failure(), (400, "unsigned_event".to_owned()));
     let too_long = app.post_event(&app.signature(&long, 0), &long).await;
     assert_eq!(too_long.failure(), (413, "body_too_large".to_owned()));
     let unknown = event("evt_3", "radar.early_fraud_warning.created", &json!({"id": "issfr_1"}));

@@ -14,6 +14,7 @@ mod lost;
 mod once;
 mod packs;
 mod past_due;
+mod payer;
 mod plan_changes;
 mod plan_steps;
 mod plan_versions;

@@ -155,7 +155,13 @@ async fn a_decrease_is_refused_while_accounts_are_in_the_slots_and_credited_afte
         let lowered = set(&client, ALPHA, 1).await;
 
         assert_eq!(refused.failure(), (409, "slots_in_use".to_owned()));
-        assert_eq!(refused.json()["accounts"], json!(["a", "b", "c", "d"]));
+        let told = refused.json();
+        assert_eq!(told["accounts"], json!(["a", "b", "c", "d"]));
+        assert_eq!((&told["platform"], &told["must_free"]), (&json!(ALPHA), &json!(1)));
+        assert_eq!(told["waiting"], json!([]));
+        let words = told["detail"].as_str().unwrap();
+        assert!(words.starts_with("1 of the 4 active accounts"), "{words}");
+        assert!(words.contains("PATCH /v1/accounts/{account}"), "{words}");
         assert_eq!(slots_on(&lowered.json(), ALPHA)["limit"], 4, "{}", lowered.text());
         assert_eq!(active(&client).await.len(), 4);
         assert_eq!(invoices(&app).await.len(), count, "nothing is charged or credited at once");
@@ -167,6 +173,34 @@ async fn a_decrease_is_refused_while_accounts_are_in_the_slots_and_credited_afte
         let next = invoices(&app).await.remove(0);
         // The plan and one slot, less the credit.
         assert_eq!(next["total"], 2_900 + 1_000 - credit, "{next}");
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_decrease_works_once_as_many_accounts_are_switched_off_as_it_asks_for() {
+    selling(async |app| {
+        let choice = json!({"plan_id": PLAN, "slots": {"platform_alpha": 1}});
+        let (_, client) = app.subscriber_of(choice, GOOD_CARD).await;
+        for creator in ["a", "b", "c", "d", "e"] {
+            app.import(&client, ALPHA, creator).await;
+        }
+        let off = async |creator: &str| {
+            let path = format!("/v1/accounts/{creator}");
+            client.json("PATCH", &path, &json!({"state": "inactive"})).await.status
+        };
+
+        let refused = set(&client, ALPHA, 0).await;
+
+        assert_eq!(refused.failure(), (409, "slots_in_use".to_owned()));
+        let told = refused.json();
+        assert_eq!((&told["must_free"], &told["waiting"]), (&json!(1), &json!(["e"])));
+        assert_eq!((off("e").await, off("b").await), (200, 200));
+        let lowered = set(&client, ALPHA, 0).await;
+        assert_eq!(lowered.status, 200, "{}", lowered.text());
+        assert_eq!(slots_on(&lowered.json(), ALPHA)["limit"], 3);
+        assert_eq!(active(&client).await, ["a", "c", "d"]);
         app
     })
     .await;

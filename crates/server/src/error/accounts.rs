@@ -1,0 +1,101 @@
+//! What can go wrong with connected accounts, and its rows of the table.
+
+use domain::account::{CreatorId, InactiveReason};
+use domain::platform::Platform;
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::table::Row;
+
+/// Every way in which the state of an account stands in the way.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AccountProblem {
+    /// The plan has no slot for it.
+    #[error(
+        "the account `{0}` is inactive: the plan has no free slot for it; switch another account of the platform off or \
+         delete it, or add slots"
+    )]
+    Inactive(CreatorId),
+    /// Its customer has switched it off.
+    #[error(
+        "the account `{0}` is switched off; switch it on with `PATCH /v1/accounts/{0}` and `{{\"state\": \"active\"}}`"
+    )]
+    SwitchedOff(CreatorId),
+    /// It cannot be switched on: other accounts have all slots.
+    #[error(
+        "the account cannot be switched on: {limit} accounts may be active on {platform}, and no slot is free; {}",
+        way_out(*.platform)
+    )]
+    NoFreeSlot {
+        /// Where it lives.
+        platform: Platform,
+        /// How many accounts of the platform may be in use.
+        limit: i64,
+        /// Those that are, as far as the caller may use them.
+        accounts: Vec<CreatorId>,
+    },
+    /// The id belongs to an account on another platform.
+    #[error(
+        "this creator_id is already connected on {0}; delete that account first or choose another id"
+    )]
+    CreatorExists(Platform),
+}
+
+/// How a slot becomes free, or one more is to be had.
+const fn way_out(platform: Platform) -> &'static str {
+    if platform.sells_slots() {
+        "switch another one off (`PATCH /v1/accounts/{account}` with `{\"state\": \"inactive\"}`), delete one, or add a slot \
+         with `POST /v1/billing/slots`"
+    } else {
+        "switch another one off (`PATCH /v1/accounts/{account}` with `{\"state\": \"inactive\"}`), delete one, or choose a \
+         plan with more accounts"
+    }
+}
+
+impl AccountProblem {
+    /// Why an inactive account is refused.
+    pub(crate) fn of_inactive(creator: &CreatorId, is_switched_off: bool) -> Self {
+        let creator = creator.clone();
+        if is_switched_off { Self::SwitchedOff(creator) } else { Self::Inactive(creator) }
+    }
+
+    /// The row of the table that this failure has.
+    pub(super) const fn row(&self) -> Row {
+        match self {
+            Self::Inactive(_) | Self::SwitchedOff(_) => ACCOUNT_INACTIVE,
+            Self::NoFreeSlot { .. } => NO_FREE_SLOT,
+            Self::CreatorExists(_) => super::table::CREATOR_EXISTS,
+        }
+    }
+
+    /// What a program may want to read besides the code.
+    pub(super) fn members(&self) -> Vec<(&'static str, Value)> {
+        match self {
+            Self::Inactive(_) => vec![("inactive_reason", json!(InactiveReason::NoFreeSlot))],
+            Self::SwitchedOff(_) => vec![("inactive_reason", json!(InactiveReason::SwitchedOff))],
+            Self::NoFreeSlot { platform, limit, accounts } => vec![
+                ("platform", json!(platform)),
+                ("limit", json!(limit)),
+                ("accounts", json!(accounts)),
+            ],
+            Self::CreatorExists(_) => Vec::new(),
+        }
+    }
+}
+
+/// `account_inactive`
+pub(in crate::error) const ACCOUNT_INACTIVE: Row = Row {
+    code: "account_inactive",
+    status: StatusCode::FORBIDDEN,
+    title: "Account inactive",
+    retryable: false,
+    meaning: "The account is connected but not in use; `inactive_reason` says why. `no_free_slot`: the plan has no free slot for it; free a slot or add one. `switched_off`: switch it on with `PATCH /v1/accounts/{account}` and `{\"state\": \"active\"}`.",
+};
+/// `no_free_slot`
+pub(in crate::error) const NO_FREE_SLOT: Row = Row {
+    code: "no_free_slot",
+    status: StatusCode::CONFLICT,
+    title: "No free slot",
+    retryable: false,
+    meaning: "The account cannot be switched on because other accounts have all slots of its platform: `limit` is their number, `accounts` lists the active ones that the key may use. Switch one off with `PATCH /v1/accounts/{account}`, delete one, or add a slot. Nothing was changed.",
+};
