@@ -202,6 +202,13 @@ async fn no_route_ignores_an_unknown_query_parameter() {
         assert_eq!(reply.failure(), (422, "invalid_request".to_owned()), "{path}");
         assert_eq!(app.anonymous().get(path).await.status, 200, "{path}");
     }
+    // Links to pages get longer on their way.
+    for path in ["/console/billing", "/console/confirm", "/console/pay", "/console/reset"] {
+        let plain = app.anonymous().get(path).await;
+        let longer = app.anonymous().get(&format!("{path}?utm_source=mail")).await;
+        assert!(plain.status < 500, "{path}: {}", plain.status);
+        assert_eq!((longer.status, longer.text()), (plain.status, plain.text()), "{path}");
+    }
     app.end().await;
 }
 

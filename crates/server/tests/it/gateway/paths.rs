@@ -68,6 +68,31 @@ async fn a_backslash_or_a_character_that_no_target_has_never_passes() {
     .await;
 }
 
+/// The HTTP library cuts it off before anybody could refuse it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_follows_a_number_sign_is_no_part_of_a_request() {
+    on_stage(
+        "platform_beta",
+        "",
+        |_, _| Script::json(200, "{}"),
+        async |stage| {
+            for (native, arrives) in [
+                ("users/me#/../../x", "users/me"),
+                ("users/me?a=1#&a=2", "users/me?a=1"),
+                ("users/me?a=%231", "users/me?a=%231"),
+                ("lists/%231", "lists/%231"),
+            ] {
+                let answer = get(&stage, &stage.path(native)).await;
+
+                let seen = stage.platform.last_call();
+                assert_eq!((answer.status, seen.target()), (200, &*format!("/api/v1/{arrives}")));
+            }
+            stage
+        },
+    )
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_path_that_names_another_host_is_refused_or_stays_with_the_platform() {
     are_refused(&["/evil.example/x", "https://evil.example/x", "http:/%2fevil/x", "x//y"]).await;
