@@ -1,5 +1,6 @@
 //! What a call pays for being metered: its hold and its end, with many calls at once, as on a busy node. On SQLite as
-//! a read (the end is there when somebody first waits for the hold), on PostgreSQL hold and end apart.
+//! a read (the end is there when somebody first waits for the hold), on PostgreSQL hold and end apart. Then what a look
+//! at usage costs, while calls have been counted and not added up.
 //! `cargo bench -p store`; with PostgreSQL too under `scripts/postgres run --`.
 #![expect(
     clippy::unwrap_used,
@@ -30,6 +31,7 @@ use store::customers::{NewCustomer, PasswordHash};
 use store::keys::{NewKey, NewSecret};
 use store::ledger::Grant;
 use store::metering::{self, Hold, HoldOutcome, Meter, MeterOptions, Resolution};
+use store::usage::{self, UsageOf};
 use store::{Store, testing};
 use tokio::runtime::Runtime;
 
@@ -252,6 +254,31 @@ fn start(runtime: &Runtime, store: &Store) -> (Meter, std::thread::JoinHandle<()
     (meter, thread)
 }
 
+/// What a customer asks when it looks at its usage.
+fn read_usage(
+    criterion: &mut Criterion,
+    runtime: &Runtime,
+    store: &Store,
+    (meter, caller): (&Meter, &Caller),
+) {
+    for _ in 0..20 {
+        runtime.block_on(calls(meter, caller, 20, 20));
+    }
+    let of = UsageOf { customer: caller.customer, key: None, only_allowed: false };
+    let today = NOON.day();
+    let mut group = criterion.benchmark_group(format!("usage {:?}", store.database()));
+    group.bench_function("spend", |bencher| {
+        bencher.iter(|| runtime.block_on(usage::overview(store, of, today)).unwrap());
+    });
+    group.bench_function("days", |bencher| {
+        bencher.iter(|| runtime.block_on(usage::daily(store, of, today, 2)).unwrap());
+    });
+    group.bench_function("hot failure", |bencher| {
+        bencher.iter(|| runtime.block_on(usage::hot_failure(store, of, today)).unwrap());
+    });
+    group.finish();
+}
+
 fn main() {
     let mut criterion = Criterion::default().configure_from_args().sample_size(20);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -267,6 +294,7 @@ fn main() {
             });
         }
         group.finish();
+        read_usage(&mut criterion, &runtime, &store, (&meter, &caller));
         drop(meter);
         writer.join().unwrap();
         runtime.block_on(async { drop(store) });

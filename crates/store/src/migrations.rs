@@ -63,11 +63,7 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
         steps.push(step(16, "texts compared byte by byte", collation));
     }
     steps.push(step(17, "platform health", platform_health(database)));
-    let networks = match database {
-        DatabaseKind::Sqlite => include_str!("../migrations/0018_login_networks.sqlite.sql"),
-        DatabaseKind::Postgres => include_str!("../migrations/0018_login_networks.postgres.sql"),
-    };
-    steps.push(step(18, "login networks", networks));
+    steps.push(step(18, "login networks", login_networks(database)));
     if database == DatabaseKind::Sqlite {
         // PostgreSQL counts at once.
         let deltas = include_str!("../migrations/0019_usage_deltas.sqlite.sql");
@@ -78,7 +74,18 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
     steps.push(step(22, "own requests", own_requests(database)));
     let switched_off = include_str!("../migrations/0023_switched_off_accounts.sql");
     steps.push(step(23, "accounts that are switched off", switched_off));
+    if database == DatabaseKind::Sqlite {
+        let pending = include_str!("../migrations/0024_usage_pending.sqlite.sql");
+        steps.push(step(24, "usage pending", pending));
+    }
     Migrator::with_migrations(steps)
+}
+
+const fn login_networks(database: DatabaseKind) -> &'static str {
+    match database {
+        DatabaseKind::Sqlite => include_str!("../migrations/0018_login_networks.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0018_login_networks.postgres.sql"),
+    }
 }
 
 const fn lots(database: DatabaseKind) -> &'static str {

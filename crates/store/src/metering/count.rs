@@ -91,13 +91,30 @@ impl<'a> Counted<'a> {
         self.0.values().map(BTreeMap::len).sum()
     }
 
-    /// Every endpoint with the counts of its keys.
-    pub(super) fn endpoints(
-        &self,
-    ) -> impl Iterator<Item = (&Endpoint<'a>, impl Iterator<Item = (KeyId, &Counts)>)> {
-        self.0
-            .iter()
-            .map(|(endpoint, keys)| (endpoint, keys.iter().map(|(key, counts)| (*key, counts))))
+    /// A row for each key at each endpoint.
+    pub(super) fn rows(&self) -> Table<'_> {
+        let mut rows = Table::new(PENDING_KINDS);
+        for (Endpoint { customer, day, names }, keys) in &self.0 {
+            for (key, counts) in keys {
+                let [creator_id, platform, method, route] =
+                    names.each_ref().map(|name| Value::from(&**name));
+                rows.push([
+                    (*customer).into(),
+                    (*key).into(),
+                    (*day).into(),
+                    creator_id,
+                    platform,
+                    method,
+                    route,
+                    counts.calls.into(),
+                    counts.credits.into(),
+                    counts.errors.into(),
+                    counts.last_status.into(),
+                    counts.last_at.into(),
+                ]);
+            }
+        }
+        rows
     }
 
     /// What adds them to the counts of days and of endpoints.
@@ -176,6 +193,21 @@ const ADD_ROUTE: &str = "
             then excluded.last_status else usage_routes.last_status end,
         last_at = case when excluded.last_at >= usage_routes.last_at
             then excluded.last_at else usage_routes.last_at end";
+
+const PENDING_KINDS: &[Kind] = &[
+    Kind::Text,
+    Kind::Text,
+    Kind::Int,
+    Kind::Text,
+    Kind::Text,
+    Kind::Text,
+    Kind::Text,
+    Kind::Int,
+    Kind::Int,
+    Kind::Int,
+    Kind::Int,
+    Kind::Int,
+];
 
 const DAY_KINDS: &[Kind] =
     &[Kind::Text, Kind::Text, Kind::Int, Kind::Int, Kind::Int, Kind::Int, Kind::Int];

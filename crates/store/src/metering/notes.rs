@@ -1,26 +1,37 @@
 //! What SQLite's writer has counted and not yet added to the tables of usage.
 //!
 //! The calls of one transaction have many keys and endpoints, and each of them would be a row to be changed in two
-//! tables, in pages that lie anywhere. So a transaction notes what it counted as one row, and every so many
+//! tables, in pages that lie anywhere. So a transaction appends what it counted to one table, and every so many
 //! transactions add up what was noted. Usage is read from `usage_by_day` and `usage_by_route`, which have both.
 //!
-//! Rows are JSON with named members. Versions before wrote them by position, into a table of their own, and still find
-//! it after a downgrade. A row that cannot be read is set aside and reported, and no call waits for it.
+//! Versions before wrote JSON, first by position and then with named members, into tables of their own, which are read
+//! until they are empty. A row that cannot be read is set aside and reported, and no call waits for it.
 
-use super::count::Counted;
+use domain::id::KeyId;
+
+use super::count::{Counted, Counts, Endpoint};
 use super::usage_json;
+use crate::sql::Row;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
-/// So many notes are added up at once. Whoever reads usage reads so many at most.
+/// What so many transactions noted is added up at once.
 const NOTES_MAX: usize = 32;
 
 /// And so many counts at once, or as many as one transaction has: the commit that adds them up must not be much longer than
-/// others.
+/// others, and whoever reads usage reads them as well.
 const COUNTS_MAX: usize = 512;
 
-/// Where this version notes, and where the ones before did.
-const TABLES: [&str; 2] = ["usage_deltas", "usage_notes"];
+const NOTE: &str = "
+    insert into usage_pending (customer_id, key_id, day, creator_id, platform, method, route, calls,
+                               credits, errors, last_status, last_at)
+    {rows}";
+
+/// Where this version notes.
+const PENDING: &str = "usage_pending";
+
+/// Where the versions before did, as JSON.
+const EARLIER: [&str; 2] = ["usage_deltas", "usage_notes"];
 
 /// The notes in the database, in sum. Nobody but the writer makes or removes any.
 #[derive(Debug, Default)]
@@ -33,20 +44,50 @@ impl Notes {
     /// Reads them. What cannot be read is set aside.
     pub(crate) async fn read(tx: &mut Tx) -> Result<Self, StoreError> {
         let mut notes = Self::default();
-        for table in TABLES {
-            let sql = format!("select id, counts from {table} order by id");
-            for row in tx.rows(sqlx::AssertSqlSafe(sql), &[]).await? {
-                let (id, text) = (row.int(0)?, row.text(1)?);
-                match usage_json::read(&text) {
-                    Ok(counted) => {
-                        notes.counted.add(counted);
-                        notes.count += 1;
-                    }
-                    Err(reason) => set_aside(tx, (table, id), &text, &reason).await?,
+        notes.read_pending(tx).await?;
+        for table in EARLIER {
+            notes.read_earlier(tx, table).await?;
+        }
+        Ok(notes)
+    }
+
+    async fn read_pending(&mut self, tx: &mut Tx) -> Result<(), StoreError> {
+        const ALL: &str = "
+            select id, customer_id, key_id, day, creator_id, platform, method, route, calls, credits,
+                   errors, last_status, last_at
+            from usage_pending order by id";
+        const AS_JSON: &str = "
+            select json_object('customer', customer_id, 'key', key_id, 'day', day, 'account', creator_id,
+                'platform', platform, 'method', method, 'route', route, 'calls', calls, 'credits', credits,
+                'errors', errors, 'last_status', last_status, 'last_at', last_at)
+            from usage_pending where id = $1";
+        for row in tx.rows(ALL, &[]).await? {
+            match pending(&row) {
+                Ok((endpoint, key, counts)) => self.counted.add_one(&endpoint, key, &counts),
+                Err(error) => {
+                    let id = row.int(0)?;
+                    let Some(json) = tx.row(AS_JSON, &[id.into()]).await? else { continue };
+                    set_aside(tx, (PENDING, id), &json.text(0)?, &error.to_string()).await?;
                 }
             }
         }
-        Ok(notes)
+        self.count += usize::from(!self.counted.is_empty());
+        Ok(())
+    }
+
+    async fn read_earlier(&mut self, tx: &mut Tx, table: &str) -> Result<(), StoreError> {
+        let sql = format!("select id, counts from {table} order by id");
+        for row in tx.rows(sqlx::AssertSqlSafe(sql), &[]).await? {
+            let (id, text) = (row.int(0)?, row.text(1)?);
+            match usage_json::read(&text) {
+                Ok(counted) => {
+                    self.counted.add(counted);
+                    self.count += 1;
+                }
+                Err(reason) => set_aside(tx, (table, id), &text, &reason).await?,
+            }
+        }
+        Ok(())
     }
 
     /// Notes what a transaction counted; adds up what was noted, if that is due or somebody looks at usage all the time.
@@ -65,8 +106,7 @@ impl Notes {
             self.counted.add(counted);
             return self.add_up(tx).await;
         }
-        let note = usage_json::written(&counted)?;
-        tx.execute("insert into usage_deltas (counts) values ($1)", &[note.into()]).await?;
+        tx.rows_over(NOTE, counted.rows()).await?;
         self.counted.add(counted);
         self.count += 1;
         Ok(())
@@ -74,11 +114,31 @@ impl Notes {
 
     async fn add_up(&mut self, tx: &mut Tx) -> Result<(), StoreError> {
         tx.together(self.counted.parts()).await?;
-        tx.execute("delete from usage_deltas", &[]).await?;
-        tx.execute("delete from usage_notes", &[]).await?;
+        for table in [PENDING].into_iter().chain(EARLIER) {
+            let sql = format!("delete from {table}");
+            tx.execute(sqlx::AssertSqlSafe(sql), &[]).await?;
+        }
         *self = Self::default();
         Ok(())
     }
+}
+
+/// What one row counts.
+fn pending(row: &Row) -> Result<(Endpoint<'static>, KeyId, Counts), StoreError> {
+    let name = |place| row.text(place).map(Into::into);
+    let endpoint = Endpoint {
+        customer: row.parse(1, PENDING)?,
+        day: row.int(3)?,
+        names: [name(4)?, name(5)?, name(6)?, name(7)?],
+    };
+    let counts = Counts {
+        calls: row.int(8)?,
+        credits: row.int(9)?,
+        errors: row.int(10)?,
+        last_status: row.optional_int(11)?,
+        last_at: row.optional_time(12)?,
+    };
+    Ok((endpoint, row.parse(2, PENDING)?, counts))
 }
 
 /// Keeps a row that cannot be read where nothing trips over it.

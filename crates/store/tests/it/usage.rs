@@ -114,7 +114,7 @@ async fn every_call_is_counted_at_once_and_stays_counted_when_counts_are_added_u
         if metering.meter.is_authority() {
             let added = "update usage_daily set calls = calls where calls >= 60";
             assert_eq!(testing::run_raw(&store, added).await.unwrap(), 1);
-            let noted = "update usage_deltas set id = id";
+            let noted = "update usage_pending set id = id";
             assert!(testing::run_raw(&store, noted).await.unwrap() < 32);
         }
     }
@@ -180,7 +180,7 @@ async fn a_transaction_that_failed_has_counted_nothing() {
     for _ in 0..10 {
         answered(&metering, &caller).await;
     }
-    let refuse = "create trigger no_notes before insert on usage_deltas begin select raise(abort, 'no'); end";
+    let refuse = "create trigger no_notes before insert on usage_pending begin select raise(abort, 'no'); end";
     testing::run_raw(&store, refuse).await.unwrap();
     let hold = caller.hold(2);
     assert!(is_held(&metering.hold(hold.clone()).await));
@@ -339,19 +339,20 @@ async fn few_calls_are_never_hot() {
     }
 }
 
-/// Turns every row of counts into one by position, as the version before wrote them.
+/// Turns every row of counts into JSON with named members, as the version before wrote it.
+const BY_NAME: &str = "
+    insert into usage_deltas (counts)
+    select json_array(json_object('customer', customer_id, 'day', day, 'account', creator_id, 'platform', platform,
+        'method', method, 'route', route, 'keys', json_array(json_object('key', key_id, 'calls', calls,
+            'credits', credits, 'errors', errors, 'last_at', last_at, 'last_status', last_status))))
+    from usage_pending";
+
+/// And into JSON by position, as the versions before that one did.
 const BY_POSITION: &str = "
     insert into usage_notes (counts)
-    select (select json_group_array(json_array(
-                delta.value ->> 'customer', delta.value ->> 'day',
-                json_array(delta.value ->> 'account', delta.value ->> 'platform', delta.value ->> 'method',
-                           delta.value ->> 'route'),
-                (select json_group_array(json_array(
-                    counted.value ->> 'key', counted.value ->> 'calls', counted.value ->> 'credits',
-                    counted.value ->> 'errors', counted.value ->> 'last_at', counted.value ->> 'last_status'))
-                 from json_each(delta.value, '$.keys') as counted)))
-            from json_each(usage_deltas.counts) as delta)
-    from usage_deltas";
+    select json_array(json_array(customer_id, day, json_array(creator_id, platform, method, route),
+        json_array(json_array(key_id, calls, credits, errors, last_at, last_status))))
+    from usage_pending";
 
 /// Calls that were counted and not added up, by a service that stopped without a word.
 async fn noted(store: &Store, caller: &Caller, calls: i64) {
@@ -373,18 +374,24 @@ async fn rows_of_other_versions_are_counted_and_added_up() {
     const MORE_MEMBERS: &str = r#"
         update usage_deltas set counts = replace(replace(counts, '{"customer"', '{"region":"x","customer"'),
             '{"key"', '{"bytes":[7],"key"')"#;
-    for (is_older, change) in
-        [(true, "update usage_notes set id = id"), (true, ONE_MORE_ELEMENT), (false, MORE_MEMBERS)]
-    {
+    const ONE_MORE_COLUMN: &str =
+        "alter table usage_pending add column bytes integer not null default 0";
+    for (earlier, change) in [
+        (Some(BY_POSITION), "update usage_notes set id = id"),
+        (Some(BY_POSITION), ONE_MORE_ELEMENT),
+        (Some(BY_NAME), "update usage_deltas set id = id"),
+        (Some(BY_NAME), MORE_MEMBERS),
+        (None, ONE_MORE_COLUMN),
+    ] {
         let mut store = testing::sqlite().await;
         let caller = Caller::with(&store, 1_000).await;
         noted(&store, &caller, 5).await;
         store.reopen().await;
-        if is_older {
-            assert_eq!(run(&store, BY_POSITION).await, 5);
-            assert_eq!(run(&store, "delete from usage_deltas").await, 5);
+        if let Some(earlier) = earlier {
+            assert_eq!(run(&store, earlier).await, 5);
+            assert_eq!(run(&store, "delete from usage_pending").await, 5);
         }
-        assert_eq!(run(&store, change).await, 5);
+        run(&store, change).await;
         store.reopen().await;
 
         assert_eq!(calls_of_today(&store, &caller).await, 5, "{change}");
@@ -396,8 +403,10 @@ async fn rows_of_other_versions_are_counted_and_added_up() {
         }
         assert_eq!(store::metering::count_set_aside(&store).await.unwrap(), 0);
         assert_sound(&store).await;
-        // The version before finds nothing that it cannot read.
-        assert_eq!(run(&store, "update usage_notes set id = id").await, 0);
+        // The versions before find nothing left.
+        for left in ["update usage_notes set id = id", "update usage_deltas set id = id"] {
+            assert_eq!(run(&store, left).await, 0, "{change}");
+        }
     }
 }
 
@@ -408,7 +417,8 @@ async fn a_row_that_cannot_be_read_is_set_aside_and_stops_nothing() {
     let caller = Caller::with(&store, 1_000).await;
     noted(&store, &caller, 5).await;
     store.reopen().await;
-    run(&store, "update usage_deltas set counts = 'x' || counts where id = 1").await;
+    let renamed = "update usage_pending set customer_id = 'x' || customer_id where id = 1";
+    assert_eq!(run(&store, renamed).await, 1);
     for wrong in [
         "insert into usage_deltas (counts) values ('not json'), ('[1, {}]'), ('{}')",
         "insert into usage_notes (counts) values ('[[1, 2]]'), ('[\"a\"]'), ('[{\"keys\": [1]}]')",

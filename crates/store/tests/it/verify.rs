@@ -108,7 +108,7 @@ async fn usage_that_counts_another_number_of_calls_is_found() {
 async fn a_lost_note_of_usage_is_found() {
     let store = testing::sqlite().await;
     used(&store).await;
-    assert_eq!(testing::run_raw(&store, "delete from usage_deltas").await.unwrap(), 1);
+    assert_eq!(testing::run_raw(&store, "delete from usage_pending").await.unwrap(), 1);
 
     let violations = verify::check(&store, NOON).await.unwrap();
 
