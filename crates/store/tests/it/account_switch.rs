@@ -225,3 +225,31 @@ async fn what_an_older_version_gave_a_slot_is_in_use() {
         assert!(matches!(off, SwitchOutcome::Done { changed: true, .. }), "{off:?}");
     }
 }
+
+#[tokio::test]
+async fn switching_on_at_once_never_exceeds_the_limit() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 0).await;
+        let customer = caller.customer;
+        let names: Vec<String> = (0..10).map(|number| format!("creator-{number}")).collect();
+        for name in &names {
+            connect(&store, customer, name, 100).await;
+            switch_within(&store, (customer, Authority::Operator), name, (false, 100)).await;
+        }
+        let mut tasks = tokio::task::JoinSet::new();
+        for name in names {
+            let shared = (*store).clone();
+            tasks.spawn(async move {
+                let by = (customer, Authority::Operator);
+                switch_within(&shared, by, &name, (true, 4)).await
+            });
+        }
+
+        let switched = tasks.join_all().await;
+
+        // One was in use before.
+        let done = |outcome: &&SwitchOutcome| matches!(outcome, SwitchOutcome::Done { .. });
+        assert_eq!(switched.iter().filter(done).count(), 3);
+        assert_eq!(accounts::count(&store, customer, Platform::Alpha).await.unwrap().in_use, 4);
+    }
+}
