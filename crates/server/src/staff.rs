@@ -9,6 +9,7 @@ use domain::id::{CustomerId, EntryId, KeyId};
 use domain::key::{KeyScope, KeySecret};
 use domain::lots::LotSource;
 use domain::staff::Permission;
+use domain::time::Timestamp;
 use serde_json::{Value, json};
 use store::audit::AuditEntry;
 use store::customers::{Creation, NewCustomer, PasswordHash};
@@ -61,6 +62,9 @@ pub enum Command {
         credits: i64,
         /// Why: a ticket or a sentence. The same reference is applied once.
         reference: String,
+        /// When what is left of a gift expires; none if it does not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires_at: Option<Timestamp>,
     },
     /// Closes a key for good.
     DisableKey {
@@ -178,8 +182,14 @@ pub enum Done {
         credits: i64,
         /// False when this reference had been applied before; nothing changed then.
         applied: bool,
+        /// When what is left of them expires; none if they do not, or were taken.
+        #[serde(default)]
+        expires_at: Option<Timestamp>,
         /// What the customer has now.
         balance: i64,
+        /// What the customer owes now: the next credits pay it first.
+        #[serde(default)]
+        debt: i64,
     },
     /// The key is closed.
     KeyDisabled {
@@ -263,9 +273,9 @@ pub(crate) async fn run(desk: &Desk<'_>, command: Command) -> Result<Done, Staff
             revoke_permission(desk, customer, permission).await
         }
         Command::ListPermissions => list_permissions(desk).await,
-        Command::GrantCredits { customer, credits, reference } => {
+        Command::GrantCredits { customer, credits, reference, expires_at } => {
             let customer = find(desk, customer).await?;
-            grant_credits(desk, customer, credits, &reference).await
+            grant_credits(desk, customer, credits, (&reference, expires_at)).await
         }
         Command::DisableKey { key } => disable_key(desk, key).await,
         Command::RotateMasterKey => rotate_master_key(desk).await,
@@ -309,7 +319,8 @@ async fn create_customer(
         return Err(StaffError::EmailTaken);
     }
     if credits > 0 {
-        grant_credits(desk, new.id, credits, &format!("created with {credits} credits")).await?;
+        let reference = format!("created with {credits} credits");
+        grant_credits(desk, new.id, credits, (&reference, None)).await?;
     }
     for permission in &permissions {
         grant_permission(desk, new.id, *permission).await?;
@@ -376,12 +387,18 @@ async fn grant_credits(
     desk: &Desk<'_>,
     customer: CustomerId,
     credits: i64,
-    reference: &str,
+    (reference, expires_at): (&str, Option<Timestamp>),
 ) -> Result<Done, StaffError> {
     if credits == 0 || credits == i64::MIN {
         return Err(StaffError::Amount("the amount must not be 0"));
     }
     let now = desk.clock.now();
+    if expires_at.is_some() && credits < 0 {
+        return Err(StaffError::Amount("--expires is for credits that are given, not taken back"));
+    }
+    if expires_at.is_some_and(|end| end <= now) {
+        return Err(StaffError::Amount("--expires must be in the future"));
+    }
     let grant = Grant {
         entry: EntryId::new(now, desk.random.bytes()),
         customer,
@@ -391,10 +408,13 @@ async fn grant_credits(
         source_id: &format!("{customer}:{reference}"),
         reference: Some(reference),
         lot: LotSource::Gift,
-        expires_at: None,
+        expires_at,
         at: now,
     };
-    let details = json!({"credits": credits, "reference": reference});
+    let details = match expires_at {
+        Some(end) => json!({"credits": credits, "reference": reference, "expires_at": end}),
+        None => json!({"credits": credits, "reference": reference}),
+    };
     let entry = entry(desk, customer, audit::CREDITS_ADJUSTED, details);
     let granting = store::ledger::adjust(desk.store, &grant, credits < 0, &entry).await?;
     let applied = match granting {
@@ -403,9 +423,11 @@ async fn grant_credits(
         Granting::TooMany { at_most } => return Err(StaffError::TooMany(at_most.whole())),
         Granting::NoCustomer => return Err(StaffError::NoCustomer(customer)),
     };
-    let balance = store::usage::balance(desk.store, customer).await?;
-    let balance = balance.ok_or(StaffError::NoCustomer(customer))?.available.whole();
-    Ok(Done::CreditsGranted { customer_id: customer, credits, applied, balance })
+    let standing = store::usage::balance(desk.store, customer).await?;
+    let standing = standing.ok_or(StaffError::NoCustomer(customer))?;
+    let (balance, debt) = (standing.available.whole(), standing.debt.whole());
+    let expires_at = expires_at.filter(|_| applied);
+    Ok(Done::CreditsGranted { customer_id: customer, credits, applied, expires_at, balance, debt })
 }
 
 async fn disable_key(desk: &Desk<'_>, key: KeyId) -> Result<Done, StaffError> {

@@ -7,6 +7,7 @@ use anyhow::{Context as _, anyhow};
 use domain::customer::Email;
 use domain::id::KeyId;
 use domain::staff::Permission;
+use domain::time::Timestamp;
 use server::config::Config;
 use server::staff::{self, Done, StaffPermission, Whom};
 use server::start::Report;
@@ -78,6 +79,10 @@ enum Work {
         /// A ticket or a sentence; the same reference is applied once.
         #[arg(long)]
         reference: String,
+        /// When what is left of the gift expires: a time such as 2027-01-31T12:00:00Z, or a date, which counts whole (UTC).
+        /// Without it the credits do not expire.
+        #[arg(long, value_name = "TIME", value_parser = parse_end)]
+        expires: Option<Timestamp>,
     },
     /// Closes a key for good, on every node.
     DisableKey {
@@ -98,6 +103,18 @@ enum Work {
     },
 }
 
+/// A time with a zone, or a date: the end of that day.
+fn parse_end(text: &str) -> Result<Timestamp, String> {
+    let end_of_day = || {
+        let start = Timestamp::from_rfc3339(&format!("{text}T00:00:00Z"))?;
+        Some(start.day().plus_days(1).start())
+    };
+    let end = Timestamp::from_rfc3339(text).or_else(end_of_day);
+    end.ok_or_else(|| {
+        "expected a time such as 2027-01-31T12:00:00Z, or a date such as 2027-01-31".to_owned()
+    })
+}
+
 impl Work {
     /// The staff command that it is; a reconciliation is none, since it asks the processor.
     fn into_command(self) -> Result<staff::Command, i64> {
@@ -114,8 +131,8 @@ impl Work {
                 Command::RevokePermission { customer, permission }
             }
             Self::ListPermissions => Command::ListPermissions,
-            Self::GrantCredits { customer, credits, reference } => {
-                Command::GrantCredits { customer, credits, reference }
+            Self::GrantCredits { customer, credits, reference, expires } => {
+                Command::GrantCredits { customer, credits, reference, expires_at: expires }
             }
             Self::DisableKey { key } => Command::DisableKey { key },
             Self::RotateMasterKey => Command::RotateMasterKey,
@@ -162,9 +179,13 @@ fn print(done: &Done) -> anyhow::Result<()> {
             say_line!("key {key_id}: {api_key}")?;
             say_line!("The key is shown this once.")?;
         }
-        Done::CreditsGranted { customer_id, credits, applied, balance } => {
+        Done::CreditsGranted { customer_id, credits, applied, expires_at, balance, debt } => {
             let word = if *applied { "booked" } else { "had been booked before: nothing changed" };
-            say_line!("{credits} credits for {customer_id} {word}; the balance is {balance}")?;
+            let end = expires_at.map_or_else(String::new, |end| format!(", expiring at {end}"));
+            let owed = if *debt > 0 { format!(", the debt {debt}") } else { String::new() };
+            say_line!(
+                "{credits} credits for {customer_id} {word}{end}; the balance is {balance}{owed}"
+            )?;
         }
         Done::PermissionGranted { customer_id, permission, applied: true } => {
             say_line!("{customer_id} has the permission {permission} from now on")?;
@@ -241,4 +262,20 @@ async fn ask_server<T: serde::de::DeserializeOwned>(
     let refused: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     let error = refused.get("error").and_then(serde_json::Value::as_str);
     Err(anyhow!("{}", error.unwrap_or("the server refused the command")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gift_ends_at_an_instant_or_with_a_whole_day() {
+        let read = |text| parse_end(text).map(Timestamp::to_rfc3339);
+
+        assert_eq!(read("2027-01-31"), Ok("2027-02-01T00:00:00.000000Z".to_owned()));
+        assert_eq!(read("2027-01-31T12:00:00+02:00"), Ok("2027-01-31T10:00:00.000000Z".to_owned()));
+        for wrong in ["", "soon", "2027-02-30", "2027-01-31T12:00:00", "31.01.2027"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
 }

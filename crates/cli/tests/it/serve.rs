@@ -75,6 +75,17 @@ fn staff_work_with_and_without_a_server() {
     let take = ["grant-credits", "--customer", &customer, "--credits", "-7", "--reference", "b"];
     assert_eq!(admin(folder, &take)["balance"], 50);
     assert_eq!(get(&base, "/v1/billing", &key)["balance"], 50);
+    let gift = |reference: &'static str, end: &'static str| {
+        let args = ["--credits", "3", "--reference", reference, "--expires", end];
+        [&["grant-credits", "--customer", customer.as_str()][..], &args[..]].concat()
+    };
+    let given = admin(folder, &gift("c", "2999-12-31"));
+    assert_eq!(given["expires_at"], "3000-01-01T00:00:00.000000Z");
+    assert_eq!((&given["balance"], &given["debt"]), (&Value::from(53), &Value::from(0)));
+    let lots = get(&base, "/v1/billing", &key)["lots"].to_string();
+    assert!(lots.contains("3000-01-01T00:00:00.000000Z"), "{lots}");
+    let late = fails(folder, &with_config(&[&["admin"], &gift("d", "2026-01-01")[..]].concat()));
+    assert_eq!(late, "error: --expires must be in the future\n");
     let (_, beside, beside_key) = create(folder, "beside@example.com");
     assert_eq!(get(&base, "/v1/billing", &beside_key)["balance"], 50);
     admin(folder, &["disable-key", "--key", &beside]);

@@ -107,6 +107,63 @@ async fn the_public_listener_knows_nothing_of_the_admin_listener() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gift_may_have_an_end_at_which_what_is_left_expires() {
+    on_both(async |app| {
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+        let grant = |credits: i64, reference: &str, expires_at: Value| {
+            json!({
+                "command": "grant_credits", "customer": customer.id, "credits": credits, "reference": reference,
+                "expires_at": expires_at,
+            })
+        };
+        let (end, past) = ("2026-12-01T00:00:00.000000Z", "2026-11-21T11:59:59Z");
+
+        let gift = command(&app, &grant(10, "one", json!(end))).await.json();
+        let endless = command(&app, &grant(5, "two", Value::Null)).await.json();
+        let again = command(&app, &grant(10, "one", json!(end))).await.json();
+        for (credits, expires_at) in [(10, past), (-1, end), (10, "soon")] {
+            let refused = command(&app, &grant(credits, "three", json!(expires_at))).await;
+            assert_eq!(refused.status, 422, "{credits} until {expires_at}: {}", refused.text());
+        }
+
+        assert_eq!((&gift["expires_at"], &gift["balance"]), (&json!(end), &json!(10)));
+        assert_eq!((&endless["expires_at"], &endless["balance"]), (&Value::Null, &json!(15)));
+        assert_eq!((&again["applied"], &again["expires_at"]), (&json!(false), &Value::Null));
+        let audit = client.get("/v1/audit?action=credits.adjusted").await.json();
+        let ends = audit["entries"].as_array().unwrap().iter();
+        let ends: Vec<_> = ends.filter_map(|entry| entry["details"].get("expires_at")).collect();
+        assert_eq!(ends, [&json!(end)], "{audit}");
+        app.advance_seconds(11 * 86_400);
+        assert_eq!(client.get("/v1/billing").await.json()["balance"], 5);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn staff_see_the_debt_beside_the_balance() {
+    on_both(async |app| {
+        let (customer, client, account) = app.ready("platform_alpha", 3).await;
+        assert_eq!(client.get(&format!("/v1/{account}/native/users/me")).await.status, 200);
+        app.settled(&client).await;
+        let grant = async |credits: i64, reference: &str| {
+            let grant = json!({
+                "command": "grant_credits", "customer": customer.id, "credits": credits, "reference": reference,
+            });
+            let done = command(&app, &grant).await.json();
+            (done["balance"].as_i64().unwrap(), done["debt"].as_i64().unwrap())
+        };
+
+        // One credit was spent, so that two are left to be taken.
+        assert_eq!(grant(-3, "one").await, (0, 1));
+        assert_eq!(grant(5, "two").await, (4, 0));
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn staff_give_and_take_credits_once_for_each_reference() {
     on_both(async |app| {
         let customer = app.customer(5).await;
