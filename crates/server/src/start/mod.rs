@@ -419,6 +419,16 @@ impl Running {
         crate::billing::lost::settle_old(&self.app).await;
     }
 
+    /// What calls are metered with: for tests that let a customer spend.
+    pub fn meter(&self) -> &store::metering::Meter {
+        &self.app.meter
+    }
+
+    /// Ends credits whose time is over, once: for tests.
+    pub async fn expire_credits(&self) {
+        crate::billing::lots::expire_due(&self.app).await;
+    }
+
     /// Goes on with changes of subscriptions that nobody carries out, reads what lowered slots credited, and voids what is
     /// open of subscriptions that have ended, once: for tests.
     pub async fn look_after_subscriptions(&self) {

@@ -56,8 +56,16 @@ impl TestApp {
     }
 
     /// On a database, with configuration over the defaults.
-    pub(crate) async fn start(mut database: TestStore, overrides: &str) -> Self {
-        let start = Timestamp::from_rfc3339(NOON).unwrap();
+    pub(crate) async fn start(database: TestStore, overrides: &str) -> Self {
+        Self::start_at(Timestamp::from_rfc3339(NOON).unwrap(), database, overrides).await
+    }
+
+    /// The same, with clocks that stand at `start`.
+    pub(crate) async fn start_at(
+        start: Timestamp,
+        mut database: TestStore,
+        overrides: &str,
+    ) -> Self {
         let world_clock = simulators::Clock::manual(start.unix_micros() / 1_000);
         let settings = Settings {
             listen: "127.0.0.1:0".parse().unwrap(),

@@ -1,0 +1,99 @@
+//! Somebody who wants credits for less than anybody pays: a year of what would pay best if a rule were missing.
+//!
+//! Measured is what the service and the processor say, not the model.
+
+use serde_json::{Value, json};
+
+use super::play::steps;
+use super::scenario::{Scenario, vectors};
+use super::side::{made, seed};
+use super::world::World;
+
+/// Ways that are tried.
+const ATTACKS: usize = 20;
+/// Credits and cents of the cheapest offer of the list: the agency plan.
+const BEST: (i64, i64) = (150_000, 19_900);
+
+/// What somebody has for the money.
+#[derive(Debug, Clone, Copy)]
+struct Bargain {
+    /// Credits that were spent or can be spent.
+    credits: i64,
+    /// Cents that were paid, less what went back and what the processor still holds for the customer.
+    cents: i64,
+    /// Lines of invoices, each of which may round in the customer's favour.
+    lines: i64,
+}
+
+impl Bargain {
+    /// Credits above what the money buys at the best price of the list, rounding apart.
+    fn gain(self) -> i64 {
+        let (credits, cents) = BEST;
+        let bought = (self.cents + self.lines) * credits / cents;
+        self.credits - bought - 2 * self.lines
+    }
+}
+
+impl World {
+    async fn bargain(&mut self) -> Bargain {
+        let store = self.app.store();
+        let customer = self.customer.id.parse().unwrap();
+        let balance = store::usage::balance(store, customer).await.unwrap().unwrap();
+        let credits = balance.available.whole() + balance.spent.whole() - balance.debt.whole();
+        let mut cents = self.pending_cents().await - self.credit_cents().await;
+        let mut lines = 0;
+        self.discover().await;
+        for sale in self.shown_sales().await {
+            lines += i64::try_from(sale["lines"].as_array().unwrap().len()).unwrap() + 2;
+            if sale["status"] == "paid" {
+                cents += sale["charged"].as_i64().unwrap() - sale["reversed"].as_i64().unwrap();
+            }
+        }
+        for invoice in self.all_at_processor("invoices", "&status=open").await {
+            cents += riding_on(&invoice);
+        }
+        Bargain { credits, cents, lines }
+    }
+}
+
+/// What rides on an unpaid invoice: the customer's credit that it took, and credit lines.
+fn riding_on(invoice: &Value) -> i64 {
+    let number = |field: &str| invoice[field].as_i64().unwrap_or(0);
+    let lines = invoice["lines"]["data"].as_array().unwrap().iter();
+    let waited = lines.filter(|line| line["parent"]["invoice_item_details"].is_object());
+    let waited: i64 = waited.filter_map(|line| line["amount"].as_i64()).sum();
+    number("starting_balance") - number("ending_balance") + waited.min(0)
+}
+
+async fn attacks(database: fn() -> Stores) {
+    let (catalogue, _) = vectors();
+    let scenarios = made("attacks", seed(), ATTACKS, &catalogue);
+    assert_eq!(scenarios.len(), ATTACKS);
+    let mut best: Option<(i64, Bargain, &Scenario)> = None;
+    for scenario in &scenarios {
+        let Some(database) = database().await else { return };
+        let mut world = World::begin(database, &catalogue, scenario).await;
+        let told = steps(&mut world, scenario).await;
+        assert!(told.is_empty(), "not as the model says:\n{told}");
+        let bargain = world.bargain().await;
+        world.end().await;
+        if best.is_none_or(|(gain, ..)| bargain.gain() > gain) {
+            best = Some((bargain.gain(), bargain, scenario));
+        }
+    }
+    let (gain, bargain, scenario) = best.unwrap();
+    let events = json!(scenario.events());
+    assert!(gain <= 0, "{}: {bargain:?} is {gain} credits too many: {events}", scenario.name);
+}
+
+type Stores = std::pin::Pin<Box<dyn Future<Output = Option<store::testing::TestStore>>>>;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_gets_credits_below_the_list_price_on_sqlite() {
+    attacks(|| Box::pin(async { Some(store::testing::sqlite().await) })).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_gets_credits_below_the_list_price_on_postgresql() {
+    attacks(|| Box::pin(store::testing::postgres())).await;
+}

@@ -1,0 +1,23 @@
+//! Money and credits as the reference model has them: its scenarios and random sequences, played against the service and
+//! the simulated processor with one clock.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::arithmetic_side_effects,
+    reason = "a test that meets what it does not expect must fail, and has the stack to itself"
+)]
+
+mod acts;
+mod adversary;
+mod at_processor;
+mod compare;
+mod look;
+mod play;
+mod purchases;
+mod sales;
+mod scenario;
+mod side;
+mod spending;
+mod vectors;
+mod world;

@@ -1,0 +1,55 @@
+//! Playing a sequence from its beginning to its end, and saying what was not as the model says.
+
+use std::fmt::Write as _;
+
+use store::testing::TestStore;
+
+use super::compare::{Comparison, Difference};
+use super::scenario::{Catalogue, Scenario};
+use super::world::World;
+
+/// After so many steps that differ the rest says nothing new.
+const STEPS_TOLD: usize = 3;
+
+/// Plays every step and compares it; gives what differed, as a text for people. Empty when all is as the model says.
+pub(super) async fn play(
+    database: TestStore,
+    catalogue: &Catalogue,
+    scenario: &Scenario,
+) -> String {
+    let mut world = World::begin(database, catalogue, scenario).await;
+    let told = steps(&mut world, scenario).await;
+    if told.is_empty() {
+        world.end().await;
+    }
+    told
+}
+
+/// Plays every step in a world; gives what differed.
+pub(super) async fn steps(world: &mut World, scenario: &Scenario) -> String {
+    let mut comparison = Comparison::default();
+    let (mut told, mut differing) = (String::new(), 0);
+    for (index, step) in scenario.steps.iter().enumerate() {
+        let answer = world.play(step).await;
+        let seen = world.look().await;
+        let differences = comparison.of(&step.expect, &seen, world.deaf);
+        if answer == step.answer && differences.is_empty() {
+            continue;
+        }
+        writeln!(told, "{}, step {}: {}", scenario.name, index + 1, step.event).unwrap();
+        if answer != step.answer {
+            writeln!(told, "  answer: expected {}, got {answer}", step.answer).unwrap();
+        }
+        differences.iter().for_each(|one| tell(&mut told, one));
+        differing += 1;
+        if differing == STEPS_TOLD {
+            break;
+        }
+    }
+    told
+}
+
+fn tell(told: &mut String, difference: &Difference) {
+    let Difference { field, expected, seen } = difference;
+    writeln!(told, "  {field}: expected {expected}, got {seen}").unwrap();
+}

@@ -1,0 +1,177 @@
+//! Random sequences: the model makes them and says what they come to, the service plays them.
+//!
+//! `scripts/economics-test` plays more of them than an ordinary run does.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+use serde_json::{Value, json};
+use store::testing::TestStore;
+
+use super::play::play;
+use super::scenario::{Catalogue, Scenario, reference, vectors};
+
+/// What an ordinary run plays.
+const SEQUENCES: usize = 10;
+/// Steps of one sequence, on average.
+const STEPS_EACH: usize = 14;
+/// A sequence that fails is played so often again at most, to find out which of its steps it takes.
+const SHRINKS_MAX: usize = 60;
+
+/// How many steps about are to be played on each database, where that is said.
+const STEPS: &str = "CREATOR_GATEWAY_TEST_ECONOMICS_STEPS";
+/// Which sequences: other ones for each number.
+const SEED: &str = "CREATOR_GATEWAY_TEST_ECONOMICS_SEED";
+
+fn number_of(name: &str) -> Option<usize> {
+    std::env::var(name).ok().map(|value| value.parse().unwrap())
+}
+
+/// Which sequences are to be played.
+pub(super) fn seed() -> usize {
+    number_of(SEED).unwrap_or(1)
+}
+
+/// Runs `side.py` and reads the sequences that it prints; what it says when it refuses.
+fn side(
+    arguments: &[String],
+    input: &Value,
+    catalogue: &Catalogue,
+) -> Result<Vec<Scenario>, String> {
+    let mut program = Command::new("python3");
+    program.arg("-B").arg(reference().join("side.py")).args(arguments);
+    program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = program.spawn().unwrap();
+    running.stdin.take().unwrap().write_all(input.to_string().as_bytes()).unwrap();
+    let done = running.wait_with_output().unwrap();
+    if !done.status.success() {
+        return Err(String::from_utf8_lossy(&done.stderr).into_owned());
+    }
+    let mut sequences: Vec<Value> = Vec::new();
+    for line in String::from_utf8(done.stdout).unwrap().lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        if line["name"].is_string() {
+            sequences.push(line);
+            sequences.last_mut().unwrap()["steps"] = json!([]);
+        } else {
+            let steps = &mut sequences.last_mut().unwrap()["steps"];
+            steps.as_array_mut().unwrap().push(line);
+        }
+    }
+    Ok(sequences.iter().map(|one| Scenario::read(one, catalogue)).collect())
+}
+
+/// So many sequences of a kind.
+pub(super) fn made(kind: &str, seed: usize, count: usize, catalogue: &Catalogue) -> Vec<Scenario> {
+    let arguments = [kind.to_owned(), seed.to_string(), count.to_string()];
+    side(&arguments, &Value::Null, catalogue).unwrap()
+}
+
+/// The sequence without some of its events, as the model plays it; none where that makes no sense.
+fn without(
+    scenario: &Scenario,
+    dropped: &dyn Fn(usize) -> bool,
+    catalogue: &Catalogue,
+) -> Option<Scenario> {
+    let events = scenario.events().into_iter().enumerate();
+    let events: Vec<Value> =
+        events.filter(|(index, _)| !dropped(*index)).map(|(_, one)| one).collect();
+    let input = json!({"name": scenario.name, "retries": scenario.retries, "events": events});
+    side(&["play".to_owned()], &input, catalogue).ok()?.pop()
+}
+
+/// The shortest sequence that was found to differ still, with what differs.
+async fn shrunk(scenario: &Scenario, told: String, catalogue: &Catalogue) -> String {
+    let (mut shortest, mut told) = (scenario.clone(), told);
+    let mut tries = 0;
+    let mut index = shortest.steps.len();
+    while index > 0 && tries < SHRINKS_MAX {
+        index -= 1;
+        let Some(shorter) = without(&shortest, &|other| other == index, catalogue) else {
+            continue;
+        };
+        tries += 1;
+        let differs = play(store::testing::sqlite().await, catalogue, &shorter).await;
+        if !differs.is_empty() {
+            (shortest, told) = (shorter, differs);
+            index = index.min(shortest.steps.len());
+        }
+    }
+    let events: Vec<String> = shortest.events().iter().map(Value::to_string).collect();
+    format!("{told}the events, with retries after {:?}:\n{}\n", shortest.retries, events.join("\n"))
+}
+
+/// Plays sequences, two at a time, each on a database of its own; gives what differed first.
+async fn all(
+    scenarios: Vec<Scenario>,
+    catalogue: &Catalogue,
+    on: Database,
+) -> Option<(Scenario, String)> {
+    let waiting = Mutex::new(scenarios.into_iter());
+    let found = Mutex::new(None);
+    let worker = async || {
+        while found.lock().unwrap().is_none() {
+            let Some(scenario) = waiting.lock().unwrap().next() else { return };
+            let Some(database) = on.make().await else { return };
+            let told = play(database, catalogue, &scenario).await;
+            if !told.is_empty() {
+                *found.lock().unwrap() = Some((scenario, told));
+            }
+        }
+    };
+    tokio::join!(worker(), worker());
+    found.lock().unwrap().take()
+}
+
+/// Where sequences are played.
+#[derive(Debug, Clone, Copy)]
+enum Database {
+    Sqlite,
+    /// Nowhere where there is no server for it.
+    Postgres,
+}
+
+impl Database {
+    async fn make(self) -> Option<TestStore> {
+        match self {
+            Self::Sqlite => Some(store::testing::sqlite().await),
+            Self::Postgres => store::testing::postgres().await,
+        }
+    }
+}
+
+async fn random(part: usize, on: Database) {
+    let (catalogue, _) = vectors();
+    let seed = seed() * 10 + part;
+    let count = number_of(STEPS).map_or(SEQUENCES, |steps| steps / 2 / STEPS_EACH + 1);
+    let scenarios = made("random", seed, count, &catalogue);
+    assert_eq!(scenarios.len(), count);
+    if let Some((scenario, told)) = all(scenarios, &catalogue, on).await {
+        let told = shrunk(&scenario, told, &catalogue).await;
+        panic!("not as the model says, on {on:?}:\n{told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn random_sequences_are_as_the_model_says_on_sqlite() {
+    random(1, Database::Sqlite).await;
+    random(2, Database::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn random_sequences_are_as_the_model_says_on_postgresql() {
+    random(3, Database::Postgres).await;
+    random(4, Database::Postgres).await;
+}
+
+#[test]
+fn the_same_seed_makes_the_same_sequences() {
+    let (catalogue, _) = vectors();
+    let events = |seed| -> Vec<Vec<Value>> {
+        made("random", seed, 3, &catalogue).iter().map(Scenario::events).collect()
+    };
+
+    assert_eq!(events(7), events(7));
+    assert_ne!(events(7), events(8));
+}

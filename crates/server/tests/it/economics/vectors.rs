@@ -1,0 +1,118 @@
+//! Every scenario of the reference model, each as a test of its own, on both databases.
+
+use super::play::play;
+use super::scenario::{Scenario, vectors};
+
+/// Plays one scenario on SQLite and, where there is a server for it, on PostgreSQL.
+async fn plays(name: &str) {
+    let (catalogue, scenarios) = vectors();
+    let scenario: &Scenario = scenarios.iter().find(|one| one.name == name).unwrap();
+    for database in store::testing::stores().await {
+        let url = &database.options().url;
+        let kind = if url.starts_with("postgres") { "PostgreSQL" } else { "SQLite" };
+        let told = play(database, &catalogue, scenario).await;
+        assert!(told.is_empty(), "not as the model says, on {kind}:\n{told}");
+    }
+}
+
+macro_rules! scenarios {
+    ($($name:ident)*) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                plays(stringify!($name)).await;
+            }
+        )*
+
+        #[test]
+        fn every_scenario_of_the_model_is_played() {
+            let played = [$(stringify!($name)),*];
+            let (_, scenarios) = vectors();
+            let known: Vec<&str> = scenarios.iter().map(|one| one.name.as_str()).collect();
+            assert_eq!(known, played);
+        }
+    };
+}
+
+scenarios! {
+    trial_once
+    pack_spent_to_zero
+    packs_oldest_first
+    pack_declined
+    pack_with_coupon
+    pack_refund_unspent
+    pack_refund_spent_is_debt
+    pack_refund_takes_other_lots
+    pack_refund_in_thirds
+    pack_refund_more_than_paid
+    pack_dispute_won
+    pack_refund_and_dispute
+    refund_that_fails
+    pack_with_tax
+    first_month
+    first_month_declined
+    renewal
+    month_expires_after_the_following_one
+    soonest_expiring_first
+    second_subscription_refused
+    upgrade_on_day_1_honest
+    upgrade_at_once
+    upgrade_half_way
+    upgrade_in_the_last_hour
+    upgrade_in_the_last_second
+    upgrade_declined
+    upgrade_twice
+    upgrade_from_a_preview
+    upgrade_previewed_before_the_renewal
+    upgrade_to_the_same_plan
+    unknown_plan
+    downgrade_at_period_end
+    downgrade_taken_back
+    downgrade_replaced
+    upgrade_while_downgrade_pending
+    declined_upgrade_while_downgrade_pending
+    upgrade_then_downgrade_in_one_period
+    exploit_up_and_down_each_month
+    exploit_buy_big_then_downgrade
+    exploit_late_upgrade_then_leave
+    cancel_at_period_end
+    cancel_taken_back
+    cancel_and_come_back
+    cancel_with_pending_downgrade
+    upgrade_while_ending
+    past_due_recovered_by_a_retry
+    past_due_paid_with_a_new_card
+    past_due_until_the_end
+    past_due_sells_nothing
+    past_due_lowering_brings_no_credit
+    slots_with_the_first_invoice
+    slot_raise_half_way
+    slot_raise_declined
+    slot_lowered
+    slots_lowered_above_the_plan_price
+    slot_switched
+    slot_credit_survives_the_end
+    slot_up_while_downgrade_pending
+    refund_month_unspent
+    refund_half_a_month
+    refund_upgrade_only
+    refund_first_month_after_upgrade
+    refund_invoice_with_slots
+    refund_rounding_cent
+    refund_of_a_slot_invoice
+    slot_lowered_then_refunded
+    slot_credit_used_then_disputed
+    refund_after_expiry
+    dispute_won_after_expiry
+    coupon_on_a_plan
+    tax_on_an_upgrade
+    events_twice_and_backwards
+    events_missing
+    refund_heard_before_its_payment
+    topup_buys_enough_at_once
+    topup_within_the_cap
+    topup_declined_and_refunded
+    plan_retired
+    plan_edited_grandfathered
+    anchor_on_the_31st
+}
