@@ -72,7 +72,7 @@ async fn attacks(database: fn() -> Stores) {
     let mut best: Option<(i64, Bargain, &Scenario)> = None;
     for scenario in &scenarios {
         let Some(database) = database().await else { return };
-        let mut world = World::begin(database, &catalogue, scenario).await;
+        let mut world = Box::pin(World::begin(database, &catalogue, scenario)).await;
         let told = steps(&mut world, scenario).await;
         assert!(told.is_empty(), "not as the model says:\n{told}");
         let bargain = world.bargain().await;

@@ -17,7 +17,7 @@ pub(super) async fn play(
     catalogue: &Catalogue,
     scenario: &Scenario,
 ) -> String {
-    let mut world = World::begin(database, catalogue, scenario).await;
+    let mut world = Box::pin(World::begin(database, catalogue, scenario)).await;
     let told = steps(&mut world, scenario).await;
     if told.is_empty() {
         world.end().await;
@@ -30,8 +30,8 @@ pub(super) async fn steps(world: &mut World, scenario: &Scenario) -> String {
     let mut comparison = Comparison::default();
     let (mut told, mut differing) = (String::new(), 0);
     for (index, step) in scenario.steps.iter().enumerate() {
-        let answer = world.play(step).await;
-        let seen = world.look().await;
+        let answer = Box::pin(world.play(step)).await;
+        let seen = Box::pin(world.look()).await;
         let differences = comparison.of(&step.expect, &seen, world.deaf);
         if answer == step.answer && differences.is_empty() {
             continue;
@@ -40,7 +40,9 @@ pub(super) async fn steps(world: &mut World, scenario: &Scenario) -> String {
         if answer != step.answer {
             writeln!(told, "  answer: expected {}, got {answer}", step.answer).unwrap();
         }
-        differences.iter().for_each(|one| tell(&mut told, one));
+        for one in &differences {
+            tell(&mut told, one);
+        }
         differing += 1;
         if differing == STEPS_TOLD {
             break;

@@ -123,19 +123,19 @@ impl World {
 
     async fn shown_pack(&self, sale: &Sale, orders: &Value) -> Value {
         let intent = sale.intent.as_deref().unwrap();
-        let paid = self.app.at_processor("GET", &format!("payment_intents/{intent}"), "").await;
+        let payment = self.app.at_processor("GET", &format!("payment_intents/{intent}"), "").await;
         let session = self.session_of(intent).await.unwrap_or_default();
         let orders = orders["orders"].as_array().unwrap().iter();
         let mut orders = orders.filter(|order| order["order_id"] == json!(sale.order));
         let order = orders.next().cloned().unwrap_or_default();
-        let before = session["amount_subtotal"].as_i64().or(paid["amount"].as_i64()).unwrap();
+        let before = session["amount_subtotal"].as_i64().or(payment["amount"].as_i64()).unwrap();
         let of_session = |what: &str| session["total_details"][what].as_i64().unwrap_or(0);
         let (off, tax) = (of_session("amount_discount"), of_session("amount_tax"));
         let packs = order["packs"].as_i64().unwrap_or(1);
         let mut line = vec![json!("pack"), order["pack_id"].clone(), json!(packs), json!(before)];
         line.extend((off != 0).then(|| json!(-off)));
         json!({
-            "reason": "pack", "lines": [line], "tax": tax, "total": paid["amount"], "charged": paid["amount_received"],
+            "reason": "pack", "lines": [line], "tax": tax, "total": payment["amount"], "charged": payment["amount_received"],
             "status": "paid",
         })
     }
@@ -195,15 +195,15 @@ impl World {
         let query = format!("&payment_intent={intent}");
         let refunds = self.all_at_processor("refunds", &query).await;
         let disputes = self.all_at_processor("disputes", &query).await;
-        let paid = self.app.at_processor("GET", &format!("payment_intents/{intent}"), "").await;
+        let payment = self.app.at_processor("GET", &format!("payment_intents/{intent}"), "").await;
         let of = |all: &[Value], stands: &dyn Fn(&Value) -> bool| -> i64 {
             let standing = all.iter().filter(|one| stands(one));
             standing.filter_map(|one| one["amount"].as_i64()).sum()
         };
         let refunded =
             of(&refunds, &|one| one["status"] == "succeeded" || one["status"] == "pending");
-        let disputed = of(&disputes, &|one| one["status"] != "won");
-        (refunded + disputed).min(paid["amount_received"].as_i64().unwrap())
+        let in_dispute = of(&disputes, &|one| one["status"] != "won");
+        (refunded + in_dispute).min(payment["amount_received"].as_i64().unwrap())
     }
 }
 

@@ -35,8 +35,8 @@ impl World {
             Err(Refusal::Insufficient { .. }) => return TOO_LITTLE.to_owned(),
             Err(refusal) => panic!("{refusal:?}"),
         };
-        let held = reservation.durable().await;
-        let outcome = if held.is_held() { Outcome::Answered } else { Outcome::NotDispatched };
+        let durable = reservation.durable().await;
+        let outcome = if durable.is_held() { Outcome::Answered } else { Outcome::NotDispatched };
         let end = Resolution {
             call_id: reservation.call_id(),
             outcome,
@@ -48,7 +48,7 @@ impl World {
             frees_key: false,
         };
         let ended = reservation.resolve_and_tell(end).await;
-        match held {
+        match durable {
             HoldOutcome::Held { .. } => {
                 assert!(ended, "the call was not charged");
                 "200".to_owned()
