@@ -1,5 +1,5 @@
-//! Subscriptions that have ended, and the invoices of them that are voided because nobody will pay them. What is to be
-//! done at the processor is written down first, so that it is finished after a crash and done once.
+//! Subscriptions that have ended, and the invoices that are voided because nobody will pay them: theirs, and those of
+//! live subscriptions which the processor has stopped trying. What is to be done at the processor is written down first, so that it is finished after a crash and done once.
 
 use domain::id::CustomerId;
 use domain::time::Timestamp;
@@ -7,7 +7,7 @@ use domain::time::Timestamp;
 use crate::sql::Row;
 use crate::{Store, StoreError};
 
-/// A subscription that has ended, and may have invoices that are still open.
+/// A subscription with invoices that may be open although nobody will pay them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndedSubscription {
     /// Its id at the processor.
@@ -16,6 +16,8 @@ pub struct EndedSubscription {
     pub customer: CustomerId,
     /// The same at the processor.
     pub processor_customer: String,
+    /// False for a live subscription: its latest invoice can still be paid.
+    pub has_ended: bool,
 }
 
 /// An invoice that is to be voided.
@@ -27,16 +29,21 @@ pub struct VoidedInvoice {
     pub returned_cents: i64,
 }
 
-/// Writes subscriptions down that were seen to have ended; those that are known stay as they are.
+/// Writes subscriptions down whose invoices are to be looked at. One that is known to have ended stays as it is, so that
+/// it is looked at once.
 pub async fn note(
     store: &Store,
     ended: &[EndedSubscription],
     at: Timestamp,
 ) -> Result<(), StoreError> {
-    const KNOWN: &str = "select 1 from ended_subscriptions where subscription_id = $1";
+    const KNOWN: &str =
+        "select 1 from ended_subscriptions where subscription_id = $1 and has_ended = 1";
     const SQL: &str = "
-        insert into ended_subscriptions (subscription_id, customer_id, processor_customer, seen_at)
-        values ($1, $2, $3, $4) on conflict (subscription_id) do nothing";
+        insert into ended_subscriptions
+            (subscription_id, customer_id, processor_customer, seen_at, has_ended)
+        values ($1, $2, $3, $4, $5)
+        on conflict (subscription_id) do update set has_ended = $5, settled_at = null
+            where ended_subscriptions.has_ended = 0";
     for one in ended {
         let id = one.subscription_id.as_str();
         if store.read().await?.row(KNOWN, &[id.into()]).await?.is_some() {
@@ -44,7 +51,9 @@ pub async fn note(
         }
         let payer = one.processor_customer.as_str();
         let mut tx = store.write().await?;
-        tx.execute(SQL, &[id.into(), one.customer.into(), payer.into(), at.into()]).await?;
+        let has_ended = i64::from(one.has_ended);
+        let values = [id.into(), one.customer.into(), payer.into(), at.into(), has_ended.into()];
+        tx.execute(SQL, &values).await?;
         tx.commit().await?;
     }
     Ok(())
@@ -56,7 +65,7 @@ pub async fn list_open_of(
     customer: CustomerId,
 ) -> Result<Vec<EndedSubscription>, StoreError> {
     const SQL: &str = "
-        select subscription_id, customer_id, processor_customer from ended_subscriptions
+        select subscription_id, customer_id, processor_customer, has_ended from ended_subscriptions
         where customer_id = $1 and settled_at is null order by seen_at, subscription_id";
     let rows = store.read().await?.rows(SQL, &[customer.into()]).await?;
     rows.iter().map(ended).collect()
@@ -69,7 +78,7 @@ pub async fn list_open(
     limit: i64,
 ) -> Result<Vec<EndedSubscription>, StoreError> {
     const SQL: &str = "
-        select subscription_id, customer_id, processor_customer from ended_subscriptions
+        select subscription_id, customer_id, processor_customer, has_ended from ended_subscriptions
         where settled_at is null and seen_at < $1 order by seen_at, subscription_id limit $2";
     let rows = store.read().await?.rows(SQL, &[seen_before.into(), limit.into()]).await?;
     rows.iter().map(ended).collect()
@@ -155,5 +164,6 @@ fn ended(row: &Row) -> Result<EndedSubscription, StoreError> {
         subscription_id: row.text(0)?,
         customer: row.parse(1, "ended_subscriptions")?,
         processor_customer: row.text(2)?,
+        has_ended: row.int(3)? == 1,
     })
 }

@@ -163,8 +163,7 @@ async fn switch(
     }
     let (fewer, more) = (view.slots(from) - 1, view.slots(to) + 1);
     if fewer < 0 {
-        let message = format!("there is no extra slot on {from} to be moved");
-        return Err(FieldProblem::new("body", "from", FieldErrorKind::NotAllowed, message).into());
+        return Err(PaymentProblem::NoSlot { platform: from }.into());
     }
     if !time_is_paid(app, view).await? {
         return Err(PaymentProblem::PaymentReversed.into());

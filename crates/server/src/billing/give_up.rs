@@ -1,11 +1,14 @@
-//! Giving up: when a subscription has ended, its open invoices are voided.
+//! Giving up: when a subscription has ended, its open invoices are voided. So is an invoice of a live subscription that the
+//! processor has stopped trying while a later one is paid.
 //!
 //! After its last try to be paid the processor ends a subscription and leaves the invoices open. Nobody has what they
 //! sell, so nobody should pay them any more. Voiding returns what the customer's balance had paid of an invoice. Credit
 //! among its lines (slots that were lowered before) would be lost with it: that is put back onto the balance by us. An
 //! invoice that the processor still tries to be paid is left alone.
 
-use clients::processor::objects::{Invoice, InvoiceLine, InvoiceStatus, LineParentKind};
+use clients::processor::objects::{
+    Invoice, InvoiceLine, InvoiceStatus, LineParentKind, SubscriptionStatus,
+};
 use clients::processor::{NewBalanceTransaction, ProcessorError};
 use domain::id::CustomerId;
 use store::ended_subscriptions::{self, EndedSubscription, VoidedInvoice};
@@ -26,6 +29,32 @@ const LEFT_MAX: i64 = 20;
 pub(super) struct Payer<'a> {
     pub(super) customer: CustomerId,
     pub(super) processor_customer: &'a str,
+}
+
+impl Payer<'_> {
+    fn pays_for(self, subscription: &str, has_ended: bool) -> EndedSubscription {
+        EndedSubscription {
+            subscription_id: subscription.to_owned(),
+            customer: self.customer,
+            processor_customer: self.processor_customer.to_owned(),
+            has_ended,
+        }
+    }
+}
+
+/// Gives up an invoice that the processor has stopped trying, unless it is the latest of its subscription: with that one
+/// the subscription itself is unpaid, and the processor decides when it ends.
+pub(super) async fn tries_ended(
+    app: &App,
+    payer: Payer<'_>,
+    subscription: &str,
+) -> Result<(), ApiError> {
+    let live = payer.pays_for(subscription, false);
+    ended_subscriptions::note(&app.store, std::slice::from_ref(&live), app.clock.now()).await?;
+    if let Err(error) = give_up(app, &live).await {
+        tracing::warn!(%error, subscription, "an invoice that is tried no more is voided later");
+    }
+    Ok(())
 }
 
 /// Gives up the subscriptions of a customer that have ended. What cannot be done now is left to the background work.
@@ -57,12 +86,7 @@ pub(crate) async fn resume_left(app: &App) {
 }
 
 async fn give_up_all(app: &App, payer: Payer<'_>, ended: &[String]) -> Result<(), ApiError> {
-    let of = |id: &String| EndedSubscription {
-        subscription_id: id.clone(),
-        customer: payer.customer,
-        processor_customer: payer.processor_customer.to_owned(),
-    };
-    let ended: Vec<_> = ended.iter().map(of).collect();
+    let ended: Vec<_> = ended.iter().map(|id| payer.pays_for(id, true)).collect();
     ended_subscriptions::note(&app.store, &ended, app.clock.now()).await?;
     for open in ended_subscriptions::list_open_of(&app.store, payer.customer).await? {
         give_up(app, &open).await?;
@@ -77,9 +101,12 @@ async fn give_up(app: &App, ended: &EndedSubscription) -> Result<(), ApiError> {
     for begun in ended_subscriptions::list_begun(&app.store, id).await? {
         void(app, ended, begun).await?;
     }
+    let latest = if ended.has_ended { None } else { latest_invoice(app, id).await? };
     let mut is_tried = false;
     for invoice in period::listed(app, id, 0).await? {
-        if !matches!(invoice.status, InvoiceStatus::Open | InvoiceStatus::Uncollectible) {
+        if !matches!(invoice.status, InvoiceStatus::Open | InvoiceStatus::Uncollectible)
+            || latest.as_ref() == Some(&invoice.id)
+        {
             continue;
         }
         if invoice.next_payment_attempt.is_some() {
@@ -91,10 +118,22 @@ async fn give_up(app: &App, ended: &EndedSubscription) -> Result<(), ApiError> {
         ended_subscriptions::begin_void(&app.store, ended, &voided, app.clock.now()).await?;
         void(app, ended, voided).await?;
     }
-    if !is_tried {
+    // Of a live subscription the processor tells when the tries of another invoice have ended.
+    if !is_tried || !ended.has_ended {
         ended_subscriptions::settle(&app.store, id, app.clock.now()).await?;
     }
     Ok(())
+}
+
+/// The invoice by which a live subscription is paid or not; none once it is over.
+async fn latest_invoice(app: &App, subscription: &str) -> Result<Option<String>, ApiError> {
+    let found = app.processor()?.retrieve_subscription(subscription).await?;
+    let is_over = matches!(
+        found.status,
+        SubscriptionStatus::Canceled | SubscriptionStatus::IncompleteExpired
+    );
+    let latest = found.latest_invoice.filter(|_| !is_over);
+    Ok(latest.map(|invoice| invoice.id().to_owned()))
 }
 
 /// What had waited for the invoice, where that was a credit in all.

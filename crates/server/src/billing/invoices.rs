@@ -9,6 +9,7 @@ use store::invoice_notices::{self, FailedPayment};
 use store::payments::{self, Paid, PaidFor};
 
 use super::fulfil::{self, Fulfilment};
+use super::give_up::{self, Payer};
 use super::sold;
 use crate::app::App;
 use crate::error::ApiError;
@@ -68,11 +69,19 @@ pub(crate) async fn payment_failed(app: &App, invoice: &str) -> Result<Fulfilmen
     }
     let payer = invoice.customer_id().unwrap_or_default();
     match store::processor_customers::owner(&app.store, payer).await? {
-        Some(customer) if invoice.subscription_id().is_some() => {
+        Some(customer) => {
+            let Some(subscription) = invoice.subscription_id() else {
+                return Ok(Fulfilment::NotOurs);
+            };
             tell(app, customer, &invoice).await?;
+            let is_renewal = invoice.billing_reason.as_deref() == Some("subscription_cycle");
+            if is_renewal && invoice.next_payment_attempt.is_none() {
+                let payer = Payer { customer, processor_customer: payer };
+                give_up::tries_ended(app, payer, subscription).await?;
+            }
             Ok(Fulfilment::Open)
         }
-        Some(_) | None => Ok(Fulfilment::NotOurs),
+        None => Ok(Fulfilment::NotOurs),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use clients::processor::{ProcessorError, RateLimit};
 use domain::account::CreatorId;
+use domain::platform::Platform;
 use domain::subscription::SubscriptionStatus;
 use http::StatusCode;
 use serde_json::json;
@@ -67,6 +68,14 @@ pub(crate) enum PaymentProblem {
          setting their numbers with `POST /v1/billing/slots` works"
     )]
     PaymentReversed,
+    /// There is no extra slot of a platform that could be moved to another.
+    #[error(
+        "there is no extra slot on {platform} that could be switched; `GET /v1/billing/slots` shows how many there are"
+    )]
+    NoSlot {
+        /// The platform that would have one less.
+        platform: Platform,
+    },
     /// The processor did not say whether it changed the subscription.
     #[error(
         "the payment processor did not confirm whether the change was made; we keep asking with the same request, so \
@@ -171,6 +180,7 @@ impl PaymentProblem {
             Self::SubscriptionNotPaid { .. } => SUBSCRIPTION_NOT_PAID,
             Self::SubscriptionPastDue => SUBSCRIPTION_PAST_DUE,
             Self::PaymentReversed => PAYMENT_REVERSED,
+            Self::NoSlot { .. } => NO_SLOT,
             Self::ChangeUnknown(_) => CHANGE_OUTCOME_UNKNOWN,
             Self::RelativeChangeUnknown(_) => RELATIVE_CHANGE_OUTCOME_UNKNOWN,
             Self::UnsignedEvent(_) => UNSIGNED_EVENT,
@@ -301,6 +311,14 @@ pub(in crate::error) const PAYMENT_REVERSED: Row = Row {
     title: "Payment reversed",
     retryable: false,
     meaning: "Slots are switched with a credit for the rest of the period, and the payment for this period's slots is open or was refunded or disputed. Switch after the next period is paid, or set the numbers of slots. Nothing was changed.",
+};
+/// `no_slot`
+pub(in crate::error) const NO_SLOT: Row = Row {
+    code: "no_slot",
+    status: StatusCode::CONFLICT,
+    title: "No slot",
+    retryable: false,
+    meaning: "There is no extra slot on the platform from which one is to be switched. `GET /v1/billing/slots` shows how many there are, and `POST /v1/billing/slots` buys one. Nothing was changed.",
 };
 /// `change_outcome_unknown`
 pub(in crate::error) const CHANGE_OUTCOME_UNKNOWN: Row = Row {

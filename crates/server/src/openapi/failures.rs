@@ -204,11 +204,11 @@ const OPERATIONS: &[(&str, &[&[&str]])] = &[
         &[
             PROCESSOR,
             CHANGE,
-            &["limited_key", "account_not_found", "slots_in_use", "payment_reversed"],
+            &["limited_key", "account_not_found", "slots_in_use", "payment_reversed", "no_slot"],
         ],
     ),
     ("preview_slots", &[PROCESSOR, PREVIEW]),
-    ("preview_switch", &[PROCESSOR, PREVIEW, &["payment_reversed"]]),
+    ("preview_switch", &[PROCESSOR, PREVIEW, &["payment_reversed", "no_slot"]]),
     ("preview_plan", &[PROCESSOR, PREVIEW, &["not_found"]]),
     (
         "open_portal",

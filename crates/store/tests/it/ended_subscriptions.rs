@@ -22,6 +22,7 @@ async fn an_ended_subscription_is_looked_at_until_it_is_settled() {
             subscription_id: id.to_owned(),
             customer,
             processor_customer: "cus_1".to_owned(),
+            has_ended: true,
         };
         let both = [ended("sub_1"), ended("sub_2")];
         ended_subscriptions::note(&store, &both, NOON).await.unwrap();
@@ -42,6 +43,32 @@ async fn an_ended_subscription_is_looked_at_until_it_is_settled() {
     }
 }
 
+/// An older invoice is given up while the subscription goes on; later the subscription itself ends.
+#[tokio::test]
+async fn a_live_subscription_is_looked_at_again_whenever_it_is_noted() {
+    for store in testing::stores().await {
+        let customer = Caller::with(&store, 0).await.customer;
+        let noted = async |has_ended| {
+            let subscription = EndedSubscription {
+                subscription_id: "sub_1".to_owned(),
+                customer,
+                processor_customer: "cus_1".to_owned(),
+                has_ended,
+            };
+            ended_subscriptions::note(&store, &[subscription], NOON).await.unwrap();
+            let open = ended_subscriptions::list_open_of(&store, customer).await.unwrap();
+            ended_subscriptions::settle(&store, "sub_1", LATER).await.unwrap();
+            open.iter().map(|one| one.has_ended).collect::<Vec<bool>>()
+        };
+
+        assert_eq!(noted(false).await, [false]);
+        assert_eq!(noted(false).await, [false]);
+        assert_eq!(noted(true).await, [true]);
+        assert!(noted(true).await.is_empty());
+        assert!(noted(false).await.is_empty());
+    }
+}
+
 #[tokio::test]
 async fn an_invoice_that_is_being_voided_is_remembered_until_it_is_done() {
     for store in testing::stores().await {
@@ -50,6 +77,7 @@ async fn an_invoice_that_is_being_voided_is_remembered_until_it_is_done() {
             subscription_id: "sub_1".to_owned(),
             customer,
             processor_customer: "cus_1".to_owned(),
+            has_ended: true,
         };
         let invoice =
             |returned_cents| VoidedInvoice { invoice_id: "in_1".to_owned(), returned_cents };

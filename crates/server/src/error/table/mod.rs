@@ -433,6 +433,7 @@ pub(in crate::error) const ALL: &[Row] = &[
     payments::SUBSCRIPTION_NOT_PAID,
     payments::SUBSCRIPTION_PAST_DUE,
     payments::PAYMENT_REVERSED,
+    payments::NO_SLOT,
     payments::CHANGE_OUTCOME_UNKNOWN,
     payments::RELATIVE_CHANGE_OUTCOME_UNKNOWN,
     payments::UNSIGNED_EVENT,

@@ -151,6 +151,36 @@ async fn after_the_last_try_the_invoice_is_void_and_the_credit_in_it_is_the_cust
     .await;
 }
 
+/// A later renewal is paid before the tries of the first one end: nobody will ask for that month's money any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_older_invoice_that_is_tried_no_more_is_void_and_the_subscription_goes_on() {
+    selling(async |app| {
+        app.control("rules", json!({"retry_days": [20, 45]})).await;
+        let (_, client) = app.subscriber_of(json!({"plan_id": PLAN}), GOOD_CARD).await;
+        let statuses = async || -> Vec<Value> {
+            app.invoices().await.iter().map(|invoice| invoice["status"].clone()).collect()
+        };
+        app.decline(2).await;
+        app.control("clock", json!({"advance_months": 1})).await;
+        app.control("clock", json!({"advance_days": 21})).await;
+        app.deliver().await;
+        let unpaid = statuses().await;
+        app.control("clock", json!({"advance_days": 11})).await;
+        app.deliver().await;
+        let paid = statuses().await;
+        app.decline(1).await;
+        app.control("clock", json!({"advance_days": 15})).await;
+        app.deliver().await;
+
+        assert_eq!(unpaid, ["open", "paid"]);
+        assert_eq!(paid, ["paid", "open", "paid"]);
+        assert_eq!(statuses().await, ["paid", "void", "paid"]);
+        assert_eq!(subscription_of(&client).await["status"], "active");
+        app
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn giving_up_is_finished_after_a_crash_and_gives_back_once() {
     for (kind, path) in [

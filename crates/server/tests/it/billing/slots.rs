@@ -235,7 +235,7 @@ async fn a_switch_moves_one_slot_in_one_change_and_the_difference_is_on_the_next
             (&json!(1), &json!(4), &json!(4))
         );
         assert!(active(&client).await.contains(&"b5".to_owned()));
-        assert_eq!(none_left.wrong_fields()[0].0, "body.from");
+        assert_eq!(none_left.failure(), (409, "no_slot".to_owned()));
         let asked = app.changes_asked().await;
         assert_eq!(asked.len(), 1, "both quantities change in one request");
         assert_eq!(asked[0]["params"]["proration_behavior"], "create_prorations");

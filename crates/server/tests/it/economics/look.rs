@@ -17,7 +17,9 @@ impl World {
         self.discover().await;
         let billing = self.client.get("/v1/billing").await.json();
         let lots = billing["lots"].as_array().cloned().unwrap_or_default();
-        let lots: Vec<Value> = lots.iter().map(|one| lot(self, one)).collect();
+        let ledger = self.client.get("/v1/billing/ledger?limit=500").await.json();
+        let ledger = ledger["entries"].as_array().cloned().unwrap_or_default();
+        let lots: Vec<Value> = lots.iter().map(|one| lot(self, one, &ledger)).collect();
         let mut shown = json!({
             "balance": billing["balance"], "debt": billing["debt"], "lots": lots,
             "credit_cents": self.credit_cents().await, "next_invoice_cents": self.pending_cents().await,

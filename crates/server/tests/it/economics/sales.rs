@@ -147,6 +147,10 @@ impl World {
         let mut lines = Vec::new();
         for line in written {
             let price = line["pricing"]["price_details"]["price"].as_str().unwrap_or_default();
+            if line["quantity"] == 0 && line["amount"] == 0 {
+                // An item without slots stays on the subscription, and costs nothing.
+                continue;
+            }
             let (kind, what) = self.sold_at(price).await;
             let off: i64 = discounts(&line);
             let mut one =
@@ -213,13 +217,14 @@ pub(super) fn discounts(line: &Value) -> i64 {
     all.iter().filter_map(|one| one["amount"].as_i64()).sum()
 }
 
-/// What is there of a lot, as the model writes it.
-pub(super) fn lot(world: &World, lot: &Value) -> Value {
+/// What is there of a lot, as the model writes it. The ledger's first line of a lot names what it was granted for.
+pub(super) fn lot(world: &World, lot: &Value, ledger: &[Value]) -> Value {
     let source = match lot["source"].as_str().unwrap_or_default() {
         "top_up" => "pack",
         source => source,
     };
-    let reference = lot["reference"].as_str().unwrap_or_default();
+    let granted = ledger.iter().rfind(|line| line["lot_id"] == lot["lot_id"]);
+    let reference = granted.and_then(|line| line["reference"].as_str()).unwrap_or_default();
     let reference = if source == "trial" { "trial".to_owned() } else { world.name_of(reference) };
     json!([source, reference, lot["left"], seconds(&lot["expires_at"])])
 }
