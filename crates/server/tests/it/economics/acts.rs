@@ -29,6 +29,8 @@ impl World {
         }
         self.move_to(step.at).await;
         self.payer().await;
+        // What fell due on the way was sold too.
+        self.discover().await;
         let answer = self.act(step.what(), &step.event).await;
         self.settle().await;
         answer
@@ -108,6 +110,8 @@ impl World {
             self.deaf = false;
             return;
         };
+        // What fell due since the last step was sold too.
+        self.discover().await;
         for sale in sales {
             self.send_payment(sale.as_str().unwrap()).await;
         }

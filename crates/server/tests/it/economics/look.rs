@@ -3,7 +3,7 @@
 use domain::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::sales::{discounts, lot};
+use super::sales::lot;
 use super::world::World;
 
 /// Seconds since 1970 of a time in an answer; none where there is none.
@@ -36,12 +36,12 @@ impl World {
         -customer["balance"].as_i64().unwrap()
     }
 
-    /// The sum of what waits for the next invoice, in cents.
+    /// The sum of what waits for the next invoice, in cents, less discounts.
     pub(super) async fn pending_cents(&mut self) -> i64 {
         let Some(payer) = self.payer().await else { return 0 };
         let query = format!("&pending=true&customer={payer}");
         let items = self.all_at_processor("invoiceitems", &query).await;
-        items.iter().map(|item| item["amount"].as_i64().unwrap() - discounts(item)).sum()
+        items.iter().map(|item| item["net_amount"].as_i64().unwrap()).sum()
     }
 
     async fn show_subscription(&mut self, shown: &mut Value) {

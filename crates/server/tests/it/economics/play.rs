@@ -8,9 +8,6 @@ use super::compare::{Comparison, Difference};
 use super::scenario::{Catalogue, Scenario};
 use super::world::World;
 
-/// After so many steps that differ the rest says nothing new.
-const STEPS_TOLD: usize = 3;
-
 /// Plays every step and compares it; gives what differed, as a text for people. Empty when all is as the model says.
 pub(super) async fn play(
     database: TestStore,
@@ -25,10 +22,9 @@ pub(super) async fn play(
     told
 }
 
-/// Plays every step in a world; gives what differed.
+/// Plays every step in a world; gives what differed first.
 pub(super) async fn steps(world: &mut World, scenario: &Scenario) -> String {
     let mut comparison = Comparison::default();
-    let (mut told, mut differing) = (String::new(), 0);
     for (index, step) in scenario.steps.iter().enumerate() {
         let answer = Box::pin(world.play(step)).await;
         let seen = Box::pin(world.look()).await;
@@ -36,19 +32,17 @@ pub(super) async fn steps(world: &mut World, scenario: &Scenario) -> String {
         if answer == step.answer && differences.is_empty() {
             continue;
         }
-        writeln!(told, "{}, step {}: {}", scenario.name, index + 1, step.event).unwrap();
+        // What comes after it builds on what differs.
+        let mut told = format!("{}, step {}: {}\n", scenario.name, index + 1, step.event);
         if answer != step.answer {
             writeln!(told, "  answer: expected {}, got {answer}", step.answer).unwrap();
         }
         for one in &differences {
             tell(&mut told, one);
         }
-        differing += 1;
-        if differing == STEPS_TOLD {
-            break;
-        }
+        return told;
     }
-    told
+    String::new()
 }
 
 fn tell(told: &mut String, difference: &Difference) {

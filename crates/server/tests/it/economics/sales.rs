@@ -211,8 +211,8 @@ impl World {
     }
 }
 
-/// What discounts take off a line or an item, in cents.
-pub(super) fn discounts(line: &Value) -> i64 {
+/// What discounts take off a line, in cents.
+fn discounts(line: &Value) -> i64 {
     let all = line["discount_amounts"].as_array().cloned().unwrap_or_default();
     all.iter().filter_map(|one| one["amount"].as_i64()).sum()
 }

@@ -33,6 +33,11 @@ pub(super) fn seed() -> usize {
     number_of(SEED).unwrap_or(1)
 }
 
+/// Whether more is to be played than in an ordinary run.
+pub(super) fn is_long() -> bool {
+    number_of(STEPS).is_some()
+}
+
 /// Runs `side.py` and reads the sequences that it prints; what it says when it refuses.
 fn side(
     arguments: &[String],
