@@ -78,7 +78,7 @@ async fn attacks(database: fn() -> Stores) {
         let told = steps(&mut world, scenario).await;
         assert!(told.is_empty(), "not as the model says:\n{told}");
         let bargain = world.bargain().await;
-        world.end().await;
+        Box::pin(world.end()).await;
         if best.is_none_or(|(gain, ..)| bargain.gain() > gain) {
             best = Some((bargain.gain(), bargain, scenario));
         }

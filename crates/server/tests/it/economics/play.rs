@@ -17,7 +17,7 @@ pub(super) async fn play(
     let mut world = Box::pin(World::begin(database, catalogue, scenario)).await;
     let told = steps(&mut world, scenario).await;
     if told.is_empty() {
-        world.end().await;
+        Box::pin(world.end()).await;
     }
     told
 }

@@ -68,7 +68,7 @@ impl World {
         database: TestStore,
         catalogue: &Catalogue,
         scenario: &Scenario,
-    ) -> Self {
+    ) -> Box<Self> {
         let first = scenario.steps.first().map_or(0, |step| step.at);
         let start = Timestamp::from_unix_micros((first - 3_600) * 1_000_000);
         let app = TestApp::start_at(start, database, &catalogue.configuration()).await;
@@ -83,7 +83,7 @@ impl World {
         let account = app.connect(&customer, "platform_alpha").await;
         let client = app.with_key(&customer.key);
         let plans = app.config().plans.clone();
-        let mut world = Self {
+        let mut world = Box::new(Self {
             app,
             customer,
             client,
@@ -100,7 +100,7 @@ impl World {
             plans,
             sent: BTreeSet::new(),
             moments: 0,
-        };
+        });
         world.set_retries(&scenario.retries).await;
         world.settle().await;
         world
@@ -201,7 +201,7 @@ impl World {
     }
 
     /// Stops everything and checks what must hold after every sequence.
-    pub(super) async fn end(mut self) {
+    pub(super) async fn end(mut self: Box<Self>) {
         self.deaf = false;
         self.settle().await;
         self.app.end().await;
