@@ -7,7 +7,7 @@ use crate::store::DatabaseKind;
 
 /// The steps for one of the databases. All but the guards are the same text for both.
 pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
-    let (guards, keys, calls, exports) = match database {
+    let (guards, keys, calls) = match database {
         DatabaseKind::Sqlite => (
             include_str!("../migrations/0003_guards.sqlite.sql"),
             concat!(
@@ -15,10 +15,6 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
                 include_str!("../migrations/0006_keys.sqlite.sql")
             ),
             include_str!("../migrations/0008_calls_by_customer.sqlite.sql"),
-            concat!(
-                include_str!("../migrations/0009_exports.sql"),
-                include_str!("../migrations/0009_exports.sqlite.sql")
-            ),
         ),
         DatabaseKind::Postgres => (
             include_str!("../migrations/0003_guards.postgres.sql"),
@@ -27,10 +23,6 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
                 include_str!("../migrations/0006_keys.postgres.sql")
             ),
             include_str!("../migrations/0008_calls_by_customer.postgres.sql"),
-            concat!(
-                include_str!("../migrations/0009_exports.sql"),
-                include_str!("../migrations/0009_exports.postgres.sql")
-            ),
         ),
     };
     let mut steps = vec![
@@ -42,7 +34,7 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
         step(6, "keys", keys),
         step(7, "mail_links", include_str!("../migrations/0007_mail_links.sql")),
         step(8, "calls by customer", calls),
-        step(9, "exports", exports),
+        step(9, "exports", exports(database)),
         step(10, "billing", billing(database)),
         step(11, "subscriptions", include_str!("../migrations/0011_subscriptions.sql")),
         step(12, "top-ups", include_str!("../migrations/0012_topups.sql")),
@@ -78,6 +70,8 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
         let pending = include_str!("../migrations/0024_usage_pending.sqlite.sql");
         steps.push(step(24, "usage pending", pending));
     }
+    let mark = include_str!("../migrations/0025_csv_bom.sql");
+    steps.push(step(25, "byte order marks of csv files", mark));
     Migrator::with_migrations(steps)
 }
 
@@ -117,6 +111,19 @@ const fn platform_health(database: DatabaseKind) -> &'static str {
         DatabaseKind::Postgres => concat!(
             include_str!("../migrations/0017_platform_health.sql"),
             include_str!("../migrations/0017_platform_health.postgres.sql")
+        ),
+    }
+}
+
+const fn exports(database: DatabaseKind) -> &'static str {
+    match database {
+        DatabaseKind::Sqlite => concat!(
+            include_str!("../migrations/0009_exports.sql"),
+            include_str!("../migrations/0009_exports.sqlite.sql")
+        ),
+        DatabaseKind::Postgres => concat!(
+            include_str!("../migrations/0009_exports.sql"),
+            include_str!("../migrations/0009_exports.postgres.sql")
         ),
     }
 }

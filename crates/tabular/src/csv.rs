@@ -1,7 +1,11 @@
-//! CSV by RFC 4180: commas, double quotes, CRLF at the end of each line, UTF-8 without a byte order mark.
+//! CSV by RFC 4180: commas, double quotes, CRLF at the end of each line, UTF-8, with a byte order mark only if one is
+//! asked for.
 //!
 //! The first line names the columns. Text cells, the names included, go through [`crate::safety`]; numbers, truth
 //! values and JSON text are written as they came.
+//!
+//! `null` and a missing field are empty, an empty text is two quotes (`""`). Readers skip empty lines. So in a file of
+//! one column `null` is `""`, and an empty text is the apostrophe that marks texts, with nothing behind it.
 
 use std::io::Write;
 
@@ -10,6 +14,11 @@ use crate::columns::{Cell, Columns};
 use crate::safety;
 
 const LINE_END: &[u8] = b"\r\n";
+/// By this some spreadsheets know that a file is UTF-8.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+const QUOTED_EMPTY: &[u8] = b"\"\"";
+/// An empty text in a file of one column: [`safety::TEXT_MARK`] alone.
+const LONE_EMPTY_TEXT: &[u8] = b"'";
 
 /// Writes rows as lines of a CSV file. It buffers one line: give it an output that buffers more.
 #[derive(Debug)]
@@ -25,10 +34,17 @@ impl<W: Write> CsvWriter<W> {
         let names = columns.names();
         let mut writer = Self { out, width: names.len(), line: Vec::new() };
         for (index, name) in names.iter().enumerate() {
-            push_field(&mut writer.line, index, &safety::text_cell(name), names.len() == 1);
+            writer.begin_field(index);
+            writer.text(name);
         }
         writer.end_line()?;
         Ok(writer)
+    }
+
+    /// Begins a file as [`Self::new`] does, behind a byte order mark, which stands there without any column too.
+    pub fn with_byte_order_mark(mut out: W, columns: &Columns) -> Result<Self, TabularError> {
+        out.write_all(BYTE_ORDER_MARK.encode_utf8(&mut [0; 4]).as_bytes())?;
+        Self::new(out, columns)
     }
 
     /// How many columns the file has.
@@ -41,17 +57,33 @@ impl<W: Write> CsvWriter<W> {
         &mut self,
         cells: impl IntoIterator<Item = Cell<'c>>,
     ) -> Result<(), TabularError> {
-        let (line, is_lone) = (&mut self.line, self.width == 1);
         for (index, cell) in cells.into_iter().enumerate() {
+            self.begin_field(index);
             match cell {
-                Cell::Empty => push_field(line, index, "", is_lone),
-                Cell::Text(text) => push_field(line, index, &safety::text_cell(&text), is_lone),
-                Cell::Number(text) | Cell::Json(text) => push_field(line, index, text, is_lone),
-                Cell::Boolean(true) => push_field(line, index, "true", is_lone),
-                Cell::Boolean(false) => push_field(line, index, "false", is_lone),
+                Cell::Empty if self.width == 1 => self.line.extend_from_slice(QUOTED_EMPTY),
+                Cell::Empty => {}
+                Cell::Text(text) => self.text(&text),
+                Cell::Number(text) | Cell::Json(text) => push_field(&mut self.line, text),
+                Cell::Boolean(true) => self.line.extend_from_slice(b"true"),
+                Cell::Boolean(false) => self.line.extend_from_slice(b"false"),
             }
         }
         self.end_line()
+    }
+
+    fn begin_field(&mut self, index: usize) {
+        if index > 0 {
+            self.line.push(b',');
+        }
+    }
+
+    /// Writes a text so that it is no formula, and not `null` when it is empty.
+    fn text(&mut self, text: &str) {
+        match (text.is_empty(), self.width) {
+            (false, _) => push_field(&mut self.line, &safety::text_cell(text)),
+            (true, 1) => self.line.extend_from_slice(LONE_EMPTY_TEXT),
+            (true, _) => self.line.extend_from_slice(QUOTED_EMPTY),
+        }
     }
 
     /// Ends the file and gives the output back, flushed.
@@ -71,13 +103,9 @@ impl<W: Write> CsvWriter<W> {
     }
 }
 
-fn push_field(line: &mut Vec<u8>, index: usize, text: &str, is_lone: bool) {
-    if index > 0 {
-        line.push(b',');
-    }
-    // A lone empty cell is quoted, for readers skip empty lines. So are outer spaces, which some cut off.
-    let is_lone_and_empty = is_lone && text.is_empty();
-    if !needs_quotes(text) && !is_lone_and_empty {
+/// Writes what is not empty, in quotes where it needs them.
+fn push_field(line: &mut Vec<u8>, text: &str) {
+    if !needs_quotes(text) {
         line.extend_from_slice(text.as_bytes());
         return;
     }
@@ -91,10 +119,13 @@ fn push_field(line: &mut Vec<u8>, index: usize, text: &str, is_lone: bool) {
     line.push(b'"');
 }
 
+/// Outer spaces are quoted because some readers cut them off, a byte order mark at the front because at the beginning of
+/// a file they take it for that of the file.
 fn needs_quotes(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.first() == Some(&b' ')
         || bytes.last() == Some(&b' ')
+        || text.starts_with(BYTE_ORDER_MARK)
         || safety::any_byte(text, |byte| matches!(byte, b',' | b'"' | b'\r' | b'\n'))
 }
 
@@ -157,7 +188,37 @@ mod tests {
     fn a_row_without_values_is_a_line_all_the_same() {
         let rows = [r#"{"a": null}"#, "{}", r#"{"a": ""}"#, r#"{"a": " "}"#].map(str::to_owned);
 
-        assert_eq!(written(&rows), "a\r\n\"\"\r\n\"\"\r\n\"\"\r\n\" \"\r\n");
+        assert_eq!(written(&rows), "a\r\n\"\"\r\n\"\"\r\n'\r\n\" \"\r\n");
+    }
+
+    #[test]
+    fn an_empty_text_is_quoted_and_null_is_bare() {
+        let rows = [r#"{"a": null, "b": "", "c": {"d": []}}"#, r#"{"a": "", "c": {}}"#];
+
+        assert_eq!(written(&rows.map(str::to_owned)), "a,b,c.d\r\n,\"\",[]\r\n\"\",,\r\n");
+    }
+
+    #[test]
+    fn texts_that_differ_by_an_apostrophe_stay_different() {
+        let rows = [r#"{"a": "=1", "b": "'=1"}"#, r#"{"a": "''", "b": "'"}"#].map(str::to_owned);
+
+        assert_eq!(written(&rows), "a,b\r\n'=1,''=1\r\n''',''\r\n");
+    }
+
+    #[test]
+    fn a_byte_order_mark_stands_at_the_front_when_it_is_asked_for() {
+        let row = "{\"\u{feff}a\": 1}";
+        let mut flattener = Flattener::collecting(Columns::new());
+        flattener.read(row).unwrap();
+        let columns = flattener.columns();
+
+        let plain = CsvWriter::new(Vec::new(), columns).unwrap().finish().unwrap();
+        let marked = CsvWriter::with_byte_order_mark(Vec::new(), columns).unwrap();
+        let empty = CsvWriter::with_byte_order_mark(Vec::new(), &Columns::new()).unwrap();
+
+        assert_eq!(plain, "\"\u{feff}a\"\r\n".as_bytes());
+        assert_eq!(marked.finish().unwrap(), "\u{feff}\"\u{feff}a\"\r\n".as_bytes());
+        assert_eq!(empty.finish().unwrap(), "\u{feff}".as_bytes());
     }
 
     #[test]
@@ -188,6 +249,63 @@ mod tests {
         ]
     }
 
+    /// A field as it stands in the file: its text, and whether it has quotes around it.
+    #[derive(Debug, Default, PartialEq)]
+    struct Field {
+        text: String,
+        is_quoted: bool,
+    }
+
+    /// Reads a file by the grammar of RFC 4180; anything that the grammar does not allow ends the test.
+    fn read_strictly(file: &str) -> Vec<Vec<Field>> {
+        let (mut lines, mut line, mut rest) = (Vec::new(), Vec::new(), file);
+        while !rest.is_empty() {
+            let mut field = Field::default();
+            if let Some(mut inside) = rest.strip_prefix('"') {
+                field.is_quoted = true;
+                loop {
+                    let (before, behind) = inside.split_once('"').expect("a quote at the end");
+                    field.text.push_str(before);
+                    let Some(more) = behind.strip_prefix('"') else {
+                        rest = behind;
+                        break;
+                    };
+                    field.text.push('"');
+                    inside = more;
+                }
+            } else {
+                let end = rest.find([',', '\r', '\n', '"']).expect("an end of the field");
+                let (text, behind) = rest.split_at(end);
+                field.text.push_str(text);
+                rest = behind;
+            }
+            line.push(field);
+            if let Some(behind) = rest.strip_prefix(',') {
+                rest = behind;
+            } else {
+                rest = rest.strip_prefix("\r\n").expect("the end of a line");
+                lines.push(std::mem::take(&mut line));
+            }
+        }
+        assert!(line.is_empty(), "the last line has no end");
+        lines
+    }
+
+    /// The value of a field by the documented rule.
+    fn undone(field: &Field, width: usize) -> Option<String> {
+        let is_null = field.text.is_empty() && (width == 1 || !field.is_quoted);
+        (!is_null).then(|| field.text.strip_prefix('\'').unwrap_or(&field.text).to_owned())
+    }
+
+    /// What a value says, as a text; `null` says nothing.
+    fn said(value: &Value) -> Option<String> {
+        match value {
+            Value::Null => None,
+            Value::String(text) => Some(safety::without_controls(text).into_owned()),
+            other => Some(other.to_string()),
+        }
+    }
+
     fn expected(value: &Value) -> String {
         match value {
             Value::Null => String::new(),
@@ -209,6 +327,28 @@ mod tests {
             let mut wanted = vec![vec!["a".to_owned(), "b".to_owned(), "c".to_owned()]];
             wanted.extend(rows.iter().map(|row| row.iter().map(expected).collect::<Vec<_>>()));
             prop_assert_eq!(read(&text), wanted);
+        }
+
+        #[test]
+        fn every_value_is_read_back_by_the_documented_rule(
+            names in proptest::collection::btree_set("[=',\"a\u{feff} \\n]{0,3}", 1..4),
+            rows in proptest::collection::vec(proptest::collection::vec(cell(), 3), 1..6)
+        ) {
+            let names: Vec<String> = names.into_iter().collect();
+            let text_of = |row: &Vec<Value>| {
+                let members = names.iter().cloned().zip(row.iter().cloned());
+                Value::Object(members.collect()).to_string()
+            };
+            let texts: Vec<String> = rows.iter().map(text_of).collect();
+
+            let read = read_strictly(&written(&texts));
+
+            let width = names.len();
+            let read: Vec<Vec<Option<String>>> =
+                read.iter().map(|line| line.iter().map(|field| undone(field, width)).collect()).collect();
+            let mut wanted = vec![names.iter().cloned().map(Some).collect::<Vec<_>>()];
+            wanted.extend(rows.iter().map(|row| row.iter().take(width).map(said).collect()));
+            prop_assert_eq!(read, wanted);
         }
 
         #[test]

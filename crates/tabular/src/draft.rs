@@ -8,11 +8,11 @@
 use std::io::{Read, Seek, Write};
 
 use crate::render::{Writing, too_large};
-use crate::{Columns, Facts, Flattener, Format, Rendered, Spooled, TabularError};
+use crate::{Columns, Facts, Flattener, Format, Layout, Rendered, Spooled, TabularError};
 
 /// A file on its way, and the columns of all rows so far.
 pub struct Draft<W: Read + Write + Seek> {
-    format: Format,
+    layout: Layout,
     bytes_max: u64,
     flattener: Flattener,
     file: File<W>,
@@ -40,10 +40,12 @@ pub enum Drafted {
 
 impl<W: Read + Write + Seek> Draft<W> {
     /// Nothing yet. `out` stands at its beginning and may become `bytes_max` long.
-    pub fn new(format: Format, out: W, bytes_max: u64) -> Self {
-        let file = if format == Format::Xlsx { File::GivenUp } else { File::Waiting(out) };
+    pub fn new(layout: impl Into<Layout>, out: W, bytes_max: u64) -> Self {
+        let layout = layout.into();
+        let is_begun = layout.format != Format::Xlsx;
+        let file = if is_begun { File::Waiting(out) } else { File::GivenUp };
         let flattener = Flattener::collecting(Columns::new());
-        Self { format, bytes_max, flattener, file, pages: 0, rows: 0 }
+        Self { layout, bytes_max, flattener, file, pages: 0, rows: 0 }
     }
 
     /// Takes the next page: its rows, each the text of a JSON object with a line break behind it. After an error the
@@ -61,14 +63,14 @@ impl<W: Read + Write + Seek> Draft<W> {
 
     /// Begins the file with the columns of its first page that has rows.
     fn begin(&mut self, text: &str) -> Result<(), TabularError> {
-        if self.format != Format::Jsonl {
+        if self.layout.format != Format::Jsonl {
             text.split_terminator('\n').try_for_each(|row| self.flattener.read(row))?;
         }
         let File::Waiting(out) = std::mem::replace(&mut self.file, File::GivenUp) else {
             return Ok(());
         };
         let known = (&Spooled::default(), self.flattener.columns());
-        let begun = Writing::begin(self.format, (out, self.bytes_max), known);
+        let begun = Writing::begin(self.layout, (out, self.bytes_max), known);
         let begun = begun.map_err(|error| too_large(error, self.bytes_max))?;
         self.file = File::Begun(Box::new(begun));
         Ok(())
@@ -76,7 +78,7 @@ impl<W: Read + Write + Seek> Draft<W> {
 
     fn rows_of(&mut self, text: &str) -> Result<(), TabularError> {
         let width = self.flattener.columns().names().len();
-        let is_table = self.format != Format::Jsonl;
+        let is_table = self.layout.format != Format::Jsonl;
         for row in text.split_terminator('\n') {
             self.flattener.read(row)?;
             self.rows += 1;
@@ -110,7 +112,7 @@ impl<W: Read + Write + Seek> Draft<W> {
             File::GivenUp => return Ok(Drafted::Columns(columns)),
             File::Begun(file) => *file,
             File::Waiting(out) => {
-                Writing::begin(self.format, (out, bytes_max), all).map_err(limit)?
+                Writing::begin(self.layout, (out, bytes_max), all).map_err(limit)?
             }
         };
         let (bytes, sha256) = file.finish(facts, all).map_err(limit)?;
@@ -139,9 +141,10 @@ mod tests {
 
     /// What a draft makes of pages, what is rendered from their spool with its columns if it makes none, and the file
     /// that is rendered from the spool in any case.
-    fn both(format: Format, pages: &[Vec<&str>]) -> (Option<Vec<u8>>, Vec<u8>) {
+    fn both(layout: impl Into<Layout>, pages: &[Vec<&str>]) -> (Option<Vec<u8>>, Vec<u8>) {
+        let layout = layout.into();
         let mut file = Cursor::new(Vec::new());
-        let mut draft = Draft::new(format, &mut file, OUTPUT_BYTES_MAX);
+        let mut draft = Draft::new(layout, &mut file, OUTPUT_BYTES_MAX);
         let mut writer = SpoolWriter::new(Vec::new(), Spooled::default());
         let mut flattener = Flattener::collecting(Columns::new());
         let mut text = String::new();
@@ -158,7 +161,7 @@ mod tests {
 
         let mut whole = Cursor::new(Vec::new());
         let frames = SpoolReader::new([bytes.as_slice()]).unwrap();
-        let rendering = Rendering::new(format, FACTS);
+        let rendering = Rendering::new(layout, FACTS);
         let rendered =
             render(&rendering, (&spooled, flattener.columns()), frames, &mut whole).unwrap();
         let drafted = match drafted {
@@ -186,6 +189,19 @@ mod tests {
             let (drafted, rendered) = both(format, &pages);
 
             assert!(drafted.is_some_and(|drafted| drafted == rendered), "{format:?}");
+        }
+    }
+
+    #[test]
+    fn a_draft_begins_with_a_byte_order_mark_when_one_is_asked_for() {
+        let layout = Layout { format: Format::Csv, csv_bom: true };
+        for (pages, whole) in
+            [(vec![vec![r#"{"a":1}"#]], "\u{feff}a\r\n1\r\n"), (vec![], "\u{feff}")]
+        {
+            let (drafted, rendered) = both(layout, &pages);
+
+            assert_eq!(String::from_utf8(rendered.clone()).unwrap(), whole);
+            assert_eq!(drafted, Some(rendered));
         }
     }
 

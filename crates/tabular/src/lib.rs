@@ -9,6 +9,7 @@ pub mod archive;
 mod capped;
 pub mod columns;
 pub mod csv;
+mod dates;
 pub mod draft;
 pub mod jsonl;
 pub mod render;
@@ -20,7 +21,7 @@ pub mod xlsx;
 pub use columns::{Cell, ColumnKind, Columns, Flattener};
 pub use csv::CsvWriter;
 pub use draft::{Draft, Drafted};
-pub use render::{Facts, Format, Rendered, Rendering, render};
+pub use render::{Facts, Format, Layout, Rendered, Rendering, render};
 pub use spool::{SpoolReader, SpoolWriter, Spooled};
 
 /// The longest row, in bytes of its JSON text.

@@ -23,6 +23,15 @@ pub enum Format {
     Zip,
 }
 
+/// What rows become, and how it is written. A [`Format`] alone is a layout without options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// What kind of file.
+    pub format: Format,
+    /// Whether [`Format::Csv`] begins with a byte order mark. Other formats have none.
+    pub csv_bom: bool,
+}
+
 /// What the manifest of an archive says besides what is in the rows. Bytes depend on these and on the rows alone, so
 /// nothing here may change between two attempts at a job.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +56,7 @@ pub struct Facts<'a> {
 #[derive(Clone, Copy)]
 pub struct Rendering<'a> {
     /// What kind of file.
-    pub format: Format,
+    pub layout: Layout,
     /// For the manifest.
     pub facts: Facts<'a>,
     /// The largest file, in bytes; also the most data in an archive. Usually [`OUTPUT_BYTES_MAX`].
@@ -97,10 +106,16 @@ impl Format {
     }
 }
 
+impl From<Format> for Layout {
+    fn from(format: Format) -> Self {
+        Self { format, csv_bom: false }
+    }
+}
+
 impl<'a> Rendering<'a> {
     /// A file of at most [`OUTPUT_BYTES_MAX`] that is made to its end.
-    pub fn new(format: Format, facts: Facts<'a>) -> Self {
-        Self { format, facts, bytes_max: OUTPUT_BYTES_MAX, is_stopped: &|| false }
+    pub fn new(layout: impl Into<Layout>, facts: Facts<'a>) -> Self {
+        Self { layout: layout.into(), facts, bytes_max: OUTPUT_BYTES_MAX, is_stopped: &|| false }
     }
 }
 
@@ -113,11 +128,11 @@ pub fn render<R: Read, W: Read + Write + Seek>(
     out: W,
 ) -> Result<Rendered, TabularError> {
     let limit = |error| too_large(error, rendering.bytes_max);
-    let (format, bytes_max) = (rendering.format, rendering.bytes_max);
-    let mut file = Writing::begin(format, (out, bytes_max), (spooled, columns)).map_err(limit)?;
+    let (layout, bytes_max) = (rendering.layout, rendering.bytes_max);
+    let mut file = Writing::begin(layout, (out, bytes_max), (spooled, columns)).map_err(limit)?;
     let mut flattener = Flattener::arranging(columns.clone());
     each_frame(rendering, spooled, &mut frames, |text| {
-        if format == Format::Jsonl {
+        if layout.format == Format::Jsonl {
             return file.lines(text);
         }
         text.split_terminator('\n').try_for_each(|row| {
@@ -173,18 +188,20 @@ pub(crate) enum Writing<W: Read + Write + Seek> {
 }
 
 impl<W: Read + Write + Seek> Writing<W> {
-    /// Begins a file of at most so many bytes. Of `spooled` only the size of a workbook is read.
+    /// Begins a file of at most so many bytes. Only a workbook reads `spooled`: it names its size at the front.
     pub(crate) fn begin(
-        format: Format,
+        layout: Layout,
         (out, bytes_max): (W, u64),
         (spooled, columns): (&Spooled, &Columns),
     ) -> Result<Self, TabularError> {
         let out = Capped::new(out, bytes_max);
-        Ok(match format {
+        Ok(match layout.format {
             Format::Jsonl => Self::Lines(Digesting::new(out)),
             Format::Csv => {
                 let buffer = BufWriter::with_capacity(BUFFER_BYTES, Digesting::new(out));
-                Self::Csv(CsvWriter::new(buffer, columns)?)
+                let begin =
+                    if layout.csv_bom { CsvWriter::with_byte_order_mark } else { CsvWriter::new };
+                Self::Csv(begin(buffer, columns)?)
             }
             Format::Xlsx => Self::Xlsx(XlsxWriter::new(out, spooled, columns)?),
             Format::Zip => {
@@ -371,6 +388,10 @@ mod tests {
         assert!(!sheet.contains("<f"), "{sheet}");
         assert!(!sheet.contains("hyperlink"), "{sheet}");
         assert_eq!(sheet.matches("t=\"inlineStr\"").count(), sheet.matches("<c ").count());
+        assert!(
+            sheet.contains("<c r=\"G1\" s=\"1\" t=\"inlineStr\"><is><t>=g</t></is></c>"),
+            "{sheet}"
+        );
         assert!(sheet.contains("<is><t>=HYPERLINK(\"http://x\")</t></is>"), "{sheet}");
         assert!(sheet.contains("<t xml:space=\"preserve\">\t=1</t>"), "{sheet}");
         assert!(sheet.contains("<t>\u{fffd}=1</t>"), "{sheet}");
@@ -386,7 +407,7 @@ mod tests {
         let rows: Vec<&str> = sheet.split("<row ").skip(2).collect();
         assert_eq!(
             rows[0],
-            "r=\"2\"><c r=\"A2\"><v>1.10</v></c><c r=\"B2\" t=\"inlineStr\"><is><t>true</t></is></c>\
+            "r=\"2\"><c r=\"A2\"><v>1.10</v></c><c r=\"B2\" t=\"b\"><v>1</v></c>\
              <c r=\"C2\"><v>123456789012345</v></c>\
              <c r=\"D2\" t=\"inlineStr\"><is><t>1234567890123456</t></is></c>\
              <c r=\"E2\"><v>0.30000000000000004</v></c>\
@@ -397,8 +418,46 @@ mod tests {
             "r=\"3\"><c r=\"A3\" t=\"inlineStr\"><is><t xml:space=\"preserve\">&lt;&amp;&gt;&#13;_x005F_x0041_ </t></is></c>\
              <c r=\"B3\" t=\"inlineStr\"><is><t>[1,\"&lt;\"]</t></is></c>\
              <c r=\"C3\" t=\"inlineStr\"><is><t>\u{fffd}\u{fffd}_x00_</t></is></c>\
-             <c r=\"G3\" t=\"inlineStr\"><is><t>x</t></is></c></row></sheetData></worksheet>"
+             <c r=\"G3\" t=\"inlineStr\"><is><t>x</t></is></c></row></sheetData>\
+             <autoFilter ref=\"A1:G3\"/></worksheet>"
         );
+    }
+
+    #[test]
+    fn times_are_dates_of_the_sheet_and_other_texts_are_not() {
+        let sheet = sheet(&[
+            r#"{"2026-01-01T00:00:00Z":"2026-01-01T12:00:00+06:00","b":"2026-01-01","c":["2026-01-01T00:00:00Z"],"d":false}"#,
+        ]);
+
+        let rows: Vec<&str> = sheet.split("<row ").skip(1).collect();
+        assert!(rows[0].contains("<is><t>2026-01-01T00:00:00Z</t></is>"), "{sheet}");
+        assert!(
+            rows[1].starts_with(
+                "r=\"2\"><c r=\"A2\" s=\"2\"><v>46023.25</v></c>\
+                 <c r=\"B2\" t=\"inlineStr\"><is><t>2026-01-01</t></is></c>\
+                 <c r=\"C2\" t=\"inlineStr\"><is><t>[\"2026-01-01T00:00:00Z\"]</t></is></c>\
+                 <c r=\"D2\" t=\"b\"><v>0</v></c></row>"
+            ),
+            "{sheet}"
+        );
+    }
+
+    #[test]
+    fn the_names_of_a_sheet_are_bold_stay_in_sight_and_filter_its_rows() {
+        let (file, _) = try_file(Format::Xlsx, &[r#"{"a":1,"b":2}"#, "{}"]).unwrap();
+        let (bare, _) = try_file(Format::Xlsx, &[]).unwrap();
+
+        let sheet = entry(&file, "xl/worksheets/sheet1.xml");
+        assert!(sheet.contains("<pane ySplit=\"1\" topLeftCell=\"A2\""), "{sheet}");
+        assert!(sheet.contains("state=\"frozen\"/>"), "{sheet}");
+        assert!(sheet.contains("<autoFilter ref=\"A1:B3\"/>"), "{sheet}");
+        let names = sheet.split("<row ").nth(1).unwrap();
+        assert_eq!((names.matches("<c ").count(), names.matches(" s=\"1\"").count()), (2, 2));
+        assert!(entry(&file, "xl/workbook.xml").contains("data!$A$1:$B$3"));
+        assert!(entry(&file, "xl/styles.xml").contains("<b/>"));
+        // Without a column there is nothing to filter.
+        assert!(!entry(&bare, "xl/worksheets/sheet1.xml").contains("autoFilter"));
+        assert!(!entry(&bare, "xl/workbook.xml").contains("definedName"));
     }
 
     #[test]

@@ -1,12 +1,14 @@
-//! Workbooks: one sheet whose first row names the columns, written in one pass.
+//! Workbooks: one sheet whose first row names the columns, written in one pass. That row is bold, stays in sight, and has
+//! buttons that filter the rows.
 //!
-//! * A text is a string of the sheet (`t="inlineStr"`), whatever it begins with. There are no formulas and no links.
+//! * A text that is exactly a time (RFC 3339, with its zone) is a date of the sheet, in UTC: see [`crate::dates`].
+//! * Any other text is a string of the sheet (`t="inlineStr"`), whatever it begins with. There are no formulas and no links.
 //! * A number stays a number with its own digits, unless a spreadsheet would change it: a whole number of more than
 //!   15 digits (an id), one of more than 17 significant digits, and one beyond the range of a double are texts.
-//! * A truth value is the text `true` or `false`: some programs take the cells that are meant for them for formulas.
+//! * A truth value is a truth value of the sheet.
 //! * Characters that a workbook cannot have become U+FFFD, one for one.
 //! * A text longer than [`CELL_LENGTH_MAX`] is an error: nothing is cut off.
-//! * No time stands in it.
+//! * No time stands in it but those of the rows.
 
 use std::borrow::Cow;
 use std::io::{Seek, Write};
@@ -15,7 +17,7 @@ use zip::ZipWriter;
 
 use crate::archive::{self, Archive};
 use crate::columns::{Cell, Columns, Flattener};
-use crate::{Spooled, TabularError, safety};
+use crate::{Spooled, TabularError, dates, safety};
 
 /// The longest text of a cell, in UTF-16 units.
 pub const CELL_LENGTH_MAX: usize = 32_767;
@@ -29,8 +31,30 @@ const HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?
 const BUFFER_BYTES: usize = 64 * 1024;
 /// More than the marks around a cell ever take.
 const CELL_MARKUP_BYTES_MAX: u64 = 96;
+/// More than a sheet has besides its rows.
+const SHEET_MARKUP_BYTES_MAX: u64 = 4096;
 /// No byte of a row takes more than this many in a sheet.
 const ESCAPE_FACTOR_MAX: u64 = 8;
+
+/// The styles of [`STYLES`] by their place: cells of data have none, those of names are bold, those of dates show one.
+const NAME_STYLE: &str = " s=\"1\"";
+const DATE_STYLE: &str = " s=\"2\"";
+/// What stands in the styles: the fonts and fills that every workbook has, a bold font, and the form of dates.
+const STYLES: &str = "<numFmts count=\"1\"><numFmt numFmtId=\"164\" formatCode=\"yyyy\\-mm\\-dd\\ hh:mm:ss\"/></numFmts>\
+     <fonts count=\"2\"><font><sz val=\"11\"/><name val=\"Calibri\"/><family val=\"2\"/></font>\
+     <font><b/><sz val=\"11\"/><name val=\"Calibri\"/><family val=\"2\"/></font></fonts>\
+     <fills count=\"2\"><fill><patternFill patternType=\"none\"/></fill><fill><patternFill patternType=\"gray125\"/></fill></fills>\
+     <borders count=\"1\"><border><left/><right/><top/><bottom/><diagonal/></border></borders>\
+     <cellStyleXfs count=\"1\"><xf numFmtId=\"0\" fontId=\"0\" fillId=\"0\" borderId=\"0\"/></cellStyleXfs>\
+     <cellXfs count=\"3\"><xf numFmtId=\"0\" fontId=\"0\" fillId=\"0\" borderId=\"0\" xfId=\"0\"/>\
+     <xf numFmtId=\"0\" fontId=\"1\" fillId=\"0\" borderId=\"0\" xfId=\"0\" applyFont=\"1\"/>\
+     <xf numFmtId=\"164\" fontId=\"0\" fillId=\"0\" borderId=\"0\" xfId=\"0\" applyNumberFormat=\"1\"/></cellXfs>\
+     <cellStyles count=\"1\"><cellStyle name=\"Normal\" xfId=\"0\" builtinId=\"0\"/></cellStyles>";
+/// What stands in a sheet before its rows: the first row stays in sight, and columns are as wide as a date needs.
+const VIEW: &str = "<sheetViews><sheetView tabSelected=\"1\" workbookViewId=\"0\">\
+     <pane ySplit=\"1\" topLeftCell=\"A2\" activePane=\"bottomLeft\" state=\"frozen\"/>\
+     <selection pane=\"bottomLeft\"/></sheetView></sheetViews>\
+     <sheetFormatPr defaultColWidth=\"20\" defaultRowHeight=\"15\"/>";
 
 /// Writes rows as rows of a sheet.
 pub(crate) struct XlsxWriter<W: Write + Seek> {
@@ -39,13 +63,16 @@ pub(crate) struct XlsxWriter<W: Write + Seek> {
     letters: Vec<String>,
     rows: u64,
     sheet: Vec<u8>,
+    /// The filter over all rows, as it stands in the sheet behind them.
+    filter: String,
 }
 
 impl<W: Write + Seek> XlsxWriter<W> {
     /// Begins a workbook with the row of names.
     pub(crate) fn new(out: W, spooled: &Spooled, columns: &Columns) -> Result<Self, TabularError> {
         let mut archive = ZipWriter::new(out);
-        for (name, text) in parts() {
+        let range = range(spooled, columns);
+        for (name, text) in parts(range.as_ref()) {
             archive::begin(&mut archive, name, 0)?;
             archive.write_all(text.as_bytes())?;
         }
@@ -55,9 +82,10 @@ impl<W: Write + Seek> XlsxWriter<W> {
             letters: (0..columns.names().len()).map(letters).collect(),
             rows: 0,
             sheet: Vec::with_capacity(2 * BUFFER_BYTES),
+            filter: range.map(|range| range.filter()).unwrap_or_default(),
         };
         writer.sheet.extend_from_slice(HEAD.as_bytes());
-        write!(writer.sheet, "<worksheet xmlns=\"{MAIN}\"><sheetData>")?;
+        write!(writer.sheet, "<worksheet xmlns=\"{MAIN}\">{VIEW}<sheetData>")?;
         writer.names(columns)?;
         Ok(writer)
     }
@@ -76,15 +104,25 @@ impl<W: Write + Seek> XlsxWriter<W> {
                     line.number(letters, digits);
                     continue;
                 }
-                Cell::Boolean(true) => "true".into(),
-                Cell::Boolean(false) => "false".into(),
-                Cell::Text(text) => text,
+                Cell::Boolean(value) => {
+                    line.boolean(letters, value);
+                    continue;
+                }
+                Cell::Text(text) => match dates::serial(&text) {
+                    Some(serial) => {
+                        line.date(letters, serial);
+                        continue;
+                    }
+                    None => text,
+                },
                 Cell::Number(text) | Cell::Json(text) => text.into(),
             };
-            line.text(letters, &text).map_err(|TooLong { length }| TabularError::CellTooLong {
-                row: self.rows,
-                column: flattener.columns().names().get(index).cloned().unwrap_or_default(),
-                length,
+            line.text((letters, ""), &text).map_err(|TooLong { length }| {
+                TabularError::CellTooLong {
+                    row: self.rows,
+                    column: flattener.columns().names().get(index).cloned().unwrap_or_default(),
+                    length,
+                }
             })?;
         }
         line.end();
@@ -93,7 +131,7 @@ impl<W: Write + Seek> XlsxWriter<W> {
 
     /// Ends the workbook and gives the output back.
     pub(crate) fn finish(mut self) -> Result<W, TabularError> {
-        self.sheet.extend_from_slice(b"</sheetData></worksheet>");
+        push(&mut self.sheet, &["</sheetData>", &self.filter, "</worksheet>"]);
         self.drain(0)?;
         archive::finish(self.archive)
     }
@@ -105,7 +143,7 @@ impl<W: Write + Seek> XlsxWriter<W> {
         let mut line = Line::begin(&mut self.sheet, "1");
         for (letters, name) in self.letters.iter().zip(columns.names()) {
             // Names are shorter than a cell may be.
-            line.text(letters, name).map_err(|_| TabularError::ColumnNameTooLong)?;
+            line.text((letters, NAME_STYLE), name).map_err(|_| TabularError::ColumnNameTooLong)?;
         }
         line.end();
         Ok(())
@@ -145,7 +183,20 @@ impl<'s> Line<'s> {
         push(self.sheet, &["<c r=\"", letters, self.number, "\"><v>", digits, "</v></c>"]);
     }
 
-    fn text(&mut self, letters: &str, text: &str) -> Result<(), TooLong> {
+    fn boolean(&mut self, letters: &str, value: bool) {
+        let digit = if value { "1" } else { "0" };
+        push(self.sheet, &["<c r=\"", letters, self.number, "\" t=\"b\"><v>", digit, "</v></c>"]);
+    }
+
+    fn date(&mut self, letters: &str, serial: f64) {
+        // As many digits as tell it from any other number, and never an exponent.
+        let digits = serial.to_string();
+        let head = ["<c r=\"", letters, self.number, "\"", DATE_STYLE, "><v>"];
+        push(self.sheet, &head);
+        push(self.sheet, &[&digits, "</v></c>"]);
+    }
+
+    fn text(&mut self, (letters, style): (&str, &str), text: &str) -> Result<(), TooLong> {
         // A text never has more UTF-16 units than bytes.
         if text.len() > CELL_LENGTH_MAX {
             let length = text.encode_utf16().count();
@@ -153,7 +204,8 @@ impl<'s> Line<'s> {
                 return Err(TooLong { length });
             }
         }
-        push(self.sheet, &["<c r=\"", letters, self.number, "\" t=\"inlineStr\"><is><t"]);
+        let head = ["<c r=\"", letters, self.number, "\"", style, " t=\"inlineStr\"><is><t"];
+        push(self.sheet, &head);
         if text.starts_with(is_space) || text.ends_with(is_space) {
             push(self.sheet, &[" xml:space=\"preserve\""]);
         }
@@ -224,7 +276,34 @@ fn is_kept(number: &str) -> bool {
 /// More than the sheet will have.
 fn sheet_bytes_max(spooled: &Spooled, columns: &Columns) -> u64 {
     let cells = (spooled.rows + 1) * columns.names().len() as u64;
-    spooled.text_bytes * ESCAPE_FACTOR_MAX + cells * CELL_MARKUP_BYTES_MAX
+    spooled.text_bytes * ESCAPE_FACTOR_MAX + cells * CELL_MARKUP_BYTES_MAX + SHEET_MARKUP_BYTES_MAX
+}
+
+/// The cells of names and rows, from the first to the last.
+struct Range {
+    last_column: String,
+    last_row: u64,
+}
+
+/// None where there is no column.
+fn range(spooled: &Spooled, columns: &Columns) -> Option<Range> {
+    let last = columns.names().len().checked_sub(1)?;
+    Some(Range { last_column: letters(last), last_row: spooled.rows + 1 })
+}
+
+impl Range {
+    fn filter(&self) -> String {
+        format!("<autoFilter ref=\"A1:{}{}\"/>", self.last_column, self.last_row)
+    }
+
+    /// The name that spreadsheets give to what is filtered.
+    fn name(&self) -> String {
+        format!(
+            "<definedNames><definedName name=\"_xlnm._FilterDatabase\" localSheetId=\"0\" hidden=\"1\">\
+             data!$A$1:${}${}</definedName></definedNames>",
+            self.last_column, self.last_row
+        )
+    }
 }
 
 /// The letters of a column, counted from 0: `A` … `Z`, `AA` …
@@ -240,29 +319,39 @@ fn letters(index: usize) -> String {
 }
 
 /// What a workbook has besides its sheet.
-fn parts() -> [(&'static str, String); 4] {
+fn parts(range: Option<&Range>) -> [(&'static str, String); 5] {
     let document = "application/vnd.openxmlformats-officedocument.spreadsheetml";
     let types = format!(
         "{HEAD}<Types xmlns=\"{PACKAGE}/content-types\">\
          <Default Extension=\"rels\" ContentType=\"application/vnd.openxmlformats-package.relationships+xml\"/>\
          <Default Extension=\"xml\" ContentType=\"application/xml\"/>\
          <Override PartName=\"/xl/workbook.xml\" ContentType=\"{document}.sheet.main+xml\"/>\
+         <Override PartName=\"/xl/styles.xml\" ContentType=\"{document}.styles+xml\"/>\
          <Override PartName=\"/{SHEET_NAME}\" ContentType=\"{document}.worksheet+xml\"/></Types>"
     );
-    let relation = |kind: &str, target: &str| {
-        format!(
-            "{HEAD}<Relationships xmlns=\"{PACKAGE}/relationships\">\
-             <Relationship Id=\"rId1\" Type=\"{RELATIONS}/{kind}\" Target=\"{target}\"/></Relationships>"
-        )
+    let relations = |all: &[(&str, &str)]| {
+        let one = |(number, (kind, target)): (usize, &(&str, &str))| {
+            format!(
+                "<Relationship Id=\"rId{}\" Type=\"{RELATIONS}/{kind}\" Target=\"{target}\"/>",
+                number + 1
+            )
+        };
+        let all: String = all.iter().enumerate().map(one).collect();
+        format!("{HEAD}<Relationships xmlns=\"{PACKAGE}/relationships\">{all}</Relationships>")
     };
     let workbook = format!(
         "{HEAD}<workbook xmlns=\"{MAIN}\" xmlns:r=\"{RELATIONS}\">\
-         <sheets><sheet name=\"data\" sheetId=\"1\" r:id=\"rId1\"/></sheets></workbook>"
+         <bookViews><workbookView/></bookViews>\
+         <sheets><sheet name=\"data\" sheetId=\"1\" r:id=\"rId1\"/></sheets>{}</workbook>",
+        range.map(Range::name).unwrap_or_default()
     );
+    let styles = format!("{HEAD}<styleSheet xmlns=\"{MAIN}\">{STYLES}</styleSheet>");
+    let sheet_and_styles = [("worksheet", "worksheets/sheet1.xml"), ("styles", "styles.xml")];
     [
         ("[Content_Types].xml", types),
-        ("_rels/.rels", relation("officeDocument", "xl/workbook.xml")),
+        ("_rels/.rels", relations(&[("officeDocument", "xl/workbook.xml")])),
         ("xl/workbook.xml", workbook),
-        ("xl/_rels/workbook.xml.rels", relation("worksheet", "worksheets/sheet1.xml")),
+        ("xl/_rels/workbook.xml.rels", relations(&sheet_and_styles)),
+        ("xl/styles.xml", styles),
     ]
 }

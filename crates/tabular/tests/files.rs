@@ -3,7 +3,9 @@
 use std::fs::File;
 use std::path::PathBuf;
 
-use tabular::{Columns, Facts, Flattener, Format, Rendering, SpoolReader, SpoolWriter, Spooled};
+use tabular::{
+    Columns, Facts, Flattener, Format, Layout, Rendering, SpoolReader, SpoolWriter, Spooled,
+};
 
 const FOLDER: &str = "CREATOR_GATEWAY_TEST_FILES";
 const PAGE_ROWS: usize = 500;
@@ -18,7 +20,7 @@ const FACTS: Facts<'_> = Facts {
     tool_version: "1.2.3",
 };
 
-/// The folder's `rows.jsonl` as `data.csv`, `data.jsonl`, `data.xlsx` and `data.zip` beside it.
+/// The folder's `rows.jsonl` as `data.csv`, `data.jsonl`, `data.xlsx` and `data.zip` beside it, and as `data-bom.csv`.
 #[test]
 fn rows_of_a_file_become_files_of_every_format() {
     let folder = PathBuf::from(std::env::var_os(FOLDER).unwrap());
@@ -35,12 +37,15 @@ fn rows_of_a_file_become_files_of_every_format() {
         flattener.read(row).unwrap();
     }
 
-    for format in Format::ALL {
+    let plain =
+        Format::ALL.map(|format| (format!("data.{}", format.as_str()), Layout::from(format)));
+    let marked = Layout { format: Format::Csv, csv_bom: true };
+    for (name, layout) in plain.into_iter().chain([("data-bom.csv".to_owned(), marked)]) {
         let frames = SpoolReader::new([bytes.as_slice()]).unwrap();
-        let path = folder.join(format!("data.{}", format.as_str()));
+        let path = folder.join(name);
         let out = File::options().read(true).write(true).create_new(true).open(path).unwrap();
         tabular::render(
-            &Rendering::new(format, FACTS),
+            &Rendering::new(layout, FACTS),
             (&spooled, flattener.columns()),
             frames,
             out,

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Sink;
 
 use clients::storage::{Segment, Storage, UnsentFrame, WorkFile};
-use tabular::{Draft, Drafted, Format, Rendered, Rendering, SpoolReader, SpoolWriter, Spooled};
+use tabular::{Draft, Drafted, Layout, Rendered, Rendering, SpoolReader, SpoolWriter, Spooled};
 use tokio::task::JoinHandle;
 
 use super::job::{Step, frames};
@@ -46,8 +46,8 @@ pub(super) struct Drafting {
 
 impl Drafting {
     /// Nothing yet, in an empty file of at most so many bytes.
-    pub(super) fn begin(work: WorkFile, format: Format, bytes_max: u64) -> Step<Self> {
-        let draft = Draft::new(format, work.file().try_clone()?, bytes_max);
+    pub(super) fn begin(work: WorkFile, layout: Layout, bytes_max: u64) -> Step<Self> {
+        let draft = Draft::new(layout, work.file().try_clone()?, bytes_max);
         Ok(Self { work, draft, flushed_bytes: 0, flush: None })
     }
 

@@ -15,7 +15,7 @@ use domain::dataset::DatasetName;
 use domain::window::Window;
 use store::exports::{self, Export, Failure, Lease, Output};
 use tabular::{
-    Facts, Format, Rendered, Rendering, SpoolReader, SpoolWriter, Spooled, TabularError,
+    Facts, Format, Layout, Rendered, Rendering, SpoolReader, SpoolWriter, Spooled, TabularError,
 };
 
 use super::desk::{Desk, Drafting};
@@ -151,7 +151,7 @@ impl Job<'_> {
     fn drafting(&self) -> Step<Drafting> {
         let label = format!("{}..{}", self.lease.export, self.lease.token);
         let work = self.app.storage.work_file(&label)?;
-        Drafting::begin(work, format_of(&self.export), self.app.config.exports.bytes_max)
+        Drafting::begin(work, layout_of(&self.export), self.app.config.exports.bytes_max)
     }
 
     fn note(&self, spooled: &Spooled) {
@@ -209,8 +209,8 @@ impl Job<'_> {
                 shared.is_halted.load(Ordering::SeqCst)
             };
             let id = export.id.to_string();
-            let (format, facts) = (format_of(&export), facts(&export, &id));
-            let rendering = Rendering { format, facts, bytes_max, is_stopped: &is_stopped };
+            let (layout, facts) = (layout_of(&export), facts(&export, &id));
+            let rendering = Rendering { layout, facts, bytes_max, is_stopped: &is_stopped };
             kept.drafting.finish(&rendering, &kept.spooled, &kept.segments)
         })
         .await
@@ -251,8 +251,9 @@ fn count(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn format_of(export: &Export) -> Format {
-    Format::parse(export.format.as_str()).unwrap_or(Format::Csv)
+fn layout_of(export: &Export) -> Layout {
+    let format = Format::parse(export.format.as_str()).unwrap_or(Format::Csv);
+    Layout { format, csv_bom: export.csv_bom }
 }
 
 /// The frames of these segments.

@@ -45,6 +45,8 @@ pub struct Export {
     pub dataset: DatasetName,
     /// The form of the file.
     pub format: ExportFormat,
+    /// Whether a csv file begins with a byte order mark.
+    pub csv_bom: bool,
     /// What the dataset needs to know besides, as a JSON object.
     pub params: String,
     /// From when on rows are taken, as the caller wrote it.
@@ -124,6 +126,8 @@ pub struct NewExport {
     pub dataset: DatasetName,
     /// The form of the file.
     pub format: ExportFormat,
+    /// Whether a csv file begins with a byte order mark.
+    pub csv_bom: bool,
     /// A JSON object.
     pub params: String,
     /// As the caller wrote it.

@@ -12,7 +12,8 @@ use crate::{Store, StoreError};
 
 const COLUMNS: &str = "id, customer_id, key_id, creator_id, platform, dataset, format, params, start_date,
     end_date, max_rows, cost, credit_state, state, pages, rows_read, output_key, sha256, bytes, rows,
-    error_code, error_message, created_at, started_at, finished_at, expires_at, lease_token, attempt, worked_micros";
+    error_code, error_message, created_at, started_at, finished_at, expires_at, lease_token, attempt, worked_micros,
+    csv_bom";
 
 /// Which exports to list.
 #[derive(Debug, Clone)]
@@ -123,6 +124,7 @@ pub(super) fn export(row: &Row) -> Result<Export, StoreError> {
         platform: row.parse(4, TABLE)?,
         dataset: row.parse(5, TABLE)?,
         format: row.parse(6, TABLE)?,
+        csv_bom: row.int(29)? == 1,
         params: row.text(7)?,
         start_date: row.optional_text(8)?,
         end_date: row.optional_text(9)?,

@@ -34,6 +34,7 @@ pub(crate) fn new_export(caller: &Caller) -> NewExport {
         platform: Platform::Alpha,
         dataset: DatasetName::Subscribers,
         format: ExportFormat::Csv,
+        csv_bom: false,
         params: "{}".to_owned(),
         start_date: None,
         end_date: None,

@@ -47,6 +47,11 @@ pub(crate) struct ExportIn {
     /// The form of the file; `csv` when absent.
     #[schema(schema_with = crate::api::words::optional_export_format)]
     fmt: Option<ExportFormat>,
+    /// Whether the file begins with a byte order mark, by which some spreadsheets know that it is UTF-8. Only with `csv`;
+    /// false when absent.
+    #[serde(default)]
+    #[schema(default = false)]
+    csv_bom: bool,
     /// The most rows of the file: 1 or more; as many as there are when absent.
     #[schema(minimum = 1, maximum = 9_007_199_254_740_991_i64)]
     max_rows: Option<i64>,
@@ -67,6 +72,7 @@ impl RequestBody for ExportIn {}
 struct Wish {
     dataset: DatasetName,
     format: ExportFormat,
+    csv_bom: bool,
     max_rows: Option<i64>,
     params: String,
     start_date: Option<String>,
@@ -198,6 +204,12 @@ fn check(
     {
         problems.body(problem.field, problem.kind, problem.message);
     }
+    let has_mark = fields.value("csv_bom").and_then(serde_json::Value::as_bool) == Some(true);
+    let is_other = |format: ExportFormat| format != ExportFormat::Csv;
+    if has_mark && fields.parsed::<ExportFormat>("fmt").is_some_and(is_other) {
+        let message = "can only be true with `fmt: \"csv\"`";
+        problems.body("csv_bom", FieldErrorKind::NotAllowed, message);
+    }
     let Some(name) = fields.parsed::<DatasetName>("dataset") else { return Ok(()) };
     match catalog.dataset(name) {
         None => problems.add(not_offered(account.platform, catalog.datasets())),
@@ -219,6 +231,7 @@ fn wish(app: &App, account: &Account, wanted: ExportIn) -> Result<Wish, ApiError
     Ok(Wish {
         dataset: dataset.name,
         format: wanted.fmt.unwrap_or(ExportFormat::Csv),
+        csv_bom: wanted.csv_bom,
         max_rows: wanted.max_rows,
         params: kept_params(&wanted.params.unwrap_or_default()),
         start_date: wanted.start_date,
@@ -305,6 +318,7 @@ fn new_export(
         platform: account.platform,
         dataset: wish.dataset,
         format: wish.format,
+        csv_bom: wish.csv_bom,
         params: wish.params,
         start_date: wish.start_date,
         end_date: wish.end_date,
@@ -326,6 +340,7 @@ fn as_created(new: &NewExport) -> Export {
         platform: new.platform,
         dataset: new.dataset,
         format: new.format,
+        csv_bom: new.csv_bom,
         params: new.params.clone(),
         start_date: new.start_date.clone(),
         end_date: new.end_date.clone(),

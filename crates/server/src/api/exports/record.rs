@@ -24,6 +24,8 @@ pub(crate) struct ExportOut {
     dataset: DatasetName,
     #[schema(schema_with = crate::api::words::export_format)]
     fmt: ExportFormat,
+    /// Whether a csv file begins with a byte order mark.
+    csv_bom: bool,
     /// What the dataset needed to know besides.
     #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>)]
     params: serde_json::Value,
@@ -105,6 +107,7 @@ impl ExportOut {
             platform: export.platform,
             dataset: export.dataset,
             fmt: export.format,
+            csv_bom: export.csv_bom,
             params: serde_json::from_str(&export.params).unwrap_or_default(),
             start_date: export.start_date,
             end_date: export.end_date,

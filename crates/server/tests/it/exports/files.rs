@@ -90,6 +90,36 @@ async fn each_format_is_what_its_record_says() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_csv_file_has_a_byte_order_mark_only_when_it_is_asked_for() {
+    on_both(async |app| {
+        let (_, client, account) = app.ready("platform_beta", 100).await;
+        let mut files = Vec::new();
+        for csv_bom in [json!(null), json!(false), json!(true)] {
+            let mut wish = ten("csv");
+            wish["csv_bom"] = csv_bom.clone();
+            if csv_bom.is_null() {
+                wish.as_object_mut().unwrap().remove("csv_bom");
+            }
+            let export = made(&app, &client, &account, &wish).await;
+            assert_eq!(export["csv_bom"], csv_bom == json!(true), "{export}");
+
+            let file = client.get(&format!("/v1/exports/{}/download", id_of(&export))).await;
+
+            assert_eq!(export["sha256"], hex::encode(Sha256::digest(&file.body)));
+            files.push(String::from_utf8(file.body.to_vec()).unwrap());
+        }
+        assert_eq!(files[0], files[1]);
+        assert_eq!(files[2].strip_prefix('\u{feff}'), Some(files[0].as_str()));
+        // Nothing is asked for, so it fits every format.
+        let mut wish = ten("jsonl");
+        wish["csv_bom"] = json!(false);
+        assert_eq!(client.post(&format!("/v1/{account}/exports"), &wish).await.status, 201);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_opens_its_file_for_five_minutes_and_nothing_else() {
     on_both(async |app| {
         let (_, client, account) = app.ready("platform_alpha", 20).await;

@@ -52,12 +52,18 @@ async fn wrong_fields_are_named_and_cost_nothing() {
         wish[field] = value;
         wish
     };
+    let with_mark = |fmt: &str| json!({"dataset": "subscribers", "fmt": fmt, "csv_bom": true});
     let chat = |params: Value| json!({"dataset": "chat_messages", "params": params});
     for (wish, field) in [
         (json!({}), "body.dataset"),
         (json!({"dataset": "nothing"}), "body.dataset"),
         (json!({"dataset": "subscriptions"}), "body.dataset"),
         (with("fmt", json!("xml")), "body.fmt"),
+        (with("csv_bom", json!("true")), "body.csv_bom"),
+        (with("csv_bom", json!(1)), "body.csv_bom"),
+        (with_mark("jsonl"), "body.csv_bom"),
+        (with_mark("xlsx"), "body.csv_bom"),
+        (with_mark("zip"), "body.csv_bom"),
         (with("max_rows", json!(0)), "body.max_rows"),
         (with("max_rows", json!(-1)), "body.max_rows"),
         (with("max_rows", json!(9_223_372_036_854_775_808_u64)), "body.max_rows"),
