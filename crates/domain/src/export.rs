@@ -37,6 +37,20 @@ text_enum! {
 }
 
 text_enum! {
+    /// Why a file that was there is not there any more, or why the export itself was removed.
+    ExportRemoval, "one of retention, file_missing, removed_by_customer, removed_by_support" {
+        /// The file was kept for its time.
+        Retention = "retention",
+        /// The storage does not have the file, though its time is not over.
+        FileMissing = "file_missing",
+        /// The customer removed the export.
+        ByCustomer = "removed_by_customer",
+        /// Support removed the export.
+        BySupport = "removed_by_support",
+    }
+}
+
+text_enum! {
     /// The form of an export's file.
     ExportFormat, "one of csv, jsonl, xlsx, zip" {
         /// One line a row, RFC 4180.

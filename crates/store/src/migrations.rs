@@ -72,7 +72,15 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
     }
     let mark = include_str!("../migrations/0025_csv_bom.sql");
     steps.push(step(25, "byte order marks of csv files", mark));
+    steps.push(step(26, "export removals", export_removals(database)));
     Migrator::with_migrations(steps)
+}
+
+const fn export_removals(database: DatabaseKind) -> &'static str {
+    match database {
+        DatabaseKind::Sqlite => include_str!("../migrations/0026_export_removals.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0026_export_removals.postgres.sql"),
+    }
 }
 
 const fn login_networks(database: DatabaseKind) -> &'static str {

@@ -11,6 +11,7 @@ mod segment;
 mod work;
 
 use std::error::Error as StdError;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -109,6 +110,8 @@ pub struct StorageError {
     what: &'static str,
     /// Whether trying again later is of use.
     pub retryable: bool,
+    /// Whether there is no room: on the disk of this machine, or in what it may use of it.
+    pub is_full: bool,
     /// The error below, for those who look after the service.
     #[source]
     source: Option<Box<dyn StdError + Send + Sync>>,
@@ -310,12 +313,12 @@ impl Download {
 impl StorageError {
     /// Something that may work later.
     const fn temporary(what: &'static str) -> Self {
-        Self { what, retryable: true, source: None }
+        Self { what, retryable: true, is_full: false, source: None }
     }
 
     /// Something that somebody must change first.
     const fn permanent(what: &'static str) -> Self {
-        Self { what, retryable: false, source: None }
+        Self { what, retryable: false, is_full: false, source: None }
     }
 
     fn because(self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
@@ -324,8 +327,17 @@ impl StorageError {
 
     /// Of a file of this machine: full disks and the like may pass.
     fn file(error: std::io::Error) -> Self {
+        if is_full(&error) {
+            let full = Self::temporary("the storage has no room left").because(error);
+            return Self { is_full: true, ..full };
+        }
         Self::temporary("a file of the storage cannot be read or written").because(error)
     }
+}
+
+/// Whether a file cannot be written because there is no room for it.
+pub fn is_full(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
 impl std::fmt::Debug for BucketSettings {
@@ -337,5 +349,19 @@ impl std::fmt::Debug for BucketSettings {
 impl std::fmt::Debug for Download {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Download")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_known_from_one_that_fails() {
+        // What the system answers: ENOSPC, EDQUOT and EIO.
+        for (code, is_full) in [(28, true), (122, true), (5, false)] {
+            let error = StorageError::file(std::io::Error::from_raw_os_error(code));
+            assert_eq!((error.is_full, error.retryable), (is_full, true), "{error}");
+        }
     }
 }

@@ -194,9 +194,21 @@ pub(crate) fn export_format() -> Object {
 
 /// Where an export stands, as its customer sees it.
 pub(crate) fn export_state() -> Object {
-    use domain::export::ExportState;
-    let seen = ExportState::ALL.iter().filter(|state| **state != ExportState::Deleted);
-    one_of("`expired`: the file was kept for its time.", seen.map(|state| state.as_str()))
+    let all = domain::export::ExportState::ALL.iter().map(|state| state.as_str());
+    one_of(
+        "`expired`: the file is gone; `removal` says why. `deleted`: the export was removed; it is only in the list of \
+         `GET /v1/exports?status=deleted`.",
+        all,
+    )
+}
+
+/// Why the file of an export is gone, or the export.
+pub(crate) fn export_removal() -> Object {
+    one_of(
+        "`retention`: the file was kept for its time. `file_missing`: the storage does not have it, before its time. \
+         `removed_by_customer`, `removed_by_support`: who removed the export.",
+        domain::export::ExportRemoval::ALL.iter().map(|reason| reason.as_str()),
+    )
 }
 
 /// The words for where an automatic charge stands while it is open.

@@ -41,6 +41,11 @@ pub(crate) enum ExportProblem {
     /// Its file was removed after its time.
     #[error("the export's file has expired and was deleted; create a new export")]
     Expired,
+    /// Its file is not in the storage, before its time.
+    #[error(
+        "the export's file is no longer in the storage of the service, which removed it before `expires_at`; create a new export"
+    )]
+    FileMissing,
     /// A signed link that is not ours, not now, or not for this.
     #[error(
         "this link is not valid or has expired; `GET /v1/exports/{{job_id}}` returns a new one"
@@ -74,6 +79,7 @@ impl ExportProblem {
                 Row { retryable: may_come, ..EXPORT_NOT_READY }
             }
             Self::Expired => EXPORT_EXPIRED,
+            Self::FileMissing => EXPORT_FILE_MISSING,
             Self::InvalidLink => INVALID_LINK,
             Self::RangeBehindEnd(_) => RANGE_NOT_SATISFIABLE,
             Self::Storage(_) => STORAGE_UNAVAILABLE,
@@ -147,6 +153,14 @@ pub(in crate::error) const EXPORT_EXPIRED: Row = Row {
     title: "File expired",
     retryable: false,
     meaning: "The export's file was deleted at `expires_at`. Create a new export.",
+};
+/// `export_file_missing`
+pub(in crate::error) const EXPORT_FILE_MISSING: Row = Row {
+    code: "export_file_missing",
+    status: StatusCode::GONE,
+    title: "File missing",
+    retryable: false,
+    meaning: "The storage of the service no longer has the export's file, though `expires_at` is not reached: a rule of the storage removed it, for example. The record says so in `removal`. Create a new export.",
 };
 /// `invalid_link`
 pub(in crate::error) const INVALID_LINK: Row = Row {

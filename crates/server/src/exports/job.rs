@@ -10,7 +10,7 @@ use std::io::BufReader;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use clients::storage::{ObjectName, Put, Segment, SegmentReader, StorageError, WorkFile};
+use clients::storage::{ObjectName, Put, Segment, SegmentReader, StorageError, WorkFile, is_full};
 use domain::dataset::DatasetName;
 use domain::window::Window;
 use store::exports::{self, Export, Failure, Lease, Output};
@@ -33,7 +33,7 @@ pub(super) enum Halt {
     Final(Failure),
     /// It may pass.
     Passing(Failure),
-    /// It goes on when the platform accepts credentials again.
+    /// It goes on when the platform accepts credentials again, or the storage has room again.
     Waiting(Failure),
 }
 
@@ -289,6 +289,14 @@ fn lasting(code: &str, message: &str) -> Halt {
     Halt::Final(Failure { code: code.to_owned(), message: message.to_owned() })
 }
 
+/// There is no room for what is read: nothing is wrong with the platform or the account.
+fn storage_full() -> Halt {
+    let message =
+        "the service's own storage is full; nothing is wrong with the platform or the account"
+            .to_owned();
+    Halt::Waiting(Failure { code: "storage_full".to_owned(), message })
+}
+
 impl From<PageFault> for Halt {
     fn from(fault: PageFault) -> Self {
         let failure = Failure { code: fault.code.to_owned(), message: fault.message };
@@ -302,6 +310,9 @@ impl From<PageFault> for Halt {
 
 impl From<StorageError> for Halt {
     fn from(error: StorageError) -> Self {
+        if error.is_full {
+            return storage_full();
+        }
         passing("storage_unavailable", &error.to_string())
     }
 }
@@ -314,6 +325,9 @@ impl From<ApiError> for Halt {
 
 impl From<std::io::Error> for Halt {
     fn from(error: std::io::Error) -> Self {
+        if is_full(&error) {
+            return storage_full();
+        }
         passing("storage_unavailable", &format!("a file on its way cannot be read: {error}"))
     }
 }
@@ -321,6 +335,7 @@ impl From<std::io::Error> for Halt {
 impl From<TabularError> for Halt {
     fn from(error: TabularError) -> Self {
         let code = match &error {
+            TabularError::Io(full) if is_full(full) => return storage_full(),
             TabularError::Stopped => return passing("stopped", "the work was stopped"),
             TabularError::Io(_) | TabularError::Incomplete { .. } => {
                 return passing("storage_unavailable", &error.to_string());
@@ -335,5 +350,32 @@ impl From<TabularError> for Halt {
             _ => "malformed_row",
         };
         lasting(code, &error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+
+    use super::*;
+
+    fn waits_for(halt: Halt) -> Option<String> {
+        match halt {
+            Halt::Waiting(failure) => Some(failure.code),
+            Halt::Final(_) | Halt::Passing(_) => None,
+        }
+    }
+
+    #[test]
+    fn an_export_waits_while_the_storage_is_full_and_only_then() {
+        for kind in [ErrorKind::StorageFull, ErrorKind::QuotaExceeded] {
+            let on_its_way = waits_for(Halt::from(std::io::Error::from(kind)));
+            assert_eq!(on_its_way.as_deref(), Some("storage_full"));
+            let rendered = waits_for(Halt::from(TabularError::Io(kind.into())));
+            assert_eq!(rendered.as_deref(), Some("storage_full"));
+        }
+        let broken = std::io::Error::from(ErrorKind::TimedOut);
+        assert_eq!(waits_for(Halt::from(TabularError::Io(broken))), None);
+        assert_eq!(waits_for(Halt::from(std::io::Error::from(ErrorKind::NotFound))), None);
     }
 }

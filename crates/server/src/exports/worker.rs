@@ -23,7 +23,8 @@ use crate::metrics;
 
 /// A job that failed for a while is tried again after so many seconds, times the number of its attempt.
 const RETRY_S: i64 = 15;
-/// While a platform refuses everybody, a job of it is tried again after so many seconds, and given up after a day.
+/// While a platform refuses everybody, or the storage is full, a job is tried again after so many seconds, and given up
+/// after a day.
 const REFUSED_RETRY_S: i64 = 60;
 const REFUSED_MAX_S: i64 = 86_400;
 
@@ -116,7 +117,7 @@ pub(super) enum Ending {
     Failed(Failure),
     /// Something that may pass stood in the way.
     Later(Failure),
-    /// The platform refuses everybody's credentials, which passes.
+    /// The platform refuses everybody's credentials, or the storage is full, which passes.
     Waiting(Failure),
     /// Its end was asked for.
     Cancelled,
@@ -270,6 +271,8 @@ async fn end(
             ("failed", failed(app, lease, now, (failure, progress)).await?)
         }
         Ending::Waiting(failure) => {
+            let (code, message) = (&failure.code, &failure.message);
+            tracing::warn!(export.id = %lease.export, code, message, "an export waits");
             let until = now.plus_seconds(REFUSED_RETRY_S);
             ("postponed", exports::pause(store, &lease, (now, until), failure, progress).await?)
         }

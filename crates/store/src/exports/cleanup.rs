@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use domain::export::ExportRemoval;
 use domain::id::{CustomerId, ExportId};
 use domain::time::Timestamp;
 
@@ -32,23 +33,25 @@ pub enum Deletion {
     NotFound,
 }
 
-/// Removes an export that is over: from now on nobody finds it, and its file is to be removed. The books keep what
-/// it cost.
+/// Removes an export that is over: from now on nobody finds it by its id, and its file is to be removed. What it cost,
+/// and why it was removed, stays.
 pub async fn delete(
     store: &Store,
     customer: CustomerId,
     id: ExportId,
-    now: Timestamp,
+    (reason, now): (ExportRemoval, Timestamp),
 ) -> Result<Deletion, StoreError> {
     const SQL: &str = "
         update export_jobs set state = 'deleted', output_key = null, sha256 = null, bytes = null, rows = null,
-            params = '{}', start_date = null, end_date = null, error_message = null, cleanup_due_at = $3
+            params = '{}', start_date = null, end_date = null, error_code = null,
+            error_message = null, cleanup_due_at = $3, removal = $4, removed_at = $3
         where id = $1 and customer_id = $2 and credit_state <> 'held' and state <> 'deleted'";
     const OPEN: &str =
         "select 1 from export_jobs where id = $1 and customer_id = $2 and credit_state = 'held'";
+    let values = [id.into(), customer.into(), now.into(), reason.as_str().into()];
     let mut tx = store.write().await?;
     balance::lock(&mut tx, std::iter::once(customer)).await?;
-    if tx.execute(SQL, &[id.into(), customer.into(), now.into()]).await? == 1 {
+    if tx.execute(SQL, &values).await? == 1 {
         tx.commit().await?;
         return Ok(Deletion::Deleted);
     }
@@ -59,12 +62,36 @@ pub async fn delete(
 /// Ends the time of files that have had it; gives how many.
 pub async fn expire(store: &Store, now: Timestamp) -> Result<u64, StoreError> {
     const SQL: &str = "
-        update export_jobs set state = 'expired', output_key = null, cleanup_due_at = $1
+        update export_jobs set state = 'expired', output_key = null, cleanup_due_at = $1,
+            removal = coalesce(removal, 'retention'), removed_at = coalesce(removed_at, $1)
         where state = 'completed' and expires_at <= $1";
     let mut tx = store.write().await?;
     let expired = tx.execute(SQL, &[now.into()]).await?;
     tx.commit().await?;
     Ok(expired)
+}
+
+/// Notes whether the storage has the file of a completed export: since when it is missing, or that it is there after
+/// all. True when that is news. The state stays as it is, because a storage that was set up wrongly may give the file
+/// back.
+pub async fn note_file(
+    store: &Store,
+    id: ExportId,
+    missing_since: Option<Timestamp>,
+) -> Result<bool, StoreError> {
+    const MISSING: &str = "
+        update export_jobs set removal = 'file_missing', removed_at = $2
+        where id = $1 and state = 'completed' and removal is null";
+    const FOUND: &str = "
+        update export_jobs set removal = null, removed_at = null
+        where id = $1 and state = 'completed' and removal is not null";
+    let mut tx = store.write().await?;
+    let changed = match missing_since {
+        Some(now) => tx.execute(MISSING, &[id.into(), now.into()]).await?,
+        None => tx.execute(FOUND, &[id.into()]).await?,
+    };
+    tx.commit().await?;
+    Ok(changed == 1)
 }
 
 /// What is to be removed from the storage, longest due first.

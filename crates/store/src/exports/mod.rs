@@ -13,7 +13,7 @@ mod read;
 use domain::account::CreatorId;
 use domain::credits::Credits;
 use domain::dataset::DatasetName;
-use domain::export::{ExportCredits, ExportFormat, ExportState};
+use domain::export::{ExportCredits, ExportFormat, ExportRemoval, ExportState};
 use domain::id::{CustomerId, ExportId, KeyId, NodeId};
 use domain::key::KeyHash;
 use domain::platform::Platform;
@@ -22,7 +22,7 @@ use domain::time::Timestamp;
 use crate::idempotency::{Existing, StoredAnswer};
 use crate::metering::IdempotencyClaim;
 
-pub use cleanup::{Cleanup, Deletion, cleaned, delete, due_cleanups, expire, keeps};
+pub use cleanup::{Cleanup, Deletion, cleaned, delete, due_cleanups, expire, keeps, note_file};
 pub use create::create;
 pub use end::{Cancelling, cancel, end_cancelled, fail, publish, reap};
 pub use lease::{claim, give_back, pause, postpone, release_left, renew};
@@ -83,6 +83,28 @@ pub struct Export {
     pub expires_at: Option<Timestamp>,
     /// The fencing token of the newest claim; 0 before the first.
     pub lease_token: i64,
+    /// Why its file is gone, or the export itself. A completed export has one where the storage did not have the file.
+    pub removal: Option<Removal>,
+}
+
+/// Why something is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Removal {
+    /// Why.
+    pub reason: ExportRemoval,
+    /// Since when; for a missing file, when that was found out.
+    pub at: Timestamp,
+}
+
+impl Export {
+    /// Its state as its customer is shown it: one whose file is missing is no longer `completed`.
+    pub fn shown_state(&self) -> ExportState {
+        if self.state == ExportState::Completed && self.removal.is_some() {
+            ExportState::Expired
+        } else {
+            self.state
+        }
+    }
 }
 
 /// A finished file.

@@ -1,11 +1,14 @@
 //! Reading exports.
 
 use domain::account::CreatorId;
+use domain::dataset::DatasetName;
+use domain::export::{ExportRemoval, ExportState};
 use domain::id::{CustomerId, ExportId};
+use domain::platform::Platform;
 use domain::time::Timestamp;
 use sqlx::AssertSqlSafe;
 
-use super::{Export, Failure, Output};
+use super::{Export, Failure, Output, Removal};
 use crate::sql::Row;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
@@ -13,7 +16,7 @@ use crate::{Store, StoreError};
 const COLUMNS: &str = "id, customer_id, key_id, creator_id, platform, dataset, format, params, start_date,
     end_date, max_rows, cost, credit_state, state, pages, rows_read, output_key, sha256, bytes, rows,
     error_code, error_message, created_at, started_at, finished_at, expires_at, lease_token, attempt, worked_micros,
-    csv_bom";
+    csv_bom, removal, removed_at";
 
 /// Which exports to list.
 #[derive(Debug, Clone)]
@@ -22,6 +25,14 @@ pub struct ExportList {
     pub customer: CustomerId,
     /// Only those of this account.
     pub account: Option<CreatorId>,
+    /// Only those of these accounts; empty: of all.
+    pub allowed_accounts: Vec<CreatorId>,
+    /// Only those of this platform.
+    pub platform: Option<Platform>,
+    /// Only those of this dataset.
+    pub dataset: Option<DatasetName>,
+    /// Only those that are shown in this state. Without it, all but those that were deleted.
+    pub state: Option<ExportState>,
     /// Only those made before this one.
     pub before: Option<ExportId>,
     /// At most so many.
@@ -60,17 +71,32 @@ pub async fn find_of_any(store: &Store, id: ExportId) -> Result<Option<Export>, 
 pub async fn list(store: &Store, wanted: &ExportList) -> Result<Vec<Export>, StoreError> {
     const WHERE: &str = "
         from export_jobs
-        where customer_id = $1 and (cast($2 as text) is null or creator_id = $2) and state <> 'deleted'
+        where customer_id = $1 and (cast($2 as text) is null or creator_id = $2)
           and (cast($3 as text) is null or id < $3)
-        order by id desc limit $4";
+          and (cast($5 as text) is null or platform = $5)
+          and (cast($6 as text) is null or dataset = $6)
+          and ((cast($7 as text) is null and state <> 'deleted')
+            or $7 = case when state = 'completed' and removal is not null then 'expired' else state end)";
     let before = wanted.before.map(|id| id.to_string());
-    let values = [
+    let mut values = vec![
         wanted.customer.into(),
         wanted.account.as_ref().map(CreatorId::as_str).into(),
         before.as_deref().into(),
         wanted.limit.into(),
+        wanted.platform.map(Platform::as_str).into(),
+        wanted.dataset.map(DatasetName::as_str).into(),
+        wanted.state.map(ExportState::as_str).into(),
     ];
-    let sql = AssertSqlSafe(format!("select {COLUMNS} {WHERE}"));
+    let first = values.len() + 1;
+    let places: Vec<String> =
+        (first..first + wanted.allowed_accounts.len()).map(|at| format!("${at}")).collect();
+    let allowed = if places.is_empty() {
+        String::new()
+    } else {
+        format!(" and creator_id in ({})", places.join(", "))
+    };
+    values.extend(wanted.allowed_accounts.iter().map(|account| account.as_str().into()));
+    let sql = AssertSqlSafe(format!("select {COLUMNS} {WHERE}{allowed} order by id desc limit $4"));
     let rows = store.read().await?.rows(sql, &values).await?;
     rows.iter().map(export).collect()
 }
@@ -116,6 +142,15 @@ pub(super) fn export(row: &Row) -> Result<Export, StoreError> {
         None => None,
         Some(code) => Some(Failure { code, message: row.optional_text(21)?.unwrap_or_default() }),
     };
+    let state = row.parse(13, TABLE)?;
+    let expires_at = row.optional_time(25)?;
+    let removal = match row.optional_text(30)? {
+        Some(_) => Some(Removal { reason: row.parse(30, TABLE)?, at: row.time(31)? }),
+        // Files that expired before reasons were kept had no other.
+        None => expires_at
+            .filter(|_| state == ExportState::Expired)
+            .map(|at| Removal { reason: ExportRemoval::Retention, at }),
+    };
     Ok(Export {
         id,
         customer: row.parse(1, TABLE)?,
@@ -131,7 +166,7 @@ pub(super) fn export(row: &Row) -> Result<Export, StoreError> {
         max_rows: row.optional_int(10)?,
         cost: row.credits(11)?,
         credits: row.parse(12, TABLE)?,
-        state: row.parse(13, TABLE)?,
+        state,
         pages: row.int(14)?,
         rows_read: row.int(15)?,
         output,
@@ -139,9 +174,10 @@ pub(super) fn export(row: &Row) -> Result<Export, StoreError> {
         created_at: row.time(22)?,
         started_at: row.optional_time(23)?,
         finished_at: row.optional_time(24)?,
-        expires_at: row.optional_time(25)?,
+        expires_at,
         lease_token: row.int(26)?,
         attempt: row.int(27)?,
         worked_micros: row.int(28)?,
+        removal,
     })
 }

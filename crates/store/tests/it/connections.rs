@@ -1,5 +1,6 @@
 //! What may be connected, and by whom: decided in the transaction that stores the account, whatever was checked before.
 
+use domain::export::ExportRemoval;
 use domain::id::KeyId;
 use domain::key::KeyScope;
 use domain::platform::Platform;
@@ -125,7 +126,8 @@ async fn a_limited_key_does_not_inherit_the_exports_of_a_deleted_account() {
         let early = connections::refusal(&store, &request).await.unwrap();
         let late = accounts::connect(&store, &by_key(&caller, key, "eve")).await.unwrap();
         exports::cancel(&store, caller.customer, export.id, NOON).await.unwrap();
-        exports::delete(&store, caller.customer, export.id, NOON).await.unwrap();
+        let removed = (ExportRemoval::ByCustomer, NOON);
+        exports::delete(&store, caller.customer, export.id, removed).await.unwrap();
         let without = accounts::connect(&store, &by_key(&caller, key, "eve")).await.unwrap();
 
         assert_eq!(early, Some(ConnectionRefusal::NotAllowed));

@@ -1,8 +1,9 @@
 //! Exports in the books: credits held once and ended once, leases that fence, files that are published once.
 
+use domain::account::CreatorId;
 use domain::credits::Credits;
 use domain::dataset::DatasetName;
-use domain::export::{ExportCredits, ExportFormat, ExportState};
+use domain::export::{ExportCredits, ExportFormat, ExportRemoval, ExportState};
 use domain::id::{ExportId, NodeId};
 use domain::platform::Platform;
 use domain::time::Timestamp;
@@ -82,6 +83,20 @@ const SOME: Progress = Progress { pages: 2, rows: 3, worked_micros: 5 };
 async fn published(store: &Store, lease: &Lease, now: Timestamp) -> bool {
     let times = (now, now.plus_seconds(3_600));
     exports::publish(store, lease, times, &output(lease), SOME).await.unwrap()
+}
+
+/// Every export of the customer, but those that were deleted.
+fn all_of(caller: &Caller) -> ExportList {
+    ExportList {
+        customer: caller.customer,
+        account: None,
+        allowed_accounts: Vec::new(),
+        platform: None,
+        dataset: None,
+        state: None,
+        before: None,
+        limit: 100,
+    }
 }
 
 fn failure() -> Failure {
@@ -537,7 +552,10 @@ async fn only_what_is_over_is_deleted_and_then_nobody_finds_it() {
     for store in testing::stores().await {
         let (caller, other) = (Caller::with(&store, 30).await, Caller::with(&store, 0).await);
         let id = created(&store, &caller).await;
-        let delete = async |customer| exports::delete(&store, customer, id, NOON).await.unwrap();
+        let delete = async |customer| {
+            let removed = (ExportRemoval::ByCustomer, NOON);
+            exports::delete(&store, customer, id, removed).await.unwrap()
+        };
         assert_eq!(delete(caller.customer).await, Deletion::NotOver);
         let lease = claimed(&store, NOON).await.unwrap();
         assert!(published(&store, &lease, NOON).await);
@@ -615,10 +633,10 @@ async fn an_accounts_exports_are_listed_newest_first_and_to_their_customer_alone
         created(&store, &other).await;
         let list = async |before, limit| {
             let wanted = ExportList {
-                customer: caller.customer,
                 account: Some(caller.account.clone()),
                 before,
                 limit,
+                ..all_of(&caller)
             };
             let listed = exports::list(&store, &wanted).await.unwrap();
             listed.into_iter().map(|export| export.id).collect::<Vec<_>>()
@@ -628,6 +646,90 @@ async fn an_accounts_exports_are_listed_newest_first_and_to_their_customer_alone
         assert_eq!(list(Some(made[1]), 2).await, [made[0]]);
         let foreign = exports::find(&store, made[0], other.customer).await.unwrap();
         assert_eq!(foreign, None);
+    }
+}
+
+#[tokio::test]
+async fn exports_are_listed_by_what_they_are_and_by_the_state_that_is_shown() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 50).await;
+        let (missing, deleted) = (created(&store, &caller).await, created(&store, &caller).await);
+        for _ in 0..2 {
+            let lease = claimed(&store, NOON).await.unwrap();
+            assert!(published(&store, &lease, NOON).await);
+        }
+        let waiting = created(&store, &caller).await;
+        assert!(exports::note_file(&store, missing, Some(NOON)).await.unwrap());
+        let removed = (ExportRemoval::BySupport, NOON);
+        exports::delete(&store, caller.customer, deleted, removed).await.unwrap();
+        let list = async |wanted: ExportList| {
+            let listed = exports::list(&store, &wanted).await.unwrap();
+            listed.into_iter().map(|export| export.id).collect::<Vec<_>>()
+        };
+        let all = || all_of(&caller);
+        let in_state = |state| ExportList { state: Some(state), ..all() };
+        let of_those = |allowed: &[&CreatorId]| ExportList {
+            allowed_accounts: allowed.iter().copied().cloned().collect(),
+            ..all()
+        };
+        let other: CreatorId = "somebody".parse().unwrap();
+
+        assert_eq!(list(all()).await, [waiting, missing]);
+        assert_eq!(list(in_state(ExportState::Pending)).await, [waiting]);
+        assert_eq!(list(in_state(ExportState::Completed)).await, []);
+        assert_eq!(list(in_state(ExportState::Expired)).await, [missing]);
+        assert_eq!(list(in_state(ExportState::Deleted)).await, [deleted]);
+        assert_eq!(list(of_those(&[&other, &caller.account])).await, [waiting, missing]);
+        assert_eq!(list(of_those(&[&other])).await, []);
+        for (platform, found) in [(Platform::Alpha, 2), (Platform::Beta, 0)] {
+            let wanted = ExportList { platform: Some(platform), ..all() };
+            assert_eq!(list(wanted).await.len(), found, "{platform}");
+        }
+        for (dataset, found) in [(DatasetName::Subscribers, 2), (DatasetName::Chats, 0)] {
+            let wanted = ExportList { dataset: Some(dataset), ..all() };
+            assert_eq!(list(wanted).await.len(), found, "{dataset}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn why_a_file_is_gone_is_kept_and_a_missing_one_may_come_back() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 50).await;
+        let id = created(&store, &caller).await;
+        assert!(!exports::note_file(&store, id, Some(NOON)).await.unwrap(), "it has no file yet");
+        let lease = claimed(&store, NOON).await.unwrap();
+        assert!(published(&store, &lease, NOON).await);
+        let seen = async || {
+            let export = exports::find(&store, id, caller.customer).await.unwrap().unwrap();
+            let removal = export.removal.map(|removal| (removal.reason, removal.at));
+            (export.state, export.shown_state(), removal)
+        };
+        let note = async |since| exports::note_file(&store, id, since).await.unwrap();
+        let later = NOON.plus_seconds(5);
+
+        assert_eq!(seen().await, (ExportState::Completed, ExportState::Completed, None));
+        assert!(!note(None).await, "it was not missing");
+        assert!(note(Some(NOON)).await);
+        assert!(!note(Some(later)).await, "it is known");
+        let missing = Some((ExportRemoval::FileMissing, NOON));
+        assert_eq!(seen().await, (ExportState::Completed, ExportState::Expired, missing));
+        assert!(note(None).await);
+        assert_eq!(seen().await.2, None);
+        assert!(note(Some(NOON)).await);
+        let end = NOON.plus_seconds(3_600);
+        assert_eq!(exports::expire(&store, end).await.unwrap(), 1);
+        assert_eq!(seen().await, (ExportState::Expired, ExportState::Expired, missing));
+        assert!(!note(None).await, "its time is over");
+
+        let next = created(&store, &caller).await;
+        let second = claimed(&store, NOON).await.unwrap();
+        assert!(published(&store, &second, NOON).await);
+        assert_eq!(exports::expire(&store, end).await.unwrap(), 1);
+        let expired = exports::find(&store, next, caller.customer).await.unwrap().unwrap();
+        let removal = expired.removal.map(|removal| (removal.reason, removal.at));
+        assert_eq!(removal, Some((ExportRemoval::Retention, end)));
+        assert_sound(&store).await;
     }
 }
 

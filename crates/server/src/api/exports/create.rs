@@ -359,6 +359,7 @@ fn as_created(new: &NewExport) -> Export {
         finished_at: None,
         expires_at: None,
         lease_token: 0,
+        removal: None,
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{FromRequestParts as _, Request, State};
 use axum::response::{IntoResponse, Response};
-use domain::export::ExportState;
+use domain::export::{ExportRemoval, ExportState};
 use domain::id::ExportId;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -85,9 +85,39 @@ async fn download_export(
             let output = output.clone();
             streamed(&app, &export, &output, &parts).await
         }
+        (_, ExportState::Expired) if lost_early(&export) => Err(ExportProblem::FileMissing.into()),
         (_, ExportState::Expired) => Err(ExportProblem::Expired.into()),
         (_, state) => Err(ExportProblem::NotReady(state).into()),
     }
+}
+
+fn lost_early(export: &Export) -> bool {
+    export.removal.is_some_and(|removal| removal.reason == ExportRemoval::FileMissing)
+}
+
+/// Writes down that the storage does not have the file, and says so. A storage that is away as a whole is another error,
+/// and nothing is written down.
+async fn missing(app: &App, export: &Export) -> ApiError {
+    let noted = async {
+        app.storage.list(&place::folder(export.id)?, "").await?;
+        Ok::<_, ApiError>(exports::note_file(&app.store, export.id, Some(app.clock.now())).await?)
+    };
+    match noted.await {
+        Err(error) => return error,
+        Ok(true) => {
+            tracing::warn!(export.id = %export.id, "the storage does not have the file of a completed export");
+        }
+        Ok(false) => {}
+    }
+    ExportProblem::FileMissing.into()
+}
+
+/// Writes down that a file which was missing is there after all.
+async fn found(app: &App, export: &Export) -> Result<(), ApiError> {
+    if lost_early(export) {
+        exports::note_file(&app.store, export.id, None).await?;
+    }
+    Ok(())
 }
 
 /// Whether the query is meant to be that of a signed link.
@@ -126,6 +156,11 @@ async fn by_link(app: &App, export: Export, parts: &Parts) -> Result<Response, A
     match app.storage.presign_get(&name, valid_for, &file, media_type).await? {
         None => streamed(app, &export, &output, parts).await,
         Some(address) => {
+            // The storage's own answer would be no error of ours.
+            if app.storage.find(&name).await?.is_none() {
+                return Err(missing(app, &export).await);
+            }
+            found(app, &export).await?;
             let location = HeaderValue::try_from(address)
                 .map_err(|_| ApiError::Internal("the storage's address is no header".to_owned()))?;
             let mut response = StatusCode::TEMPORARY_REDIRECT.into_response();
@@ -156,8 +191,10 @@ async fn streamed(
         Wanted::Part(range) => range.clone(),
     };
     let name = place::name(output.key.clone())?;
-    let missing = || ApiError::Internal(format!("the file of {} is missing", export.id));
-    let download = app.storage.read(&name, range.clone()).await?.ok_or_else(missing)?;
+    let Some(download) = app.storage.read(&name, range.clone()).await? else {
+        return Err(missing(app, export).await);
+    };
+    found(app, export).await?;
     let body = if is_head {
         Body::empty()
     } else {

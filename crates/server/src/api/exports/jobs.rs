@@ -1,129 +1,33 @@
-//! Exports as they stand: listed, looked at, cancelled, removed.
+//! Exports as they stand: looked at, cancelled, removed.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use domain::account::CreatorId;
-use domain::id::{CustomerId, ExportId};
+use domain::export::ExportRemoval;
+use domain::id::ExportId;
 use domain::staff::Permission;
 use serde_json::json;
-use store::exports::{self, Cancelling, Deletion, Export, ExportList};
+use store::exports::{self, Cancelling, Deletion, Export};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::create;
 use super::record::{ExportOut, Sight};
+use super::{create, lists};
 use crate::app::App;
 use crate::audit;
 use crate::auth::{Caller, FullCaller};
 use crate::error::ApiError;
 use crate::error::exports::ExportProblem;
-use crate::extract::{NoQuery, Path, Query};
-use crate::fields::RequestQuery;
+use crate::extract::{NoQuery, Path};
 use crate::support::{self, Visit};
-
-const LIMIT_DEFAULT: i64 = 50;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(list_exports, create::create_export))
+        .routes(routes!(lists::list_exports, create::create_export))
         .routes(routes!(get_export, delete_export))
         .routes(routes!(cancel_export))
-        .routes(routes!(list_customer_exports))
-}
-
-/// Which exports to list.
-#[derive(serde::Deserialize, utoipa::IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct ListParams {
-    /// How many: 1 to 200.
-    #[param(minimum = 1, maximum = 200, default = 50)]
-    limit: Option<i64>,
-    /// Only those made before this one: `next_before` of the page before.
-    #[param(value_type = Option<String>, format = "export-id")]
-    before: Option<ExportId>,
-}
-
-impl RequestQuery for ListParams {}
-
-/// Exports, newest first.
-#[derive(serde::Serialize, utoipa::ToSchema)]
-pub(crate) struct Exports {
-    exports: Vec<ExportOut>,
-    /// Where the next page begins; null after the last.
-    #[schema(value_type = Option<String>)]
-    next_before: Option<ExportId>,
-}
-
-/// Lists the exports of an account, newest first.
-#[utoipa::path(
-    get, path = "/v1/{account}/exports", tag = "exports",
-    params(("account" = String, Path, description = "its creator_id"), ListParams),
-    responses(
-        (status = 200, body = Exports),
-    )
-)]
-async fn list_exports(
-    State(app): State<App>,
-    caller: Caller,
-    Path(account): Path<String>,
-    Query(params): Query<ListParams>,
-) -> Result<Json<Exports>, ApiError> {
-    let creator: CreatorId = account.parse().map_err(|_| ApiError::AccountNotFound)?;
-    if !caller.may_use(&creator) {
-        return Err(ApiError::AccountNotFound);
-    }
-    let listed = listed(&app, caller.customer, Some(creator.clone()), (params, Sight::Own)).await?;
-    // Exports outlive the account that they are of.
-    if listed.exports.is_empty()
-        && store::accounts::find(&app.store, caller.customer, &creator).await?.is_none()
-    {
-        return Err(ApiError::AccountNotFound);
-    }
-    Ok(Json(listed))
-}
-
-/// For staff: lists the exports of a customer who allows it, without what is in them. Each look is in the customer's
-/// audit list.
-#[utoipa::path(
-    get, path = "/v1/support/customers/{customer_id}/exports", tag = "support",
-    params(("customer_id" = String, Path, description = "the customer"), ListParams),
-    responses(
-        (status = 200, body = Exports),
-    )
-)]
-async fn list_customer_exports(
-    State(app): State<App>,
-    caller: Caller,
-    Path(customer): Path<CustomerId>,
-    Query(params): Query<ListParams>,
-) -> Result<Json<Exports>, ApiError> {
-    let visit = Visit {
-        customer,
-        needs: Permission::TO_LOOK,
-        action: audit::STAFF_READ_EXPORTS,
-        details: json!({}),
-    };
-    support::visit(&app, &caller, visit).await?;
-    listed(&app, customer, None, (params, Sight::Record)).await.map(Json)
-}
-
-async fn listed(
-    app: &App,
-    customer: CustomerId,
-    account: Option<CreatorId>,
-    (params, sight): (ListParams, Sight),
-) -> Result<Exports, ApiError> {
-    let limit = params.limit.unwrap_or(LIMIT_DEFAULT);
-    let wanted = ExportList { customer, account, before: params.before, limit: limit + 1 };
-    let mut found = exports::list(&app.store, &wanted).await?;
-    let page = usize::try_from(limit).unwrap_or(usize::MAX);
-    let has_more = found.len() > page;
-    found.truncate(page);
-    let next_before = found.last().filter(|_| has_more).map(|export| export.id);
-    let records = found.into_iter().map(|export| ExportOut::of(app, export, sight));
-    Ok(Exports { exports: records.collect(), next_before })
+        .routes(routes!(lists::list_all_exports))
+        .routes(routes!(lists::list_customer_exports))
 }
 
 /// Shows the state of an export. For a finished one, each request returns a new link to its file. Staff can see it while
@@ -192,8 +96,13 @@ async fn delete_export(
     _: NoQuery,
 ) -> Result<StatusCode, ApiError> {
     let manage = (Permission::TO_MANAGE_EXPORTS, audit::STAFF_DELETED_EXPORT);
-    let (export, _) = reach(&app, &caller, id, manage).await?;
-    match exports::delete(&app.store, export.customer, id, app.clock.now()).await? {
+    let (export, sight) = reach(&app, &caller, id, manage).await?;
+    let reason = match sight {
+        Sight::Own => ExportRemoval::ByCustomer,
+        Sight::Record => ExportRemoval::BySupport,
+    };
+    let removed = (reason, app.clock.now());
+    match exports::delete(&app.store, export.customer, id, removed).await? {
         Deletion::Deleted => {
             app.export_signal.notify_one();
             Ok(StatusCode::NO_CONTENT)

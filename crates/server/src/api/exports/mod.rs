@@ -4,6 +4,7 @@ mod create;
 pub(crate) mod datasets;
 mod download;
 mod jobs;
+mod lists;
 mod record;
 
 use utoipa_axum::router::OpenApiRouter;

@@ -2,11 +2,11 @@
 
 use domain::account::CreatorId;
 use domain::dataset::DatasetName;
-use domain::export::{ExportFormat, ExportState};
+use domain::export::{ExportCredits, ExportFormat, ExportRemoval, ExportState};
 use domain::id::ExportId;
 use domain::platform::Platform;
 use domain::time::{MICROS_PER_SECOND, Timestamp};
-use store::exports::Export;
+use store::exports::{Export, Removal};
 
 use crate::app::App;
 use crate::exports::links::Link;
@@ -36,6 +36,8 @@ pub(crate) struct ExportOut {
     max_rows: Option<i64>,
     #[schema(schema_with = crate::api::words::export_state)]
     status: ExportState,
+    /// What it costs, and what became of that.
+    credits: CreditsOut,
     progress: ProgressOut,
     /// Rows of the finished file.
     rows: Option<i64>,
@@ -54,6 +56,8 @@ pub(crate) struct ExportOut {
     /// When the finished file goes.
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
+    /// Why the file is gone, or the export; null while neither is.
+    removal: Option<RemovalOut>,
     /// A link that needs no key, fresh with each look; absent without a finished file.
     download_url: Option<String>,
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -69,6 +73,45 @@ struct ProgressOut {
     rows: i64,
     /// Rows for each second since it started, waiting included.
     rows_per_second: i64,
+}
+
+/// The credits of an export: what it costs stands in one of the three, and the others are 0.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct CreditsOut {
+    /// What it was charged.
+    charged: i64,
+    /// What is set aside for it while it is not over.
+    held: i64,
+    /// What was given back when it ended.
+    refunded: i64,
+}
+
+impl CreditsOut {
+    fn of(export: &Export) -> Self {
+        let cost = export.cost.whole();
+        let only = |state| if export.credits == state { cost } else { 0 };
+        Self {
+            charged: only(ExportCredits::Settled),
+            held: only(ExportCredits::Held),
+            refunded: only(ExportCredits::Refunded),
+        }
+    }
+}
+
+/// Why the file of an export is gone, or the export.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct RemovalOut {
+    #[schema(schema_with = crate::api::words::export_removal)]
+    reason: ExportRemoval,
+    /// Since when; for a missing file, when that was found out.
+    #[schema(value_type = String, format = DateTime)]
+    at: Timestamp,
+}
+
+impl From<Removal> for RemovalOut {
+    fn from(removal: Removal) -> Self {
+        Self { reason: removal.reason, at: removal.at }
+    }
 }
 
 /// Why it failed, or what it waits for.
@@ -92,7 +135,8 @@ impl ExportOut {
     /// The record at this moment.
     pub(super) fn of(app: &App, export: Export, sight: Sight) -> Self {
         let now = app.clock.now();
-        let is_ready = export.state == ExportState::Completed && sight == Sight::Own;
+        let status = export.shown_state();
+        let is_ready = status == ExportState::Completed && sight == Sight::Own;
         let link = is_ready.then(|| Link::new(export.id, export.lease_token, now));
         let download_url = link.and_then(|link| link.url(app));
         let progress = ProgressOut {
@@ -100,7 +144,8 @@ impl ExportOut {
             rows: export.rows_read,
             rows_per_second: rate(&export, now),
         };
-        let output = export.output;
+        let credits = CreditsOut::of(&export);
+        let output = export.output.filter(|_| status == ExportState::Completed);
         Self {
             job_id: export.id,
             account: export.account,
@@ -112,7 +157,8 @@ impl ExportOut {
             start_date: export.start_date,
             end_date: export.end_date,
             max_rows: export.max_rows,
-            status: export.state,
+            status,
+            credits,
             progress,
             rows: output.as_ref().map(|output| output.rows),
             bytes: output.as_ref().map(|output| output.bytes),
@@ -122,6 +168,7 @@ impl ExportOut {
             started_at: export.started_at,
             finished_at: export.finished_at,
             expires_at: export.expires_at,
+            removal: export.removal.map(RemovalOut::from),
             download_url_expires_at: download_url.as_ref().and(link).map(|link| link.ends_at()),
             download_url,
         }

@@ -447,6 +447,7 @@ pub(in crate::error) const ALL: &[Row] = &[
     exports::EXPORT_NOT_OVER,
     exports::EXPORT_NOT_READY,
     exports::EXPORT_EXPIRED,
+    exports::EXPORT_FILE_MISSING,
     exports::INVALID_LINK,
     exports::RANGE_NOT_SATISFIABLE,
     exports::STORAGE_UNAVAILABLE,

@@ -227,6 +227,7 @@ fn cases() -> Vec<Case> {
         case(("get", "/v1/billing/slots/switch/preview"), Either, nothing, OwnView),
         case(("get", "/v1/billing/subscription/plan/preview"), Either, nothing, OwnView),
         case(("post", "/v1/billing/slots/switch"), Either, switch, OwnView),
+        case(("get", "/v1/exports"), Either, nothing, OwnView),
         case(("get", EXPORTS), Either, nothing, NotFound("account_not_found")),
         case(("post", EXPORTS), Key, export, NotFound("account_not_found")),
         case(("get", "/v1/exports/{job_id}"), Either, nothing, NotFound("not_found")),

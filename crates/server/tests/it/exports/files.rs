@@ -31,7 +31,7 @@ pub(super) fn stored(app: &TestApp) -> Vec<String> {
 }
 
 /// A link of a record, as path and query.
-fn link(export: &Value) -> String {
+pub(super) fn link(export: &Value) -> String {
     let url = export["download_url"].as_str().unwrap();
     format!("/v1/{}", url.split_once("/v1/").unwrap().1)
 }

@@ -130,6 +130,8 @@ async fn staff_look_while_they_may_and_remove_with_the_permission_for_it() {
         app.advance_seconds(1);
         assert_eq!(desk.delete(&path).await.status, 204);
         assert_eq!(client.get(&path).await.status, 404);
+        let removed = client.get("/v1/exports?status=deleted").await.json();
+        assert_eq!(removed["exports"][0]["removal"]["reason"], "removed_by_support", "{removed}");
         let audit = client.get("/v1/audit?action=support.").await.json();
         let words: Vec<&str> = audit["entries"].as_array().unwrap().iter().map(|entry| entry["action"].as_str().unwrap()).collect();
         assert_eq!(words, ["support.export_deleted", "support.exports_read", "support.exports_read"]);

@@ -9,6 +9,7 @@
 mod datasets;
 mod files;
 mod jobs;
+mod lists;
 mod page_checks;
 mod page_tries;
 mod pages;
