@@ -37,6 +37,7 @@ pub(crate) struct ControlLimits {
     imports: RateLimiter<CustomerId>,
     key_changes: RateLimiter<CustomerId>,
     payments: RateLimiter<CustomerId>,
+    previews: RateLimiter<CustomerId>,
     keyed: RateLimiter<CustomerId>,
     trusted_proxies: Vec<Network>,
 }
@@ -54,8 +55,10 @@ enum Work {
     Import,
     /// It writes into the audit list, and makes every node read the customer's keys again.
     KeyChange,
-    /// It asks the payment processor.
+    /// It changes something at the payment processor.
     Payment,
+    /// It asks the payment processor what something would cost.
+    Preview,
 }
 
 /// What a response says of the limits: of the last one that was looked at, which is the narrowest. In the request's
@@ -92,6 +95,7 @@ impl ControlLimits {
             imports: of_customer(rates.imports_per_minute),
             key_changes: of_customer(rates.key_changes_per_minute),
             payments: of_customer(rates.payment_requests_per_minute),
+            previews: of_customer(rates.payment_requests_per_minute),
             keyed: of_customer(rates.idempotency_keys_per_minute),
             trusted_proxies,
         }
@@ -123,18 +127,21 @@ impl ControlLimits {
         judge(reported, decision, "default", self.credentials.policy())
     }
 
-    /// Counts what a request of this customer is about to do, if that is limited.
+    /// Counts what a request of this customer is about to do, if that is limited. What a limited key may not do anyway takes
+    /// nothing of what its customer may do.
     pub(crate) fn admit_work(
         &self,
         parts: &Parts,
-        customer: CustomerId,
+        (customer, is_limited_key): (CustomerId, bool),
         now: Timestamp,
     ) -> Result<(), ApiError> {
         let (name, limiter) = match Work::of(&parts.method, parts.uri.path()) {
             None => return Ok(()),
+            Some(Work::Payment | Work::Preview) if is_limited_key => return Ok(()),
             Some(Work::Import) => ("imports", &self.imports),
             Some(Work::KeyChange) => ("key-changes", &self.key_changes),
             Some(Work::Payment) => ("payments", &self.payments),
+            Some(Work::Preview) => ("previews", &self.previews),
         };
         let reported = parts.extensions.get::<Reported>().cloned().unwrap_or_default();
         let decision = limiter.check(customer, 1, now);
@@ -163,7 +170,8 @@ impl ControlLimits {
     pub(crate) fn forget_idle(&self, now: Timestamp) {
         self.networks.forget_idle(now);
         self.credentials.forget_idle(now);
-        for customers in [&self.imports, &self.key_changes, &self.payments, &self.keyed] {
+        let Self { imports, key_changes, payments, previews, keyed, .. } = self;
+        for customers in [imports, key_changes, payments, previews, keyed] {
             customers.forget_idle(now);
         }
     }
@@ -190,8 +198,10 @@ impl Work {
             Some(Self::Import)
         } else if is_change && (below("/v1/auth/keys") || below("/v1/support-access")) {
             Some(Self::KeyChange)
-        } else if below("/v1/billing") && (is_change || path.ends_with("/preview")) {
+        } else if below("/v1/billing") && is_change {
             Some(Self::Payment)
+        } else if below("/v1/billing") && path.ends_with("/preview") {
+            Some(Self::Preview)
         } else {
             None
         }

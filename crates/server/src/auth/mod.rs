@@ -266,7 +266,7 @@ impl FromRequestParts<App> for KeyCaller {
         if !is_read && caller.key.scope != KeyScope::Full {
             return Err(ApiError::ReadOnlyKey);
         }
-        admit_customer(app, parts, caller.customer)?;
+        admit_customer(app, parts, (caller.customer, caller.key.is_limited))?;
         Ok(caller)
     }
 }
@@ -276,7 +276,7 @@ impl FromRequestParts<App> for SignedIn {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let signed_in = Self::find(app, parts).await?;
-        admit_customer(app, parts, signed_in.customer)?;
+        admit_customer(app, parts, (signed_in.customer, false))?;
         Ok(signed_in)
     }
 }
@@ -289,7 +289,7 @@ impl FromRequestParts<App> for Caller {
             return KeyCaller::from_request_parts(parts, app).await.map(Self::from);
         }
         let caller = identify(app, parts, false).await?;
-        admit_customer(app, parts, caller.customer)?;
+        admit_customer(app, parts, (caller.customer, false))?;
         Ok(caller)
     }
 }
@@ -314,8 +314,12 @@ impl FromRequestParts<App> for FullCaller {
 }
 
 /// Counts the request among those of its customer, and takes the room for its body from what the customer has.
-fn admit_customer(app: &App, parts: &mut Parts, customer: CustomerId) -> Result<(), ApiError> {
-    app.control_limits.admit_work(parts, customer, app.clock.now())?;
+fn admit_customer(
+    app: &App,
+    parts: &mut Parts,
+    (customer, is_limited_key): (CustomerId, bool),
+) -> Result<(), ApiError> {
+    app.control_limits.admit_work(parts, (customer, is_limited_key), app.clock.now())?;
     parts.extensions.insert(BodyOf(customer));
     Ok(())
 }

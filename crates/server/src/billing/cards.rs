@@ -46,12 +46,15 @@ pub(crate) async fn sync(
         None => None,
     };
     let of_session = session.as_ref().and_then(CheckoutSession::payment_method);
-    let newest = match of_session.and_then(|method| method.object()).cloned() {
-        Some(card) => Some(card),
-        None => processor.list_cards(&payer, 1).await?.data.into_iter().next(),
-    };
     // What was bought is granted whatever becomes of the card.
-    let saved = save_newest(app, customer, newest.as_ref()).await;
+    let saved = match of_session.and_then(|method| method.object()) {
+        Some(card) if is_older(app, customer, card).await? => Ok(OpenInvoices::default()),
+        Some(card) => save_newest(app, customer, Some(card)).await,
+        None => {
+            let newest = processor.list_cards(&payer, 1).await?.data.into_iter().next();
+            save_newest(app, customer, newest.as_ref()).await
+        }
+    };
     if let Some(session) = &session {
         fulfil::take_session(app, session).await?;
     }
@@ -102,6 +105,35 @@ pub(crate) async fn remember(
         return Ok(OpenInvoices::default());
     }
     card_on_file::save(app, customer, payer, card).await
+}
+
+/// The same for the card of a payment, which may be told of late: it does not replace a card that was entered after it.
+pub(crate) async fn remember_newest(
+    app: &App,
+    customer: CustomerId,
+    method: &PaymentMethod,
+) -> Result<(), ApiError> {
+    if !is_older(app, customer, method).await? {
+        remember(app, customer, method).await?;
+    }
+    Ok(())
+}
+
+/// Whether the saved card is another one, which was entered after this one.
+async fn is_older(
+    app: &App,
+    customer: CustomerId,
+    method: &PaymentMethod,
+) -> Result<bool, ApiError> {
+    let known = cards::find(&app.store, customer).await?;
+    let Some(known) = known.filter(|known| known.payment_method != method.id) else {
+        return Ok(false);
+    };
+    match app.processor()?.retrieve_payment_method(&known.payment_method).await {
+        Ok(read) => Ok(read.customer.is_some() && read.created > method.created),
+        Err(ProcessorError::Missing) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The processor's customer and what is kept of the card, if the card is attached to this customer.

@@ -11,7 +11,7 @@ use store::orders::{self, Order};
 use store::payments::{self, Fulfilled, Paid, PaidFor, Receipt};
 use store::unmatched::Unmatched;
 
-use super::{cards, subscriptions, top_ups};
+use super::{cards, invoices, subscriptions, top_ups};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::metrics;
@@ -81,7 +81,10 @@ pub(crate) async fn take_session(
 ) -> Result<Fulfilment, ApiError> {
     if session.mode == "subscription" {
         subscriptions::take_session(app, session).await?;
-        return Ok(Fulfilment::NotOurs);
+        return match &session.invoice {
+            Some(invoice) if session.is_paid() => invoices::fulfil_invoice(app, invoice.id()).await,
+            Some(_) | None => Ok(Fulfilment::NotOurs),
+        };
     }
     if session.mode != "payment" {
         return Ok(Fulfilment::NotOurs);
@@ -273,7 +276,7 @@ async fn remember_card(app: &App, session: &CheckoutSession, fulfilment: &Fulfil
     else {
         return;
     };
-    if let Err(error) = cards::remember(app, receipt.customer, card).await {
+    if let Err(error) = cards::remember_newest(app, receipt.customer, card).await {
         tracing::warn!(%error, customer.id = %receipt.customer, "the card of a payment was not saved");
     }
 }

@@ -16,6 +16,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use domain::id::{ChangeId, DataKeyId, RunId};
+use domain::key::KeyScope;
 use http::request::Parts;
 use store::own_requests::{self, Claim, KnownRequest, NewRequest, RequestState};
 
@@ -85,6 +86,10 @@ async fn once_with(
 ) -> Result<Response, ApiError> {
     let (mut parts, incoming) = request.into_parts();
     let caller = auth::identify(app, &parts, operation.is_for_sessions()).await?;
+    if caller.scope() != KeyScope::Full {
+        // Whatever the request is, it changes something.
+        return Err(ApiError::ReadOnlyKey);
+    }
     app.control_limits.admit_keyed(&parts, caller.customer, app.clock.now())?;
     parts.extensions.insert(BodyOf(caller.customer));
     let bytes_max = app.config.http.limits.json_body_bytes_max;

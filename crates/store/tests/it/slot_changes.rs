@@ -325,6 +325,25 @@ async fn an_upgrade_goes_through_its_steps_and_is_shown_at_its_own_alone() {
     }
 }
 
+/// Only one process uses a SQLite file; on PostgreSQL another node may be at work.
+#[tokio::test]
+async fn a_start_ends_the_leases_of_a_process_that_is_gone() {
+    for store in testing::stores().await {
+        let customer = Caller::with(&store, 0).await.customer;
+        apply(&store, customer, &pro(Active, 0, 0)).await;
+        let items = vec![plan("price_si_plan", "price_big", "price_si_plan")];
+        let new = change(&store, customer, SlotChangeKind::Plan, items).await;
+        let open = started(start(&store, &new).await);
+        let is_sqlite = store.database() == store::DatabaseKind::Sqlite;
+
+        let ended = slot_changes::end_lost_leases(&store).await.unwrap();
+
+        assert_eq!(ended, u64::from(is_sqlite));
+        let taken = slot_changes::take_over(&store, &open, NOON, LEASE_END).await.unwrap();
+        assert_eq!(taken.is_some(), is_sqlite);
+    }
+}
+
 /// Two customers may change their plans in the same second, and one of them more than once.
 #[tokio::test]
 async fn the_plan_that_was_asked_for_in_a_second_is_that_of_the_same_subscription() {

@@ -176,6 +176,42 @@ async fn a_customer_reaches_the_payment_processor_so_often() {
     app.end().await;
 }
 
+/// Whoever may not buy cannot keep its owner from buying.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_key_may_not_do_takes_nothing_of_what_its_owner_may() {
+    let limits = "[rate_limits]\npayment_requests_per_minute = 2\nidempotency_keys_per_minute = 2";
+    let app = TestApp::on_sqlite(limits).await;
+    let owner = app.customer(10).await;
+    let account = app.connect(&owner, "platform_alpha").await;
+    let owner = app.with_key(&owner.key);
+    let made = async |wish: serde_json::Value| {
+        let made = owner.post("/v1/auth/keys", &wish).await.json();
+        app.with_key(made["api_key"].as_str().unwrap())
+    };
+    let limited = made(json!({"name": "a", "scope": "full", "accounts": [account]})).await;
+    let reading = made(json!({"name": "b", "scope": "read_only"})).await;
+    let pack = json!({"pack_id": "pack_10"});
+
+    for number in 0..3 {
+        let refused = limited.post("/v1/billing/charge", &pack).await;
+        assert_eq!(refused.failure(), (403, "limited_key".to_owned()));
+        let preview = limited.get("/v1/billing/slots/preview?platform=platform_alpha&count=1");
+        assert_eq!(preview.await.failure(), (403, "limited_key".to_owned()));
+        let keyed = reading.with("idempotency-key", &number.to_string());
+        let refused = keyed.post("/v1/billing/checkout", &pack).await;
+        assert_eq!(refused.failure(), (403, "read_only_key".to_owned()));
+    }
+    let preview = "/v1/billing/slots/preview?platform=platform_alpha&count=1";
+    for _ in 0..2 {
+        assert_eq!(reading.get(preview).await.failure(), (409, "no_subscription".to_owned()));
+    }
+
+    assert_eq!(failure(&reading.get(preview).await), refused());
+    let bought = owner.with("idempotency-key", "a").post("/v1/billing/checkout", &pack).await;
+    assert_eq!(bought.status, 200, "{}", bought.text());
+    app.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_customer_has_so_many_responses_kept() {
     let app = TestApp::on_sqlite("[rate_limits]\nidempotency_keys_per_minute = 2").await;

@@ -431,3 +431,52 @@ async fn syncing_without_a_body_is_syncing_with_an_empty_one() {
     }
     app.end().await;
 }
+
+/// The event of a checkout may come long after the customer has entered another card.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_told_late_of_an_older_checkout_leaves_the_card_that_was_saved_since() {
+    selling(async |app| {
+        let (_, client) = app.with_card(GOOD_CARD).await;
+        let begun = app.begin_checkout(&client).await;
+        app.pay_page(&begun.session, "378282246310005").await;
+        app.control("clock", json!({"advance_s": 60})).await;
+        let card = attach(&app, OTHER_CARD).await;
+        assert_eq!(sync(&client).await["card"]["last4"], "4444");
+
+        app.deliver().await;
+        let told = client.get("/v1/billing/card").await.json();
+        let old = json!({"session_id": begun.session});
+        let synced = client.post("/v1/billing/sync-card", &old).await.json();
+
+        assert_eq!(
+            (&told["card"]["last4"], &synced["card"]["last4"]),
+            (&json!("4444"), &json!("4444"))
+        );
+        let path = format!("customers/{}", payer(&app).await);
+        let customer = app.at_processor("GET", &path, "").await;
+        assert_eq!(customer["invoice_settings"]["default_payment_method"], json!(card));
+        assert_eq!(balance(&client).await, 2 * PACK_CREDITS);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn syncing_the_checkout_of_a_plan_grants_its_first_month() {
+    selling(async |app| {
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+        let page = client.post("/v1/billing/subscribe", &json!({"plan_id": PLAN})).await;
+        app.pay(&page, GOOD_CARD).await;
+
+        let session = json!({"session_id": page.json()["session_id"]});
+        let synced = client.post("/v1/billing/sync-card", &session).await;
+
+        assert_eq!(synced.status, 200, "{}", synced.text());
+        assert_eq!(balance(&client).await, MONTH);
+        app.deliver().await;
+        assert_eq!(balance(&client).await, MONTH);
+        app
+    })
+    .await;
+}
