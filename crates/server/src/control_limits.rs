@@ -229,10 +229,11 @@ mod tests {
         for (method, path) in [
             (Method::POST, "/v1/billing/checkout"),
             (Method::DELETE, "/v1/billing/card"),
-            (Method::GET, "/v1/billing/slots/preview"),
         ] {
             assert_eq!(of(method, path), Some(Work::Payment), "{path}");
         }
+        let preview = "/v1/billing/slots/preview";
+        assert_eq!(of(Method::GET, preview), Some(Work::Preview));
         for path in
             ["/v1/auth/keys", "/v1/billing", "/v1/billing/usage", "/v1/accounts", "/v1/authkeys"]
         {
