@@ -88,6 +88,10 @@ async function comesBack(page) {
 // What the service's own page says to somebody who comes back.
 async function isTold(page, says, name) {
   await page.getByText(says).first().waitFor();
+  await fits(page, says, name);
+}
+
+async function fits(page, says, name) {
   const wide = await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
   check(!wide, `the page that says ${says} is wider than the window`);
   if (name) await shoot(page, name);
@@ -263,7 +267,11 @@ async function confirmTopUp(page, browser) {
   // Without scripts the page says what to do.
   const plain = await browser.newPage({ javaScriptEnabled: false });
   await plain.goto(link);
-  await isTold(plain, "needs JavaScript", "4-confirm-without-scripts");
+  // Texts in <noscript> are none that the browser's driver looks for.
+  await plain.locator("noscript p").first().waitFor();
+  const told = await plain.locator("main").innerText();
+  check(told.includes("needs JavaScript"), `the page without scripts says ${told}`);
+  await fits(plain, "needs JavaScript", "4-confirm-without-scripts");
   check(await plain.locator("#start").isDisabled(), "a button that does nothing can be pressed");
   await plain.close();
   // On a phone: the bank is asked, and the page says what came of it.

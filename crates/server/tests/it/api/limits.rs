@@ -184,7 +184,7 @@ async fn what_a_key_may_not_do_takes_nothing_of_what_its_owner_may() {
     let owner = app.customer(10).await;
     let account = app.connect(&owner, "platform_alpha").await;
     let owner = app.with_key(&owner.key);
-    let made = async |wish: serde_json::Value| {
+    let made = async |wish: Value| {
         let made = owner.post("/v1/auth/keys", &wish).await.json();
         app.with_key(made["api_key"].as_str().unwrap())
     };
@@ -193,13 +193,13 @@ async fn what_a_key_may_not_do_takes_nothing_of_what_its_owner_may() {
     let pack = json!({"pack_id": "pack_10"});
 
     for number in 0..3 {
-        let refused = limited.post("/v1/billing/charge", &pack).await;
-        assert_eq!(refused.failure(), (403, "limited_key".to_owned()));
+        let charge = limited.post("/v1/billing/charge", &pack).await;
+        assert_eq!(charge.failure(), (403, "limited_key".to_owned()));
         let preview = limited.get("/v1/billing/slots/preview?platform=platform_alpha&count=1");
         assert_eq!(preview.await.failure(), (403, "limited_key".to_owned()));
         let keyed = reading.with("idempotency-key", &number.to_string());
-        let refused = keyed.post("/v1/billing/checkout", &pack).await;
-        assert_eq!(refused.failure(), (403, "read_only_key".to_owned()));
+        let checkout = keyed.post("/v1/billing/checkout", &pack).await;
+        assert_eq!(checkout.failure(), (403, "read_only_key".to_owned()));
     }
     let preview = "/v1/billing/slots/preview?platform=platform_alpha&count=1";
     for _ in 0..2 {
