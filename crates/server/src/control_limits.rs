@@ -226,10 +226,9 @@ mod tests {
         ] {
             assert_eq!(of(method, path), Some(Work::KeyChange), "{path}");
         }
-        for (method, path) in [
-            (Method::POST, "/v1/billing/checkout"),
-            (Method::DELETE, "/v1/billing/card"),
-        ] {
+        for (method, path) in
+            [(Method::POST, "/v1/billing/checkout"), (Method::DELETE, "/v1/billing/card")]
+        {
             assert_eq!(of(method, path), Some(Work::Payment), "{path}");
         }
         let preview = "/v1/billing/slots/preview";
