@@ -30,7 +30,7 @@ class Processor:
         """The section of a service that is paid through it."""
         facts = self.facts
         keys = {name: facts[name] for name in ("base_url", "js_url", "secret_key", "publishable_key")}
-        return {**keys, "webhook_secrets": [facts["webhook_secret"]], **more}
+        return {**keys, "webhook_secrets": facts["webhook_secrets"], **more}
 
     # What its own pages and its API do.
 
