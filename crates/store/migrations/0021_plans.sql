@@ -51,13 +51,11 @@ create table change_previews (
     primary key (customer_id, subject)
 );
 
--- Subscriptions with invoices that nobody will pay any more: those that have ended, and live ones (has_ended = 0) of which
--- an older invoice is tried no more. While settled_at is null such invoices may be open: they are voided.
+-- Subscriptions that have ended. While settled_at is null they may have invoices that nobody will pay: those are voided.
 create table ended_subscriptions (
     subscription_id text primary key,
     customer_id text not null references customers (id),
     processor_customer text not null,
-    has_ended bigint not null default 1,
     seen_at bigint not null,
     settled_at bigint
 );

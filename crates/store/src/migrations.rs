@@ -73,7 +73,12 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
     let mark = include_str!("../migrations/0025_csv_bom.sql");
     steps.push(step(25, "byte order marks of csv files", mark));
     steps.push(step(26, "export removals", export_removals(database)));
+    steps.push(unpaid_invoices());
     Migrator::with_migrations(steps)
+}
+
+fn unpaid_invoices() -> Migration {
+    step(27, "unpaid invoices", include_str!("../migrations/0027_unpaid_invoices.sql"))
 }
 
 const fn export_removals(database: DatabaseKind) -> &'static str {
