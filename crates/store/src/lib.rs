@@ -33,6 +33,7 @@ pub mod ledger;
 pub mod ledger_pages;
 pub mod limits;
 pub mod login_networks;
+pub mod lost_leases;
 pub mod lots;
 pub mod mail_links;
 pub mod metering;

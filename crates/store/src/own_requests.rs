@@ -9,7 +9,7 @@ use domain::time::Timestamp;
 
 use crate::idempotency::StoredAnswer;
 use crate::sql::{Row, Value, hex};
-use crate::{DatabaseKind, Store, StoreError};
+use crate::{Store, StoreError};
 
 /// Whose `Idempotency-Key` it is. Each key of a customer has a space of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -251,21 +251,6 @@ pub async fn end(
         Value::Bytes(stored.map(|(answer, _)| answer.sealed.as_slice())),
     ];
     change(store, END, &values).await
-}
-
-/// Ends the leases of attempts that an earlier process left on SQLite, where only one process uses the file; gives how many.
-/// To be called at start, before the first request. On PostgreSQL another node may hold them, and they end by themselves.
-pub async fn end_lost_leases(store: &Store) -> Result<u64, StoreError> {
-    const SQL: &str = "update own_requests set leased_until = 0 where state = 'running'";
-    match store.database() {
-        DatabaseKind::Postgres => Ok(0),
-        DatabaseKind::Sqlite => {
-            let mut tx = store.write().await?;
-            let ended = tx.execute(SQL, &[]).await?;
-            tx.commit().await?;
-            Ok(ended)
-        }
-    }
 }
 
 /// Forgets requests whose time is over, at most `limit` at once; gives how many. One that runs is kept while its lease

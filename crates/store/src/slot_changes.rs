@@ -12,7 +12,7 @@ use crate::places::{OccupiedSlots, Shift};
 use crate::sql::Row;
 use crate::subscriptions::{self, Told, View};
 use crate::tx::Tx;
-use crate::{DatabaseKind, Store, StoreError, customers, limits, places};
+use crate::{Store, StoreError, customers, limits, places};
 
 /// A change to be written down.
 #[derive(Debug, Clone)]
@@ -220,21 +220,6 @@ pub async fn release(
     let mut tx = store.write().await?;
     tx.execute(SQL, &[change.id.into(), change.attempts.into(), free_from.into()]).await?;
     tx.commit().await
-}
-
-/// Ends the leases of changes that an earlier process left open on SQLite, where only one process uses the file; gives how
-/// many. To be called at start. On PostgreSQL another node may hold them, and they end by themselves.
-pub async fn end_lost_leases(store: &Store) -> Result<u64, StoreError> {
-    const SQL: &str = "update slot_changes set leased_until = 0 where state = 'open'";
-    match store.database() {
-        DatabaseKind::Postgres => Ok(0),
-        DatabaseKind::Sqlite => {
-            let mut tx = store.write().await?;
-            let ended = tx.execute(SQL, &[]).await?;
-            tx.commit().await?;
-            Ok(ended)
-        }
-    }
 }
 
 /// Goes on to another of a change's requests, and keeps it for so long. Nothing when it is no longer open or was taken over.

@@ -131,8 +131,7 @@ pub(super) async fn service(
     let node = config.metering.node.parse().unwrap_or(fresh);
     let recovery = metering::recover(&store, node, clock.now()).await?;
     report(&recovery);
-    store::own_requests::end_lost_leases(&store).await?;
-    store::slot_changes::end_lost_leases(&store).await?;
+    store::lost_leases::end(&store).await?;
     let freed = store::jobs::release_left(&store, node).await?;
     if freed > 0 {
         tracing::info!(jobs = freed, "jobs of an earlier run are taken up again");

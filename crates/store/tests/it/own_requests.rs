@@ -173,7 +173,7 @@ async fn a_start_ends_the_leases_of_the_process_before_where_there_was_only_one(
         claimed(&store, &first).await;
         let is_alone = store.database() == DatabaseKind::Sqlite;
 
-        assert_eq!(own_requests::end_lost_leases(&store).await.unwrap(), u64::from(is_alone));
+        assert_eq!(store::lost_leases::end(&store).await.unwrap(), u64::from(is_alone));
 
         let run = RunId::new(NOON, unique());
         let times = (NOON, NOON.plus_seconds(60));

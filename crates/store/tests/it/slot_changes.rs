@@ -336,7 +336,7 @@ async fn a_start_ends_the_leases_of_a_process_that_is_gone() {
         let open = started(start(&store, &new).await);
         let is_sqlite = store.database() == store::DatabaseKind::Sqlite;
 
-        let ended = slot_changes::end_lost_leases(&store).await.unwrap();
+        let ended = store::lost_leases::end(&store).await.unwrap();
 
         assert_eq!(ended, u64::from(is_sqlite));
         let taken = slot_changes::take_over(&store, &open, NOON, LEASE_END).await.unwrap();

@@ -45,6 +45,36 @@ async fn go_wrong(app: &TestApp, kind: &str, times: u32) {
     app.control("switches", switch).await;
 }
 
+/// A killed process leaves its lease on the change. On SQLite nobody else can hold it; on PostgreSQL another node may.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_that_a_killed_process_left_goes_on_at_the_next_start_on_sqlite() {
+    const LEASED: &str =
+        "update slot_changes set leased_until = created_at + 3600000000 where state = 'open'";
+    selling(async |mut app| {
+        app.stop_service().await;
+        let impatient = |config: &mut server::config::Config| {
+            (config.processor.timeout_ms, config.processor.retries_max) = (500, 0);
+        };
+        app.start_service(impatient).await.unwrap();
+        let (customer, _) = app.subscriber(GOOD_CARD).await;
+        let client = app.with_key(&customer.key).with("idempotency-key", "once");
+        go_wrong(&app, "hang_before", 1).await;
+
+        let open = set(&client, 2).await;
+        assert_eq!(run_raw(app.store(), LEASED).await.unwrap(), 1);
+        let is_sqlite = app.store().database() == store::DatabaseKind::Sqlite;
+        app.stop_service().await;
+        app.start_service(impatient).await.unwrap();
+        let again = app.with_key(&customer.key).with("idempotency-key", "once");
+        let made = set(&again, 2).await;
+
+        assert_eq!(open.failure(), (504, "change_outcome_unknown".to_owned()));
+        assert_eq!(made.status, if is_sqlite { 200 } else { 504 }, "{}", made.text());
+        app
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_switch_that_is_asked_for_twice_moves_one_slot() {
     selling(async |app| {

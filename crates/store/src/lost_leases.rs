@@ -1,0 +1,19 @@
+//! Leases of a process that is gone. On SQLite only one process uses the file, so whoever starts ends all of them. On
+//! PostgreSQL another node may hold them, and they end by themselves.
+
+use crate::{DatabaseKind, Store, StoreError};
+
+/// Ends the leases of requests and of changes that an earlier process left open; gives how many. To be called at start,
+/// before the first request.
+pub async fn end(store: &Store) -> Result<u64, StoreError> {
+    const REQUESTS: &str = "update own_requests set leased_until = 0 where state = 'running'";
+    const CHANGES: &str = "update slot_changes set leased_until = 0 where state = 'open'";
+    if store.database() == DatabaseKind::Postgres {
+        return Ok(0);
+    }
+    let mut tx = store.write().await?;
+    let requests = tx.execute(REQUESTS, &[]).await?;
+    let changes = tx.execute(CHANGES, &[]).await?;
+    tx.commit().await?;
+    Ok(requests.saturating_add(changes))
+}
