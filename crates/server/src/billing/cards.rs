@@ -45,21 +45,31 @@ pub(crate) async fn sync(
         Some(id) => Some(own_session(processor, id, &payer).await?),
         None => None,
     };
-    let of_session = session.as_ref().and_then(CheckoutSession::payment_method);
     // What was bought is granted whatever becomes of the card.
-    let saved = match of_session.and_then(|method| method.object()) {
-        Some(card) if is_older(app, customer, card).await? => Ok(OpenInvoices::default()),
-        Some(card) => save_newest(app, customer, Some(card)).await,
-        None => {
-            let newest = processor.list_cards(&payer, 1).await?.data.into_iter().next();
-            save_newest(app, customer, newest.as_ref()).await
-        }
-    };
+    let saved = save_synced(app, customer, &payer, session.as_ref()).await;
     if let Some(session) = &session {
         fulfil::take_session(app, session).await?;
     }
     let invoices = saved?;
     Ok(Synced { card: cards::find(&app.store, customer).await?, invoices })
+}
+
+/// Saves the card of a checkout, unless another one was entered after it; without a checkout the newest card.
+async fn save_synced(
+    app: &App,
+    customer: CustomerId,
+    payer: &str,
+    session: Option<&CheckoutSession>,
+) -> Result<OpenInvoices, ApiError> {
+    let of_session = session.and_then(CheckoutSession::payment_method);
+    let Some(card) = of_session.and_then(|method| method.object()) else {
+        let newest = app.processor()?.list_cards(payer, 1).await?.data.into_iter().next();
+        return save_newest(app, customer, newest.as_ref()).await;
+    };
+    if is_older(app, customer, card).await? {
+        return Ok(OpenInvoices::default());
+    }
+    save_newest(app, customer, Some(card)).await
 }
 
 /// Saves the card that the customer asks for, also when it is the saved one: its owner may have put it right.
