@@ -6,11 +6,12 @@
 //! The first two are counted before anything is looked up. What is counted there is the credential as it was sent, so one that
 //! opens nothing is limited as well.
 
+use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::Request;
-use domain::id::CustomerId;
+use domain::id::{CustomerId, KeyId};
 use domain::key::KeyHash;
 use domain::time::Timestamp;
 use domain::token::TokenHash;
@@ -35,10 +36,10 @@ pub(crate) struct ControlLimits {
     networks: NetworkLimiter,
     credentials: RateLimiter<Credential>,
     imports: RateLimiter<CustomerId>,
-    key_changes: RateLimiter<CustomerId>,
+    key_changes: RateLimiter<Share>,
     payments: RateLimiter<CustomerId>,
     previews: RateLimiter<CustomerId>,
-    keyed: RateLimiter<CustomerId>,
+    keyed: RateLimiter<Share>,
     trusted_proxies: Vec<Network>,
 }
 
@@ -59,6 +60,16 @@ enum Work {
     Payment,
     /// It asks the payment processor what something would cost.
     Preview,
+}
+
+/// From whose quota a request takes. Sessions and keys without limits take from the customer's. A limited key has one of
+/// its own, so that it cannot use up what its owner may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Share {
+    /// Who pays.
+    pub(crate) customer: CustomerId,
+    /// The key, if it is limited.
+    pub(crate) limited_key: Option<KeyId>,
 }
 
 /// What a response says of the limits: of the last one that was looked at, which is the narrowest. In the request's
@@ -89,14 +100,15 @@ impl ControlLimits {
         );
         let of_customer =
             |per_minute| RateLimiter::new(Quota::per_minute(per_minute), REMEMBERED_MAX);
+        let of_share = |per_minute| RateLimiter::new(Quota::per_minute(per_minute), REMEMBERED_MAX);
         Self {
             networks: NetworkLimiter::new(of_network, REMEMBERED_MAX),
             credentials: RateLimiter::new(of_key, REMEMBERED_MAX),
             imports: of_customer(rates.imports_per_minute),
-            key_changes: of_customer(rates.key_changes_per_minute),
+            key_changes: of_share(rates.key_changes_per_minute),
             payments: of_customer(rates.payment_requests_per_minute),
             previews: of_customer(rates.payment_requests_per_minute),
-            keyed: of_customer(rates.idempotency_keys_per_minute),
+            keyed: of_share(rates.idempotency_keys_per_minute),
             trusted_proxies,
         }
     }
@@ -127,38 +139,33 @@ impl ControlLimits {
         judge(reported, decision, "default", self.credentials.policy())
     }
 
-    /// Counts what a request of this customer is about to do, if that is limited. What a limited key may not do anyway takes
-    /// nothing of what its customer may do.
+    /// Counts what a request is about to do, if that is limited. Limited keys may do nothing with payments; what they try
+    /// is refused later and takes nothing.
     pub(crate) fn admit_work(
         &self,
         parts: &Parts,
-        (customer, is_limited_key): (CustomerId, bool),
+        share: Share,
         now: Timestamp,
     ) -> Result<(), ApiError> {
-        let (name, limiter) = match Work::of(&parts.method, parts.uri.path()) {
-            None => return Ok(()),
-            Some(Work::Payment | Work::Preview) if is_limited_key => return Ok(()),
-            Some(Work::Import) => ("imports", &self.imports),
-            Some(Work::KeyChange) => ("key-changes", &self.key_changes),
-            Some(Work::Payment) => ("payments", &self.payments),
-            Some(Work::Preview) => ("previews", &self.previews),
-        };
-        let reported = parts.extensions.get::<Reported>().cloned().unwrap_or_default();
-        let decision = limiter.check(customer, 1, now);
-        judge(&reported, decision, name, limiter.policy_named(name))
+        let customer = share.customer;
+        match Work::of(&parts.method, parts.uri.path()) {
+            None => Ok(()),
+            Some(Work::Payment | Work::Preview) if share.limited_key.is_some() => Ok(()),
+            Some(Work::Import) => count(parts, &self.imports, customer, ("imports", now)),
+            Some(Work::KeyChange) => count(parts, &self.key_changes, share, ("key-changes", now)),
+            Some(Work::Payment) => count(parts, &self.payments, customer, ("payments", now)),
+            Some(Work::Preview) => count(parts, &self.previews, customer, ("previews", now)),
+        }
     }
 
     /// Counts a request with an `Idempotency-Key`, whose response is kept for a day.
     pub(crate) fn admit_keyed(
         &self,
         parts: &Parts,
-        customer: CustomerId,
+        share: Share,
         now: Timestamp,
     ) -> Result<(), ApiError> {
-        const NAME: &str = "idempotency-keys";
-        let reported = parts.extensions.get::<Reported>().cloned().unwrap_or_default();
-        let decision = self.keyed.check(customer, 1, now);
-        judge(&reported, decision, NAME, self.keyed.policy_named(NAME))
+        count(parts, &self.keyed, share, ("idempotency-keys", now))
     }
 
     /// A proxy that names no caller is not counted: all of its callers would be one.
@@ -170,11 +177,25 @@ impl ControlLimits {
     pub(crate) fn forget_idle(&self, now: Timestamp) {
         self.networks.forget_idle(now);
         self.credentials.forget_idle(now);
-        let Self { imports, key_changes, payments, previews, keyed, .. } = self;
-        for customers in [imports, key_changes, payments, previews, keyed] {
+        for customers in [&self.imports, &self.payments, &self.previews] {
             customers.forget_idle(now);
         }
+        for shares in [&self.key_changes, &self.keyed] {
+            shares.forget_idle(now);
+        }
     }
+}
+
+/// Takes one from a quota, and says so in the response.
+fn count<K: Clone + Eq + Hash>(
+    parts: &Parts,
+    limiter: &RateLimiter<K>,
+    taker: K,
+    (name, now): (&'static str, Timestamp),
+) -> Result<(), ApiError> {
+    let reported = parts.extensions.get::<Reported>().cloned().unwrap_or_default();
+    let decision = limiter.check(taker, 1, now);
+    judge(&reported, decision, name, limiter.policy_named(name))
 }
 
 fn judge(

@@ -26,6 +26,7 @@ pub(crate) use presented::carries_key;
 pub(crate) use presented::{PresentedCredential, presented_key};
 
 use crate::app::{App, BodyOf};
+use crate::control_limits::Share;
 use crate::error::ApiError;
 use crate::extract;
 use crate::middleware::real_ip::Client;
@@ -142,6 +143,11 @@ impl Caller {
             Credential::Key(key) => Some(key),
             Credential::Session(_) => None,
         }
+    }
+
+    /// From whose quota its requests take.
+    pub(crate) fn share(&self) -> Share {
+        share_of(self.customer, self.key())
     }
 
     /// Who acts, for the audit: the id of the key or of the session.
@@ -266,7 +272,7 @@ impl FromRequestParts<App> for KeyCaller {
         if !is_read && caller.key.scope != KeyScope::Full {
             return Err(ApiError::ReadOnlyKey);
         }
-        admit_customer(app, parts, (caller.customer, caller.key.is_limited))?;
+        admit(app, parts, share_of(caller.customer, Some(&caller.key)))?;
         Ok(caller)
     }
 }
@@ -276,7 +282,7 @@ impl FromRequestParts<App> for SignedIn {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let signed_in = Self::find(app, parts).await?;
-        admit_customer(app, parts, (signed_in.customer, false))?;
+        admit(app, parts, share_of(signed_in.customer, None))?;
         Ok(signed_in)
     }
 }
@@ -289,7 +295,7 @@ impl FromRequestParts<App> for Caller {
             return KeyCaller::from_request_parts(parts, app).await.map(Self::from);
         }
         let caller = identify(app, parts, false).await?;
-        admit_customer(app, parts, (caller.customer, false))?;
+        admit(app, parts, caller.share())?;
         Ok(caller)
     }
 }
@@ -314,14 +320,14 @@ impl FromRequestParts<App> for FullCaller {
 }
 
 /// Counts the request among those of its customer, and takes the room for its body from what the customer has.
-fn admit_customer(
-    app: &App,
-    parts: &mut Parts,
-    (customer, is_limited_key): (CustomerId, bool),
-) -> Result<(), ApiError> {
-    app.control_limits.admit_work(parts, (customer, is_limited_key), app.clock.now())?;
-    parts.extensions.insert(BodyOf(customer));
+fn admit(app: &App, parts: &mut Parts, share: Share) -> Result<(), ApiError> {
+    app.control_limits.admit_work(parts, share, app.clock.now())?;
+    parts.extensions.insert(BodyOf(share.customer));
     Ok(())
+}
+
+fn share_of(customer: CustomerId, key: Option<&UsedKey>) -> Share {
+    Share { customer, limited_key: key.filter(|key| key.is_limited).map(|key| key.id) }
 }
 
 /// Refuses a request whose cookie belongs to another customer than its key. A cookie that opens nothing is

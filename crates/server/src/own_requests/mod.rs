@@ -90,7 +90,7 @@ async fn once_with(
         // Whatever the request is, it changes something.
         return Err(ApiError::ReadOnlyKey);
     }
-    app.control_limits.admit_keyed(&parts, caller.customer, app.clock.now())?;
+    app.control_limits.admit_keyed(&parts, caller.share(), app.clock.now())?;
     parts.extensions.insert(BodyOf(caller.customer));
     let bytes_max = app.config.http.limits.json_body_bytes_max;
     let body = app.read_body(&parts.extensions, incoming, bytes_max).await?;

@@ -176,10 +176,11 @@ async fn a_customer_reaches_the_payment_processor_so_often() {
     app.end().await;
 }
 
-/// Whoever may not buy cannot keep its owner from buying.
+/// Requests that a key is refused do not count against its owner.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_key_may_not_do_takes_nothing_of_what_its_owner_may() {
-    let limits = "[rate_limits]\npayment_requests_per_minute = 2\nidempotency_keys_per_minute = 2";
+    let limits = "[rate_limits]\npayment_requests_per_minute = 2\nidempotency_keys_per_minute = 2\n\
+                  key_changes_per_minute = 4";
     let app = TestApp::on_sqlite(limits).await;
     let owner = app.customer(10).await;
     let account = app.connect(&owner, "platform_alpha").await;
@@ -197,9 +198,17 @@ async fn what_a_key_may_not_do_takes_nothing_of_what_its_owner_may() {
         assert_eq!(charge.failure(), (403, "limited_key".to_owned()));
         let preview = limited.get("/v1/billing/slots/preview?platform=platform_alpha&count=1");
         assert_eq!(preview.await.failure(), (403, "limited_key".to_owned()));
+        let mine = json!({"name": "other"});
+        let renamed = limited.json("PATCH", "/v1/auth/keys/key_1", &mine).await;
+        assert_eq!(renamed.failure(), (403, "limited_key".to_owned()));
         let keyed = reading.with("idempotency-key", &number.to_string());
         let checkout = keyed.post("/v1/billing/checkout", &pack).await;
         assert_eq!(checkout.failure(), (403, "read_only_key".to_owned()));
+    }
+    for number in 0..2 {
+        let keyed = limited.with("idempotency-key", &number.to_string());
+        let charge = keyed.post("/v1/billing/charge", &pack).await;
+        assert_eq!(charge.failure(), (403, "limited_key".to_owned()));
     }
     let preview = "/v1/billing/slots/preview?platform=platform_alpha&count=1";
     for _ in 0..2 {
@@ -209,6 +218,8 @@ async fn what_a_key_may_not_do_takes_nothing_of_what_its_owner_may() {
     assert_eq!(failure(&reading.get(preview).await), refused());
     let bought = owner.with("idempotency-key", "a").post("/v1/billing/checkout", &pack).await;
     assert_eq!(bought.status, 200, "{}", bought.text());
+    let third = owner.post("/v1/auth/keys", &json!({"name": "c", "scope": "full"})).await;
+    assert_eq!(third.status, 201, "{}", third.text());
     app.end().await;
 }
 
