@@ -85,7 +85,7 @@ fn deed(app: &App, link: &Link) -> Option<AuditEntry> {
     Some(deed.now(&app.clock, &app.random))
 }
 
-/// The address of before is told when another one takes its place, and so is the payment processor.
+/// Emails the previous address when another one takes its place, and tells the payment processor the new one.
 fn notices(app: &App, link: &Link) -> Vec<NewJob> {
     match link.purpose {
         LinkPurpose::ChangeEmail => {

@@ -1,5 +1,6 @@
 //! Subscriptions that have ended, and the invoices that are voided because nobody will pay them: theirs, and those of
-//! live subscriptions which the processor has stopped trying. What is to be done at the processor is written down first, so that it is finished after a crash and done once.
+//! live subscriptions which the processor has stopped trying. What is to be done at the processor is written down first,
+//! so that it is finished after a crash and done once.
 
 use domain::id::CustomerId;
 use domain::time::Timestamp;
@@ -29,8 +30,8 @@ pub struct VoidedInvoice {
     pub returned_cents: i64,
 }
 
-/// Writes subscriptions down whose invoices are to be looked at. One that is known to have ended stays as it is, so that
-/// it is looked at once.
+/// Writes subscriptions down whose invoices have to be checked. One that is known to have ended stays as it is: it is
+/// checked once.
 pub async fn note(
     store: &Store,
     ended: &[EndedSubscription],

@@ -11,9 +11,9 @@ use store::places::OccupiedSlots;
 use super::ApiError;
 use super::table::Row;
 
-/// How long a caller is told to wait where the processor does not say for how long it limits requests, in seconds.
+/// The `Retry-After` of a response where the processor limits requests without saying for how long, in seconds.
 const RATE_LIMIT_WAIT_S: u64 = 5;
-/// The longest wait that a caller is told, in seconds.
+/// The longest `Retry-After` of such a response, in seconds.
 const RATE_LIMIT_WAIT_S_MAX: u64 = 3_600;
 
 /// Every way a payment or a change of what is paid can fail.

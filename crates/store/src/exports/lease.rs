@@ -170,8 +170,8 @@ pub async fn postpone(
     Ok(postponed)
 }
 
-/// Lets an export rest until then, and says why: its platform refuses everybody, or the storage is full. This is no failed attempt, whatever it
-/// has read.
+/// Lets an export rest until then, and says why: its platform refuses everybody, or the storage is full. This is no failed
+/// attempt, whatever it has read.
 pub async fn pause(
     store: &Store,
     lease: &Lease,

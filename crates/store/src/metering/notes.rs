@@ -15,7 +15,7 @@ use crate::sql::Row;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
 
-/// What so many transactions noted is added up at once.
+/// After so many transactions, what they noted is added up.
 const NOTES_MAX: usize = 32;
 
 /// And so many counts at once, or as many as one transaction has: the commit that adds them up must not be much longer than

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::world::{Reversal, World};
 use crate::support::client::{Client, Reply};
 
-/// What the processor does unless it is told otherwise.
+/// Seconds after which the processor tries a failed payment again, unless its rules are changed.
 const USUAL_RETRIES: [i64; 3] = [3 * 86_400, 8 * 86_400, 15 * 86_400];
 /// A card that pays, and one that can be saved and is then declined.
 pub(super) const GOOD_CARD: &str = "4242424242424242";
