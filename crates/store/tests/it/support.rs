@@ -34,7 +34,8 @@ pub(crate) fn unique() -> [u8; 10] {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let number = NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes();
     let mut bytes = [0; 10];
-    bytes[6..].copy_from_slice(&number);
+    // The last bytes stay free: an entry's followers have the numbers behind its own.
+    bytes[4..8].copy_from_slice(&number);
     bytes
 }
 
