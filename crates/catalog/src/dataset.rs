@@ -91,6 +91,9 @@ pub struct TimeField {
     pub unit: TimeUnit,
     /// Whether rows without a time are right; none of them lies in any window.
     pub optional: bool,
+    /// Whether the rows come newest first, so that a read may end where they are older than what is wanted. Each page is
+    /// held against it; the read of a list that is in another order goes on to the end.
+    pub newest_first: bool,
 }
 
 /// How a platform writes times.

@@ -66,6 +66,8 @@ struct TimeText {
     unit: UnitText,
     #[serde(default)]
     optional: bool,
+    #[serde(default)]
+    newest_first: bool,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -145,6 +147,7 @@ impl DatasetText {
             field: Pointer::parse(&self.time.field)?,
             unit: self.time.unit.value(),
             optional: self.time.optional,
+            newest_first: self.time.newest_first,
         };
         Ok(Dataset {
             name: self.name,
@@ -315,9 +318,10 @@ pub(crate) fn write(text: &mut String, dataset: &Dataset) {
     }
     line(text, "rows", &quoted(&dataset.rows.to_string()));
     line(text, "id", &quoted(&dataset.id.to_string()));
-    let TimeField { field, unit, optional } = &dataset.time;
+    let TimeField { field, unit, optional, newest_first } = &dataset.time;
     let (field, unit) = (quoted(&field.to_string()), unit.as_str());
-    line(text, "time", &format!("{{ field = {field}, unit = \"{unit}\", optional = {optional} }}"));
+    let order = format!("optional = {optional}, newest_first = {newest_first}");
+    line(text, "time", &format!("{{ field = {field}, unit = \"{unit}\", {order} }}"));
     line(text, "paging", &paging_text(&dataset.paging));
     if let Some(DayFilter { from, to }) = &dataset.days {
         line(text, "days", &format!("{{ from = {}, to = {} }}", quoted(from), quoted(to)));

@@ -51,6 +51,18 @@ text_enum! {
 }
 
 text_enum! {
+    /// What a worker does for an export.
+    ExportPhase, "one of reading, checking, writing" {
+        /// It reads the platform's list.
+        Reading = "reading",
+        /// It reads the head of the list again, since the list may have changed meanwhile.
+        Checking = "checking",
+        /// It ends the file and stores it.
+        Writing = "writing",
+    }
+}
+
+text_enum! {
     /// The form of an export's file.
     ExportFormat, "one of csv, jsonl, xlsx, zip" {
         /// One line a row, RFC 4180.

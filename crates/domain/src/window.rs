@@ -55,6 +55,11 @@ impl Window {
         self.start.is_none_or(|start| start <= at) && self.end.is_none_or(|end| at < end)
     }
 
+    /// Whether the instant lies before it.
+    pub fn is_before(&self, at: Timestamp) -> bool {
+        self.start.is_some_and(|start| at < start)
+    }
+
     /// The UTC day of its first instant.
     pub fn first_day(&self) -> Option<Day> {
         self.start.map(Timestamp::day)

@@ -5,6 +5,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::faults::input::Mistake;
+use crate::lists;
 use crate::mail;
 use crate::mount::Mount;
 use crate::platform::routes::parse_pairs;
@@ -15,7 +16,7 @@ use crate::service::Service;
 const LOG_PAGE_MAX: usize = 10_000;
 
 /// What there is: method, path, and what it does.
-const INDEX: [(&str, &str, &str); 15] = [
+const INDEX: [(&str, &str, &str); 16] = [
     ("GET", "/control", "this list"),
     ("GET", "/control/health", "says that the simulators run"),
     ("GET", "/control/accounts", "the accounts that the platforms accept, with their credentials"),
@@ -26,6 +27,11 @@ const INDEX: [(&str, &str, &str); 15] = [
     ("POST", "/control/faults", "adds a fault: `kind`, which requests meet it, and its fields"),
     ("DELETE", "/control/faults/{id}", "removes a fault"),
     ("DELETE", "/control/faults", "removes all faults"),
+    (
+        "POST",
+        "/control/lists",
+        "changes a `list` of a `platform`: `do` is add `at` a place, remove `at` one, or move one `to` another",
+    ),
     ("GET", "/control/mail", "the mails that were taken, or those `to` an address"),
     (
         "GET",
@@ -68,6 +74,7 @@ pub(crate) async fn answer(
         ("POST", "/faults") => add_fault(service, body),
         ("DELETE", "/faults") => Ok(json!({"removed": service.faults.clear()})),
         ("DELETE", path) if path.starts_with("/faults/") => remove_fault(service, path),
+        ("POST", "/lists") => change_list(service, body),
         ("GET", "/mail") => Ok(mails(service, &query)),
         ("POST", "/mail/refuse") => refuse_mails(service, &query),
         ("GET", path) if path.starts_with("/mail/") => mail(service, path),
@@ -185,6 +192,14 @@ fn remove_fault(service: &Service, path: &str) -> Outcome {
     } else {
         Err(Problem::of(StatusCode::NOT_FOUND, "there is no fault with this id"))
     }
+}
+
+/// See [`lists::Change`].
+fn change_list(service: &Service, body: &Bytes) -> Outcome {
+    let change = serde_json::from_slice::<lists::Change>(body);
+    let change = change.map_err(|error| Problem::with("body", format!("is not right: {error}")))?;
+    let mount = platform(service, &[("platform".to_owned(), change.platform.clone())])?;
+    lists::change(mount, &change).map_err(|problem| Problem::of(StatusCode::CONFLICT, problem))
 }
 
 /// `to` (everybody when absent); first the oldest.

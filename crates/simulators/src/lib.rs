@@ -14,6 +14,7 @@ mod faults;
 mod files;
 mod journal;
 mod lines;
+mod lists;
 mod listener;
 mod mail;
 mod mount;

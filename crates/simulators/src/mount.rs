@@ -20,11 +20,14 @@ use crate::multipart;
 use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::Call;
 use crate::platform::routes::{Found, Handler, Route, Routes, parse_pairs};
-use crate::platform::{CREATORS, DemoAccount, EMPTY_CREATOR, Incoming, Platform, State};
+use crate::platform::{
+    CREATORS, DemoAccount, EMPTY_CREATOR, Incoming, MovableList, Platform, State,
+};
 use crate::request_log::{Arrival, RequestLog};
 use crate::settings::Settings;
 use crate::shelf::Shelf;
 use crate::world::World;
+use crate::world::series::Series;
 
 /// One platform with all it keeps.
 pub(crate) struct Mount {
@@ -286,6 +289,28 @@ impl Mount {
             Handler::Write(handler) => handler(&call, shelf),
             Handler::Open(handler) => handler(&call, &mut state.shared),
         }
+    }
+
+    /// Changes the order of a list's rows; gives how many it has then. A restart forgets it.
+    pub(crate) fn arrange(
+        &self,
+        creator: usize,
+        (list, chat): (MovableList, u64),
+        change: impl FnOnce(Series, &mut Vec<u64>) -> Result<(), &'static str>,
+    ) -> Result<usize, &'static str> {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let (Some(world), Some(shelf)) =
+            (self.worlds.get(creator), state.creators.get_mut(creator))
+        else {
+            return Err("there is no such creator");
+        };
+        let fan = world.chats().at(chat).ok_or("there is no such chat")?;
+        let found = self.platform.list(world, list, fan);
+        let (table, series) = found.ok_or("the platform does not have this list")?;
+        let mut rows = shelf.page(&table, series, 0, u64::MAX).indexes;
+        change(series, &mut rows)?;
+        shelf.arrange(&table, series, &rows);
+        Ok(rows.len())
     }
 
     fn replay(&self) -> io::Result<()> {

@@ -73,6 +73,19 @@ impl Shelf {
         table.hidden.insert(index);
     }
 
+    /// Makes the collection have these things alone, in this order.
+    pub(crate) fn arrange(&mut self, table: &str, series: Series, indexes: &[u64]) {
+        let table = self.table(table);
+        table.hidden.extend((0..series.count()).filter_map(|place| series.at(place)));
+        table.order.clear();
+        table.place.clear();
+        for (place, index) in (1..).zip(indexes.iter().rev()) {
+            table.order.insert(place, *index);
+            table.place.insert(*index, place);
+            table.hidden.insert(*index);
+        }
+    }
+
     /// Sets fields of the thing; others that were set before stay.
     pub(crate) fn set(&mut self, table: &str, index: u64, fields: Map<String, Value>) {
         self.table(table).fields.entry(index).or_default().extend(fields);
@@ -225,6 +238,21 @@ mod tests {
             assert_eq!(shelf.place_of("things", TEN, *index), Some(place as u64));
         }
         assert_eq!(shelf.place_of("things", TEN, 4), None);
+    }
+
+    #[test]
+    fn a_collection_is_arranged_anew_and_goes_on_from_there() {
+        let mut shelf = Shelf::default();
+        shelf.take("things", 3);
+
+        shelf.arrange("things", TEN, &[9, 3, 12, 0]);
+
+        assert_eq!(pages(&shelf, 3), [9, 3, 12, 0]);
+        assert_eq!(shelf.place_of("things", TEN, 12), Some(2));
+        assert!(!shelf.holds("things", TEN, 5));
+        shelf.put("things", 5);
+        shelf.take("things", 9);
+        assert_eq!(pages(&shelf, 3), [5, 3, 12, 0]);
     }
 
     #[test]

@@ -202,6 +202,14 @@ pub(crate) fn export_state() -> Object {
     )
 }
 
+/// What a worker does for an export.
+pub(crate) fn export_phase() -> Object {
+    one_of(
+        "`reading` the list, `checking` whether its head has changed meanwhile, `writing` the file.",
+        domain::export::ExportPhase::ALL.iter().map(|phase| phase.as_str()),
+    )
+}
+
 /// Why the file of an export is gone, or the export.
 pub(crate) fn export_removal() -> Object {
     one_of(

@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 
 use clients::storage::{ObjectName, Put, Segment, SegmentReader, StorageError, WorkFile, is_full};
 use domain::dataset::DatasetName;
+use domain::export::ExportPhase;
 use domain::window::Window;
 use store::exports::{self, Export, Failure, Lease, Output};
 use tabular::{
@@ -75,6 +76,7 @@ impl Job<'_> {
         points::reach(Point::Restored).await;
         let kept = self.read(reader, kept).await?;
         points::reach(Point::ListRead).await;
+        self.shared.does(ExportPhase::Writing, None);
         let (work, rendered) = self.render(kept).await?;
         points::reach(Point::Rendered).await;
         self.publish(work, rendered).await
@@ -99,6 +101,7 @@ impl Job<'_> {
             max_rows: export.max_rows.and_then(|rows| u64::try_from(rows).ok()),
             limits: Limits { rows_max: settings.rows_max, pages_max: settings.pages_max, ends_at },
             label: export.id.to_string(),
+            waits: self.shared.waits.clone(),
         })
     }
 
@@ -174,6 +177,7 @@ impl Job<'_> {
         let bytes_max = self.app.config.exports.bytes_max;
         let writer = SpoolWriter::new(std::io::sink(), spooled).with_text_bytes_max(bytes_max);
         let mut desk = Desk { reader, writer, segment };
+        self.note_reading(&desk.reader);
         let mut text = String::new();
         let mut fetched = desk.reader.fetch().await?;
         while let Some(page) = fetched {
@@ -183,6 +187,7 @@ impl Job<'_> {
                 frame.send().await?;
             }
             self.shared.set(count(desk.writer.pages()), count(desk.writer.rows()));
+            self.note_reading(&desk.reader);
             self.shared.new_page();
             points::reach(Point::PageKept).await;
             desk.writer.swap_text(&mut text);
@@ -197,6 +202,11 @@ impl Job<'_> {
         }
         segments.push(desk.segment);
         Ok(Kept { segments, spooled: desk.writer.finish().1, drafting })
+    }
+
+    fn note_reading(&self, reader: &Reader) {
+        let phase = if reader.is_checking() { ExportPhase::Checking } else { ExportPhase::Reading };
+        self.shared.does(phase, Some((reader.list_rows(), reader.list_rows_read())));
     }
 
     /// Ends the file, in a file for work.

@@ -8,19 +8,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
+use domain::export::ExportPhase;
 use domain::id::{ExportId, NodeId};
 use domain::time::Timestamp;
 use store::StoreError;
-use store::exports::{self, Claimant, Export, Failure, Lease, Progress, Renewal};
+use store::exports::{self, Claimant, Doing, Export, Failure, Lease, Progress, Renewal};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::pages::Waits;
 use super::points::{self, Point};
 use super::{cleanup, job};
 use crate::app::App;
 use crate::metrics;
 
+/// How far a job is is written down so often, if it has come further.
+const PROGRESS_EACH: Duration = Duration::from_secs(2);
 /// A job that failed for a while is tried again after so many seconds, times the number of its attempt.
 const RETRY_S: i64 = 15;
 /// While a platform refuses everybody, or the storage is full, a job is tried again after so many seconds, and given up
@@ -56,6 +60,10 @@ impl AtWork {
 pub(super) struct Shared {
     pages: AtomicI64,
     rows: AtomicI64,
+    /// What is done, beside the pages.
+    doing: parking_lot::Mutex<Doing>,
+    /// Until when nothing is asked of the platform.
+    pub(super) waits: Waits,
     /// How long earlier attempts took.
     worked_micros: i64,
     /// When this one began.
@@ -74,6 +82,8 @@ impl Shared {
         let shared = Self {
             pages: AtomicI64::default(),
             rows: AtomicI64::default(),
+            doing: parking_lot::Mutex::new(export.doing),
+            waits: Waits::default(),
             worked_micros: export.worked_micros,
             began: Instant::now(),
             has_new_page: AtomicBool::default(),
@@ -90,12 +100,30 @@ impl Shared {
         self.rows.store(rows, Ordering::SeqCst);
     }
 
+    /// What is done now.
+    pub(super) fn does(&self, phase: ExportPhase, list: Option<(Option<u64>, u64)>) {
+        let mut doing = self.doing.lock();
+        doing.phase = Some(phase);
+        if let Some((rows, read)) = list {
+            doing.list_rows = rows.map(|rows| i64::try_from(rows).unwrap_or(i64::MAX));
+            doing.list_rows_read = i64::try_from(read).unwrap_or(i64::MAX);
+        }
+    }
+
+    fn doing(&self) -> Doing {
+        Doing { waiting_until: self.waits.until(), ..*self.doing.lock() }
+    }
+
     /// A page was read that nobody had read before. The first one of an attempt is written down at once: from it on
     /// the attempt counts as progress, and the export is charged when it is cancelled.
     pub(super) fn new_page(&self) {
         if !self.has_new_page.swap(true, Ordering::SeqCst) {
             self.bell.notify_one();
         }
+    }
+
+    fn pages(&self) -> i64 {
+        self.pages.load(Ordering::SeqCst)
     }
 
     pub(super) fn progress(&self) -> Progress {
@@ -222,26 +250,49 @@ async fn keep(
     shared: &Shared,
     (bell, stop): (&Notify, &CancellationToken),
 ) -> Ending {
-    let pause = Duration::from_secs(app.config.exports.renew_s.unsigned_abs());
+    let renew_s = app.config.exports.renew_s;
+    let pause = Duration::from_secs(renew_s.unsigned_abs()).min(PROGRESS_EACH);
+    let mut noted = None;
+    let mut renewed_at = app.clock.now();
     loop {
-        tokio::select! {
+        let is_rung = tokio::select! {
             () = stop.cancelled() => return Ending::Stopped,
-            () = bell.notified() => {}
-            () = shared.bell.notified() => {}
-            () = tokio::time::sleep(pause) => {}
-        }
+            () = bell.notified() => true,
+            () = shared.bell.notified() => true,
+            () = tokio::time::sleep(pause) => false,
+        };
         let now = app.clock.now();
+        let stands = (shared.pages(), shared.doing());
+        let is_due = now >= renewed_at.plus_seconds(renew_s);
+        if !is_rung && !is_due && noted == Some(stands) {
+            continue;
+        }
+        (noted, renewed_at) = (Some(stands), now);
         let until = now.plus_seconds(app.config.exports.lease_s);
         let has_new_page = shared.has_new_page.load(Ordering::SeqCst);
         let times = (now, until);
-        let renewed =
-            exports::renew(&app.store, &lease, times, shared.progress(), has_new_page).await;
-        match renewed {
+        let so_far = (shared.progress(), shared.doing());
+        match exports::renew(&app.store, &lease, times, so_far, has_new_page).await {
             Ok(Renewal::Kept) => points::reach(Point::ProgressNoted).await,
             Ok(Renewal::Cancelling) => return Ending::Cancelled,
             Ok(Renewal::Lost) => return Ending::Lost,
             // The lease runs out by itself if this goes on.
             Err(error) => tracing::warn!(%error, "the lease of an export could not be renewed"),
+        }
+        if is_due && gives_way(app, lease, now).await {
+            return Ending::Stopped;
+        }
+    }
+}
+
+/// Whether another customer waits for a worker while this one has several of this node.
+async fn gives_way(app: &App, lease: Lease, now: Timestamp) -> bool {
+    let waiting_since = now.plus_seconds(-app.config.exports.renew_s);
+    match exports::gives_way(&app.store, &lease, (now, waiting_since)).await {
+        Ok(gives_way) => gives_way,
+        Err(error) => {
+            tracing::warn!(%error, "whether another export waits could not be read");
+            false
         }
     }
 }

@@ -20,6 +20,8 @@ const FIELD: Field = Field::text("field", "the name that is left out, at any dep
 const EMPTIED: Field = Field::text("field", "the name whose value becomes a text", "hasMore");
 const ROWS: Field = Field::number("rows", "how many rows are missing at its end", 1, (1, 10_000));
 const BY: Field = Field::number("by", "how much less each page says", 1, (1, 1_000_000));
+const TOTAL: Field = Field::text("field", "the name under which the length stands", "total");
+const MORE: Field = Field::number("by", "how many rows more it says", 1, (1, 1_000_000));
 
 /// More paths than this are not told apart.
 const PATHS_MAX: usize = 64;
@@ -31,6 +33,7 @@ pub(crate) enum Pages {
     MissingField { field: String },
     WrongType { field: String },
     ShrinkingTotal { by: u64 },
+    LongTotal { field: String, by: u64 },
     DuplicateRows,
     ShortPage { rows: usize },
     EmptyPage,
@@ -48,7 +51,7 @@ struct Seen {
     bodies: Vec<Value>,
 }
 
-pub(super) const KINDS: [Kind; 8] = [
+pub(super) const KINDS: [Kind; 9] = [
     Kind::plain("repeat_pages", "the first pages are given again and again", |fields| {
         Ok(Fault::Pages(Pages::Repeat { pages: fields.size(&PAGES)? }))
     })
@@ -65,6 +68,11 @@ pub(super) const KINDS: [Kind; 8] = [
         |fields| Ok(Fault::Pages(Pages::ShrinkingTotal { by: fields.number(&BY)? })),
     )
     .with(&[BY]),
+    Kind::plain("long_total", "a page says that the list has more rows than it has", |fields| {
+        let (field, by) = (fields.words(&TOTAL)?, fields.number(&MORE)?);
+        Ok(Fault::Pages(Pages::LongTotal { field, by }))
+    })
+    .with(&[TOTAL, MORE]),
     Kind::plain("duplicate_rows", "a page begins with the last row of the one before", |_| {
         Ok(Fault::Pages(Pages::DuplicateRows))
     }),
@@ -125,6 +133,13 @@ impl Pages {
                 change(&mut page, "total", &|total| {
                     if let Some(number) = total.as_u64() {
                         *total = json!(number.saturating_sub(by.saturating_mul(earlier)));
+                    }
+                });
+            }
+            Self::LongTotal { field, by } => {
+                change(&mut page, field, &|total| {
+                    if let Some(number) = total.as_u64() {
+                        *total = json!(number.saturating_add(*by));
                     }
                 });
             }
@@ -229,6 +244,8 @@ mod tests {
         let shrinking = given(&Pages::ShrinkingTotal { by: 4 }, &pages);
 
         assert_eq!(missing[1], json!({"response": {"total": 9, "rows": [{}]}}));
+        let long = given(&Pages::LongTotal { field: "total".to_owned(), by: 2 }, &pages);
+        assert_eq!(long[0]["response"]["total"], 11);
         let totals = shrinking.iter().map(|it| it["response"]["total"].as_u64().unwrap());
         assert_eq!(totals.collect::<Vec<_>>(), [9, 5]);
     }

@@ -18,6 +18,8 @@ use self::answer::{Answer, Refusal};
 use self::routes::{Route, Routes};
 use crate::settings::Settings;
 use crate::shelf::Shelf;
+use crate::world::World;
+use crate::world::series::Series;
 
 /// How many creators each platform has.
 pub(crate) const CREATORS: usize = 4;
@@ -64,6 +66,17 @@ pub(crate) struct State {
     pub(crate) shared: Shelf,
 }
 
+/// A list whose rows can be moved on demand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum MovableList {
+    Subscribers,
+    Chats,
+    Following,
+    /// Of one chat.
+    ChatMessages,
+}
+
 /// One platform.
 pub(crate) trait Platform: Send + Sync {
     /// `platform_alpha` … `platform_delta`; also the path prefix it lives under.
@@ -92,6 +105,10 @@ pub(crate) trait Platform: Send + Sync {
     ) -> Result<(), Refusal> {
         Ok(())
     }
+
+    /// Where the rows of a list are, for those whose rows can be moved on demand: the table, and what it has before
+    /// anything was written. `fan` is whose messages they are.
+    fn list(&self, world: &World, list: MovableList, fan: u64) -> Option<(String, Series)>;
 
     /// The answer as the platform writes it, for those that wrap it in an envelope.
     fn dress(&self, answer: Answer) -> Answer {

@@ -20,6 +20,11 @@ impl Series {
         Self { total, period, keep }
     }
 
+    /// A number that no thing of the whole has: they are all below it.
+    pub(crate) const fn end(&self) -> u64 {
+        self.total
+    }
+
     /// How many belong to it.
     pub(crate) fn count(&self) -> u64 {
         let rest = self.total % self.period;

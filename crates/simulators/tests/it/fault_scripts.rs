@@ -126,7 +126,7 @@ fn strange_heads(body: &[u8]) -> Vec<Row> {
 }
 
 /// The kinds that leave an answer which HTTP can carry; each has a test of its own below.
-const CARRIED_BY_HTTP: [&str; 17] = [
+const CARRIED_BY_HTTP: [&str; 18] = [
     "status",
     "redirect",
     "content_type",
@@ -139,6 +139,7 @@ const CARRIED_BY_HTTP: [&str; 17] = [
     "repeat_pages",
     "missing_field",
     "shrinking_total",
+    "long_total",
     "duplicate_rows",
     "wrong_type",
     "short_page",

@@ -1,9 +1,10 @@
 //! Leases: who works on an export, until when, and how far they are.
 
+use domain::export::ExportPhase;
 use domain::id::NodeId;
 use domain::time::Timestamp;
 
-use super::{Claimant, Export, Failure, Lease, Progress, Renewal, read};
+use super::{Claimant, Doing, Export, Failure, Lease, Progress, Renewal, read};
 use crate::balance;
 use crate::tx::Tx;
 use crate::{DatabaseKind, Store, StoreError};
@@ -11,8 +12,8 @@ use crate::{DatabaseKind, Store, StoreError};
 /// A claim may be taken from under one's nose by another node so often, then the next round tries again.
 const TRIES_MAX: usize = 8;
 
-/// Takes an export to work on, if one is waiting: one that a dead worker left first, then one of the customer who has
-/// fewest running, and of those the oldest. No customer gets more than `running_max` at once.
+/// Takes an export to work on, if one is waiting: one of the customer for whom fewest workers work, of those one that a
+/// worker left, and else the oldest. No customer gets more than `running_max` at once.
 pub async fn claim(
     store: &Store,
     claimant: &Claimant,
@@ -38,14 +39,15 @@ async fn candidate(
         select e.id, e.customer_id
         from export_jobs e
         left join (
-            select customer_id, count(*) as running from export_jobs
-            where credit_state = 'held' and state <> 'pending' group by customer_id
+            select customer_id, count(*) as running,
+                sum(case when lease_until > $1 then 1 else 0 end) as at_work
+            from export_jobs where credit_state = 'held' and state <> 'pending' group by customer_id
         ) r on r.customer_id = e.customer_id
         where e.credit_state = 'held' and (
             (e.state = 'pending' and coalesce(r.running, 0) < $2)
             or (e.state = 'running' and e.lease_until <= $1 and e.attempt < $3)
         )
-        order by case when e.state = 'running' then 0 else 1 end, coalesce(r.running, 0),
+        order by coalesce(r.at_work, 0), case when e.state = 'running' then 0 else 1 end,
                  e.created_at, e.id
         limit 1";
     let values = [claimant.now.into(), claimant.running_max.into(), claimant.attempts_max.into()];
@@ -63,7 +65,7 @@ async fn take(
     const SQL: &str = "
         update export_jobs set state = 'running', lease_token = lease_token + 1, lease_until = $4,
             leased_by = $5, attempt = attempt + 1, started_at = coalesce(started_at, $3),
-            error_code = null, error_message = null
+            error_code = null, error_message = null, waiting_until = null
         where id = $1 and (
             (state = 'pending' and $6 > (
                 select count(*) from export_jobs other
@@ -89,12 +91,13 @@ pub async fn renew(
     store: &Store,
     lease: &Lease,
     (now, until): (Timestamp, Timestamp),
-    progress: Progress,
+    (progress, doing): (Progress, Doing),
     has_new_page: bool,
 ) -> Result<Renewal, StoreError> {
     const SQL: &str = "
         update export_jobs set lease_until = $4, pages = $5, rows_read = $6, worked_micros = $8,
-            attempt = case when $7 = 1 then 0 else attempt end
+            attempt = case when $7 = 1 then 0 else attempt end, phase = $9, list_rows = $10,
+            list_rows_read = $11, waiting_until = $12
         where id = $1 and lease_token = $2 and state = 'running' and lease_until > $3";
     const CANCELLING: &str = "
         select 1 from export_jobs
@@ -109,6 +112,10 @@ pub async fn renew(
         progress.rows.into(),
         i64::from(has_new_page).into(),
         progress.worked_micros.into(),
+        doing.phase.map(ExportPhase::as_str).into(),
+        doing.list_rows.into(),
+        doing.list_rows_read.into(),
+        doing.waiting_until.into(),
     ];
     if tx.execute(SQL, &values).await? == 1 {
         tx.commit().await?;
@@ -117,6 +124,33 @@ pub async fn renew(
     let held = [lease.export.into(), lease.token.into(), now.into()];
     let is_cancelling = tx.row(CANCELLING, &held).await?.is_some();
     Ok(if is_cancelling { Renewal::Cancelling } else { Renewal::Lost })
+}
+
+/// Whether this work should be given back for the sake of another customer: one who has no worker has waited since
+/// `waiting_since`, and this is the youngest of several exports of its customer on the same node. It goes on later, behind
+/// its last page.
+pub async fn gives_way(
+    store: &Store,
+    lease: &Lease,
+    (now, waiting_since): (Timestamp, Timestamp),
+) -> Result<bool, StoreError> {
+    const SQL: &str = "
+        select 1 from export_jobs own
+        where own.id = $1 and own.state = 'running'
+          and exists (
+            select 1 from export_jobs older
+            where older.customer_id = own.customer_id and older.leased_by = own.leased_by
+              and older.state = 'running' and older.lease_until > $2
+              and (older.started_at, older.id) < (own.started_at, own.id))
+          and exists (
+            select 1 from export_jobs waiting
+            where waiting.state = 'pending' and waiting.created_at <= $3
+              and not exists (
+                select 1 from export_jobs theirs
+                where theirs.customer_id = waiting.customer_id and theirs.credit_state = 'held'
+                  and theirs.state <> 'pending'))";
+    let values = [lease.export.into(), now.into(), waiting_since.into()];
+    Ok(store.read().await?.row(SQL, &values).await?.is_some())
 }
 
 /// Ends a lease so that another worker may go on at once: the worker stops, the export does not. What it did counts
@@ -153,7 +187,8 @@ pub async fn postpone(
     progress: Progress,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "
-        update export_jobs set lease_until = $4, pages = $5, rows_read = $6, worked_micros = $7
+        update export_jobs set lease_until = $4, pages = $5, rows_read = $6, worked_micros = $7,
+            waiting_until = $4
         where id = $1 and lease_token = $2 and state = 'running' and lease_until > $3";
     let mut tx = store.write().await?;
     let values = [
@@ -181,7 +216,7 @@ pub async fn pause(
 ) -> Result<bool, StoreError> {
     const SQL: &str = "
         update export_jobs set lease_until = $4, pages = $5, rows_read = $6, worked_micros = $7,
-            attempt = 0, error_code = $8, error_message = $9
+            attempt = 0, error_code = $8, error_message = $9, waiting_until = $4
         where id = $1 and lease_token = $2 and state = 'running' and lease_until > $3";
     let mut tx = store.write().await?;
     let values = [

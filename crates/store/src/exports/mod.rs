@@ -13,7 +13,7 @@ mod read;
 use domain::account::CreatorId;
 use domain::credits::Credits;
 use domain::dataset::DatasetName;
-use domain::export::{ExportCredits, ExportFormat, ExportRemoval, ExportState};
+use domain::export::{ExportCredits, ExportFormat, ExportPhase, ExportRemoval, ExportState};
 use domain::id::{CustomerId, ExportId, KeyId, NodeId};
 use domain::key::KeyHash;
 use domain::platform::Platform;
@@ -25,7 +25,7 @@ use crate::metering::IdempotencyClaim;
 pub use cleanup::{Cleanup, Deletion, cleaned, delete, due_cleanups, expire, keeps, note_file};
 pub use create::create;
 pub use end::{Cancelling, cancel, end_cancelled, fail, publish, reap};
-pub use lease::{claim, give_back, pause, postpone, release_left, renew};
+pub use lease::{claim, give_back, gives_way, pause, postpone, release_left, renew};
 pub use read::{Counts, ExportList, count, find, find_of_any, list};
 
 /// An export as it stands.
@@ -69,6 +69,8 @@ pub struct Export {
     pub rows_read: i64,
     /// How long workers have been at it, as last written down, in microseconds.
     pub worked_micros: i64,
+    /// What a worker does for it, as last written down.
+    pub doing: Doing,
     /// The finished file.
     pub output: Option<Output>,
     /// Why it failed.
@@ -231,6 +233,19 @@ pub struct Lease {
     pub customer: CustomerId,
     /// The fencing token.
     pub token: i64,
+}
+
+/// What a worker does for an export.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Doing {
+    /// What it does; nothing before the first worker.
+    pub phase: Option<ExportPhase>,
+    /// Rows of the platform's list, where the platform tells.
+    pub list_rows: Option<i64>,
+    /// How many of them were read, also those that are not taken.
+    pub list_rows_read: i64,
+    /// Until when nothing is asked of the platform.
+    pub waiting_until: Option<Timestamp>,
 }
 
 /// How far a worker is, over all attempts.

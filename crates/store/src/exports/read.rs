@@ -8,7 +8,7 @@ use domain::platform::Platform;
 use domain::time::Timestamp;
 use sqlx::AssertSqlSafe;
 
-use super::{Export, Failure, Output, Removal};
+use super::{Doing, Export, Failure, Output, Removal};
 use crate::sql::Row;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
@@ -16,7 +16,7 @@ use crate::{Store, StoreError};
 const COLUMNS: &str = "id, customer_id, key_id, creator_id, platform, dataset, format, params, start_date,
     end_date, max_rows, cost, credit_state, state, pages, rows_read, output_key, sha256, bytes, rows,
     error_code, error_message, created_at, started_at, finished_at, expires_at, lease_token, attempt, worked_micros,
-    csv_bom, removal, removed_at";
+    csv_bom, removal, removed_at, phase, list_rows, list_rows_read, waiting_until";
 
 /// Which exports to list.
 #[derive(Debug, Clone)]
@@ -178,6 +178,12 @@ pub(super) fn export(row: &Row) -> Result<Export, StoreError> {
         lease_token: row.int(26)?,
         attempt: row.int(27)?,
         worked_micros: row.int(28)?,
+        doing: Doing {
+            phase: row.parse_optional(32, TABLE)?,
+            list_rows: row.optional_int(33)?,
+            list_rows_read: row.int(34)?,
+            waiting_until: row.optional_time(35)?,
+        },
         removal,
     })
 }

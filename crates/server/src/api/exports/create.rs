@@ -16,7 +16,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use sha2::{Digest as _, Sha256};
 use store::accounts::Account;
-use store::exports::{self, Creation, Export, NewExport};
+use store::exports::{self, Creation, Doing, Export, NewExport};
 use store::idempotency::Existing;
 
 use super::record::{ExportOut, Sight};
@@ -352,6 +352,7 @@ fn as_created(new: &NewExport) -> Export {
         pages: 0,
         rows_read: 0,
         worked_micros: 0,
+        doing: Doing::default(),
         output: None,
         error: None,
         created_at: new.created_at,

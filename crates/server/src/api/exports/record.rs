@@ -2,14 +2,15 @@
 
 use domain::account::CreatorId;
 use domain::dataset::DatasetName;
-use domain::export::{ExportCredits, ExportFormat, ExportRemoval, ExportState};
+use domain::export::{ExportCredits, ExportFormat, ExportPhase, ExportRemoval, ExportState};
 use domain::id::ExportId;
 use domain::platform::Platform;
 use domain::time::{MICROS_PER_SECOND, Timestamp};
-use store::exports::{Export, Removal};
+use store::exports::{Export, Failure, Removal};
 
 use crate::app::App;
 use crate::exports::links::Link;
+use crate::exports::pages::is_retryable;
 
 /// An export.
 #[derive(serde::Serialize, utoipa::ToSchema)]
@@ -64,15 +65,55 @@ pub(crate) struct ExportOut {
     download_url_expires_at: Option<Timestamp>,
 }
 
-/// How far it is, as last written down: every few seconds, not with each page.
+/// How far it is, as last written down: every two seconds while it comes further.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 struct ProgressOut {
+    /// What is done: `reading` the list, `checking` whether its head has changed meanwhile, or `writing` the file. Null
+    /// before a worker has it, and when it is over.
+    #[schema(schema_with = crate::api::words::export_phase)]
+    phase: Option<ExportPhase>,
     /// Pages of the platform that were read.
     pages: i64,
     /// Rows taken from them.
     rows: i64,
     /// Rows for each second since it started, waiting included.
     rows_per_second: i64,
+    /// Rows of the platform's whole list, where the platform tells; null where it does not.
+    list_rows: Option<i64>,
+    /// How many rows of the list were read, also those outside the dates.
+    list_rows_read: i64,
+    /// When the list will have been read, judging by the time that it has taken; null where its length is not known.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    estimated_end: Option<Timestamp>,
+    /// Until when it waits: the platform asked for a pause, or it is tried again then. Null while it does not wait.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    waiting_until: Option<Timestamp>,
+}
+
+impl ProgressOut {
+    fn of(export: &Export, now: Timestamp) -> Self {
+        let doing = export.doing;
+        let is_running = export.state == ExportState::Running;
+        Self {
+            phase: doing.phase.filter(|_| is_running),
+            pages: export.pages,
+            rows: export.rows_read,
+            rows_per_second: rate(export, now),
+            list_rows: doing.list_rows,
+            list_rows_read: doing.list_rows_read,
+            estimated_end: estimated_end(export, now).filter(|_| is_running),
+            waiting_until: doing.waiting_until.filter(|until| is_running && *until > now),
+        }
+    }
+}
+
+/// When the rest of the list will have been read, at the pace so far. Reads that end earlier, by dates or by `max_rows`, end
+/// earlier.
+fn estimated_end(export: &Export, now: Timestamp) -> Option<Timestamp> {
+    let (rows, read) = (export.doing.list_rows?, export.doing.list_rows_read);
+    let (micros, rest) = (now.micros_since(export.started_at?), rows.saturating_sub(read).max(0));
+    let left = i128::from(micros.max(0)) * i128::from(rest) / i128::from(read).max(1);
+    (read > 0).then(|| now.plus_micros(i64::try_from(left).unwrap_or(i64::MAX)))
 }
 
 /// The credits of an export: what it costs stands in one of the three, and the others are 0.
@@ -120,6 +161,15 @@ struct ErrorOut {
     /// What programs match; see docs/api.md.
     code: String,
     message: String,
+    /// Whether the same export, started again, may succeed.
+    retryable: bool,
+}
+
+impl From<Failure> for ErrorOut {
+    fn from(Failure { code, message }: Failure) -> Self {
+        let retryable = is_retryable(&code);
+        Self { code, message, retryable }
+    }
 }
 
 /// Whether whoever looks may download the file too.
@@ -139,11 +189,7 @@ impl ExportOut {
         let is_ready = status == ExportState::Completed && sight == Sight::Own;
         let link = is_ready.then(|| Link::new(export.id, export.lease_token, now));
         let download_url = link.and_then(|link| link.url(app));
-        let progress = ProgressOut {
-            pages: export.pages,
-            rows: export.rows_read,
-            rows_per_second: rate(&export, now),
-        };
+        let progress = ProgressOut::of(&export, now);
         let credits = CreditsOut::of(&export);
         let output = export.output.filter(|_| status == ExportState::Completed);
         Self {
@@ -163,7 +209,7 @@ impl ExportOut {
             rows: output.as_ref().map(|output| output.rows),
             bytes: output.as_ref().map(|output| output.bytes),
             sha256: output.map(|output| output.sha256),
-            error: export.error.map(|error| ErrorOut { code: error.code, message: error.message }),
+            error: export.error.map(ErrorOut::from),
             created_at: export.created_at,
             started_at: export.started_at,
             finished_at: export.finished_at,

@@ -10,7 +10,8 @@ use domain::window::Window;
 use super::fault::PageFault;
 use super::fetch::Request;
 use super::point::Next;
-use super::{Wanted, scan, taken};
+use super::walk::{Paged, Walk};
+use super::{Wanted, paged, scan, taken};
 use crate::app::App;
 
 /// So many pages of the list are looked through (specification 4.1, rule 5).
@@ -27,11 +28,11 @@ pub(super) struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
-    /// The platform's own id of the conversation with this fan. A list that changes meanwhile does no harm here, so
-    /// its pages are not compared with each other.
+    /// The platform's own id of the conversation with this fan, looked for on a straight way through the
+    /// list: the few pages that are looked through do not overlap.
     pub(super) async fn find(&self, fan: &str) -> Result<String, PageFault> {
         let Self { app, wanted, platform, list, place, .. } = *self;
-        let (mut next, mut seen) = (Next::First, 0_u64);
+        let mut walk = Walk::new(Paged { overlap: 0, ..paged(list) });
         for number in 1..=LOOKUP_PAGES_MAX {
             let request = Request {
                 app,
@@ -39,24 +40,29 @@ impl Lookup<'_> {
                 platform,
                 place,
                 paging: &list.paging,
-                next: &next,
+                next: &walk.stand.next,
                 number,
                 fan: None,
             };
             let bytes = request.page().await?;
             request.check_time()?;
+            let Some(bytes) = bytes else {
+                walk.is_lost()?;
+                continue;
+            };
             let page = taken::take(list, bytes, Window::default(), number).await?;
             for row in page.rows.iter() {
                 if let Some(chat) = self.chat_of(row, fan, number)? {
                     return Ok(chat);
                 }
             }
-            next = taken::after(list, &page, (&next, seen), number)?;
-            seen = seen.saturating_add(u64::try_from(page.ids.len()).unwrap_or(u64::MAX));
-            if next == Next::Last {
+            walk.check(&page.sheet(), (number, false))?;
+            walk.take(&page.sheet(), (number, false))?;
+            if walk.stand.next == Next::Last || walk.is_at_end() {
                 break;
             }
         }
+        let seen = walk.rows();
         let message = format!(
             "there is no conversation with the account {fan} among the {seen} newest conversations"
         );

@@ -44,10 +44,46 @@ impl PageFault {
         Self { code: "platform_refusing_credentials", message, remedy: Remedy::Recovery }
     }
 
+    /// Whether one page is wrong, which may be right when it is asked for again.
+    pub(super) fn is_of_one_page(&self) -> bool {
+        OF_ONE_PAGE.contains(&self.code)
+    }
+
     /// The platform's page is not what its dataset says.
     pub(super) fn malformed(page: u64, problem: &str) -> Self {
         Self::last("malformed_page", format!("page {page} is not as it should be: {problem}"))
     }
+}
+
+/// What such a fault says of one page; the same page, asked for again, may be right.
+const OF_ONE_PAGE: [&str; 10] = [
+    "malformed_page",
+    "missing_rows",
+    "missing_has_more",
+    "missing_cursor",
+    "missing_total",
+    "missing_id",
+    "missing_time",
+    "repeated_row",
+    "short_page",
+    "empty_page",
+];
+
+/// After these codes the same export, started again, may succeed.
+const RETRYABLE: [&str; 8] = [
+    "list_changed",
+    "incomplete_pages",
+    "platform_busy",
+    "platform_unavailable",
+    "platform_refusing_credentials",
+    "storage_unavailable",
+    "storage_full",
+    "took_too_long",
+];
+
+/// Whether the same export, started again, may succeed after it failed with this code.
+pub(crate) fn is_retryable(code: &str) -> bool {
+    RETRYABLE.contains(&code)
 }
 
 /// Every code that a fault can have, with what it means.
@@ -59,10 +95,13 @@ pub const CODES: &[(&str, &str)] = &[
     ("missing_total", "A page does not tell the length of the list."),
     ("missing_id", "A row has no id."),
     ("missing_time", "A row has no time that could be compared with the window."),
-    ("repeated_page", "The platform gave a page a second time."),
+    ("repeated_page", "The platform gives the same page again and again."),
     ("repeated_cursor", "A cursor leads back to where it was before."),
-    ("repeated_row", "A row came twice: the list changed while it was read, or its pages overlap."),
-    ("total_shrank", "The list became shorter while it was read."),
+    ("repeated_row", "A row stands on one page twice."),
+    (
+        "list_changed",
+        "The list changed so much while it was read that it cannot be shown to be whole. Start the export again, at a quieter time if it happens twice.",
+    ),
     ("incomplete_pages", "The pages ended before all the rows that the platform counted."),
     (
         "short_page",

@@ -5,6 +5,7 @@
 use bytes::Bytes;
 use catalog::dataset::{self, Paging, PagingStyle, Place};
 use domain::platform::Platform;
+use domain::time::Timestamp;
 use http::StatusCode;
 
 use super::Wanted;
@@ -22,6 +23,8 @@ const FAILURES_MAX: u32 = 6;
 const PAUSES_MAX: u32 = 40;
 /// All pauses before one page, in seconds.
 const PAUSED_S_MAX: i64 = 900;
+/// A page that is wrong is asked for again after so many seconds, each time.
+const WRONG_PAUSES_S: [i64; 2] = [1, 5];
 const BACK_OFF_MS_MIN: i64 = 500;
 const BACK_OFF_MS_MAX: i64 = 16_000;
 
@@ -47,8 +50,9 @@ struct Tries {
 }
 
 impl Request<'_> {
-    /// The body of the page, tried again while that can help.
-    pub(super) async fn page(&self) -> Result<Bytes, PageFault> {
+    /// The body of the page, tried again while that can help; nothing where the platform does not know the row or the
+    /// cursor that it was asked for by.
+    pub(super) async fn page(&self) -> Result<Option<Bytes>, PageFault> {
         let query = self.query();
         let read = OwnRead {
             label: &self.wanted.label,
@@ -64,7 +68,8 @@ impl Request<'_> {
             let answer = Box::pin(read::get(self.app, account, &read)).await;
             let wait_ms = match answer {
                 Ok(answer) => match self.judge(answer, &mut tries)? {
-                    Verdict::Page(body) => return Ok(body),
+                    Verdict::Page(body) => return Ok(Some(body)),
+                    Verdict::Lost => return Ok(None),
                     Verdict::Again(wait_ms) => wait_ms,
                 },
                 Err(failure) => self.again(failure, &mut tries)?,
@@ -74,8 +79,22 @@ impl Request<'_> {
             if until > began.plus_seconds(PAUSED_S_MAX) {
                 return Err(busy());
             }
-            self.app.clock.sleep_until(until).await;
+            self.wait(until).await;
         }
+    }
+
+    async fn wait(&self, until: Timestamp) {
+        self.wanted.waits.set(Some(until));
+        self.app.clock.sleep_until(until).await;
+        self.wanted.waits.set(None);
+    }
+
+    /// Waits before a page that was wrong is asked for again, for the time that belongs to this try; false when it was
+    /// asked for often enough.
+    pub(super) async fn pause_after_wrong(&self, tries: usize) -> bool {
+        let Some(pause_s) = WRONG_PAUSES_S.get(tries) else { return false };
+        self.wait(self.app.clock.now().plus_seconds(*pause_s)).await;
+        true
     }
 
     /// A conversation's time is over when this says so: before and after every request.
@@ -95,17 +114,19 @@ impl Request<'_> {
     /// The raw query with what turns to this page.
     fn query(&self) -> String {
         let paging = self.paging;
+        let size = match self.next {
+            Next::Page { size, .. } => *size,
+            _ => u64::from(paging.size),
+        };
         let mut query = self.place.query.clone();
-        dataset::add(&mut query, &paging.size_parameter, &paging.size.to_string());
+        dataset::add(&mut query, &paging.size_parameter, &size.to_string());
         let turn = match self.next {
             Next::First | Next::Last => match paging.style {
                 PagingStyle::Offset => Some("0".to_owned()),
                 PagingStyle::Page => Some("1".to_owned()),
                 PagingStyle::Cursor | PagingStyle::BeforeId => None,
             },
-            Next::Offset(number) | Next::Confirm(number) | Next::Page(number) => {
-                Some(number.to_string())
-            }
+            Next::Offset(number) | Next::Page { number, .. } => Some(number.to_string()),
             Next::Cursor(cursor) | Next::Before(cursor) => Some(cursor.clone()),
         };
         if let Some(turn) = turn {
@@ -123,6 +144,11 @@ impl Request<'_> {
                 "it does not come in an envelope that says success",
             )),
             StatusCode::NO_CONTENT => Ok(Verdict::Page(Bytes::new())),
+            StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::GONE
+                if matches!(self.next, Next::Cursor(_) | Next::Before(_)) =>
+            {
+                Ok(Verdict::Lost)
+            }
             StatusCode::TOO_MANY_REQUESTS => self.paused(tries).map(Verdict::Again),
             StatusCode::UNAUTHORIZED => Err(self.refused()),
             StatusCode::NOT_FOUND if number == 1 && self.fan.is_some() => Err(PageFault::last(
@@ -205,6 +231,8 @@ impl Request<'_> {
 
 enum Verdict {
     Page(Bytes),
+    /// The platform does not know the place.
+    Lost,
     /// After so many milliseconds.
     Again(i64),
 }

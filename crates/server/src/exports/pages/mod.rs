@@ -1,6 +1,7 @@
 //! The pages of a dataset, from the first to the last: fetched, checked, and their rows taken out as they are written.
 //!
-//! A page that is malformed, comes twice or is incomplete is a fault, and a list with a fault is never given out as if it
+//! Lists change while they are read, so each page overlaps the one before ([`walk`]). A page that is malformed or
+//! incomplete is asked for again, and is a fault if that does not help; a list with a fault is never given out as if it
 //! were whole. Memory is that of one page beside the fingerprints of the ids. Only GETs leave, none of which marks
 //! anything as read.
 
@@ -8,17 +9,18 @@ mod body;
 mod chat;
 mod fault;
 mod fetch;
+mod order;
 mod point;
 mod rows;
 mod scan;
 mod seen;
 mod taken;
+mod walk;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use catalog::Dataset;
-use catalog::dataset::{self, Place};
+use catalog::dataset::{self, Paging, Place};
 use domain::account::CreatorId;
 use domain::dataset::DatasetName;
 use domain::id::CustomerId;
@@ -27,6 +29,7 @@ use domain::time::Timestamp;
 use domain::window::Window;
 
 pub use self::fault::{CODES, PageFault, Remedy};
+pub(crate) use self::fault::is_retryable;
 pub use self::point::Next;
 pub use self::rows::Rows;
 
@@ -35,6 +38,7 @@ use self::fetch::Request;
 use self::point::Point;
 use self::seen::Seen;
 use self::taken::Taken;
+use self::walk::{Paged, Walk};
 use crate::app::App;
 use crate::gateway::read;
 
@@ -57,6 +61,23 @@ pub struct Wanted {
     pub limits: Limits,
     /// Stands for the id of a call in what the platform is sent.
     pub label: String,
+    /// Where the read says until when it waits.
+    pub waits: Waits,
+}
+
+/// Until when a read asks nothing of the platform, for those who watch it.
+#[derive(Debug, Clone, Default)]
+pub struct Waits(Arc<parking_lot::Mutex<Option<Timestamp>>>);
+
+impl Waits {
+    /// Until when it waits; nothing while it does not.
+    pub fn until(&self) -> Option<Timestamp> {
+        *self.0.lock()
+    }
+
+    fn set(&self, until: Option<Timestamp>) {
+        *self.0.lock() = until;
+    }
 }
 
 /// What a read may not exceed, over all its attempts.
@@ -90,13 +111,15 @@ impl Page {
     }
 }
 
-/// A page that came, as the platform sent it.
+/// A page that came, and what its rows are known by.
 #[derive(Debug)]
 pub struct Fetched {
     number: u64,
-    body: Bytes,
+    taken: Taken,
 }
 
+/// A list may take so many times the pages that its rows fill.
+const OVERLAPPING_PAGES: u64 = 6;
 /// What was kept of earlier pages cannot be read.
 pub(crate) const BROKEN_RESUME_POINT: &str = "broken_resume_point";
 
@@ -107,7 +130,11 @@ pub struct Reader {
     platform: Platform,
     dataset: Arc<Dataset>,
     own_id: String,
-    point: Point,
+    /// The conversation, once it was found.
+    chat: Option<String>,
+    pages: u64,
+    rows: u64,
+    walk: Walk,
     seen: Seen,
 }
 
@@ -121,8 +148,9 @@ impl Reader {
         let dataset = dataset_of(app, platform, wanted.dataset)?;
         let own_id = account.platform_account_id.clone();
         let app = app.clone();
-        let (point, seen) = (Point::start(), Seen::default());
-        Ok(Self { app, wanted, platform, dataset, own_id, point, seen })
+        let (walk, seen) = (Walk::new(paged(&dataset)), Seen::default());
+        let (chat, pages, rows) = (None, 0, 0);
+        Ok(Self { app, wanted, platform, dataset, own_id, chat, pages, rows, walk, seen })
     }
 
     /// Takes in what is known of the next page that was read before: its [`Page::point`] and its rows. To go on behind
@@ -132,25 +160,33 @@ impl Reader {
         point: &[u8],
         rows: impl IntoIterator<Item = &'a str>,
     ) -> Result<(), PageFault> {
+        let number = self.pages.saturating_add(1);
         let broken = || {
-            let number = self.point.pages.saturating_add(1);
             let message = format!("what was kept of page {number} cannot be read");
             PageFault::last(BROKEN_RESUME_POINT, message)
         };
         let kept = Point::from_bytes(point).ok_or_else(broken)?;
-        if kept.pages != self.point.pages.saturating_add(1) {
+        if kept.pages != number {
             return Err(broken());
         }
+        let mut left_out = kept.left_out.iter().peekable();
+        let mut nth = 0;
         for row in rows {
+            while let Some((_, id)) = left_out.next_if(|(place, _)| *place == nth) {
+                self.walk.restore_row(*id);
+                nth += 1;
+            }
             let row = body::row(&self.dataset, row, kept.pages)?;
-            if !self.seen.add_id(row.fingerprint) {
+            if !self.walk.restore_row(row.fingerprint) {
                 return Err(broken());
             }
+            nth += 1;
         }
-        for id in &kept.left_out {
-            self.seen.add_id(*id);
+        for (_, id) in left_out {
+            self.walk.restore_row(*id);
         }
         self.remember(&kept);
+        self.walk.restore(kept.stand);
         Ok(())
     }
 
@@ -160,56 +196,123 @@ impl Reader {
         self.take(fetched).map(Some)
     }
 
-    /// Fetches the next page, or nothing after the last. Dropping the future loses nothing, and neither does dropping
-    /// what it gives: the same page can be asked for again.
+    /// Fetches the next page, or nothing after the last. A page that is wrong is asked for again, after a second and
+    /// after five more. Dropping the future loses nothing, and neither does dropping what it gives: the same page can be
+    /// asked for again.
     pub async fn fetch(&mut self) -> Result<Option<Fetched>, PageFault> {
-        if self.point.next == Next::Last {
-            return Ok(None);
+        let mut wrong = 0;
+        while self.walk.stand.next != Next::Last {
+            let number = self.pages.saturating_add(1);
+            self.check_pages(number)?;
+            if self.chat.is_none() {
+                self.chat = self.chat().await?;
+            }
+            let place = self.place()?;
+            let request = Request {
+                app: &self.app,
+                wanted: &self.wanted,
+                platform: self.platform,
+                place: &place,
+                paging: &self.dataset.paging,
+                next: &self.walk.stand.next,
+                number,
+                fan: self.dataset.chat.as_ref().and(self.wanted.chat_id.as_deref()),
+            };
+            let body = request.page().await?;
+            request.check_time()?;
+            let Some(body) = body else {
+                self.walk.is_lost()?;
+                continue;
+            };
+            let taken = taken::take(&self.dataset, body, self.wanted.window, number).await;
+            match taken.and_then(|taken| self.checked(taken, number)) {
+                Ok(taken) => return Ok(Some(Fetched { number, taken })),
+                Err(fault) if fault.is_of_one_page() => {
+                    tracing::debug!(page = number, code = fault.code, "a page is wrong");
+                    if !request.pause_after_wrong(wrong).await {
+                        return Err(fault);
+                    }
+                    wrong += 1;
+                }
+                Err(fault) => return Err(fault),
+            }
         }
-        let number = self.point.pages.saturating_add(1);
-        self.check_pages(number)?;
-        if self.point.chat.is_none() {
-            self.point.chat = self.chat().await?;
-        }
-        let place = self.place()?;
-        let request = Request {
-            app: &self.app,
-            wanted: &self.wanted,
-            platform: self.platform,
-            place: &place,
-            paging: &self.dataset.paging,
-            next: &self.point.next,
-            number,
-            fan: self.dataset.chat.as_ref().and(self.wanted.chat_id.as_deref()),
-        };
-        let body = request.page().await?;
-        request.check_time()?;
-        Ok(Some(Fetched { number, body }))
+        Ok(None)
     }
 
-    /// Takes in and checks the page that was fetched last; computes for as long as it is large. After a fault the reader
-    /// is of no use.
+    /// The page, unless it is wrong by itself.
+    fn checked(&self, taken: Taken, number: u64) -> Result<Taken, PageFault> {
+        let was_there = self.was_there(&taken);
+        self.walk.check(&taken.sheet(), (number, was_there)).map(|_| taken)
+    }
+
+    fn was_there(&self, taken: &Taken) -> bool {
+        !taken.ids.is_empty() && self.seen.has_page(seen::of_page(&taken.ids))
+    }
+
+    /// Takes in the page that was fetched last and compares it with those before it. After a fault the reader is of no
+    /// use.
     pub fn take(&mut self, fetched: Fetched) -> Result<Page, PageFault> {
-        let Fetched { number, body } = fetched;
-        let taken = taken::taken(&self.dataset, body, self.wanted.window, number)?;
-        self.accept(taken, number)
+        let Fetched { number, mut taken } = fetched;
+        let page = (!taken.ids.is_empty()).then(|| seen::of_page(&taken.ids));
+        let was_there = self.was_there(&taken);
+        let (rereads, is_retracing) = (self.walk.rereads(), self.walk.is_retracing());
+        let fresh = self.walk.take(&taken.sheet(), (number, was_there))?;
+        if self.walk.rereads() != rereads {
+            self.seen.forget_cursors();
+        }
+        if !is_retracing {
+            self.check_cursor(number)?;
+        }
+        let left_out = taken.keep_fresh(&fresh);
+        let mut rows = taken.rows;
+        if self.is_full(&mut rows)? {
+            self.walk.finish();
+        }
+        let taken_rows = u64::try_from(rows.len()).unwrap_or(u64::MAX);
+        let point = Point {
+            stand: self.walk.stand.clone(),
+            pages: number,
+            rows: self.rows.saturating_add(taken_rows),
+            chat: self.chat.clone(),
+            page,
+            left_out,
+        };
+        self.remember(&point);
+        let next = point.stand.next.clone();
+        Ok(Page { number, rows, point: point.to_bytes(), next })
     }
 
     /// Pages read so far.
     pub const fn pages(&self) -> u64 {
-        self.point.pages
+        self.pages
+    }
+
+    /// The length of the whole list as told last, where the platform tells it.
+    pub const fn list_rows(&self) -> Option<u64> {
+        self.walk.stand.total
+    }
+
+    /// Rows of the list that were read so far, each once, also those that are not taken.
+    pub fn list_rows_read(&self) -> u64 {
+        self.walk.rows()
+    }
+
+    /// Whether the end was reached, and the head of the list is read again.
+    pub fn is_checking(&self) -> bool {
+        self.walk.is_at_end()
     }
 
     /// Rows taken so far.
     pub const fn rows(&self) -> u64 {
-        self.point.rows
+        self.rows
     }
 
     fn check_pages(&self, number: u64) -> Result<(), PageFault> {
         let Limits { rows_max, pages_max, .. } = self.wanted.limits;
-        // One more than full pages: it may take an empty one to see that nothing follows.
-        let filled =
-            rows_max.div_ceil(u64::from(self.dataset.paging.size.max(1))).saturating_add(1);
+        // Pages overlap, and a list that changes is read again in part or as a whole.
+        let filled = rows_max.div_ceil(u64::from(self.dataset.paging.size.max(1)));
+        let filled = filled.saturating_mul(OVERLAPPING_PAGES);
         let most = if self.dataset.needs_chat() { pages_max } else { pages_max.max(filled) };
         if number <= most {
             return Ok(());
@@ -233,7 +336,7 @@ impl Reader {
 
     /// Where the pages are, narrowed to the window's days where the platform can do that.
     fn place(&self) -> Result<Place, PageFault> {
-        let chat = self.point.chat.as_deref().unwrap_or_default();
+        let chat = self.chat.as_deref().unwrap_or_default();
         let mut place = self.dataset.place(&self.own_id, chat).ok_or_else(unknown_id)?;
         let Some(days) = &self.dataset.days else { return Ok(place) };
         let window = &self.wanted.window;
@@ -248,79 +351,16 @@ impl Reader {
         Ok(place)
     }
 
-    /// Compares a page with those before it, and stands behind it afterwards.
-    fn accept(&mut self, taken: Taken, number: u64) -> Result<Page, PageFault> {
-        let page = (!taken.ids.is_empty()).then(|| seen::of_page(&taken.ids));
-        self.check_page(&taken, page, number)?;
-        let mut next =
-            taken::after(&self.dataset, &taken, (&self.point.next, self.point.seen), number)?;
-        self.check_cursor(&next, number)?;
-        let count = u64::try_from(taken.ids.len()).unwrap_or(u64::MAX);
-        let seen = self.point.seen.saturating_add(count);
-        let totals = self.totals(taken.total, number)?;
-        if let (Next::Last, Some((first, _))) = (&next, totals)
-            && seen < first
-        {
-            let message = format!("the pages ended after {seen} rows of {first}");
-            return Err(PageFault::last("incomplete_pages", message));
-        }
-        let mut rows = taken.rows;
-        if self.is_full(&mut rows)? {
-            next = Next::Last;
-        }
-        self.check_ids(&taken.ids, number)?;
-        let taken_rows = u64::try_from(rows.len()).unwrap_or(u64::MAX);
-        let point = Point {
-            next: next.clone(),
-            pages: number,
-            rows: self.point.rows.saturating_add(taken_rows),
-            seen,
-            totals,
-            chat: self.point.chat.clone(),
-            page,
-            left_out: taken.left_out,
-        };
-        self.remember(&point);
-        Ok(Page { number, rows, point: point.to_bytes(), next })
-    }
-
-    fn check_page(&self, taken: &Taken, page: Option<u64>, number: u64) -> Result<(), PageFault> {
-        if let Some(earlier) = page.and_then(|page| self.seen.earlier_page(page)) {
-            let message = format!("page {number} is page {earlier} again");
-            return Err(PageFault::last("repeated_page", message));
-        }
-        if self.seen.ids().saturating_add(taken.ids.len()) > seen::IDS_MAX {
-            let message = format!("the list has more than {} rows", seen::IDS_MAX);
-            return Err(PageFault::last("too_many_rows", message));
-        }
-        Ok(())
-    }
-
-    fn check_cursor(&self, next: &Next, number: u64) -> Result<(), PageFault> {
-        let Next::Cursor(cursor) = next else { return Ok(()) };
+    fn check_cursor(&self, number: u64) -> Result<(), PageFault> {
+        let Next::Cursor(cursor) = &self.walk.stand.next else { return Ok(()) };
         let Some(earlier) = self.seen.earlier_cursor(cursor) else { return Ok(()) };
         let message = format!("page {number} tells the cursor that page {earlier} told before");
         Err(PageFault::last("repeated_cursor", message))
     }
 
-    /// The first and the latest length of the list.
-    fn totals(&self, told: Option<u64>, number: u64) -> Result<Option<(u64, u64)>, PageFault> {
-        match (self.point.totals, told) {
-            (Some((_, before)), Some(total)) if total < before => {
-                let message = format!(
-                    "page {number} tells of {total} rows, the page before of {before}: the list changed while it was read"
-                );
-                Err(PageFault::last("total_shrank", message))
-            }
-            (Some((first, _)), Some(total)) => Ok(Some((first, total))),
-            (None, Some(total)) => Ok(Some((total, total))),
-            (known, None) => Ok(known),
-        }
-    }
-
     /// Cuts the rows at what was asked for; whether that is reached. More than may be is a fault.
     fn is_full(&self, rows: &mut Rows) -> Result<bool, PageFault> {
-        let room = |most: u64| usize::try_from(most.saturating_sub(self.point.rows));
+        let room = |most: u64| usize::try_from(most.saturating_sub(self.rows));
         if let Some(max_rows) = self.wanted.max_rows {
             let room = room(max_rows).unwrap_or(usize::MAX);
             if rows.len() >= room {
@@ -337,29 +377,23 @@ impl Reader {
         Ok(false)
     }
 
-    fn check_ids(&mut self, ids: &[u64], number: u64) -> Result<(), PageFault> {
-        for (place, id) in ids.iter().enumerate() {
-            if !self.seen.add_id(*id) {
-                let row = place.saturating_add(1);
-                let message = format!(
-                    "row {row} of page {number} came before: the list changed while it was read, or its pages overlap"
-                );
-                return Err(PageFault::last("repeated_row", message));
-            }
-        }
-        Ok(())
-    }
-
     /// Stands behind the page of this point.
     fn remember(&mut self, point: &Point) {
         if let Some(page) = point.page {
             self.seen.add_page(page, point.pages);
         }
-        if let Next::Cursor(cursor) = &point.next {
+        if let Next::Cursor(cursor) = &point.stand.next {
             self.seen.add_cursor(cursor, point.pages);
         }
-        self.point = Point { left_out: Vec::new(), ..point.clone() };
+        (self.pages, self.rows) = (point.pages, point.rows);
+        self.chat.clone_from(&point.chat);
     }
+}
+
+/// How a list is paged.
+fn paged(dataset: &Dataset) -> Paged {
+    let Paging { style, size, .. } = dataset.paging;
+    Paged::whole(style, u64::from(size))
 }
 
 fn dataset_of(app: &App, platform: Platform, name: DatasetName) -> Result<Arc<Dataset>, PageFault> {

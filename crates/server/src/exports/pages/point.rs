@@ -3,18 +3,23 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::walk::Stand;
+
 /// What comes after a page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Next {
-    /// The first page.
+    /// The top of the list.
     First,
     /// The page after so many rows.
     Offset(u64),
-    /// The same, only to see that nothing is there: the page before was short, which is how this list ends.
-    Confirm(u64),
-    /// The page of this number.
-    Page(u64),
+    /// A page by its number, where pages have so many rows.
+    Page {
+        /// From 1 on.
+        number: u64,
+        /// Rows of a page.
+        size: u64,
+    },
     /// The page of this cursor.
     Cursor(String),
     /// The page before the row of this id.
@@ -27,42 +32,24 @@ pub enum Next {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Point {
-    pub(super) next: Next,
+    /// Where the walk through the list stands.
+    pub(super) stand: Stand,
     /// Pages read so far.
     pub(super) pages: u64,
     /// Rows taken so far.
     pub(super) rows: u64,
-    /// Rows on the platform's pages so far, also those outside the window.
-    pub(super) seen: u64,
-    /// What the first page said of the length of the list, and the latest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) totals: Option<(u64, u64)>,
     /// The conversation that was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) chat: Option<String>,
     /// The page by its rows; nothing for one without rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) page: Option<u64>,
-    /// The rows of the page that were not taken, by their ids.
+    /// The new rows of the page that were not taken: their places among the new ones, and their ids.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) left_out: Vec<u64>,
+    pub(super) left_out: Vec<(usize, u64)>,
 }
 
 impl Point {
-    /// Before the first page.
-    pub(super) const fn start() -> Self {
-        Self {
-            next: Next::First,
-            pages: 0,
-            rows: 0,
-            seen: 0,
-            totals: None,
-            chat: None,
-            page: None,
-            left_out: Vec::new(),
-        }
-    }
-
     /// As bytes, for the frame of the page.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         // Numbers, texts and lists: nothing of it can fail to be written.
@@ -77,6 +64,9 @@ impl Point {
 
 #[cfg(test)]
 mod tests {
+    use catalog::dataset::PagingStyle;
+
+    use super::super::walk::{Paged, Walk};
     use super::*;
 
     #[test]
@@ -84,25 +74,25 @@ mod tests {
         for next in [
             Next::First,
             Next::Offset(3),
-            Next::Confirm(4),
-            Next::Page(5),
+            Next::Page { number: 5, size: 47 },
             Next::Cursor("a\"\u{e9}".to_owned()),
             Next::Before("6".to_owned()),
             Next::Last,
         ] {
+            let mut stand = Walk::new(Paged::whole(PagingStyle::Offset, 100)).stand;
+            (stand.next, stand.total) = (next, Some(u64::MAX));
             let point = Point {
-                next,
+                stand,
                 pages: 1,
                 rows: 2,
-                seen: u64::MAX,
-                totals: Some((9, 10)),
                 chat: Some("c".to_owned()),
                 page: Some(u64::MAX),
-                left_out: vec![0, u64::MAX],
+                left_out: vec![(0, 0), (3, u64::MAX)],
             };
             assert_eq!(Point::from_bytes(&point.to_bytes()), Some(point));
         }
-        assert_eq!(Point::from_bytes(&Point::start().to_bytes()), Some(Point::start()));
         assert_eq!(Point::from_bytes(b"{}"), None);
+        let earlier = br#"{"next":{"offset":100},"pages":1,"rows":100,"seen":100}"#;
+        assert_eq!(Point::from_bytes(earlier), None, "a point of an earlier version is not read wrongly");
     }
 }

@@ -30,6 +30,12 @@ impl Rows {
         self.places.iter().map(|place| self.text.get(place.clone()).unwrap_or_default())
     }
 
+    /// Leaves those for which this says so, by their places.
+    pub(super) fn keep(&mut self, kept: &[bool]) {
+        let mut kept = kept.iter().copied();
+        self.places.retain(|_| kept.next().unwrap_or_default());
+    }
+
     /// Leaves the first ones.
     pub(super) fn truncate(&mut self, rows: usize) {
         self.places.truncate(rows);

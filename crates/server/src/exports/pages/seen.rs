@@ -16,6 +16,12 @@ pub(super) fn fingerprint(text: &str) -> u64 {
     hasher.finish()
 }
 
+/// The first row, from 1 on, that stands twice among these.
+pub(super) fn repeated(ids: &[u64]) -> Option<usize> {
+    let mut met = std::collections::HashSet::with_capacity(ids.len());
+    ids.iter().position(|id| !met.insert(*id)).map(|place| place.saturating_add(1))
+}
+
 /// The fingerprint of a page: of its rows' in their order.
 pub(super) fn of_page(ids: &[u64]) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -25,19 +31,18 @@ pub(super) fn of_page(ids: &[u64]) -> u64 {
     hasher.finish()
 }
 
-/// All that was seen of a list.
+/// The pages and cursors that were seen of a list.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    ids: Fingerprints,
     /// By fingerprint: the number of the page.
     pages: HashMap<u64, u64>,
     cursors: HashMap<u64, u64>,
 }
 
 impl Seen {
-    /// The page that had these rows before.
-    pub(super) fn earlier_page(&self, page: u64) -> Option<u64> {
-        self.pages.get(&page).copied()
+    /// Whether a page had these rows before.
+    pub(super) fn has_page(&self, page: u64) -> bool {
+        self.pages.contains_key(&page)
     }
 
     /// The page that told this cursor before.
@@ -45,14 +50,9 @@ impl Seen {
         self.cursors.get(&fingerprint(cursor)).copied()
     }
 
-    /// How many ids are remembered.
-    pub(super) const fn ids(&self) -> usize {
-        self.ids.count
-    }
-
-    /// Remembers an id; false when it was known.
-    pub(super) fn add_id(&mut self, id: u64) -> bool {
-        self.ids.add(id)
+    /// The list is read from its top again: its cursors may come again.
+    pub(super) fn forget_cursors(&mut self) {
+        self.cursors.clear();
     }
 
     /// Remembers a page by its rows.
@@ -74,7 +74,7 @@ const BLOCK: usize = 256;
 
 /// A set of fingerprints in 9 to 12 bytes for each.
 #[derive(Debug)]
-struct Fingerprints {
+pub(super) struct Fingerprints {
     parts: Vec<Part>,
     count: usize,
     /// Room for a part's keys while they change their places.
@@ -95,7 +95,19 @@ impl Default for Fingerprints {
 }
 
 impl Fingerprints {
-    fn add(&mut self, fingerprint: u64) -> bool {
+    /// How many there are.
+    pub(super) const fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether it is in the set.
+    pub(super) fn has(&self, fingerprint: u64) -> bool {
+        let key = key(fingerprint);
+        self.parts.get(part_of(key)).is_some_and(|part| part.has(key))
+    }
+
+    /// Adds it; false when it was there.
+    pub(super) fn add(&mut self, fingerprint: u64) -> bool {
         let key = key(fingerprint);
         let Some(part) = self.parts.get_mut(part_of(key)) else { return false };
         let is_new = part.add(key, &mut self.moved);
@@ -121,6 +133,14 @@ impl Part {
 
     fn at(&mut self, place: usize) -> Option<&mut u64> {
         self.blocks.get_mut(place / BLOCK)?.get_mut(place % BLOCK)
+    }
+
+    fn has(&self, key: u64) -> bool {
+        let length = self.length();
+        let Some(start) = first_place(key, length) else { return false };
+        let at = |place: usize| self.blocks.get(place / BLOCK).and_then(|it| it.get(place % BLOCK));
+        (start..length).chain(0..start).map_while(at).find(|it| **it == 0 || **it == key)
+            .is_some_and(|found| *found == key)
     }
 
     /// Puts the key where it belongs; false when it is there already or there is no room.
@@ -180,13 +200,6 @@ mod tests {
 
     use super::*;
 
-    impl Fingerprints {
-        fn has(&self, fingerprint: u64) -> bool {
-            let key = key(fingerprint);
-            self.parts[part_of(key)].blocks.iter().any(|block| block.contains(&key))
-        }
-    }
-
     #[test]
     fn ids_take_twelve_bytes_each_and_none_is_lost() {
         const COUNT: u64 = 200_000;
@@ -210,8 +223,7 @@ mod tests {
         seen.add_page(of_page(&[1, 2]), 7);
         seen.add_cursor("a", 8);
 
-        assert_eq!(seen.earlier_page(of_page(&[1, 2])), Some(7));
-        assert_eq!(seen.earlier_page(of_page(&[2, 1])), None);
+        assert!(seen.has_page(of_page(&[1, 2])) && !seen.has_page(of_page(&[2, 1])));
         assert_eq!((seen.earlier_cursor("a"), seen.earlier_cursor("b")), (Some(8), None));
     }
 

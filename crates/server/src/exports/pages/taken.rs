@@ -8,32 +8,75 @@ use std::sync::Arc;
 use bytes::Bytes;
 use catalog::Dataset;
 use catalog::dataset::PagingStyle;
+use domain::time::Timestamp;
 use domain::window::Window;
 
 use super::body;
 use super::fault::PageFault;
-use super::point::Next;
 use super::rows::Rows;
+use super::walk::{self, Sheet};
 use super::scan;
 
 /// Bodies from this length on are taken in beside the runtime's own threads.
 const LARGE_BYTES: usize = 131_072;
+
+/// So many rows at the end of a page must be older than what is wanted for the read to end with it.
+const PAST_ROWS: usize = 20;
 
 /// A page without what it is compared with.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     /// The rows that lie in the window, as they are written.
     pub(super) rows: Rows,
+    /// Which of the page's rows those are, by their places on it.
+    places: Vec<usize>,
     /// All rows by their ids, in order.
     pub(super) ids: Vec<u64>,
-    /// The rows outside the window by their ids.
-    pub(super) left_out: Vec<u64>,
-    /// The id of the last row.
-    pub(super) last_id: Option<String>,
+    /// Ids as text from which a list that is read before an id goes on.
+    anchors: Vec<String>,
+    /// Times never ascend, where that was looked at.
+    is_newest_first: bool,
+    /// The last rows are older than the window.
+    is_past: bool,
     /// What the page says of the list.
-    pub(super) more: Option<bool>,
-    pub(super) cursor: Option<String>,
-    pub(super) total: Option<u64>,
+    more: Option<bool>,
+    cursor: Option<String>,
+    total: Option<u64>,
+}
+
+impl Taken {
+    /// What the way through the list depends on.
+    pub(super) fn sheet(&self) -> Sheet<'_> {
+        Sheet {
+            ids: &self.ids,
+            more: self.more,
+            cursor: self.cursor.as_deref(),
+            total: self.total,
+            anchors: self.anchors.clone(),
+            is_newest_first: self.is_newest_first,
+            is_past: self.is_past,
+        }
+    }
+
+    /// Keeps the rows that are new on their page, and gives those that are new and outside the window: their places
+    /// among the new ones, and their ids.
+    pub(super) fn keep_fresh(&mut self, fresh: &[bool]) -> Vec<(usize, u64)> {
+        let is_fresh = |place: &usize| fresh.get(*place).copied().unwrap_or_default();
+        if fresh.contains(&false) {
+            let kept: Vec<bool> = self.places.iter().map(is_fresh).collect();
+            self.rows.keep(&kept);
+        }
+        let new = self.ids.iter().enumerate().filter(|(place, _)| is_fresh(place)).enumerate();
+        let mut taken = self.places.iter().peekable();
+        let mut left_out = Vec::new();
+        for (nth, (place, id)) in new {
+            while taken.next_if(|taken| **taken < place).is_some() {}
+            if taken.next_if(|taken| **taken == place).is_none() {
+                left_out.push((nth, *id));
+            }
+        }
+        left_out
+    }
 }
 
 /// Takes in the page of this number, where others wait for the thread.
@@ -64,89 +107,61 @@ pub(super) fn taken(
     let page = body::read(dataset, &text, number)?;
     let mut taken = Taken {
         ids: page.rows.iter().map(|row| row.fingerprint).collect(),
-        last_id: page.rows.last().and_then(|row| scan::plain(row.id)).map(Cow::into_owned),
         more: page.more,
         cursor: page.next,
         total: page.total,
         ..Taken::default()
     };
+    if dataset.paging.style == PagingStyle::BeforeId {
+        let places = walk::anchors(page.rows.len(), super::paged(dataset));
+        let texts = places.iter().filter_map(|place| scan::plain(page.rows.get(*place)?.id));
+        taken.anchors = texts.map(Cow::into_owned).collect();
+    }
     let mut kept = Vec::with_capacity(page.rows.len());
-    for row in &page.rows {
-        let is_in = window.is_open()
-            || body::time(dataset, row, number)?.is_some_and(|time| window.contains(time));
+    let mut order = TimeOrder::new(window);
+    for (place, row) in page.rows.iter().enumerate() {
+        let is_in = if window.is_open() {
+            true
+        } else {
+            let time = body::time(dataset, row, number)?;
+            order.see(time);
+            time.is_some_and(|time| window.contains(time))
+        };
         if is_in {
             kept.push(row.at..row.at.saturating_add(row.text.len()));
-        } else {
-            taken.left_out.push(row.fingerprint);
+            taken.places.push(place);
         }
     }
+    taken.is_newest_first = dataset.time.newest_first && order.is_newest_first;
+    taken.is_past = taken.is_newest_first && order.is_past(page.rows.len());
     taken.rows = Rows::new(text, kept);
     Ok(taken)
 }
 
-/// What comes after a page, by itself: `seen` rows came before it, and `asked` is how it was asked for.
-pub(super) fn after(
-    dataset: &Dataset,
-    taken: &Taken,
-    (asked, seen): (&Next, u64),
-    number: u64,
-) -> Result<Next, PageFault> {
-    let paging = &dataset.paging;
-    let count = u64::try_from(taken.ids.len()).unwrap_or(u64::MAX);
-    let size = u64::from(paging.size);
-    if count > size {
-        let problem = format!("it has {count} rows, {size} were asked for");
-        return Err(PageFault::malformed(number, &problem));
+/// Whether the times of a page descend, and how many of its last ones lie before a window.
+struct TimeOrder {
+    window: Window,
+    last: Option<Timestamp>,
+    is_newest_first: bool,
+    older: usize,
+}
+
+impl TimeOrder {
+    const fn new(window: Window) -> Self {
+        Self { window, last: None, is_newest_first: true, older: 0 }
     }
-    if matches!(asked, Next::Confirm(_)) {
-        return if count == 0 { Ok(Next::Last) } else { Err(short(number.saturating_sub(1))) };
-    }
-    let offset = seen.saturating_add(count);
-    let more = match paging.style {
-        PagingStyle::Cursor => Some(taken.cursor.is_some()),
-        PagingStyle::Offset | PagingStyle::Page | PagingStyle::BeforeId => taken.more,
-    };
-    match more {
-        Some(false) => Ok(Next::Last),
-        Some(true) if count == 0 => {
-            let message = format!("page {number} has no rows and says that there is more");
-            Err(PageFault::last("empty_page", message))
+
+    fn see(&mut self, time: Option<Timestamp>) {
+        let is_older = time.is_some_and(|time| self.window.is_before(time));
+        self.older = if is_older { self.older.saturating_add(1) } else { 0 };
+        if let Some(time) = time {
+            self.is_newest_first &= self.last.is_none_or(|last| time <= last);
+            self.last = Some(time);
         }
-        Some(true) if count < size => Err(short(number)),
-        Some(true) => turned(paging.style, taken, asked, (offset, number)),
-        None if count == size => turned(paging.style, taken, asked, (offset, number)),
-        // The list tells its length, or there is nothing to confirm.
-        None if count == 0 || taken.total.is_some() => Ok(Next::Last),
-        None => match paging.style {
-            PagingStyle::BeforeId => turned(paging.style, taken, asked, (offset, number)),
-            PagingStyle::Offset | PagingStyle::Page | PagingStyle::Cursor => {
-                Ok(Next::Confirm(offset))
-            }
-        },
     }
-}
 
-fn turned(
-    style: PagingStyle,
-    taken: &Taken,
-    asked: &Next,
-    (offset, number): (u64, u64),
-) -> Result<Next, PageFault> {
-    let next = match style {
-        PagingStyle::Offset => Some(Next::Offset(offset)),
-        PagingStyle::Page => Some(Next::Page(match asked {
-            Next::Page(page) => page.saturating_add(1),
-            _ => 2,
-        })),
-        PagingStyle::Cursor => taken.cursor.clone().map(Next::Cursor),
-        PagingStyle::BeforeId => taken.last_id.clone().map(Next::Before),
-    };
-    next.ok_or_else(|| PageFault::malformed(number, "it tells no way to the next page"))
-}
-
-fn short(number: u64) -> PageFault {
-    let message = format!(
-        "page {number} has fewer rows than were asked for although more follow: rows may be missing"
-    );
-    PageFault::last("short_page", message)
+    /// Whether so many of the last rows are older that none of what follows can lie in the window.
+    fn is_past(&self, rows: usize) -> bool {
+        rows > 0 && self.older >= PAST_ROWS.min(rows)
+    }
 }

@@ -10,6 +10,7 @@ mod datasets;
 mod files;
 mod jobs;
 mod lists;
+mod moving;
 mod page_checks;
 mod page_tries;
 mod pages;

@@ -3,7 +3,7 @@
 use domain::dataset::DatasetName;
 use domain::window::Window;
 use serde_json::Value;
-use server::exports::pages::{Limits, Page, PageFault, Reader, Wanted};
+use server::exports::pages::{Limits, Page, PageFault, Reader, Waits, Wanted};
 
 use crate::support::{Client, TestApp};
 
@@ -48,6 +48,7 @@ impl Reading {
             max_rows: None,
             limits: Limits { rows_max: 1_000_000, pages_max: 10_000, ends_at: None },
             label: "export_test".to_owned(),
+            waits: Waits::default(),
         }
     }
 

@@ -227,6 +227,22 @@ impl TestApp {
         assert_eq!(reply.status, 200, "{}", reply.text());
     }
 
+    /// Asks the simulators for something that platforms do not offer.
+    pub(crate) async fn world_control(
+        &self,
+        path: &str,
+        body: &serde_json::Value,
+    ) -> serde_json::Value {
+        let reply = Client::new(self.world.address()).post(&format!("/control/{path}"), body).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply.json()
+    }
+
+    /// Forgets all that was written and moved at the simulators.
+    pub(crate) async fn reset_world(&self) {
+        self.world_control("reset", &serde_json::json!({})).await;
+    }
+
     /// Lets them work as they should.
     pub(crate) async fn no_faults(&self) {
         let reply = Client::new(self.world.address()).delete("/control/faults").await;

@@ -20,8 +20,10 @@ use serde_json::json;
 
 use super::answer::{Answer, Refusal};
 use super::routes::{Route, Routes};
-use super::{DemoAccount, Incoming, Platform, State};
+use super::{DemoAccount, Incoming, MovableList, Platform, State};
 use crate::world::ids::{Kind, number};
+use crate::world::World;
+use crate::world::series::Series;
 
 /// The creators, by number: the name to connect under and the session token.
 const CREATORS: [(&str, &str); super::CREATORS] = [
@@ -37,6 +39,15 @@ pub(crate) struct Alpha;
 impl Platform for Alpha {
     fn name(&self) -> &'static str {
         "platform_alpha"
+    }
+
+    fn list(&self, world: &World, list: MovableList, fan: u64) -> Option<(String, Series)> {
+        match list {
+            MovableList::Subscribers => Some(("fans".to_owned(), world.all_fans())),
+            MovableList::Chats => Some((chats::CHATS.to_owned(), world.chats())),
+            MovableList::Following => None,
+            MovableList::ChatMessages => Some((messages::chat_table(fan), world.messages(fan))),
+        }
     }
 
     fn routes(&self) -> Routes {

@@ -33,8 +33,10 @@ use serde_json::{Value, json};
 use self::signing::Signatures;
 use super::answer::{Answer, Refusal};
 use super::routes::Routes;
-use super::{DemoAccount, Incoming, Platform, State};
+use super::{DemoAccount, Incoming, MovableList, Platform, State};
 use crate::settings::Settings;
+use crate::world::World;
+use crate::world::series::Series;
 
 const NAME: &str = "platform_beta";
 
@@ -64,6 +66,15 @@ impl Platform for Beta {
 
     fn base(&self) -> &'static str {
         "/api/v1/"
+    }
+
+    fn list(&self, world: &World, list: MovableList, _: u64) -> Option<(String, Series)> {
+        match list {
+            MovableList::Subscribers => Some(("subscribers".to_owned(), world.all_fans())),
+            MovableList::Chats => Some(("groups".to_owned(), world.chats())),
+            MovableList::Following => Some((follows::FOLLOWING.to_owned(), world.following())),
+            MovableList::ChatMessages => None,
+        }
     }
 
     fn routes(&self) -> Routes {

@@ -33,7 +33,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
 }
 
 /// The table of a chat's messages: generated ones by place, sent ones by number.
-fn table(fan: u64) -> String {
+pub(super) fn table(fan: u64) -> String {
     format!("messages/{fan}")
 }
 

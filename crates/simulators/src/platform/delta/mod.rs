@@ -25,8 +25,10 @@ use serde_json::json;
 
 use super::answer::{Answer, Refusal};
 use super::routes::{Route, Routes};
-use super::{DemoAccount, Incoming, Platform, State};
+use super::{DemoAccount, Incoming, MovableList, Platform, State};
 use crate::settings::Settings;
+use crate::world::World;
+use crate::world::series::Series;
 
 const NAME: &str = "platform_delta";
 
@@ -44,6 +46,15 @@ impl Delta {
 impl Platform for Delta {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn list(&self, world: &World, list: MovableList, fan: u64) -> Option<(String, Series)> {
+        match list {
+            MovableList::Subscribers => Some(("fans".to_owned(), world.all_fans())),
+            MovableList::Chats => Some((chats::CHATS.to_owned(), world.chats())),
+            MovableList::Following => None,
+            MovableList::ChatMessages => Some((messages::table(fan), world.messages(fan))),
+        }
     }
 
     fn routes(&self) -> Routes {

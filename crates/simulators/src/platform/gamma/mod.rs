@@ -20,8 +20,10 @@ use serde_json::json;
 
 use super::answer::{Answer, Refusal};
 use super::routes::Routes;
-use super::{DemoAccount, Incoming, Platform, State};
+use super::{DemoAccount, Incoming, MovableList, Platform, State};
 use crate::world::ids::{Kind, hex24};
+use crate::world::World;
+use crate::world::series::Series;
 
 /// The creators, by number: the name to connect under, the token and the resource.
 const CREATORS: [(&str, &str, &str); super::CREATORS] = [
@@ -37,6 +39,15 @@ pub(crate) struct Gamma;
 impl Platform for Gamma {
     fn name(&self) -> &'static str {
         "platform_gamma"
+    }
+
+    fn list(&self, world: &World, list: MovableList, fan: u64) -> Option<(String, Series)> {
+        match list {
+            MovableList::Subscribers => Some(("subscriptions".to_owned(), world.all_fans())),
+            MovableList::Chats => Some((chats::CHATS.to_owned(), world.chats())),
+            MovableList::Following => Some((follows::FOLLOWING.to_owned(), world.following())),
+            MovableList::ChatMessages => Some((messages::chat_table(fan), world.messages(fan))),
+        }
     }
 
     fn routes(&self) -> Routes {

@@ -1,0 +1,253 @@
+//! The promise of [`Walk`] on lists that change between any two pages, ten thousand of them, in every style.
+//!
+//! A row moves at most once in a read, to the front or down. A cursor stands for the row behind which it goes on: what
+//! its platform promises is that this row does not move down, and none here does.
+
+use std::collections::{HashMap, HashSet};
+
+use catalog::dataset::PagingStyle;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+
+use super::*;
+
+/// All lists together.
+const LISTS: u64 = 10_000;
+
+/// What a platform tells of its list, beside the rows.
+#[derive(Debug, Clone, Copy)]
+struct Kind {
+    style: PagingStyle,
+    says_more: bool,
+    says_total: bool,
+}
+
+const KINDS: [Kind; 7] = [
+    Kind { style: PagingStyle::Offset, says_more: true, says_total: false },
+    Kind { style: PagingStyle::Offset, says_more: false, says_total: false },
+    Kind { style: PagingStyle::Offset, says_more: false, says_total: true },
+    Kind { style: PagingStyle::BeforeId, says_more: true, says_total: true },
+    Kind { style: PagingStyle::BeforeId, says_more: true, says_total: false },
+    Kind { style: PagingStyle::Page, says_more: true, says_total: false },
+    Kind { style: PagingStyle::Cursor, says_more: true, says_total: false },
+];
+
+/// A list that changes.
+#[derive(Debug, Default)]
+struct List {
+    rows: Vec<u64>,
+    /// All that ever stood in it, and what does no more.
+    ever: HashSet<u64>,
+    gone: HashSet<u64>,
+    moved: HashSet<u64>,
+}
+
+impl List {
+    fn of(rows: u64) -> Self {
+        let mut list = Self::default();
+        (1..=rows).for_each(|row| list.insert(list.rows.len(), row));
+        list
+    }
+
+    fn insert(&mut self, place: usize, id: u64) {
+        self.rows.insert(place, id);
+        self.ever.insert(id);
+    }
+
+    /// A place at the front, at the end or anywhere in between.
+    fn place(&self, random: &mut StdRng) -> usize {
+        let last = self.rows.len();
+        [0, random.random_range(0..=last), last][random.random_range(0..3)]
+    }
+
+    /// One row comes, goes, jumps to the front or moves down. Cursors stand for rows, which do not move down.
+    fn change(&mut self, random: &mut StdRng, may_move_down: bool) {
+        let place = self.place(random);
+        let what = random.random_range(0..if may_move_down { 4 } else { 3 });
+        if what == 0 {
+            return self.insert(place, 1_000_000 + self.ever.len() as u64);
+        }
+        let Some(id) = self.rows.get(place).copied() else { return };
+        let to = match what {
+            1 => {
+                self.gone.insert(id);
+                self.rows.remove(place);
+                return;
+            }
+            2 => 0,
+            _ => random.random_range(place..self.rows.len()),
+        };
+        if self.moved.insert(id) {
+            self.rows.remove(place);
+            self.rows.insert(to, id);
+        }
+    }
+
+    /// Some changes, now and then many.
+    fn change_much(&mut self, random: &mut StdRng, may_move_down: bool) {
+        let most = [0, 2, 2, 12][random.random_range(0..4)];
+        for _ in 0..random.random_range(0..=most) {
+            self.change(random, may_move_down);
+        }
+    }
+
+    /// The page that is asked for; nothing when the row is gone behind which it begins.
+    fn page(&self, next: &Next, size: u64) -> Option<(Vec<u64>, bool)> {
+        let start = match next {
+            Next::First | Next::Last => 0,
+            Next::Offset(rows) => usize::try_from(*rows).unwrap(),
+            Next::Page { number, size } => usize::try_from((number - 1) * size).unwrap(),
+            Next::Cursor(id) | Next::Before(id) => {
+                let id: u64 = id.parse().unwrap();
+                self.rows.iter().position(|row| *row == id)? + 1
+            }
+        };
+        let rows = self.rows.iter().skip(start).take(usize::try_from(size).unwrap());
+        let rows: Vec<u64> = rows.copied().collect();
+        let has_more = start + rows.len() < self.rows.len();
+        Some((rows, has_more))
+    }
+}
+
+/// Reads a list to its end, while `change` is called between any two pages; gives the rows and how many pages it took.
+fn read(
+    kind: Kind,
+    size: u64,
+    list: &mut List,
+    mut change: impl FnMut(&mut List),
+) -> Result<(Vec<u64>, u64), PageFault> {
+    let Kind { style, says_more, says_total } = kind;
+    let paged = Paged::whole(style, size);
+    let mut walk = Walk::new(paged);
+    let (mut rows, mut pages, mut seen) = (Vec::new(), 0, HashMap::new());
+    while walk.stand.next != Next::Last {
+        pages += 1;
+        match list.page(&walk.stand.next, walk.asked_rows()) {
+            None => walk.is_lost()?,
+            Some((ids, has_more)) => {
+                let places = anchors(ids.len(), paged);
+                let cursor = ids.last().filter(|_| has_more).map(u64::to_string);
+                let prints: Vec<u64> =
+                    ids.iter().map(|id| seen::fingerprint(&id.to_string())).collect();
+                let sheet = Sheet {
+                    ids: &prints,
+                    more: says_more.then_some(has_more).filter(|_| style != PagingStyle::Cursor),
+                    cursor: cursor.as_deref().filter(|_| style == PagingStyle::Cursor),
+                    total: says_total.then_some(list.rows.len() as u64),
+                    anchors: places.into_iter().map(|place| ids[place].to_string()).collect(),
+                    ..Sheet::default()
+                };
+                let was_there = seen.insert(ids.clone(), pages).is_some();
+                walk.check(&sheet, (pages, was_there))?;
+                let fresh = walk.take(&sheet, (pages, was_there))?;
+                rows.extend(ids.iter().zip(&fresh).filter(|(_, is_fresh)| **is_fresh).map(|it| *it.0));
+            }
+        }
+        change(list);
+    }
+    Ok((rows, pages))
+}
+
+#[test]
+fn a_list_that_is_read_to_its_end_has_every_row_that_was_there_all_the_time_and_none_twice() {
+    let mut faults = 0;
+    for number in 0..LISTS {
+        let mut random = StdRng::seed_from_u64(number);
+        let kind = KINDS[usize::try_from(number).unwrap() % KINDS.len()];
+        let size = [20, 50, 100][random.random_range(0..3)];
+        let before = random.random_range(0..size * 8);
+        let mut list = List::of(before);
+        let is_cursor = kind.style == PagingStyle::Cursor;
+
+        let told = read(kind, size, &mut list, |list| list.change_much(&mut random, !is_cursor));
+
+        let Ok((rows, _)) = told else {
+            faults += 1;
+            continue;
+        };
+        let unique: HashSet<u64> = rows.iter().copied().collect();
+        assert_eq!(unique.len(), rows.len(), "list {number}, {kind:?}: a row came twice");
+        assert!(unique.is_subset(&list.ever), "list {number}, {kind:?}: a row never was there");
+        let missing: Vec<u64> =
+            (1..=before).filter(|id| !list.gone.contains(id) && !unique.contains(id)).collect();
+        assert!(missing.is_empty(), "list {number}, {kind:?}, pages of {size}: {missing:?}");
+    }
+    assert!(faults * 200 < LISTS, "{faults} of {LISTS} lists could not be read");
+}
+
+#[test]
+fn a_list_that_stays_as_it_is_takes_few_pages_more_than_it_has() {
+    for kind in KINDS {
+        for (rows, size) in [(0, 50), (1, 50), (49, 50), (50, 50), (51, 50), (1_000, 50), (10_000, 100)] {
+            let (read, pages) = read(kind, size, &mut List::of(rows), |_| ()).unwrap();
+
+            assert_eq!(read, (1..=rows).collect::<Vec<_>>(), "{kind:?} {rows}");
+            // The head once more, the end once more, and what overlaps.
+            let most = rows.div_ceil(size) * 4 / 3 + 3;
+            assert!(pages <= most, "{kind:?}: {pages} pages for {rows} rows, at most {most}");
+        }
+    }
+}
+
+#[test]
+fn a_list_that_grows_at_its_front_with_every_page_is_read() {
+    for kind in KINDS {
+        let mut list = List::of(2_000);
+
+        let (read, _) = read(kind, 100, &mut list, |list| {
+            (0..3).for_each(|_| list.insert(0, 1_000_000 + list.ever.len() as u64));
+        })
+        .unwrap();
+
+        let read: HashSet<u64> = read.into_iter().collect();
+        assert!((1..=2_000).all(|id| read.contains(&id)), "{kind:?}");
+    }
+}
+
+#[test]
+fn a_row_that_jumps_to_the_front_behind_the_reader_is_found_there() {
+    for kind in KINDS {
+        let (mut list, mut pages) = (List::of(500), 0);
+
+        let (read, _) = read(kind, 100, &mut list, |list| {
+            pages += 1;
+            if pages == 2 {
+                let last = list.rows.pop().unwrap();
+                list.rows.insert(0, last);
+            }
+        })
+        .unwrap();
+
+        assert!(read.contains(&500), "{kind:?}");
+    }
+}
+
+#[test]
+fn a_list_that_is_another_with_every_page_is_refused() {
+    for kind in KINDS {
+        let mut made = 0;
+        let mut list = List::of(600);
+
+        let told = read(kind, 100, &mut list, |list| {
+            made += 1;
+            list.rows = (1..=600).map(|row| made * 1_000 + row).collect();
+        });
+
+        let fault = told.unwrap_err();
+        assert_eq!(fault.code, "list_changed", "{kind:?}: {fault}");
+    }
+}
+
+#[test]
+fn windows_of_pages_overlap_and_each_reaches_far_beyond_what_was_read() {
+    for size in [50, 100] {
+        for place in size..5_000 {
+            let paged = Paged::whole(PagingStyle::Page, size);
+            let Next::Page { number, size: rows } = window(place, paged) else { unreachable!() };
+
+            let (start, end) = ((number - 1) * rows, number * rows);
+            assert!(start + paged.overlap <= place, "{place} of {size}");
+            assert!(end >= place + size / 4 && rows <= size, "{place} of {size}: to {end}");
+        }
+    }
+}
