@@ -74,11 +74,19 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
     steps.push(step(25, "byte order marks of csv files", mark));
     steps.push(step(26, "export removals", export_removals(database)));
     steps.push(unpaid_invoices());
+    steps.push(step(28, "columns of exports", export_columns(database)));
     Migrator::with_migrations(steps)
 }
 
 fn unpaid_invoices() -> Migration {
     step(27, "unpaid invoices", include_str!("../migrations/0027_unpaid_invoices.sql"))
+}
+
+const fn export_columns(database: DatabaseKind) -> &'static str {
+    match database {
+        DatabaseKind::Sqlite => include_str!("../migrations/0028_export_columns.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0028_export_columns.postgres.sql"),
+    }
 }
 
 const fn export_removals(database: DatabaseKind) -> &'static str {
