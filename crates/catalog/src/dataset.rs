@@ -5,6 +5,7 @@
 
 use domain::dataset::DatasetName;
 
+use crate::column::Column;
 use crate::shorthand;
 
 /// A list of a platform that can be exported.
@@ -33,6 +34,9 @@ pub struct Dataset {
     pub days: Option<DayFilter>,
     /// Present on a dataset that is of one conversation: how that is named and found.
     pub chat: Option<ChatParameter>,
+    /// The columns that its files have, with and without rows, in their order: the id, the time, then the rest. Rows may
+    /// have other fields besides. Empty where an operator's file declares none.
+    pub columns: Vec<Column>,
     /// OAuth scopes that its routes need; empty where a platform has none.
     pub scopes: Vec<String>,
     /// The path to call, with braces where parameters stand.

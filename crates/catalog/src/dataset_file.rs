@@ -4,6 +4,7 @@ use domain::dataset::DatasetName;
 use domain::method::Method;
 use serde::Deserialize;
 
+use crate::column_file::{self, ColumnText};
 use crate::dataset::{
     CHAT, ChatLookup, ChatParameter, Dataset, DayFilter, IdForm, MediaArchive, OWN, Paging,
     PagingStyle, Pointer, TimeField, TimeUnit, parameter_of,
@@ -34,6 +35,9 @@ pub(crate) struct DatasetText {
     time: TimeText,
     days: Option<DaysText>,
     chat: Option<ChatText>,
+    /// None: files have the columns of the rows that come.
+    #[serde(default)]
+    columns: Vec<ColumnText>,
 }
 
 #[derive(Deserialize)]
@@ -149,6 +153,7 @@ impl DatasetText {
             optional: self.time.optional,
             newest_first: self.time.newest_first,
         };
+        let columns = column_file::read(self.columns, &id, &time)?;
         Ok(Dataset {
             name: self.name,
             description: self.description,
@@ -161,6 +166,7 @@ impl DatasetText {
             time,
             days: self.days.map(|days| DayFilter { from: days.from, to: days.to }),
             chat,
+            columns,
             scopes: Vec::new(),
             target: String::new(),
             fills: Vec::new(),
@@ -337,6 +343,9 @@ pub(crate) fn write(text: &mut String, dataset: &Dataset) {
         });
         let lookup = lookup.unwrap_or_default();
         line(text, "chat", &format!("{{ form = \"{}\"{lookup} }}", form.as_str()));
+    }
+    if !dataset.columns.is_empty() {
+        line(text, "columns", &column_file::text(&dataset.columns));
     }
 }
 

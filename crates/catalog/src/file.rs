@@ -408,79 +408,86 @@ mod tests {
         assert!(parse(&entry("GET", "me", "user/{id*}")).is_err());
     }
 
+    /// A file with all that can stand in one.
+    const WHOLE: &str = r#"
+        media_archive = "disabled"
+
+        [[auth_fields]]
+        name = "token"
+        kind = "string_map"
+        required = false
+        secret = true
+        bytes_max = 9
+        description = "a \"quoted\" \\ text\u007F\u0000"
+
+        [[routes]]
+        method = "GET"
+        template = "a/{b*}"
+        group = "g\n[[routes]]"
+        description = "d\tü"
+        notes = "n"
+        scopes = ["read:a", "write:b"]
+        verified = true
+        sensitive = true
+        query = [{ name = "limit", required = true, description = "x" }, { name = "y" }]
+        default_query = [{ name = "limit", value = "50" }]
+        body_rules = [
+            { kind = "absent_anywhere", field = "a" },
+            { kind = "at_least", field = "b", minimum = -3, unit = "mills" },
+            { kind = "zero_or_at_least", field = "c", minimum = 3, unit = "cents" },
+            { kind = "flag_requires", list = "l", field = "f", flag = 4, requires = "m.t" },
+        ]
+
+        [[routes]]
+        method = "DELETE"
+        template = "folders/{name}/{other}"
+        free_text = ["name", "other"]
+
+        [[routes]]
+        method = "GET"
+        template = "reels"
+        shorthand = { target = "reels/{id}", fills = [{ name = "user_id", value = "{id}" }] }
+
+        [[routes]]
+        method = "POST"
+        template = "media/upload"
+        kind = "upload"
+
+        [[routes]]
+        method = "GET"
+        template = "groups"
+        kind = "internal"
+
+        [[datasets]]
+        name = "chats"
+        description = "d"
+        route = "groups"
+        path = [{ name = "a", value = "{id}" }]
+        query = [{ name = "b", value = "c" }]
+        rows = ""
+        id = "/a/b"
+        time = { field = "/t", unit = "unix_seconds", optional = true }
+        paging = { style = "cursor", parameter = "p", size_parameter = "s", size = 7, next = "/n", total = "/t" }
+        days = { from = "x", to = "y" }
+        columns = [
+            { name = "a.b", type = "integer" },
+            { name = "t", type = "time", unit = "unix_seconds" },
+            { name = "x\\.y \"z\"", type = "number", unit = "dollars" },
+        ]
+
+        [[datasets]]
+        name = "chat_messages"
+        route = "groups"
+        rows = "/r"
+        id = "/i"
+        time = { field = "/t", unit = "unix_millis" }
+        paging = { style = "page", parameter = "p", size_parameter = "s", size = 7, more = "/m", empty_body = true }
+        chat = { form = "word", lookup = { dataset = "chats", fan = "/f", chat = "/g" } }
+    "#;
+
     #[test]
     fn what_is_written_reads_back_the_same() {
-        let text = r#"
-            media_archive = "disabled"
-
-            [[auth_fields]]
-            name = "token"
-            kind = "string_map"
-            required = false
-            secret = true
-            bytes_max = 9
-            description = "a \"quoted\" \\ text\u007F\u0000"
-
-            [[routes]]
-            method = "GET"
-            template = "a/{b*}"
-            group = "g\n[[routes]]"
-            description = "d\tü"
-            notes = "n"
-            scopes = ["read:a", "write:b"]
-            verified = true
-            sensitive = true
-            query = [{ name = "limit", required = true, description = "x" }, { name = "y" }]
-            default_query = [{ name = "limit", value = "50" }]
-            body_rules = [
-                { kind = "absent_anywhere", field = "a" },
-                { kind = "at_least", field = "b", minimum = -3, unit = "mills" },
-                { kind = "zero_or_at_least", field = "c", minimum = 3, unit = "cents" },
-                { kind = "flag_requires", list = "l", field = "f", flag = 4, requires = "m.t" },
-            ]
-
-            [[routes]]
-            method = "DELETE"
-            template = "folders/{name}/{other}"
-            free_text = ["name", "other"]
-
-            [[routes]]
-            method = "GET"
-            template = "reels"
-            shorthand = { target = "reels/{id}", fills = [{ name = "user_id", value = "{id}" }] }
-
-            [[routes]]
-            method = "POST"
-            template = "media/upload"
-            kind = "upload"
-
-            [[routes]]
-            method = "GET"
-            template = "groups"
-            kind = "internal"
-
-            [[datasets]]
-            name = "chats"
-            description = "d"
-            route = "groups"
-            path = [{ name = "a", value = "{id}" }]
-            query = [{ name = "b", value = "c" }]
-            rows = ""
-            id = "/a/b"
-            time = { field = "/t", unit = "unix_seconds", optional = true }
-            paging = { style = "cursor", parameter = "p", size_parameter = "s", size = 7, next = "/n", total = "/t" }
-            days = { from = "x", to = "y" }
-
-            [[datasets]]
-            name = "chat_messages"
-            route = "groups"
-            rows = "/r"
-            id = "/i"
-            time = { field = "/t", unit = "unix_millis" }
-            paging = { style = "page", parameter = "p", size_parameter = "s", size = 7, more = "/m", empty_body = true }
-            chat = { form = "word", lookup = { dataset = "chats", fan = "/f", chat = "/g" } }
-        "#;
-        let read = parse(text).unwrap();
+        let read = parse(WHOLE).unwrap();
 
         let written =
             write(&read.auth_fields, read.routes.iter(), &read.datasets, read.media_archive);

@@ -6,6 +6,8 @@
 
 mod auth_fields;
 mod body_rules;
+pub mod column;
+mod column_file;
 pub mod dataset;
 mod dataset_file;
 mod file;

@@ -74,6 +74,7 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
     steps.push(step(25, "byte order marks of csv files", mark));
     steps.push(step(26, "export removals", export_removals(database)));
     steps.push(unpaid_invoices());
+    steps.push(step(28, "columns of exports", export_columns(database)));
     steps.push(step(30, "export progress", export_progress(database)));
     Migrator::with_migrations(steps)
 }
@@ -86,6 +87,13 @@ const fn export_progress(database: DatabaseKind) -> &'static str {
     match database {
         DatabaseKind::Sqlite => include_str!("../migrations/0030_export_progress.sqlite.sql"),
         DatabaseKind::Postgres => include_str!("../migrations/0030_export_progress.postgres.sql"),
+    }
+}
+
+const fn export_columns(database: DatabaseKind) -> &'static str {
+    match database {
+        DatabaseKind::Sqlite => include_str!("../migrations/0028_export_columns.sqlite.sql"),
+        DatabaseKind::Postgres => include_str!("../migrations/0028_export_columns.postgres.sql"),
     }
 }
 

@@ -9,7 +9,7 @@ use zip::{CompressionMethod, DateTime, ZipWriter};
 
 use crate::capped::Digesting;
 use crate::columns::Columns;
-use crate::{Facts, Spooled, TabularError};
+use crate::{DeclaredColumn, Facts, Spooled, TabularError};
 
 /// The name of the rows in an archive.
 pub const DATA_NAME: &str = "data.csv";
@@ -46,8 +46,12 @@ struct Window<'a> {
 #[derive(serde::Serialize)]
 struct Column<'a> {
     name: &'a str,
+    /// As it is declared; what its cells hold, where nothing is.
     #[serde(rename = "type")]
     kind: &'static str,
+    unit: Option<&'static str>,
+    /// What its cells hold in this file.
+    values: &'static str,
 }
 
 /// Begins an entry. Readers of small archives need not know of 64-bit lengths, so those are used only where
@@ -105,8 +109,16 @@ pub(crate) fn finish<W: Write + Seek>(archive: Archive<W>) -> Result<W, TabularE
 }
 
 fn described(columns: &Columns) -> Vec<Column<'_>> {
-    let names = columns.names().iter().zip(columns.kinds());
-    names.map(|(name, kind)| Column { name, kind: kind.as_str() }).collect()
+    let declarations = columns.declarations().iter().map(Some).chain(std::iter::repeat(None));
+    let found = columns.names().iter().zip(columns.kinds()).zip(declarations);
+    found.map(|((name, found), declared)| Column::of(name, found.as_str(), declared)).collect()
+}
+
+impl<'a> Column<'a> {
+    fn of(name: &'a str, values: &'static str, declared: Option<&DeclaredColumn>) -> Self {
+        let kind = declared.and_then(|column| column.kind).unwrap_or(values);
+        Self { name, kind, unit: declared.and_then(|column| column.unit), values }
+    }
 }
 
 fn failure(error: zip::result::ZipError) -> TabularError {

@@ -6,13 +6,16 @@
 //! * `null` and a missing field are empty cells; an empty object has no cell.
 //! * Objects nested deeper than [`DEPTH_MAX`] become JSON text as arrays do.
 //! * Of a member that stands twice in an object, the last one counts, as for most readers of JSON.
+//! * Columns that are declared stand first, with or without a row that has their fields. `null` where a row may have an
+//!   object with declared columns is no column of its own. Where columns are chosen, other fields are left out.
 //!
 //! Rows of one platform are much alike. So the members that were seen are kept as a tree, and at each place the one
 //! that came next in the row before is tried first: a row like the last one costs one comparison a member.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use crate::declared::{self, DeclaredColumn};
 use crate::scan::{Scanner, Span, StringSpan};
 use crate::{COLUMN_NAME_BYTES_MAX, COLUMNS_MAX, TabularError, check_length};
 
@@ -21,12 +24,18 @@ pub const DEPTH_MAX: usize = 16;
 /// How many members the tree may have when a row begins; beyond it the tree is grown anew.
 const MEMBERS_KEPT_MAX: usize = 4096;
 
-/// The columns of a file, in the order in which their fields were first seen.
+/// The columns of a file: those that are declared, then the others in the order in which their fields were first seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Columns {
     names: Vec<String>,
     kinds: Vec<Kinds>,
     positions: HashMap<String, usize>,
+    /// What stands first, whatever comes.
+    declared: Vec<DeclaredColumn>,
+    /// The names of the objects that fields of declared columns lie in.
+    objects: HashSet<String>,
+    /// Whether fields without a column are left out.
+    is_closed: bool,
 }
 
 /// What the cells of a column hold, over all rows.
@@ -97,8 +106,21 @@ struct Member {
     spelling: Box<str>,
     /// The name of its column.
     name: String,
-    column: Option<usize>,
+    slot: Slot,
     object: Option<Box<Node>>,
+}
+
+/// Where values of a member go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Slot {
+    /// None has come.
+    Unknown,
+    /// Into a column.
+    Column(usize),
+    /// Only `null` has come, in the place of an object.
+    Null,
+    /// Nowhere: it is no column that was chosen.
+    LeftOut,
 }
 
 /// What was found for a column in the current row.
@@ -115,6 +137,42 @@ impl Columns {
     /// No columns yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Columns that stand first and in this order, also in a file without rows. Other fields become columns behind them.
+    /// Of a name that is given twice, the first counts.
+    pub fn declared(
+        columns: impl IntoIterator<Item = DeclaredColumn>,
+    ) -> Result<Self, TabularError> {
+        let mut all = Self::default();
+        for column in columns {
+            if column.name.len() > COLUMN_NAME_BYTES_MAX {
+                return Err(TabularError::ColumnNameTooLong);
+            }
+            if all.position(&column.name).is_some() {
+                continue;
+            }
+            all.push(&column.name)?;
+            all.objects.extend(declared::parents(&column.name).map(str::to_owned));
+            all.declared.push(column);
+        }
+        Ok(all)
+    }
+
+    /// Columns in this order, and no others: fields that are none of them are left out. JSON lines are made of these
+    /// columns too. Of a name that is given twice, the first counts.
+    pub fn chosen(columns: impl IntoIterator<Item = DeclaredColumn>) -> Result<Self, TabularError> {
+        Ok(Self { is_closed: true, ..Self::declared(columns)? })
+    }
+
+    /// Whether fields that are none of the columns are left out.
+    pub const fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// What was declared of each column that stands first, in order.
+    pub fn declarations(&self) -> &[DeclaredColumn] {
+        &self.declared
     }
 
     /// The names, in order.
@@ -227,6 +285,11 @@ impl Flattener {
         self.cells.iter().map(move |found| found.cell(row))
     }
 
+    /// The JSON text of the same cells, as it was written; `null` for those without a value.
+    pub fn values<'a>(&self, row: &'a str) -> impl Iterator<Item = &'a str> {
+        self.cells.iter().map(move |found| found.value(row))
+    }
+
     /// The columns.
     pub const fn columns(&self) -> &Columns {
         &self.columns
@@ -296,11 +359,13 @@ impl Pass<'_> {
             Some(b'n') => scanner.word(b"null").map(|()| Found::Nothing)?,
             _ => Found::Number(scanner.number()?),
         };
-        let column = match member.column {
-            Some(column) => column,
-            None => *member.column.insert(self.column(&member.name)?),
-        };
-        if let Some(cell) = self.cells.get_mut(column) {
+        let is_null = matches!(found, Found::Nothing);
+        if member.slot == Slot::Unknown || (member.slot == Slot::Null && !is_null) {
+            member.slot = self.slot(&member.name, is_null)?;
+        }
+        if let Slot::Column(column) = member.slot
+            && let Some(cell) = self.cells.get_mut(column)
+        {
             *cell = found;
         }
         Ok(())
@@ -325,15 +390,21 @@ impl Pass<'_> {
         Ok(node.push(spelling.span.of(self.row), name))
     }
 
-    fn column(&mut self, name: &str) -> Result<usize, TabularError> {
+    fn slot(&mut self, name: &str, is_null: bool) -> Result<Slot, TabularError> {
         if let Some(known) = self.columns.position(name) {
-            return Ok(known);
+            return Ok(Slot::Column(known));
+        }
+        if self.columns.is_closed {
+            return Ok(Slot::LeftOut);
+        }
+        if is_null && self.columns.objects.contains(name) {
+            return Ok(Slot::Null);
         }
         match self.rule {
             Rule::Refuse => Err(TabularError::UnknownColumn(name.to_owned())),
             Rule::Collect => {
                 self.cells.push(Found::Nothing);
-                self.columns.push(name)
+                self.columns.push(name).map(Slot::Column)
             }
         }
     }
@@ -350,7 +421,12 @@ impl Node {
     fn push(&mut self, spelling: &str, name: String) -> usize {
         let place = self.members.len();
         self.places.insert(spelling.into(), place);
-        self.members.push(Member { spelling: spelling.into(), name, column: None, object: None });
+        self.members.push(Member {
+            spelling: spelling.into(),
+            name,
+            slot: Slot::Unknown,
+            object: None,
+        });
         place
     }
 }
@@ -363,6 +439,18 @@ impl Found {
             Self::Number(span) => Cell::Number(span.of(row)),
             Self::Boolean(value) => Cell::Boolean(value),
             Self::Json(span) => Cell::Json(span.of(row)),
+        }
+    }
+
+    fn value(self, row: &str) -> &str {
+        match self {
+            Self::Nothing => "null",
+            Self::Text(StringSpan { span: Span { start, end }, .. }) => {
+                Span { start: start.saturating_sub(1), end: end.saturating_add(1) }.of(row)
+            }
+            Self::Number(span) | Self::Json(span) => span.of(row),
+            Self::Boolean(true) => "true",
+            Self::Boolean(false) => "false",
         }
     }
 
@@ -592,6 +680,88 @@ mod tests {
         let refused = arranged(&columns, r#"{"a": 1, "b": {"c": 2}}"#);
 
         assert!(matches!(refused, Err(TabularError::UnknownColumn(name)) if name == "b.c"));
+    }
+
+    fn named(name: &str) -> DeclaredColumn {
+        DeclaredColumn { name: name.to_owned(), kind: None, unit: None }
+    }
+
+    /// What is collected from rows behind these columns.
+    fn behind(columns: Columns, rows: &[&str]) -> Columns {
+        let mut flattener = Flattener::collecting(columns);
+        rows.iter().try_for_each(|row| flattener.read(row)).unwrap();
+        flattener.into_columns()
+    }
+
+    #[test]
+    fn declared_columns_stand_first_and_others_follow_as_they_come() {
+        let declared = Columns::declared(["id", "user.name", "at"].map(named)).unwrap();
+
+        let columns = behind(declared.clone(), &[r#"{"x": 1, "user": {"age": 2, "name": "a"}}"#]);
+
+        assert_eq!(behind(declared, &[]).names(), ["id", "user.name", "at"]);
+        assert_eq!(columns.names(), ["id", "user.name", "at", "x", "user.age"]);
+        let cells = arranged(&columns, r#"{"user": {"name": "b"}, "id": 7}"#).unwrap();
+        assert_eq!(cells[..2], [Cell::Number("7"), Cell::Text("b".into())]);
+        assert_eq!(cells[2..], [const { Cell::Empty }; 3]);
+    }
+
+    #[test]
+    fn null_in_the_place_of_an_object_with_declared_columns_is_no_column() {
+        let declared = Columns::declared(["last.user.name", "a\\.b.c"].map(named)).unwrap();
+        let nulls = [r#"{"last": null, "a.b": null}"#, r#"{"last": {"user": null}, "a": null}"#];
+
+        let columns = behind(declared.clone(), &nulls);
+        let plain = behind(declared, &[nulls[0], r#"{"last": 5}"#, nulls[0], r#"{"last": null}"#]);
+
+        assert_eq!(columns.names(), ["last.user.name", "a\\.b.c", "a"]);
+        assert_eq!(arranged(&columns, nulls[0]).unwrap(), [const { Cell::Empty }; 3]);
+        assert_eq!(plain.names(), ["last.user.name", "a\\.b.c", "last"]);
+        let refused = arranged(&columns, r#"{"last": 5}"#);
+        assert!(matches!(refused, Err(TabularError::UnknownColumn(name)) if name == "last"));
+    }
+
+    #[test]
+    fn where_columns_are_chosen_other_fields_are_left_out_however_many_they_are() {
+        let chosen = Columns::chosen(["b", "none", "user.name"].map(named)).unwrap();
+        let many: Vec<String> = (0..2 * COLUMNS_MAX).map(|at| format!("\"x{at}\":1")).collect();
+        let many = many.join(",");
+        let row = format!("{{{many},\"user\":{{\"id\":1,\"name\":\"n\"}},\"b\":[]}}");
+
+        let columns = behind(chosen, &[&row, "{}", &row]);
+
+        assert_eq!(columns.names(), ["b", "none", "user.name"]);
+        let cells = arranged(&columns, &row).unwrap();
+        assert_eq!(cells, [Cell::Json("[]"), Cell::Empty, Cell::Text("n".into())]);
+    }
+
+    #[test]
+    fn a_declared_name_counts_once_and_has_the_length_that_names_have() {
+        let twice = Columns::declared(["a", "b", "a"].map(named)).unwrap();
+        let name = |length| [named(&"x".repeat(length))];
+        let many = |count: usize| (0..count).map(|at| named(&at.to_string()));
+
+        assert_eq!(twice.names(), ["a", "b"]);
+        assert_eq!(twice.declarations().len(), 2);
+        assert!(Columns::declared(name(COLUMN_NAME_BYTES_MAX)).is_ok());
+        let long = Columns::chosen(name(COLUMN_NAME_BYTES_MAX + 1));
+        assert!(matches!(long, Err(TabularError::ColumnNameTooLong)));
+        assert!(Columns::declared(many(COLUMNS_MAX)).is_ok());
+        let more = Columns::declared(many(COLUMNS_MAX + 1));
+        assert!(matches!(more, Err(TabularError::TooManyColumns)));
+    }
+
+    #[test]
+    fn the_json_text_of_cells_is_as_it_was_written() {
+        let columns = Columns::chosen(["a", "b", "c", "d", "e", "f", "g"].map(named)).unwrap();
+        let row = r#"{"a":"\u0041\"", "b":1.10, "c":true, "d":false, "e": [1, {}], "f":null}"#;
+        let mut flattener = Flattener::arranging(columns);
+        flattener.read(row).unwrap();
+
+        let values: Vec<&str> = flattener.values(row).collect();
+
+        let text = r#""\u0041\"""#;
+        assert_eq!(values, [text, "1.10", "true", "false", "[1, {}]", "null", "null"]);
     }
 
     fn value() -> impl Strategy<Value = Value> {

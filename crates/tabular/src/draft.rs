@@ -1,7 +1,7 @@
 //! A file that is written while its rows still come, page after page.
 //!
-//! JSON lines always can be. CSV, alone or in an archive, names its columns in its first line: it is begun with those of
-//! the first page that has rows, and given up when a later row has another one. The head of a workbook depends on its
+//! JSON lines always can be, and so can every form of text where columns are chosen. Otherwise CSV, alone or in an archive, names its columns in its first line: it is begun with those of
+//! the first page that has rows, behind those that are declared, and given up when a later row has another one. The head of a workbook depends on its
 //! size, so it is never begun. What is not written on the way is rendered from the spool once all pages are there; the
 //! bytes are the same either way. A draft keeps no row.
 
@@ -48,6 +48,12 @@ impl<W: Read + Write + Seek> Draft<W> {
         Self { layout, bytes_max, flattener, file, pages: 0, rows: 0 }
     }
 
+    /// The same with columns that are declared or chosen. It has taken no page.
+    #[must_use]
+    pub fn with_columns(self, columns: Columns) -> Self {
+        Self { flattener: Flattener::collecting(columns), ..self }
+    }
+
     /// Takes the next page: its rows, each the text of a JSON object with a line break behind it. After an error the
     /// draft is of no use.
     pub fn page(&mut self, text: &str) -> Result<(), TabularError> {
@@ -63,7 +69,8 @@ impl<W: Read + Write + Seek> Draft<W> {
 
     /// Begins the file with the columns of its first page that has rows.
     fn begin(&mut self, text: &str) -> Result<(), TabularError> {
-        if self.layout.format != Format::Jsonl {
+        let columns = self.flattener.columns();
+        if !columns.is_closed() && !self.layout.keeps_rows(columns) {
             text.split_terminator('\n').try_for_each(|row| self.flattener.read(row))?;
         }
         let File::Waiting(out) = std::mem::replace(&mut self.file, File::GivenUp) else {
@@ -78,7 +85,7 @@ impl<W: Read + Write + Seek> Draft<W> {
 
     fn rows_of(&mut self, text: &str) -> Result<(), TabularError> {
         let width = self.flattener.columns().names().len();
-        let is_table = self.layout.format != Format::Jsonl;
+        let is_table = !self.layout.keeps_rows(self.flattener.columns());
         for row in text.split_terminator('\n') {
             self.flattener.read(row)?;
             self.rows += 1;
@@ -127,7 +134,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{OUTPUT_BYTES_MAX, Rendering, SpoolReader, SpoolWriter, render};
+    use crate::{DeclaredColumn, OUTPUT_BYTES_MAX, Rendering, SpoolReader, SpoolWriter, render};
 
     const FACTS: Facts<'_> = Facts {
         job: "exp_1",
@@ -142,11 +149,21 @@ mod tests {
     /// What a draft makes of pages, what is rendered from their spool with its columns if it makes none, and the file
     /// that is rendered from the spool in any case.
     fn both(layout: impl Into<Layout>, pages: &[Vec<&str>]) -> (Option<Vec<u8>>, Vec<u8>) {
+        both_behind(&Columns::new(), layout, pages)
+    }
+
+    /// The same, behind these columns.
+    fn both_behind(
+        known: &Columns,
+        layout: impl Into<Layout>,
+        pages: &[Vec<&str>],
+    ) -> (Option<Vec<u8>>, Vec<u8>) {
         let layout = layout.into();
         let mut file = Cursor::new(Vec::new());
-        let mut draft = Draft::new(layout, &mut file, OUTPUT_BYTES_MAX);
+        let draft = Draft::new(layout, &mut file, OUTPUT_BYTES_MAX);
+        let mut draft = draft.with_columns(known.clone());
         let mut writer = SpoolWriter::new(Vec::new(), Spooled::default());
-        let mut flattener = Flattener::collecting(Columns::new());
+        let mut flattener = Flattener::collecting(known.clone());
         let mut text = String::new();
         for page in pages {
             writer.append(b"", page.iter().copied()).unwrap();
@@ -219,6 +236,53 @@ mod tests {
         assert!(both(Format::Xlsx, &[vec![r#"{"a":1}"#]]).0.is_none());
     }
 
+    fn named(name: &str) -> DeclaredColumn {
+        DeclaredColumn { name: name.to_owned(), kind: None, unit: None }
+    }
+
+    fn declared_ab() -> Columns {
+        Columns::declared(["a", "b"].map(named)).unwrap()
+    }
+
+    fn chosen_ab() -> Columns {
+        Columns::chosen(["a", "b"].map(named)).unwrap()
+    }
+
+    #[test]
+    fn a_draft_has_the_declared_columns_before_a_row_has_their_fields() {
+        let later = [vec![r#"{"a":1}"#], vec![r#"{"b":1}"#]];
+        let other = [vec![r#"{"a":1}"#], vec![r#"{"c":1}"#]];
+        for (pages, is_drafted, whole) in [
+            (&later[..], true, "a,b\r\n1,\r\n,1\r\n"),
+            (&other, false, "a,b,c\r\n1,,\r\n,,1\r\n"),
+            (&[], true, "a,b\r\n"),
+        ] {
+            let (drafted, rendered) = both_behind(&declared_ab(), Format::Csv, pages);
+
+            assert_eq!(drafted.is_some(), is_drafted, "{pages:?}");
+            assert!(drafted.is_none_or(|drafted| drafted == rendered));
+            assert_eq!(String::from_utf8(rendered).unwrap(), whole);
+            assert_eq!(both_behind(&declared_ab(), Format::Zip, pages).0.is_some(), is_drafted);
+        }
+    }
+
+    #[test]
+    fn a_draft_of_chosen_columns_is_never_given_up() {
+        let pages = [vec![r#"{"c":1}"#, r#"{"a":"x"}"#], vec![r#"{"d":1,"b":2}"#]];
+
+        let csv = both_behind(&chosen_ab(), Format::Csv, &pages);
+        let lines = both_behind(&chosen_ab(), Format::Jsonl, &pages);
+        let archive = both_behind(&chosen_ab(), Format::Zip, &pages);
+        let nothing = both_behind(&chosen_ab(), Format::Jsonl, &[]);
+
+        assert_eq!(csv.0.unwrap(), b"a,b\r\n,\r\nx,\r\n,2\r\n");
+        let objects = [r#"{"a":null,"b":null}"#, r#"{"a":"x","b":null}"#, r#"{"a":null,"b":2}"#];
+        let objects = objects.map(|object| format!("{object}\n"));
+        assert_eq!(String::from_utf8(lines.0.unwrap()).unwrap(), objects.concat());
+        assert!(archive.0.is_some());
+        assert_eq!(nothing.0.unwrap(), b"");
+    }
+
     #[test]
     fn a_draft_that_lacks_a_page_or_a_row_is_no_file() {
         for (pages, rows) in [(2, 1), (1, 2)] {
@@ -260,8 +324,10 @@ mod tests {
             let pages: Vec<Vec<&str>> =
                 pages.iter().map(|page| page.iter().map(String::as_str).collect()).collect();
             for format in Format::ALL {
-                let (drafted, rendered) = both(format, &pages);
-                prop_assert!(drafted.is_none_or(|drafted| drafted == rendered));
+                for columns in [Columns::new(), declared_ab(), chosen_ab()] {
+                    let (drafted, rendered) = both_behind(&columns, format, &pages);
+                    prop_assert!(drafted.is_none_or(|drafted| drafted == rendered));
+                }
             }
         }
     }

@@ -1,6 +1,54 @@
 //! JSON lines: each row as the platform gave it, byte for byte, one a line.
+//!
+//! Where columns are chosen, each line is an object with these and nothing else: the names of the columns in their order,
+//! each with its value as the platform wrote it, or `null`.
 
 use std::borrow::Cow;
+use std::io::Write;
+
+use crate::{Columns, Flattener, TabularError};
+
+/// Writes rows as objects of the chosen columns. It buffers one line: give it an output that buffers more.
+#[derive(Debug)]
+pub(crate) struct ObjectsWriter<W> {
+    out: W,
+    /// What stands before each value: `{"a":`, then `,"b":`.
+    heads: Vec<String>,
+    line: Vec<u8>,
+}
+
+impl<W: Write> ObjectsWriter<W> {
+    /// Begins a file, which has nothing before its first row.
+    pub(crate) fn new(out: W, columns: &Columns) -> Self {
+        let head = |(index, name): (usize, &String)| {
+            let opening = if index == 0 { '{' } else { ',' };
+            format!("{opening}{}:", serde_json::Value::from(name.as_str()))
+        };
+        let heads = columns.names().iter().enumerate().map(head).collect();
+        Self { out, heads, line: Vec::new() }
+    }
+
+    /// Writes one row, which is the one that was read last.
+    pub(crate) fn row(&mut self, flattener: &Flattener, row: &str) -> Result<(), TabularError> {
+        if self.heads.is_empty() {
+            self.line.push(b'{');
+        }
+        for (head, value) in self.heads.iter().zip(flattener.values(row)) {
+            self.line.extend_from_slice(head.as_bytes());
+            self.line.extend_from_slice(value.as_bytes());
+        }
+        self.line.extend_from_slice(b"}\n");
+        self.out.write_all(&self.line)?;
+        self.line.clear();
+        Ok(())
+    }
+
+    /// Ends the file and gives the output back, flushed.
+    pub(crate) fn finish(mut self) -> Result<W, TabularError> {
+        self.out.flush()?;
+        Ok(self.out)
+    }
+}
 
 /// A row without its line breaks and outer spaces, for platforms that write their JSON over several lines. In
 /// valid JSON a line break stands between two tokens only, and no two tokens need one to be told apart; so the

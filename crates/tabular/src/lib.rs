@@ -10,6 +10,7 @@ mod capped;
 pub mod columns;
 pub mod csv;
 mod dates;
+mod declared;
 pub mod draft;
 pub mod jsonl;
 pub mod render;
@@ -20,6 +21,7 @@ pub mod xlsx;
 
 pub use columns::{Cell, ColumnKind, Columns, Flattener};
 pub use csv::CsvWriter;
+pub use declared::DeclaredColumn;
 pub use draft::{Draft, Drafted};
 pub use render::{Facts, Format, Layout, Rendered, Rendering, render};
 pub use spool::{SpoolReader, SpoolWriter, Spooled};

@@ -4,6 +4,7 @@ use std::io::{BufWriter, ErrorKind, Read, Seek, Write};
 
 use crate::archive::{self, Archive};
 use crate::capped::{self, Capped, Digesting};
+use crate::jsonl::ObjectsWriter;
 use crate::xlsx::XlsxWriter;
 use crate::{Columns, CsvWriter, Flattener, OUTPUT_BYTES_MAX, SpoolReader, Spooled, TabularError};
 
@@ -112,6 +113,13 @@ impl From<Format> for Layout {
     }
 }
 
+impl Layout {
+    /// Whether rows stay as they are: in JSON lines, unless columns are chosen.
+    pub(crate) fn keeps_rows(self, columns: &Columns) -> bool {
+        self.format == Format::Jsonl && !columns.is_closed()
+    }
+}
+
 impl<'a> Rendering<'a> {
     /// A file of at most [`OUTPUT_BYTES_MAX`] that is made to its end.
     pub fn new(layout: impl Into<Layout>, facts: Facts<'a>) -> Self {
@@ -132,7 +140,7 @@ pub fn render<R: Read, W: Read + Write + Seek>(
     let mut file = Writing::begin(layout, (out, bytes_max), (spooled, columns)).map_err(limit)?;
     let mut flattener = Flattener::arranging(columns.clone());
     each_frame(rendering, spooled, &mut frames, |text| {
-        if layout.format == Format::Jsonl {
+        if layout.keeps_rows(columns) {
             return file.lines(text);
         }
         text.split_terminator('\n').try_for_each(|row| {
@@ -179,6 +187,8 @@ type ArchivedData<W> = Capped<Digesting<Archive<Capped<W>>>>;
 pub(crate) enum Writing<W: Read + Write + Seek> {
     /// JSON lines, which are written as they are.
     Lines(Digesting<Capped<W>>),
+    /// JSON lines of chosen columns.
+    Objects(ObjectsWriter<BufWriter<Digesting<Capped<W>>>>),
     /// CSV.
     Csv(CsvWriter<BufWriter<Digesting<Capped<W>>>>),
     /// CSV in an archive.
@@ -196,7 +206,11 @@ impl<W: Read + Write + Seek> Writing<W> {
     ) -> Result<Self, TabularError> {
         let out = Capped::new(out, bytes_max);
         Ok(match layout.format {
-            Format::Jsonl => Self::Lines(Digesting::new(out)),
+            Format::Jsonl if layout.keeps_rows(columns) => Self::Lines(Digesting::new(out)),
+            Format::Jsonl => {
+                let buffer = BufWriter::with_capacity(BUFFER_BYTES, Digesting::new(out));
+                Self::Objects(ObjectsWriter::new(buffer, columns))
+            }
             Format::Csv => {
                 let buffer = BufWriter::with_capacity(BUFFER_BYTES, Digesting::new(out));
                 let begin =
@@ -216,7 +230,7 @@ impl<W: Read + Write + Seek> Writing<W> {
     pub(crate) fn lines(&mut self, text: &str) -> Result<(), TabularError> {
         match self {
             Self::Lines(out) => Ok(out.write_all(text.as_bytes())?),
-            Self::Csv(_) | Self::Zip(_) | Self::Xlsx(_) => Ok(()),
+            Self::Objects(_) | Self::Csv(_) | Self::Zip(_) | Self::Xlsx(_) => Ok(()),
         }
     }
 
@@ -224,6 +238,7 @@ impl<W: Read + Write + Seek> Writing<W> {
     pub(crate) fn row(&mut self, flattener: &Flattener, row: &str) -> Result<(), TabularError> {
         match self {
             Self::Lines(_) => Ok(()),
+            Self::Objects(writer) => writer.row(flattener, row),
             Self::Csv(writer) => writer.row(flattener.cells(row)),
             Self::Zip(writer) => writer.row(flattener.cells(row)),
             Self::Xlsx(writer) => writer.row(flattener, row),
@@ -239,6 +254,10 @@ impl<W: Read + Write + Seek> Writing<W> {
     ) -> Result<(u64, String), TabularError> {
         let archive = match self {
             Self::Lines(out) => return Ok(digested(out)?),
+            Self::Objects(writer) => {
+                let out = writer.finish()?.into_inner().map_err(std::io::Error::from)?;
+                return Ok(digested(out)?);
+            }
             Self::Csv(writer) => {
                 let out = writer.finish()?.into_inner().map_err(std::io::Error::from)?;
                 return Ok(digested(out)?);
@@ -280,7 +299,7 @@ mod tests {
     use zip::ZipArchive;
 
     use super::*;
-    use crate::{OUTPUT_BYTES_MAX, SpoolWriter};
+    use crate::{DeclaredColumn, OUTPUT_BYTES_MAX, SpoolWriter};
 
     const FACTS: Facts<'_> = Facts {
         job: "exp_1",
@@ -362,7 +381,7 @@ mod tests {
         let data = entry(&file, "data.csv");
         assert_eq!(data.as_bytes(), try_file(Format::Csv, &rows).unwrap().0);
         let manifest: Value = serde_json::from_str(&entry(&file, "manifest.json")).unwrap();
-        let column = |name: &str, kind: &str| json!({"name": name, "type": kind});
+        let column = |name: &str, kind: &str| json!({"name": name, "type": kind, "unit": null, "values": kind});
         assert_eq!(
             manifest,
             json!({
@@ -377,6 +396,115 @@ mod tests {
         let names = ZipArchive::new(Cursor::new(file)).unwrap();
         let names: Vec<_> = names.file_names().map(Result::unwrap).collect();
         assert_eq!(names, ["data.csv", "manifest.json"]);
+    }
+
+    fn declared(name: &str, kind: &'static str, unit: Option<&'static str>) -> DeclaredColumn {
+        DeclaredColumn { name: name.to_owned(), kind: Some(kind), unit }
+    }
+
+    /// Columns of an id, a price and tags.
+    fn three() -> Columns {
+        let price = declared("price", "integer", Some("cents"));
+        let all = [declared("=id", "text", None), price, declared("tags", "json", None)];
+        Columns::declared(all).unwrap()
+    }
+
+    /// The file of rows behind these columns.
+    fn file_of(format: Format, columns: Columns, rows: &[&str]) -> Vec<u8> {
+        let mut writer = SpoolWriter::new(Vec::new(), Spooled::default());
+        writer.append(b"", rows.iter().copied()).unwrap();
+        let (segment, spooled) = writer.finish();
+        let mut flattener = Flattener::collecting(columns);
+        rows.iter().try_for_each(|row| flattener.read(row)).unwrap();
+        let known = (spooled, flattener.into_columns());
+        rendered(&Rendering::new(format, FACTS), &[segment], &known).unwrap().0
+    }
+
+    fn manifest_columns(archive: &[u8]) -> Value {
+        let manifest: Value = serde_json::from_str(&entry(archive, "manifest.json")).unwrap();
+        manifest["columns"].clone()
+    }
+
+    #[test]
+    fn a_file_without_rows_names_the_declared_columns() {
+        let csv = file_of(Format::Csv, three(), &[]);
+        let workbook = file_of(Format::Xlsx, three(), &[]);
+        let archive = file_of(Format::Zip, three(), &[]);
+        let lines = file_of(Format::Jsonl, three(), &[]);
+
+        assert_eq!(String::from_utf8(csv).unwrap(), "'=id,price,tags\r\n");
+        assert_eq!(entry(&archive, "data.csv"), "'=id,price,tags\r\n");
+        assert_eq!(
+            manifest_columns(&archive)[1],
+            json!({"name": "price", "type": "integer", "unit": "cents", "values": "empty"})
+        );
+        let sheet = entry(&workbook, "xl/worksheets/sheet1.xml");
+        for name in ["A1\" s=\"1\" t=\"inlineStr\"><is><t>=id<", "<t>price<", "<t>tags<"] {
+            assert!(sheet.contains(name), "{sheet}");
+        }
+        assert!(sheet.contains("<autoFilter ref=\"A1:C1\"/>"), "{sheet}");
+        assert_eq!(lines, b"");
+    }
+
+    #[test]
+    fn declared_columns_stand_first_and_extra_ones_behind_them() {
+        let rows = [r#"{"more":true,"tags":[1],"=id":"a"}"#, r#"{"price":1.5,"more":null}"#];
+
+        let csv = file_of(Format::Csv, three(), &rows);
+        let workbook = file_of(Format::Xlsx, three(), &rows);
+        let archive = file_of(Format::Zip, three(), &rows);
+        let lines = file_of(Format::Jsonl, three(), &rows);
+
+        let table = "'=id,price,tags,more\r\na,,[1],true\r\n,1.5,,\r\n";
+        assert_eq!(String::from_utf8(csv).unwrap(), table);
+        let sheet = entry(&workbook, "xl/worksheets/sheet1.xml");
+        let second = "<row r=\"2\"><c r=\"A2\" t=\"inlineStr\"><is><t>a</t></is></c>\
+                      <c r=\"C2\" t=\"inlineStr\"><is><t>[1]</t></is></c><c r=\"D2\" t=\"b\"><v>1</v></c></row>";
+        assert!(sheet.contains(second), "{sheet}");
+        assert_eq!(String::from_utf8(lines).unwrap(), format!("{}\n{}\n", rows[0], rows[1]));
+        assert_eq!(
+            manifest_columns(&archive),
+            json!([
+                {"name": "=id", "type": "text", "unit": null, "values": "text"},
+                {"name": "price", "type": "integer", "unit": "cents", "values": "number"},
+                {"name": "tags", "type": "json", "unit": null, "values": "json"},
+                {"name": "more", "type": "boolean", "unit": null, "values": "boolean"},
+            ])
+        );
+    }
+
+    #[test]
+    fn chosen_columns_are_all_that_a_file_has() {
+        let rows = [r#"{"a":{"b":"=\u0041"},"x":1,"l":[1, 2]}"#, r#"{"a":null,"l":1.10}"#, "{}"];
+        let unknown = DeclaredColumn { name: "a.b".to_owned(), kind: None, unit: None };
+        let list = declared("l", "json", None);
+        let columns = || Columns::chosen([list.clone(), unknown.clone()]).unwrap();
+
+        let csv = file_of(Format::Csv, columns(), &rows);
+        let workbook = file_of(Format::Xlsx, columns(), &rows);
+        let archive = file_of(Format::Zip, columns(), &rows);
+        let lines = file_of(Format::Jsonl, columns(), &rows);
+
+        let table = "l,a.b\r\n\"[1, 2]\",'=A\r\n1.10,\r\n,\r\n";
+        assert_eq!(String::from_utf8(csv).unwrap(), table);
+        assert_eq!(entry(&archive, "data.csv"), table);
+        let sheet = entry(&workbook, "xl/worksheets/sheet1.xml");
+        assert!(sheet.contains("<autoFilter ref=\"A1:B4\"/>"), "{sheet}");
+        assert!(!sheet.contains("r=\"C"), "{sheet}");
+        let objects = [
+            r#"{"l":[1, 2],"a.b":"=\u0041"}"#,
+            r#"{"l":1.10,"a.b":null}"#,
+            r#"{"l":null,"a.b":null}"#,
+        ];
+        let objects = objects.map(|object| format!("{object}\n"));
+        assert_eq!(String::from_utf8(lines).unwrap(), objects.concat());
+        assert_eq!(
+            manifest_columns(&archive),
+            json!([
+                {"name": "l", "type": "json", "unit": null, "values": "mixed"},
+                {"name": "a.b", "type": "text", "unit": null, "values": "text"},
+            ])
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What can be exported: which datasets each platform has, and that each says all that reading it takes.
 
+use catalog::column::{Column, ColumnType, Unit};
 use catalog::dataset::{IdForm, MediaArchive, PagingStyle};
 use catalog::{Catalog, Dataset};
 use domain::dataset::DatasetName::{self, ChatMessages, Following, Subscribers, Transactions};
@@ -188,4 +189,135 @@ fn a_dataset_that_cannot_be_read_is_refused_with_its_name() {
         let told = refused(&text);
         assert!(told.contains(problem), "{told}\nlacks: {problem}");
     }
+}
+
+#[test]
+fn every_dataset_declares_its_columns_the_id_and_the_time_before_the_rest() {
+    let catalog = Catalog::built_in().unwrap();
+    for platform in Platform::ALL {
+        for dataset in catalog.platform(*platform).datasets() {
+            let place = format!("{platform} {}", dataset.name);
+            let names: Vec<&str> =
+                dataset.columns.iter().map(|column| column.name.as_str()).collect();
+
+            let id = Column::name_of(dataset.id.names());
+            let time = Column::name_of(dataset.time.field.names());
+            assert_eq!(names.get(..2), Some(&[&*id, &*time][..]), "{place}");
+        }
+    }
+}
+
+#[test]
+fn money_is_in_the_unit_of_its_platform_and_times_say_how_they_are_written() {
+    let unit = |platform, name, column: &str| {
+        let found = dataset(platform, name);
+        let found = found.columns.iter().find(|one| one.name == column).unwrap().clone();
+        (found.kind, found.unit)
+    };
+
+    for (platform, name, column, kind, expected) in [
+        (Platform::Alpha, Transactions, "amount", ColumnType::Number, Unit::Dollars),
+        (Platform::Beta, Subscribers, "price", ColumnType::Integer, Unit::Mills),
+        (Platform::Beta, Subscribers, "billingCycle", ColumnType::Integer, Unit::Days),
+        (Platform::Gamma, Transactions, "amount", ColumnType::Integer, Unit::MinorUnits),
+        (Platform::Delta, Transactions, "gross", ColumnType::Integer, Unit::Cents),
+        (Platform::Alpha, Transactions, "createdAt", ColumnType::Time, Unit::Rfc3339),
+        (Platform::Beta, Following, "createdAt", ColumnType::Time, Unit::UnixMillis),
+    ] {
+        assert_eq!(unit(platform, name, column), (kind, Some(expected)), "{platform} {column}");
+    }
+}
+
+fn with_columns(columns: &str) -> String {
+    format!(
+        "[[datasets]]\nname = \"following\"\nroute = \"subscribers\"\nrows = \"/r\"\nid = \"/a.b/id\"\n\
+         time = {{ field = \"/t\", unit = \"unix_millis\" }}\n\
+         paging = {{ style = \"offset\", parameter = \"p\", size_parameter = \"s\", size = 5 }}\n\
+         columns = [{columns}]\n"
+    )
+}
+
+const ID: &str = r#"{ name = "a\\.b.id", type = "text" }"#;
+const TIME: &str = r#"{ name = "t", type = "time", unit = "unix_millis" }"#;
+
+#[test]
+fn an_operators_dataset_declares_columns_or_none() {
+    let catalog = |columns: &str| {
+        let built_in = Catalog::built_in().unwrap();
+        built_in.with_extra(Platform::Beta, &with_columns(columns)).unwrap()
+    };
+    let columns = |columns: &str| {
+        let catalog = catalog(columns);
+        catalog.platform(Platform::Beta).dataset(Following).unwrap().columns.clone()
+    };
+
+    let declared = columns(&format!("{ID}, {TIME}"));
+    let none = columns("");
+
+    let names: Vec<&str> = declared.iter().map(|column| column.name.as_str()).collect();
+    assert_eq!(names, ["a\\.b.id", "t"]);
+    assert_eq!(none, []);
+}
+
+#[test]
+fn columns_that_cannot_be_are_refused_with_what_is_wrong() {
+    let more = |column: &str| format!("{ID}, {TIME}, {column}");
+    let many = |count: usize| {
+        let column = |number| format!("{{ name = \"c{number}\", type = \"text\" }}, ");
+        format!("{ID}, {TIME}, {}", (2..count).map(column).collect::<String>())
+    };
+    let long =
+        |length: usize| more(&format!("{{ name = \"{}\", type = \"text\" }}", "x".repeat(length)));
+    for good in [many(200), long(256)] {
+        let catalog = Catalog::built_in().unwrap();
+        assert!(catalog.with_extra(Platform::Beta, &with_columns(&good)).is_ok());
+    }
+    for (columns, problem) in [
+        (TIME.to_owned(), "columns lack a\\.b.id, the id of a row"),
+        (ID.to_owned(), "columns lack t, the time of a row"),
+        (format!("{ID}, {TIME}, {TIME}"), "two columns are called t"),
+        (
+            format!("{TIME}, {}", ID.replace("\"text\"", "\"boolean\"")),
+            "the column of the id has the type text or integer",
+        ),
+        (
+            format!("{ID}, {}", TIME.replace("unix_millis", "unix_seconds")),
+            "the column of the time has the type time and the unit unix_millis",
+        ),
+        (
+            format!("{ID}, {{ name = \"t\", type = \"integer\" }}"),
+            "the column of the time has the type time and the unit unix_millis",
+        ),
+        (
+            more(r#"{ name = "x", type = "money" }"#),
+            "column x: the type money is not one of text, integer, number, boolean, time, json",
+        ),
+        (
+            more(r#"{ name = "x", type = "integer", unit = "euros" }"#),
+            "column x: the unit euros is not one of mills, cents, dollars, minor_units, days, rfc3339, \
+             unix_seconds, unix_millis",
+        ),
+        (
+            more(r#"{ name = "x", type = "text", unit = "cents" }"#),
+            "column x: the unit cents does not fit the type text",
+        ),
+        (
+            more(r#"{ name = "x", type = "integer", unit = "unix_millis" }"#),
+            "column x: the unit unix_millis does not fit the type integer",
+        ),
+        (
+            more(r#"{ name = "x", type = "time", unit = "mills" }"#),
+            "column x: the unit mills does not fit the type time",
+        ),
+        (more(r#"{ name = "x", type = "time" }"#), "column x: a time needs a unit"),
+        (more(r#"{ name = "", type = "text" }"#), "the name of a column has 1 to 256 bytes"),
+        (long(257), "the name of a column has 1 to 256 bytes"),
+        (many(201), "columns are at most 200"),
+        (more(r#"{ name = "x", type = "text", units = "cents" }"#), "units"),
+    ] {
+        let told = refused(&with_columns(&columns));
+        assert!(told.contains(problem), "{told}\nlacks: {problem}");
+    }
+    let named = refused(&with_columns(ID));
+    assert!(named.contains("dataset following: "), "{named}");
 }

@@ -1,5 +1,6 @@
 //! The fixed words of the contract, described from the enums of the domain, so that a reader sees every value.
 
+use catalog::column::{ColumnType, Unit};
 use domain::account::{AccountState, InactiveReason, WantedState};
 use domain::customer::TrialState;
 use domain::key::KeyScope;
@@ -11,6 +12,7 @@ use domain::top_up::TopUpState;
 use serde_json::{Value, json};
 use utoipa::openapi::schema::{Object, ObjectBuilder, Schema, Type};
 
+use super::exports::columns::CHOSEN_MAX;
 use crate::billing::decide::SLOTS_MAX;
 
 /// The four platforms.
@@ -70,6 +72,38 @@ pub(crate) fn optional_export_format() -> Schema {
     of(json!({
         "type": ["string", "null"], "enum": words,
         "description": "The form of the file; `csv` when absent. `zip` holds `data.csv` and `manifest.json`.",
+    }))
+}
+
+/// The columns that a file is to have, or null for all.
+pub(crate) fn chosen_columns() -> Schema {
+    of(json!({
+        "type": ["array", "null"], "minItems": 1, "maxItems": CHOSEN_MAX,
+        "description": "The only columns of the file, in this order: 1 to 200 names, each once, of those that \
+            `GET /v1/exports/datasets` lists or of other fields of the rows. A column that no row has is empty. In `jsonl`, \
+            the members of each line. All columns when absent or null.",
+        "items": { "type": "string", "minLength": 1, "maxLength": tabular::COLUMN_NAME_BYTES_MAX },
+    }))
+}
+
+/// What the cells of a column hold.
+pub(crate) fn column_type() -> Object {
+    one_of(
+        "`integer`: whole numbers; `number`: also others; `time`: `unit` says how they are written; `json`: lists, as JSON \
+         text. Any cell may be empty.",
+        ColumnType::ALL.into_iter().map(ColumnType::as_str),
+    )
+}
+
+/// What the values of a column count, or how its times are written; null for others.
+pub(crate) fn column_unit() -> Schema {
+    let units = Unit::ALL.into_iter().map(|unit| json!(unit.as_str()));
+    let words: Vec<Value> = units.chain([Value::Null]).collect();
+    of(json!({
+        "type": ["string", "null"], "enum": words,
+        "description": "Money: `mills` (thousandths of a US dollar), `cents`, `dollars`, or `minor_units` (hundredths of the \
+            currency in the row). Times: `rfc3339`, `unix_seconds`, `unix_millis`. Lengths of time: `days`. Null where there \
+            is none.",
     }))
 }
 

@@ -5,7 +5,9 @@ use std::fs::File;
 use std::io::Sink;
 
 use clients::storage::{Segment, Storage, UnsentFrame, WorkFile};
-use tabular::{Draft, Drafted, Layout, Rendered, Rendering, SpoolReader, SpoolWriter, Spooled};
+use tabular::{
+    Columns, Draft, Drafted, Layout, Rendered, Rendering, SpoolReader, SpoolWriter, Spooled,
+};
 use tokio::task::JoinHandle;
 
 use super::job::{Step, frames};
@@ -45,9 +47,13 @@ pub(super) struct Drafting {
 }
 
 impl Drafting {
-    /// Nothing yet, in an empty file of at most so many bytes.
-    pub(super) fn begin(work: WorkFile, layout: Layout, bytes_max: u64) -> Step<Self> {
-        let draft = Draft::new(layout, work.file().try_clone()?, bytes_max);
+    /// Nothing yet, in an empty file of at most so many bytes, behind these columns.
+    pub(super) fn begin(
+        work: WorkFile,
+        (layout, columns): (Layout, Columns),
+        bytes_max: u64,
+    ) -> Step<Self> {
+        let draft = Draft::new(layout, work.file().try_clone()?, bytes_max).with_columns(columns);
         Ok(Self { work, draft, flushed_bytes: 0, flush: None })
     }
 

@@ -19,6 +19,7 @@ use tabular::{
     Facts, Format, Layout, Rendered, Rendering, SpoolReader, SpoolWriter, Spooled, TabularError,
 };
 
+use super::columns;
 use super::desk::{Desk, Drafting};
 use super::pages::{BROKEN_RESUME_POINT, Limits, PageFault, Reader, Remedy, Wanted};
 use super::place;
@@ -154,7 +155,9 @@ impl Job<'_> {
     fn drafting(&self) -> Step<Drafting> {
         let label = format!("{}..{}", self.lease.export, self.lease.token);
         let work = self.app.storage.work_file(&label)?;
-        Drafting::begin(work, layout_of(&self.export), self.app.config.exports.bytes_max)
+        let columns = columns::of(self.app, &self.export)?;
+        let bytes_max = self.app.config.exports.bytes_max;
+        Drafting::begin(work, (layout_of(&self.export), columns), bytes_max)
     }
 
     fn note(&self, spooled: &Spooled) {

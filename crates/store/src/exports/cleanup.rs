@@ -43,7 +43,7 @@ pub async fn delete(
 ) -> Result<Deletion, StoreError> {
     const SQL: &str = "
         update export_jobs set state = 'deleted', output_key = null, sha256 = null, bytes = null, rows = null,
-            params = '{}', start_date = null, end_date = null, error_code = null,
+            params = '{}', columns = null, start_date = null, end_date = null, error_code = null,
             error_message = null, cleanup_due_at = $3, removal = $4, removed_at = $3
         where id = $1 and customer_id = $2 and credit_state <> 'held' and state <> 'deleted'";
     const OPEN: &str =

@@ -167,8 +167,10 @@ async fn account_refusal(tx: &mut Tx, new: &NewExport) -> Result<Option<Creation
 async fn insert(tx: &mut Tx, new: &NewExport) -> Result<(), StoreError> {
     const SQL: &str = "
         insert into export_jobs (id, customer_id, key_id, creator_id, platform, dataset, format, params,
-            start_date, end_date, max_rows, cost, credit_state, state, created_at, csv_bom)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'held', 'pending', $13, $14)";
+            start_date, end_date, max_rows, cost, credit_state, state, created_at, csv_bom, columns)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'held', 'pending', $13, $14, $15)";
+    let columns =
+        new.columns.as_ref().map(|names| serde_json::Value::from(names.as_slice()).to_string());
     let values = [
         new.id.into(),
         new.customer.into(),
@@ -184,6 +186,7 @@ async fn insert(tx: &mut Tx, new: &NewExport) -> Result<(), StoreError> {
         new.cost.into(),
         new.created_at.into(),
         i64::from(new.csv_bom).into(),
+        columns.as_deref().into(),
     ];
     tx.execute(SQL, &values).await?;
     Ok(())

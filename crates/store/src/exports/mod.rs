@@ -47,6 +47,8 @@ pub struct Export {
     pub format: ExportFormat,
     /// Whether a csv file begins with a byte order mark.
     pub csv_bom: bool,
+    /// The only columns of the file, in their order; none: all of them.
+    pub columns: Option<Vec<String>>,
     /// What the dataset needs to know besides, as a JSON object.
     pub params: String,
     /// From when on rows are taken, as the caller wrote it.
@@ -152,6 +154,8 @@ pub struct NewExport {
     pub format: ExportFormat,
     /// Whether a csv file begins with a byte order mark.
     pub csv_bom: bool,
+    /// The only columns of the file, in their order; none: all of them.
+    pub columns: Option<Vec<String>>,
     /// A JSON object.
     pub params: String,
     /// As the caller wrote it.

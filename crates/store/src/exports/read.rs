@@ -16,7 +16,7 @@ use crate::{Store, StoreError};
 const COLUMNS: &str = "id, customer_id, key_id, creator_id, platform, dataset, format, params, start_date,
     end_date, max_rows, cost, credit_state, state, pages, rows_read, output_key, sha256, bytes, rows,
     error_code, error_message, created_at, started_at, finished_at, expires_at, lease_token, attempt, worked_micros,
-    csv_bom, removal, removed_at, phase, list_rows, list_rows_read, waiting_until";
+    csv_bom, removal, removed_at, columns, phase, list_rows, list_rows_read, waiting_until";
 
 /// Which exports to list.
 #[derive(Debug, Clone)]
@@ -129,6 +129,12 @@ pub(super) fn with_columns(sql: &str) -> AssertSqlSafe<String> {
     AssertSqlSafe(format!("{sql}{COLUMNS}"))
 }
 
+fn columns(stored: Option<String>) -> Result<Option<Vec<String>>, StoreError> {
+    let Some(text) = stored else { return Ok(None) };
+    let names = serde_json::from_str(&text);
+    names.map(Some).map_err(|_| StoreError::corrupt("export_jobs", text))
+}
+
 pub(super) fn export(row: &Row) -> Result<Export, StoreError> {
     const TABLE: &str = "export_jobs";
     let id: ExportId = row.parse(0, TABLE)?;
@@ -160,6 +166,7 @@ pub(super) fn export(row: &Row) -> Result<Export, StoreError> {
         dataset: row.parse(5, TABLE)?,
         format: row.parse(6, TABLE)?,
         csv_bom: row.int(29)? == 1,
+        columns: columns(row.optional_text(32)?)?,
         params: row.text(7)?,
         start_date: row.optional_text(8)?,
         end_date: row.optional_text(9)?,
@@ -179,10 +186,10 @@ pub(super) fn export(row: &Row) -> Result<Export, StoreError> {
         attempt: row.int(27)?,
         worked_micros: row.int(28)?,
         doing: Doing {
-            phase: row.parse_optional(32, TABLE)?,
-            list_rows: row.optional_int(33)?,
-            list_rows_read: row.int(34)?,
-            waiting_until: row.optional_time(35)?,
+            phase: row.parse_optional(33, TABLE)?,
+            list_rows: row.optional_int(34)?,
+            list_rows_read: row.int(35)?,
+            waiting_until: row.optional_time(36)?,
         },
         removal,
     })

@@ -36,6 +36,7 @@ pub(crate) fn new_export(caller: &Caller) -> NewExport {
         dataset: DatasetName::Subscribers,
         format: ExportFormat::Csv,
         csv_bom: false,
+        columns: None,
         params: "{}".to_owned(),
         start_date: None,
         end_date: None,
@@ -751,4 +752,46 @@ async fn what_an_export_cost_is_decided_once() {
         let bare = testing::run_raw(&store, "update export_jobs set output_key = null");
         assert!(bare.await.is_err());
     }
+}
+
+/// Which columns were chosen is kept with the export, and goes with it.
+async fn chosen_columns_are_kept_until_the_export_is_removed(database: testing::TestStore) {
+    let store: &Store = &database;
+    let caller = Caller::with(store, 30).await;
+    let names = ["id", "a\\.b", "\"é\", '\u{0}", ""].map(str::to_owned).to_vec();
+    let chosen = NewExport { columns: Some(names.clone()), ..new_export(&caller) };
+    let creation = exports::create(store, &chosen).await.unwrap();
+    assert!(matches!(creation, Creation::Created { .. }), "{creation:?}");
+    let plain = created(store, &caller).await;
+    let columns = async |id| exports::find_of_any(store, id).await.unwrap().unwrap().columns;
+
+    assert_eq!((columns(chosen.id).await, columns(plain).await), (Some(names), None));
+
+    exports::cancel(store, caller.customer, chosen.id, NOON).await.unwrap();
+    let removed = (ExportRemoval::ByCustomer, NOON);
+    exports::delete(store, caller.customer, chosen.id, removed).await.unwrap();
+    let wanted = ExportList {
+        customer: caller.customer,
+        account: None,
+        allowed_accounts: Vec::new(),
+        platform: None,
+        dataset: None,
+        state: Some(ExportState::Deleted),
+        before: None,
+        limit: 5,
+    };
+    let deleted = exports::list(store, &wanted).await.unwrap();
+    let deleted: Vec<_> = deleted.into_iter().map(|one| (one.id, one.columns)).collect();
+    assert_eq!(deleted, [(chosen.id, None)]);
+}
+
+#[tokio::test]
+async fn chosen_columns_are_kept_until_the_export_is_removed_on_sqlite() {
+    chosen_columns_are_kept_until_the_export_is_removed(testing::sqlite().await).await;
+}
+
+#[tokio::test]
+async fn chosen_columns_are_kept_until_the_export_is_removed_on_postgresql() {
+    let Some(store) = testing::postgres().await else { return };
+    chosen_columns_are_kept_until_the_export_is_removed(store).await;
 }

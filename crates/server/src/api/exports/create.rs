@@ -19,6 +19,7 @@ use store::accounts::Account;
 use store::exports::{self, Creation, Doing, Export, NewExport};
 use store::idempotency::Existing;
 
+use super::columns;
 use super::record::{ExportOut, Sight};
 use crate::app::App;
 use crate::auth::{self, Authenticated, KeyCaller};
@@ -52,6 +53,8 @@ pub(crate) struct ExportIn {
     #[serde(default)]
     #[schema(default = false)]
     csv_bom: bool,
+    #[schema(schema_with = crate::api::words::chosen_columns)]
+    columns: Option<Vec<String>>,
     /// The most rows of the file: 1 or more; as many as there are when absent.
     #[schema(minimum = 1, maximum = 9_007_199_254_740_991_i64)]
     max_rows: Option<i64>,
@@ -73,6 +76,7 @@ struct Wish {
     dataset: DatasetName,
     format: ExportFormat,
     csv_bom: bool,
+    columns: Option<Vec<String>>,
     max_rows: Option<i64>,
     params: String,
     start_date: Option<String>,
@@ -210,6 +214,7 @@ fn check(
         let message = "can only be true with `fmt: \"csv\"`";
         problems.body("csv_bom", FieldErrorKind::NotAllowed, message);
     }
+    columns::check(fields, problems);
     let Some(name) = fields.parsed::<DatasetName>("dataset") else { return Ok(()) };
     match catalog.dataset(name) {
         None => problems.add(not_offered(account.platform, catalog.datasets())),
@@ -232,6 +237,7 @@ fn wish(app: &App, account: &Account, wanted: ExportIn) -> Result<Wish, ApiError
         dataset: dataset.name,
         format: wanted.fmt.unwrap_or(ExportFormat::Csv),
         csv_bom: wanted.csv_bom,
+        columns: wanted.columns,
         max_rows: wanted.max_rows,
         params: kept_params(&wanted.params.unwrap_or_default()),
         start_date: wanted.start_date,
@@ -319,6 +325,7 @@ fn new_export(
         dataset: wish.dataset,
         format: wish.format,
         csv_bom: wish.csv_bom,
+        columns: wish.columns,
         params: wish.params,
         start_date: wish.start_date,
         end_date: wish.end_date,
@@ -341,6 +348,7 @@ fn as_created(new: &NewExport) -> Export {
         dataset: new.dataset,
         format: new.format,
         csv_bom: new.csv_bom,
+        columns: new.columns.clone(),
         params: new.params.clone(),
         start_date: new.start_date.clone(),
         end_date: new.end_date.clone(),

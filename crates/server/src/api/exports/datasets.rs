@@ -11,6 +11,7 @@ use domain::platform::Platform;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::columns::ColumnOut;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::extract::Query;
@@ -53,6 +54,9 @@ struct DatasetOut {
     /// What `params` may hold.
     params: Vec<ParameterOut>,
     fields: FieldsOut,
+    /// The columns of its files, in their order, also without rows. Files of rows with other fields have columns for these
+    /// behind them. Empty where an operator's catalogue declares none.
+    columns: Vec<ColumnOut>,
     /// OAuth scopes that the account's token needs (`platform_delta`).
     scopes: Vec<String>,
     /// Why there is no archive of media.
@@ -123,6 +127,7 @@ impl DatasetOut {
                 time_unit: dataset.time.unit.as_str(),
                 time_optional: dataset.time.optional,
             },
+            columns: dataset.columns.iter().map(ColumnOut::from).collect(),
             scopes: dataset.scopes.clone(),
             media_archive,
         }

@@ -1,5 +1,6 @@
 //! Exports: what can be exported, jobs, and their files.
 
+pub(crate) mod columns;
 mod create;
 pub(crate) mod datasets;
 mod download;

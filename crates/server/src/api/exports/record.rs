@@ -27,6 +27,8 @@ pub(crate) struct ExportOut {
     fmt: ExportFormat,
     /// Whether a csv file begins with a byte order mark.
     csv_bom: bool,
+    /// The only columns of the file, as they were chosen; null: all of them.
+    columns: Option<Vec<String>>,
     /// What the dataset needed to know besides.
     #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>)]
     params: serde_json::Value,
@@ -199,6 +201,7 @@ impl ExportOut {
             dataset: export.dataset,
             fmt: export.format,
             csv_bom: export.csv_bom,
+            columns: export.columns,
             params: serde_json::from_str(&export.params).unwrap_or_default(),
             start_date: export.start_date,
             end_date: export.end_date,

@@ -6,6 +6,7 @@
     reason = "a test that meets what it does not expect must fail"
 )]
 
+mod columns;
 mod datasets;
 mod files;
 mod jobs;
