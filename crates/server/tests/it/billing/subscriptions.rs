@@ -262,7 +262,11 @@ async fn a_renewal_that_is_not_paid_is_told_once_and_stops_further_sales() {
         assert_eq!(more.failure(), (409, "subscription_past_due".to_owned()));
         let mails = app.mails_to("customer0@example.com").await;
         assert_eq!(mails.len(), 1, "{mails:?}");
-        assert!(mails[0]["text"].as_str().unwrap().contains("29.00 USD"), "{mails:?}");
+        let text = mails[0]["text"].as_str().unwrap();
+        assert!(text.contains("29.00 USD"), "{mails:?}");
+        let (_, next) = text.split_once("It is tried again on ").unwrap();
+        let (time, _) = next.split_once(" UTC.").unwrap();
+        assert_eq!(time.len(), "2026-11-29 12:00".len(), "{text}");
         app
     })
     .await;
