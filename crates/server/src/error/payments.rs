@@ -52,6 +52,12 @@ pub(crate) enum PaymentProblem {
     /// Another change of the same thing is under way.
     #[error("another change is in progress; try again in a moment")]
     ChangeInProgress,
+    /// Another choice of a plan was made while this one was.
+    #[error(
+        "another choice to subscribe was made at the same moment, and its page is the one that is open; ask again only if this \
+         choice is to take its place"
+    )]
+    OtherChoice,
     /// A charge of the same pack is under way with another `Idempotency-Key`.
     #[error("{0}")]
     ChargeUnderWay(UnderWay),
@@ -229,6 +235,8 @@ impl PaymentProblem {
             Self::AlreadySubscribed => ALREADY_SUBSCRIBED,
             Self::SlotsInUse(_) => SLOTS_IN_USE,
             Self::ChangeInProgress => CHANGE_IN_PROGRESS,
+            // Asking again would close the page that the other choice got.
+            Self::OtherChoice => Row { retryable: false, ..CHANGE_IN_PROGRESS },
             // Only its customer ends it, so a loop need not wait for that.
             Self::ChargeUnderWay(UnderWay { phase, .. }) => {
                 let may_end = matches!(phase, ChargePhase::Running);
@@ -350,7 +358,7 @@ pub(in crate::error) const CHANGE_IN_PROGRESS: Row = Row {
     status: StatusCode::CONFLICT,
     title: "Change in progress",
     retryable: true,
-    meaning: "Another change of the same subscription, card or payment is in progress. Nothing was changed; try again after `Retry-After`. A charge that waits for its customer is named (`order_id`, `pi_id`, `expires_at`): `retryable` is false then and there is no `Retry-After`, because only confirming it ends it.",
+    meaning: "Another change of the same subscription, card or payment is in progress. Nothing was changed; try again after `Retry-After`. A charge that waits for its customer is named (`order_id`, `pi_id`, `expires_at`): `retryable` is false then and there is no `Retry-After`, because only confirming it ends it. The same holds for `POST /v1/billing/subscribe` where another choice was made at the same moment: its page is open.",
 };
 /// `subscription_not_paid`
 pub(in crate::error) const SUBSCRIPTION_NOT_PAID: Row = Row {
