@@ -3,6 +3,8 @@
 //! The processor knows which cards a customer has; what is kept here is the one that charges use, as people recognise
 //! it. Every view of a card is read from the processor.
 
+use std::cmp::Ordering;
+
 use clients::processor::objects::{CheckoutSession, PaymentMethod, SubscriptionStatus};
 use clients::processor::{Listing, Processor, ProcessorError};
 use domain::id::CustomerId;
@@ -139,10 +141,22 @@ async fn is_older(
     let Some(known) = known.filter(|known| known.payment_method != method.id) else {
         return Ok(false);
     };
-    match app.processor()?.retrieve_payment_method(&known.payment_method).await {
-        Ok(read) => Ok(read.customer.is_some() && read.created > method.created),
-        Err(ProcessorError::Missing) => Ok(false),
-        Err(error) => Err(error.into()),
+    let processor = app.processor()?;
+    let read = match processor.retrieve_payment_method(&known.payment_method).await {
+        Ok(read) => read,
+        Err(ProcessorError::Missing) => return Ok(false),
+        Err(error) => return Err(error.into()),
+    };
+    let Some(payer) = &read.customer else { return Ok(false) };
+    match read.created.cmp(&method.created) {
+        Ordering::Greater => Ok(true),
+        Ordering::Less => Ok(false),
+        // Of one second: the processor lists the newest one first.
+        Ordering::Equal => {
+            let listed = processor.list_cards(payer.id(), CARDS_MAX).await?.data;
+            let either = |card: &&PaymentMethod| card.id == read.id || card.id == method.id;
+            Ok(listed.iter().find(either).is_some_and(|newer| newer.id == read.id))
+        }
     }
 }
 

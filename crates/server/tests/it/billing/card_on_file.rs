@@ -461,6 +461,38 @@ async fn what_is_told_late_of_an_older_checkout_leaves_the_card_that_was_saved_s
     .await;
 }
 
+/// The processor's times have no parts of a second: of two checkouts that end within one, the card of the later one is
+/// saved, in whatever order they are told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_checkouts_within_one_second_the_later_card_stays() {
+    selling(async |app| {
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+        let (first, second) =
+            (app.begin_checkout(&client).await, app.begin_checkout(&client).await);
+        for (begun, card) in [(&first, GOOD_CARD), (&second, "378282246310005")] {
+            let path = format!("checkout/{}/pay", begun.session);
+            app.control(&path, json!({"card": card, "authenticate": true})).await;
+        }
+        let cards = format!("customers/{}/payment_methods?type=card", payer(&app).await);
+        let cards = app.at_processor("GET", &cards, "").await;
+        let created = |place: usize| cards["data"][place]["created"].clone();
+        assert_eq!(created(0), created(1), "{cards}");
+
+        for begun in [&second, &first, &second, &first] {
+            let back = json!({"session_id": begun.session});
+            let synced = client.post("/v1/billing/sync-card", &back).await.json();
+            assert_eq!(synced["card"]["last4"], "0005", "{synced}");
+        }
+        app.deliver().await;
+
+        assert_eq!(client.get("/v1/billing/card").await.json()["card"]["last4"], "0005");
+        assert_eq!(balance(&client).await, 2 * PACK_CREDITS);
+        app
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn syncing_the_checkout_of_a_plan_grants_its_first_month() {
     selling(async |app| {
