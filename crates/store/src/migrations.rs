@@ -74,11 +74,16 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
     steps.push(step(25, "byte order marks of csv files", mark));
     steps.push(step(26, "export removals", export_removals(database)));
     steps.push(unpaid_invoices());
+    steps.push(chosen_cards());
     Migrator::with_migrations(steps)
 }
 
 fn unpaid_invoices() -> Migration {
     step(27, "unpaid invoices", include_str!("../migrations/0027_unpaid_invoices.sql"))
+}
+
+fn chosen_cards() -> Migration {
+    step(29, "chosen cards", include_str!("../migrations/0029_chosen_cards.sql"))
 }
 
 const fn export_removals(database: DatabaseKind) -> &'static str {
