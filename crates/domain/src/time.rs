@@ -68,8 +68,13 @@ impl Timestamp {
         format!("{time:.6}")
     }
 
-    /// Reads RFC 3339 with a zone.
+    /// Reads RFC 3339 with a zone, which is less than a day from UTC.
     pub fn from_rfc3339(text: &str) -> Option<Self> {
+        let after_date = text.get("2026-11-21".len()..).unwrap_or_default();
+        let (_, zone) = after_date.rsplit_once(['+', '-']).unwrap_or_default();
+        if zone.get(..2).is_some_and(|hours| hours > "23") {
+            return None;
+        }
         text.parse::<jiff::Timestamp>().ok().map(|time| Self(time.as_microsecond()))
     }
 
@@ -176,6 +181,10 @@ mod tests {
         assert_eq!(time.to_rfc3339(), "2026-11-21T04:13:42.000001Z");
         assert_eq!(Timestamp::from_rfc3339("2026-11-21T05:13:42.000001+01:00"), Some(time));
         assert_eq!(Timestamp::from_rfc3339("2026-11-21T05:13:42"), None);
+        assert!(Timestamp::from_rfc3339("2026-11-21T05:13:42-23:59").is_some());
+        for zone in ["+24:00", "-24:00", "+25:00", "+25:59"] {
+            assert_eq!(Timestamp::from_rfc3339(&format!("2026-11-21T05:13:42{zone}")), None);
+        }
     }
 
     #[test]

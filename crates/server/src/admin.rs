@@ -195,7 +195,9 @@ async fn reconcile(
 
 fn refused(error: &StaffError) -> Response {
     let status = match error {
-        StaffError::EmailTaken => StatusCode::CONFLICT,
+        StaffError::EmailTaken | StaffError::OtherAmount { .. } | StaffError::ReferenceTaken(_) => {
+            StatusCode::CONFLICT
+        }
         StaffError::NoCustomer(_)
         | StaffError::NoEmail(_)
         | StaffError::NoPermission(..)

@@ -60,7 +60,8 @@ pub async fn save(
         on conflict (customer_id) do update set
             payment_method_id = excluded.payment_method_id, brand = excluded.brand, last4 = excluded.last4,
             exp_month = excluded.exp_month, exp_year = excluded.exp_year, fingerprint = excluded.fingerprint,
-            saved_at = excluded.saved_at";
+            saved_at = excluded.saved_at,
+            chosen_at = case when cards.payment_method_id = excluded.payment_method_id then cards.chosen_at end";
     let values = [
         customer.into(),
         card.payment_method.as_str().into(),
@@ -74,6 +75,32 @@ pub async fn save(
     let mut tx = store.write().await?;
     tx.execute(SQL, &values).await?;
     tx.commit().await
+}
+
+/// Notes when the customer chose the saved card, if it is this one, in place of another one at the processor.
+pub async fn note_choice(
+    store: &Store,
+    customer: CustomerId,
+    payment_method: &str,
+    chosen_at: Timestamp,
+) -> Result<(), StoreError> {
+    const SQL: &str =
+        "update cards set chosen_at = $3 where customer_id = $1 and payment_method_id = $2";
+    let mut tx = store.write().await?;
+    tx.execute(SQL, &[customer.into(), payment_method.into(), chosen_at.into()]).await?;
+    tx.commit().await
+}
+
+/// When the customer chose the saved card, if it is this one; nothing when it was not chosen in place of another one.
+pub async fn find_choice(
+    store: &Store,
+    customer: CustomerId,
+    payment_method: &str,
+) -> Result<Option<Timestamp>, StoreError> {
+    const SQL: &str =
+        "select chosen_at from cards where customer_id = $1 and payment_method_id = $2";
+    let row = store.read().await?.row(SQL, &[customer.into(), payment_method.into()]).await?;
+    row.map_or(Ok(None), |row| row.optional_time(0))
 }
 
 /// Forgets the saved card; auto top-up ends in the same transaction. False when there was none; auto top-up ends all

@@ -54,6 +54,15 @@ pub enum Granting {
     NoCustomer,
 }
 
+/// What the operator gave or took under one reference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Adjustment {
+    /// How many credits, less than zero where they were taken.
+    pub amount: i64,
+    /// When what is left of a gift expires.
+    pub expires_at: Option<Timestamp>,
+}
+
 /// Adds credits as a lot, paying a debt first. Once for each source.
 pub async fn grant(store: &Store, grant: &Grant<'_>) -> Result<Granting, StoreError> {
     let mut tx = store.write().await?;
@@ -125,6 +134,25 @@ pub(crate) async fn remove_in(tx: &mut Tx, removal: &Grant<'_>) -> Result<Granti
         return Ok(Granting::TooMany { at_most: Credits::from_whole(taken) });
     }
     finish(tx, holdings, removal).await
+}
+
+/// What was booked under this reference, of entries that the operator made; nothing where there are none.
+pub async fn find_adjustment(
+    store: &Store,
+    customer: CustomerId,
+    reference: &str,
+) -> Result<Option<Adjustment>, StoreError> {
+    const SQL: &str = "
+        select ledger.amount, lots.expires_at from ledger left join lots on lots.id = ledger.lot_id
+        where ledger.customer_id = $1 and ledger.source = 'adjustment' and ledger.reference = $2";
+    let rows = store.read().await?.rows(SQL, &[customer.into(), reference.into()]).await?;
+    let mut found: Option<Adjustment> = None;
+    for row in &rows {
+        let so_far = found.map_or(0, |found| found.amount);
+        let amount = so_far.saturating_add(row.int(0)?);
+        found = Some(Adjustment { amount, expires_at: row.optional_time(1)? });
+    }
+    Ok(found)
 }
 
 async fn is_booked(tx: &mut Tx, grant: &Grant<'_>) -> Result<bool, StoreError> {

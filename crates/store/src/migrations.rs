@@ -75,6 +75,7 @@ pub(crate) fn migrator(database: DatabaseKind) -> Migrator {
     steps.push(step(26, "export removals", export_removals(database)));
     steps.push(unpaid_invoices());
     steps.push(step(28, "columns of exports", export_columns(database)));
+    steps.push(chosen_cards());
     steps.push(step(30, "export progress", export_progress(database)));
     Migrator::with_migrations(steps)
 }
@@ -95,6 +96,10 @@ const fn export_columns(database: DatabaseKind) -> &'static str {
         DatabaseKind::Sqlite => include_str!("../migrations/0028_export_columns.sqlite.sql"),
         DatabaseKind::Postgres => include_str!("../migrations/0028_export_columns.postgres.sql"),
     }
+}
+
+fn chosen_cards() -> Migration {
+    step(29, "chosen cards", include_str!("../migrations/0029_chosen_cards.sql"))
 }
 
 const fn export_removals(database: DatabaseKind) -> &'static str {

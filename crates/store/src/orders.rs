@@ -90,7 +90,9 @@ pub enum Opening {
     /// The customer's one-click charge of this pack is under way; nothing was opened.
     UnderWay(Order),
     /// The same, and it was asked for with another `Idempotency-Key`.
-    Busy,
+    Busy(Order),
+    /// A charge of this pack ended while this one was to be opened; nothing was opened.
+    JustEnded,
 }
 
 /// A page of orders.
@@ -282,11 +284,11 @@ async fn open_charge(tx: &mut Tx, new: &NewOrder<'_>) -> Result<Opening, StoreEr
         select 1 from orders where id = $1 and idempotency_hash is not null and idempotency_hash <> $2";
     let row = tx.row(select(WHERE), &[new.customer.into(), new.pack_id.into()]).await?;
     // It may have ended between the two statements.
-    let Some(row) = row else { return Ok(Opening::Busy) };
+    let Some(row) = row else { return Ok(Opening::JustEnded) };
     let open = order(&row)?;
     let hash = new.idempotency_hash.map(|hash| hex(&hash));
     if tx.row(OTHER_KEY, &[open.id.into(), hash.as_deref().into()]).await?.is_some() {
-        return Ok(Opening::Busy);
+        return Ok(Opening::Busy(open));
     }
     Ok(Opening::UnderWay(open))
 }

@@ -62,6 +62,8 @@ pub struct Change {
     pub balance: Credits,
     /// What is owed afterwards.
     pub debt: Credits,
+    /// Whether automatic top-up was on until this turned it off.
+    pub stops_top_up: bool,
     /// What is to be changed of the customer's credit at the processor.
     pub withdrawals: Vec<Withdrawal>,
     /// The order that was paid for, where it was a pack.
@@ -111,11 +113,12 @@ pub async fn apply(
         let is_refunded = sums.refunded_cents >= sale.amount_cents;
         orders::mark_refunded(&mut tx, order, is_refunded).await?;
     }
-    let change = bring_in_line(&mut tx, holdings, (&sale, sums.gone_cents), reversal).await?;
+    let mut change = bring_in_line(&mut tx, holdings, (&sale, sums.gone_cents), reversal).await?;
     if reversal.state == ReversalState::Standing {
         // Money that goes back must not be charged again without the customer.
         let reason = Some(reversal.kind.as_str());
-        top_up_settings::stop_in(&mut tx, sale.customer, reason, reversal.at).await?;
+        change.stops_top_up =
+            top_up_settings::stop_in(&mut tx, sale.customer, reason, reversal.at).await?;
     }
     jobs::insert_all(&mut tx, &follow(&change)).await?;
     tx.commit().await?;
@@ -148,7 +151,15 @@ async fn bring_in_line(
     let balance = Credits::from_whole(holdings.available());
     holdings.save(tx).await?;
     let taken = Credits::from_whole(taken);
-    Ok(Change { customer: sale.customer, taken, balance, debt, withdrawals, order: sale.order })
+    Ok(Change {
+        customer: sale.customer,
+        taken,
+        balance,
+        debt,
+        stops_top_up: false,
+        withdrawals,
+        order: sale.order,
+    })
 }
 
 async fn find(tx: &mut Tx, intent: &str) -> Result<Option<Reversible>, StoreError> {

@@ -8,9 +8,10 @@ use domain::platform::Platform;
 use domain::slot::{Allowances, ChangeProration, ChangeStep, SlotChangeKind, SlotChangeState};
 use domain::time::Timestamp;
 
+use crate::audit::{self, AuditEntry};
 use crate::places::{OccupiedSlots, Shift};
 use crate::sql::Row;
-use crate::subscriptions::{self, Told, View};
+use crate::subscriptions::{self, View};
 use crate::tx::Tx;
 use crate::{Store, StoreError, customers, limits, places};
 
@@ -288,13 +289,13 @@ pub async fn note_charge(
 }
 
 /// Closes a change that the processor refused, and gives the places that it was to give up to accounts that wait for
-/// one. Nothing when it is closed already or was taken over.
+/// one, with the entry of the audit list that `note` makes of them. Nothing when it is closed already or was taken over.
 pub async fn fail(
     store: &Store,
     change: &Change,
     failure: Failure<'_>,
     allowances: &Allowances,
-    told: &Told,
+    note: &(dyn Fn(&[Shift]) -> Option<AuditEntry> + Send + Sync),
 ) -> Result<Option<Vec<Shift>>, StoreError> {
     const SQL: &str = "
         update slot_changes set state = 'failed', failure = $3, decline_code = $4, closed_at = $5
@@ -313,7 +314,9 @@ pub async fn fail(
     }
     let limits = limits::of(&mut tx, change.customer, allowances).await?.limit;
     let shifts = places::fill(&mut tx, change.customer, &limits, None).await?;
-    subscriptions::tell(&mut tx, told).await?;
+    if let Some(entry) = note(&shifts) {
+        audit::insert(&mut tx, &entry).await?;
+    }
     tx.commit().await?;
     Ok(Some(shifts))
 }

@@ -54,6 +54,14 @@ pub async fn open(store: &Store, new: &Offer) -> Result<Option<Offer>, StoreErro
     Ok(None)
 }
 
+/// The id of the offer that is open.
+pub async fn find_open(store: &Store, customer: CustomerId) -> Result<Option<OfferId>, StoreError> {
+    const SQL: &str =
+        "select id from subscription_offers where customer_id = $1 and closed_at is null";
+    let row = store.read().await?.row(SQL, &[customer.into()]).await?;
+    row.map(|row| row.parse(0, "subscription_offers")).transpose()
+}
+
 /// Remembers the processor's page of an offer.
 pub async fn set_session(store: &Store, id: OfferId, session_id: &str) -> Result<(), StoreError> {
     const SQL: &str = "update subscription_offers set session_id = $2 where id = $1";

@@ -113,18 +113,17 @@ pub async fn list_due(
 }
 
 /// Turns it off in the transaction of what makes that necessary: the card is gone, the money went back. An open
-/// charge stands.
+/// charge stands. True when it is turned off by this, false when it was off.
 pub(crate) async fn stop_in(
     tx: &mut Tx,
     customer: CustomerId,
     reason: Option<&str>,
     at: Timestamp,
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
     const SQL: &str = "
         update top_up_settings set enabled = 0, stopped_reason = $2, changed_at = $3
         where customer_id = $1 and enabled = 1";
-    tx.execute(SQL, &[customer.into(), reason.into(), at.into()]).await?;
-    Ok(())
+    Ok(tx.execute(SQL, &[customer.into(), reason.into(), at.into()]).await? == 1)
 }
 
 /// Counts a charge that was declined: the next one waits, and after too many in a row it is turned off. True when it is

@@ -9,7 +9,7 @@ use domain::id::KeyId;
 use domain::staff::Permission;
 use domain::time::Timestamp;
 use server::config::Config;
-use server::staff::{self, Done, StaffPermission, Whom};
+use server::staff::{self, CREDITS_MAX, Done, GIFT_END_MAX, StaffPermission, Whom};
 use server::start::Report;
 
 use crate::ConfigFile;
@@ -41,7 +41,7 @@ enum Work {
         #[arg(long, default_value = "")]
         name: String,
         /// Credits to begin with.
-        #[arg(long, default_value_t = 0)]
+        #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = parse_credits)]
         credits: i64,
         /// What the customer may do as staff: support.read, data-export.manage. May be given more than once.
         #[arg(long = "permission", value_name = "PERMISSION")]
@@ -74,13 +74,14 @@ enum Work {
         #[arg(long)]
         customer: Whom,
         /// How many credits to give, or to take back if it is negative. Not 0.
-        #[arg(long, allow_negative_numbers = true)]
+        #[arg(long, allow_negative_numbers = true, value_parser = parse_credits)]
         credits: i64,
-        /// A ticket or a sentence; the same reference is applied once.
+        /// A ticket or a sentence of at most 200 characters. The same reference is booked once: again with the same
+        /// amount changes nothing, with another amount is an error.
         #[arg(long)]
         reference: String,
-        /// When what is left of the gift expires: a time such as 2027-01-31T12:00:00Z, or a date, which counts whole (UTC).
-        /// Without it the credits do not expire.
+        /// When what is left of the gift expires: a time such as 2027-01-31T12:00:00Z, or a date, which counts whole (UTC);
+        /// 3000-01-01 at the latest. Without it the credits do not expire.
         #[arg(long, value_name = "TIME", value_parser = parse_end)]
         expires: Option<Timestamp>,
     },
@@ -103,15 +104,32 @@ enum Work {
     },
 }
 
+/// A number that is not too large for the books.
+fn parse_credits(text: &str) -> Result<i64, String> {
+    let credits: Option<i64> = text.parse().ok();
+    let credits = credits.filter(|credits| (-CREDITS_MAX..=CREDITS_MAX).contains(credits));
+    credits
+        .ok_or_else(|| format!("expected a whole number between -{CREDITS_MAX} and {CREDITS_MAX}"))
+}
+
 /// A time with a zone, or a date: the end of that day.
 fn parse_end(text: &str) -> Result<Timestamp, String> {
     let end_of_day = || {
         let start = Timestamp::from_rfc3339(&format!("{text}T00:00:00Z"))?;
         Some(start.day().plus_days(1).start())
     };
+    let is_far = |end: &Timestamp| *end > GIFT_END_MAX;
     let end = Timestamp::from_rfc3339(text).or_else(end_of_day);
+    if end.as_ref().is_some_and(is_far) || text.starts_with("9999-12-3") {
+        return Err(
+            "too far away: 3000-01-01 at the latest; leave it out for credits that do not expire"
+                .to_owned(),
+        );
+    }
     end.ok_or_else(|| {
-        "expected a time such as 2027-01-31T12:00:00Z, or a date such as 2027-01-31".to_owned()
+        "expected a time with a zone, Z or from -23:59 to +23:59, such as 2027-01-31T12:00:00Z, or a date such as \
+         2027-01-31"
+            .to_owned()
     })
 }
 
@@ -274,8 +292,36 @@ mod tests {
 
         assert_eq!(read("2027-01-31"), Ok("2027-02-01T00:00:00.000000Z".to_owned()));
         assert_eq!(read("2027-01-31T12:00:00+02:00"), Ok("2027-01-31T10:00:00.000000Z".to_owned()));
-        for wrong in ["", "soon", "2027-02-30", "2027-01-31T12:00:00", "31.01.2027"] {
-            assert!(read(wrong).is_err(), "{wrong}");
+        let malformed = [
+            "",
+            "soon",
+            "2027-02-30",
+            "2027-01-31T12:00:00",
+            "31.01.2027",
+            "2027-01-31T12:00:00+25:00",
+        ];
+        for wrong in malformed {
+            let problem = read(wrong).unwrap_err();
+            assert!(problem.starts_with("expected a time with a zone"), "{wrong}: {problem}");
+        }
+        assert_eq!(read("3000-01-01T00:00:00Z"), Ok("3000-01-01T00:00:00.000000Z".to_owned()));
+        for far in ["3000-01-01T00:00:01Z", "3000-01-01", "9999-12-31", "9999-12-31T23:59:59Z"] {
+            assert!(read(far).unwrap_err().starts_with("too far away"), "{far}");
+        }
+    }
+
+    #[test]
+    fn amounts_are_whole_numbers_that_the_books_can_hold() {
+        assert_eq!(parse_credits("-7"), Ok(-7));
+        assert_eq!(parse_credits("1000000000000"), Ok(1_000_000_000_000));
+        for wrong in
+            ["", "1.5", "1e3", "1000000000001", "9223372036854775807", "99999999999999999999"]
+        {
+            assert_eq!(
+                parse_credits(wrong),
+                Err("expected a whole number between -1000000000000 and 1000000000000".to_owned()),
+                "{wrong}"
+            );
         }
     }
 }

@@ -67,6 +67,9 @@ fn staff_work_with_and_without_a_server() {
     let (customer, _, key) = create(folder, "before@example.com");
     let grant = ["grant-credits", "--customer", &customer, "--credits", "7", "--reference", "a"];
     assert_eq!(admin(folder, &grant)["balance"], 57);
+    let mut other_amount = grant;
+    other_amount[4] = "8";
+    fails(folder, &with_config(&[&["admin"], &other_amount[..]].concat()));
 
     let (server, base) = serve(folder);
     assert_eq!(get(&base, "/v1/billing", &key)["balance"], 57);
@@ -86,6 +89,12 @@ fn staff_work_with_and_without_a_server() {
     assert!(lots.contains("3000-01-01T00:00:00.000000Z"), "{lots}");
     let late = fails(folder, &with_config(&[&["admin"], &gift("d", "2026-01-01")[..]].concat()));
     assert_eq!(late, "error: --expires must be in the future\n");
+    let other = fails(folder, &with_config(&[&["admin"], &other_amount[..]].concat()));
+    assert_eq!(
+        other,
+        "error: --reference \"a\" was booked before with 7 credits, not with 8 credits; nothing was booked; use another \
+         reference for another grant\n"
+    );
     let (_, beside, beside_key) = create(folder, "beside@example.com");
     assert_eq!(get(&base, "/v1/billing", &beside_key)["balance"], 50);
     admin(folder, &["disable-key", "--key", &beside]);

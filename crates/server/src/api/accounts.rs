@@ -281,7 +281,8 @@ async fn update_account(
             Ok(axum::Json((*switched).into()))
         }
         SwitchOutcome::NoFreeSlot { platform, limit, accounts } => {
-            Err(AccountProblem::NoFreeSlot { platform, limit, accounts }.into())
+            let is_limited = caller.refuse_limited().is_err();
+            Err(AccountProblem::NoFreeSlot { platform, limit, accounts, is_limited }.into())
         }
         SwitchOutcome::NoAccount => Err(ApiError::AccountNotFound),
     }

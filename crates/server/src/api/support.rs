@@ -141,7 +141,7 @@ async fn list_customer_calls(
     OriginalUri(uri): OriginalUri,
     Query(query): Query<RecentQuery>,
 ) -> Result<Answer<RecentCallsOut>, ApiError> {
-    let wanted = query.whose().of(customer)?;
+    let wanted = query.whose().of(&app, customer).await?;
     let wanted = query.wanted(wanted);
     look(&app, &caller, customer, audit::STAFF_READ_CALLS, &uri).await?;
     usage::recent(&app, &wanted).await
@@ -163,7 +163,7 @@ async fn get_customer_usage(
     OriginalUri(uri): OriginalUri,
     Query(query): Query<DailyQuery>,
 ) -> Result<Answer<DailyUsage>, ApiError> {
-    let (days, of) = (query.days(), query.whose().of(customer)?);
+    let (days, of) = (query.days(), query.whose().of(&app, customer).await?);
     look(&app, &caller, customer, audit::STAFF_READ_USAGE, &uri).await?;
     usage::daily(&app, of, days).await
 }

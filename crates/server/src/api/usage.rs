@@ -127,7 +127,7 @@ async fn get_daily_usage(
     Query(query): Query<DailyQuery>,
 ) -> Result<Json<DailyUsage>, ApiError> {
     let days = query.days();
-    let of = query.whose().by(&caller, UsageScope::Key)?;
+    let of = query.whose().by(&app, &caller, UsageScope::Key).await?;
     daily(&app, of, days).await
 }
 
@@ -279,7 +279,7 @@ async fn list_recent_calls(
     caller: Caller,
     Query(query): Query<RecentQuery>,
 ) -> Result<Json<RecentCallsOut>, ApiError> {
-    let of = query.whose().by(&caller, UsageScope::Key)?;
+    let of = query.whose().by(&app, &caller, UsageScope::Key).await?;
     recent(&app, &query.wanted(of)).await
 }
 

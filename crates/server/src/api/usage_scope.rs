@@ -7,8 +7,12 @@ use domain::id::{CustomerId, KeyId};
 use store::usage::UsageOf;
 use utoipa::openapi::schema::Object;
 
+use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, FieldProblem};
+
+const NO_KEY: ApiError =
+    ApiError::NotFound("there is no key with the id `key_id`; `GET /v1/auth/keys` lists yours");
 
 /// Whose spending is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
@@ -49,10 +53,16 @@ pub(crate) struct Wanted {
 impl Wanted {
     /// Whose spending the caller is shown. Without a choice that is `default`, to a session all of the customer's, and
     /// to a limited key always its own.
-    pub(crate) fn by(self, caller: &Caller, default: UsageScope) -> Result<UsageOf, ApiError> {
+    pub(crate) async fn by(
+        self,
+        app: &App,
+        caller: &Caller,
+        default: UsageScope,
+    ) -> Result<UsageOf, ApiError> {
         let named = self.named()?;
         if let Some(key) = named {
             caller.refuse_other_keys(key)?;
+            refuse_unknown(app, caller.customer, key).await?;
         }
         let own = caller.key();
         let default = match own {
@@ -75,8 +85,11 @@ impl Wanted {
     }
 
     /// Whose spending of this customer staff are shown.
-    pub(crate) fn of(self, customer: CustomerId) -> Result<UsageOf, ApiError> {
+    pub(crate) async fn of(self, app: &App, customer: CustomerId) -> Result<UsageOf, ApiError> {
         let key = self.named()?;
+        if let Some(key) = key {
+            refuse_unknown(app, customer, key).await?;
+        }
         if self.scope == Some(UsageScope::Key) && key.is_none() {
             return Err(unnamed());
         }
@@ -91,6 +104,12 @@ impl Wanted {
         }
         Ok(self.key_id)
     }
+}
+
+/// A key of another customer does not exist; one that was deleted keeps what it spent.
+async fn refuse_unknown(app: &App, customer: CustomerId, key: KeyId) -> Result<(), ApiError> {
+    let found = store::keys::find(&app.store, customer, key).await?;
+    found.map(drop).ok_or(NO_KEY)
 }
 
 fn unnamed() -> ApiError {

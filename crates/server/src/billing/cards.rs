@@ -3,9 +3,12 @@
 //! The processor knows which cards a customer has; what is kept here is the one that charges use, as people recognise
 //! it. Every view of a card is read from the processor.
 
+use std::cmp::Ordering;
+
 use clients::processor::objects::{CheckoutSession, PaymentMethod, SubscriptionStatus};
 use clients::processor::{Listing, Processor, ProcessorError};
 use domain::id::CustomerId;
+use domain::time::Timestamp;
 use store::cards::{self, Card};
 use store::processor_customers;
 
@@ -129,7 +132,7 @@ pub(crate) async fn remember_newest(
     Ok(())
 }
 
-/// Whether the saved card is another one, which was entered after this one.
+/// Whether the saved card is another one, which was entered after this one, or chosen in place of another one since.
 async fn is_older(
     app: &App,
     customer: CustomerId,
@@ -139,10 +142,26 @@ async fn is_older(
     let Some(known) = known.filter(|known| known.payment_method != method.id) else {
         return Ok(false);
     };
-    match app.processor()?.retrieve_payment_method(&known.payment_method).await {
-        Ok(read) => Ok(read.customer.is_some() && read.created > method.created),
-        Err(ProcessorError::Missing) => Ok(false),
-        Err(error) => Err(error.into()),
+    let processor = app.processor()?;
+    let read = match processor.retrieve_payment_method(&known.payment_method).await {
+        Ok(read) => read,
+        Err(ProcessorError::Missing) => return Ok(false),
+        Err(error) => return Err(error.into()),
+    };
+    let Some(payer) = &read.customer else { return Ok(false) };
+    let chosen_at = cards::find_choice(&app.store, customer, &known.payment_method).await?;
+    if chosen_at.is_some_and(|at| at.unix_seconds() > method.created) {
+        return Ok(true);
+    }
+    match read.created.cmp(&method.created) {
+        Ordering::Greater => Ok(true),
+        Ordering::Less => Ok(false),
+        // Of one second: the processor lists the newest one first.
+        Ordering::Equal => {
+            let listed = processor.list_cards(payer.id(), CARDS_MAX).await?.data;
+            let either = |card: &&PaymentMethod| card.id == read.id || card.id == method.id;
+            Ok(listed.iter().find(either).is_some_and(|newer| newer.id == read.id))
+        }
     }
 }
 
@@ -182,8 +201,13 @@ pub(crate) async fn refresh(app: &App, method: &str) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Takes over the card that the customer chose for invoices at the processor, for instance in the portal.
-pub(crate) async fn take_default(app: &App, processor_customer: &str) -> Result<(), ApiError> {
+/// Takes over the card that the customer chose for invoices at the processor, for instance in the portal. It was chosen
+/// by the time at which the processor told of it.
+pub(crate) async fn take_default(
+    app: &App,
+    processor_customer: &str,
+    told_at: Timestamp,
+) -> Result<(), ApiError> {
     let processor = app.processor()?;
     let owner = processor_customers::owner(&app.store, processor_customer).await?;
     let Some(customer) = owner else { return Ok(()) };
@@ -200,10 +224,14 @@ pub(crate) async fn take_default(app: &App, processor_customer: &str) -> Result<
     let Some(chosen) = read.invoice_settings.default_payment_method else { return Ok(()) };
     let method = processor.retrieve_payment_method(chosen.id()).await?;
     // A card that was saved since then is a later choice than what was read.
-    if cards::find(&app.store, customer).await? == known {
-        remember(app, customer, &method).await?;
+    if cards::find(&app.store, customer).await? != known {
+        return Ok(());
     }
-    Ok(())
+    let remembered = remember(app, customer, &method).await;
+    if known.is_some_and(|known| known.payment_method != method.id) {
+        cards::note_choice(&app.store, customer, &method.id, told_at).await?;
+    }
+    remembered.map(drop)
 }
 
 /// Removes the saved card: auto top-up ends first, with the card here, then every card is detached at the processor,

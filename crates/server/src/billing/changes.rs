@@ -14,13 +14,13 @@ use domain::id::CustomerId;
 use domain::slot::{ChangeProration, ChangeStep, SlotChangeKind, SlotChangeState};
 use domain::time::Timestamp;
 use store::slot_changes::{self, Change, Failure, Start};
-use store::subscriptions::Told;
 
 use super::change_requests::{send, send_plan};
 use super::decide::{self, Wish};
 use super::fulfil::Fulfilment;
 use super::{invoices, slot_credits, subscriptions};
 use crate::app::App;
+use crate::audit;
 use crate::error::ApiError;
 use crate::error::payments::PaymentProblem;
 
@@ -194,7 +194,7 @@ async fn take_back(app: &App, change: &Change) -> Result<Option<Change>, ApiErro
         if !shows_plan_at(app, change, paid).await? {
             if is_older(app, change, SETTLED_AFTER_S) {
                 fail(app, change, "not_taken_back", None).await?;
-                return Err(error.into());
+                return Err(PaymentProblem::Unavailable(error).into());
             }
             release(app, change).await?;
             return Err(PaymentProblem::ChangeUnknown(chain(&error)).into());
@@ -326,7 +326,7 @@ async fn unknown(app: &App, change: &Change, error: ProcessorError) -> Result<()
     }
     if read.is_ok() && is_older(app, change, SETTLED_AFTER_S) {
         fail(app, change, "not_done", None).await?;
-        return Err(error.into());
+        return Err(PaymentProblem::Unavailable(error).into());
     }
     release(app, change).await?;
     Err(PaymentProblem::ChangeUnknown(chain(&error)).into())
@@ -387,8 +387,9 @@ async fn close_failed(
     decline_code: Option<&str>,
 ) -> Result<(), ApiError> {
     let failure = Failure { code, decline_code, at: app.clock.now() };
-    let told = Told::default();
-    let shifts = slot_changes::fail(&app.store, change, failure, &app.allowances, &told).await?;
+    // The places that it was to give up are there again, and accounts that waited get them.
+    let note = audit::noting_activated(app, change.customer, &change.actor);
+    let shifts = slot_changes::fail(&app.store, change, failure, &app.allowances, &note).await?;
     subscriptions::forget(app, change.customer, &shifts.unwrap_or_default());
     Ok(())
 }

@@ -17,9 +17,11 @@ use super::lost::{self, Found};
 use super::opening::{self, Purchase};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::error::payments::PaymentProblem;
+use crate::error::payments::{ChargePhase, PaymentProblem, UnderWay};
 use crate::idempotency_key::IdempotencyKey;
 
+/// Within this many seconds the processor has answered a charge; one that is open after that waits for its customer or bank.
+const ANSWER_WITHIN_S: i64 = 10;
 const NO_PAYMENT: ApiError =
     ApiError::NotFound("there is no payment of that id; `POST /v1/billing/charge` gives one");
 
@@ -145,6 +147,23 @@ pub(crate) async fn look(app: &App, order: &Order) -> Result<Standing, ApiError>
         | IntentStatus::RequiresPaymentMethod
         | IntentStatus::RequiresConfirmation
         | IntentStatus::Other => action(order, intent).map_or(Standing::Over, Standing::Waiting),
+    })
+}
+
+/// A charge that keeps another one of the same pack from beginning, as it stands by what is known here.
+pub(super) fn under_way(app: &App, order: Order) -> PaymentProblem {
+    let is_young = app.clock.now() < order.created_at.plus_seconds(ANSWER_WITHIN_S);
+    let phase = match order.payment {
+        _ if is_young => ChargePhase::Running,
+        Some(_) => ChargePhase::Waiting,
+        None => ChargePhase::Unknown,
+    };
+    let expires_at = waits_until(&order);
+    PaymentProblem::ChargeUnderWay(UnderWay {
+        order: order.id,
+        intent: order.payment,
+        expires_at,
+        phase,
     })
 }
 

@@ -49,6 +49,7 @@ pub(super) async fn open(app: &App, purchase: &Purchase<'_>) -> Result<Order, Ap
             Ok(order)
         }
         Opening::Known(_) => Err(ApiError::IdempotencyMismatch),
-        Opening::Busy => Err(PaymentProblem::ChangeInProgress.into()),
+        Opening::Busy(order) => Err(super::charge::under_way(app, order).into()),
+        Opening::JustEnded => Err(PaymentProblem::ChangeInProgress.into()),
     }
 }

@@ -189,6 +189,7 @@ fn following(app: &App, money: &Money<'_>, change: &Change) -> Vec<NewJob> {
                 credits: change.taken.whole(),
                 balance: change.balance.whole(),
                 debt: change.debt.whole(),
+                stops_top_up: change.stops_top_up,
             },
         ));
     }

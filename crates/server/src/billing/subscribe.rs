@@ -1,7 +1,7 @@
 //! Subscribing, and the portal: pages of the processor's.
 //!
 //! A customer has one subscription, so one page to subscribe on is open at a time: the same choice gives the same page,
-//! another choice closes the page of before.
+//! another choice closes the page of before. Of choices that are made concurrently one gets a page, and the others are told.
 
 use clients::processor::objects::{CheckoutSession, SessionStatus};
 use clients::processor::{Line, LinePrice, NewCheckout, NewPortal, ProcessorError, Purpose};
@@ -23,6 +23,8 @@ const ROUNDS_MAX: usize = 3;
 
 /// So long an offer may be without a page while the one who made it asks for one.
 const MAKING_S: i64 = super::changes::LEASE_S;
+/// Within this many seconds the one who made an offer has a page for it.
+const MOMENT_S: i64 = 10;
 const PAGE_OVER: ApiError = ApiError::Gone("the page to subscribe on is over; ask again");
 
 /// What a customer chooses.
@@ -46,6 +48,8 @@ pub(crate) async fn subscribe(
     choice: &Choice<'_>,
 ) -> Result<Page, ApiError> {
     app.processor()?;
+    // Another choice takes the place of the one that was there when it was made, never of one that is made meanwhile.
+    let known = subscription_offers::find_open(&app.store, customer).await?;
     let payer = payer::ensure(app, customer).await?;
     for _ in 0..ROUNDS_MAX {
         refuse_second(app, customer, &payer).await?;
@@ -68,6 +72,9 @@ pub(crate) async fn subscribe(
             if !matches!(page, Err(ApiError::Gone(_))) {
                 return page;
             }
+        }
+        if !is_same && known != Some(earlier.id) {
+            return Err(PaymentProblem::OtherChoice.into());
         }
         withdraw(app, &earlier, &payer).await?;
     }
@@ -134,6 +141,9 @@ async fn offer(
     };
     let url = session.url.filter(|_| session.status == SessionStatus::Open);
     let url = url.ok_or(PAGE_OVER)?;
+    if subscription_offers::find_open(&app.store, offer.customer).await? != Some(offer.id) {
+        return Err(PaymentProblem::OtherChoice.into());
+    }
     Ok(Page { url, session: session.id })
 }
 
@@ -173,6 +183,9 @@ async fn withdraw(app: &App, offer: &Offer, payer: &str) -> Result<(), ApiError>
     let now = app.clock.now();
     let session = match (&offer.session_id, Choice::of(app, offer)) {
         (Some(session), _) => Some(session.clone()),
+        (None, _) if now < offer.created_at.plus_seconds(MOMENT_S) => {
+            return Err(PaymentProblem::OtherChoice.into());
+        }
         (None, _) if now < offer.created_at.plus_seconds(MAKING_S) => {
             return Err(PaymentProblem::ChangeInProgress.into());
         }

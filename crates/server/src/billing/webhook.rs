@@ -134,7 +134,7 @@ async fn act(app: &App, event: &Event) -> Result<EventOutcome, ApiError> {
             Ok(EventOutcome::Done)
         }
         ("customer", "updated" | "deleted") => {
-            cards::take_default(app, object).await?;
+            cards::take_default(app, object, event.created_at).await?;
             Ok(EventOutcome::Done)
         }
         _ => Ok(EventOutcome::Ignored),

@@ -24,7 +24,7 @@ pub(crate) enum AccountProblem {
     /// It cannot be switched on: other accounts have all slots.
     #[error(
         "the account cannot be switched on: {limit} accounts may be active on {platform}, and no slot is free; {}",
-        way_out(*.platform)
+        way_out(*.platform, *.is_limited, accounts)
     )]
     NoFreeSlot {
         /// Where it lives.
@@ -33,6 +33,8 @@ pub(crate) enum AccountProblem {
         limit: i64,
         /// Those that are, as far as the caller may use them.
         accounts: Vec<CreatorId>,
+        /// Whether a limited key asks: it changes no slots and no plan.
+        is_limited: bool,
     },
     /// The id belongs to an account on another platform.
     #[error(
@@ -41,9 +43,14 @@ pub(crate) enum AccountProblem {
     CreatorExists(Platform),
 }
 
-/// How a slot becomes free, or one more is to be had.
-const fn way_out(platform: Platform) -> &'static str {
-    if platform.sells_slots() {
+/// What the caller can do for a slot to become free, or for one more.
+const fn way_out(platform: Platform, is_limited: bool, accounts: &[CreatorId]) -> &'static str {
+    if is_limited && accounts.is_empty() {
+        "none of these accounts is this key's; a key without limits or a login can switch one off, delete one, or add a slot"
+    } else if is_limited {
+        "switch another one of this key's off (`PATCH /v1/accounts/{account}` with `{\"state\": \"inactive\"}`) or delete one; \
+         a key without limits or a login can add a slot"
+    } else if platform.sells_slots() {
         "switch another one off (`PATCH /v1/accounts/{account}` with `{\"state\": \"inactive\"}`), delete one, or add a slot \
          with `POST /v1/billing/slots`"
     } else {
@@ -73,7 +80,7 @@ impl AccountProblem {
         match self {
             Self::Inactive(_) => vec![("inactive_reason", json!(InactiveReason::NoFreeSlot))],
             Self::SwitchedOff(_) => vec![("inactive_reason", json!(InactiveReason::SwitchedOff))],
-            Self::NoFreeSlot { platform, limit, accounts } => vec![
+            Self::NoFreeSlot { platform, limit, accounts, .. } => vec![
                 ("platform", json!(platform)),
                 ("limit", json!(limit)),
                 ("accounts", json!(accounts)),
@@ -97,5 +104,5 @@ pub(in crate::error) const NO_FREE_SLOT: Row = Row {
     status: StatusCode::CONFLICT,
     title: "No free slot",
     retryable: false,
-    meaning: "The account cannot be switched on because other accounts have all slots of its platform: `limit` is their number, `accounts` lists the active ones that the key may use. Switch one off with `PATCH /v1/accounts/{account}`, delete one, or add a slot. Nothing was changed.",
+    meaning: "The account cannot be switched on because other accounts have all slots of its platform: `limit` is their number, `accounts` lists the active ones that the key may use. Switch one off with `PATCH /v1/accounts/{account}`, delete one, or add a slot; a limited key cannot add slots, and `detail` says what the caller can do. Nothing was changed.",
 };

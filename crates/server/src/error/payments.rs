@@ -2,8 +2,10 @@
 
 use clients::processor::{ProcessorError, RateLimit};
 use domain::account::CreatorId;
+use domain::id::OrderId;
 use domain::platform::Platform;
 use domain::subscription::SubscriptionStatus;
+use domain::time::Timestamp;
 use http::StatusCode;
 use serde_json::json;
 use store::places::OccupiedSlots;
@@ -50,6 +52,15 @@ pub(crate) enum PaymentProblem {
     /// Another change of the same thing is under way.
     #[error("another change is in progress; try again in a moment")]
     ChangeInProgress,
+    /// Another choice of a plan was made while this one was.
+    #[error(
+        "another choice to subscribe was made at the same moment, and its page is the one that is open; ask again only if this \
+         choice is to take its place"
+    )]
+    OtherChoice,
+    /// A charge of the same pack is under way with another `Idempotency-Key`.
+    #[error("{0}")]
+    ChargeUnderWay(UnderWay),
     /// The subscription is not in a state in which this can be changed.
     #[error("the subscription is {status}; it can be changed once it is paid (see the portal)")]
     SubscriptionNotPaid {
@@ -121,6 +132,53 @@ pub(crate) enum PaymentProblem {
     Refused(#[source] ProcessorError),
 }
 
+/// A charge that keeps another one of the same pack from beginning.
+#[derive(Debug)]
+pub(crate) struct UnderWay {
+    /// Its order.
+    pub(crate) order: OrderId,
+    /// Its payment, once the processor has made one.
+    pub(crate) intent: Option<String>,
+    /// When it is given up.
+    pub(crate) expires_at: Timestamp,
+    /// What it waits for.
+    pub(crate) phase: ChargePhase,
+}
+
+/// What a charge waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ChargePhase {
+    /// The processor's response, in a moment.
+    Running,
+    /// The customer, or the bank.
+    Waiting,
+    /// The processor did not say whether it charged.
+    Unknown,
+}
+
+impl std::fmt::Display for UnderWay {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { order, expires_at, phase, .. } = self;
+        let begun =
+            format!("a charge of this pack is under way with another `Idempotency-Key` ({order})");
+        match phase {
+            ChargePhase::Running => write!(formatter, "{begun}; try again in a moment"),
+            ChargePhase::Waiting => write!(
+                formatter,
+                "{begun} and waits for the customer to authenticate or for the bank. `POST /v1/billing/charge` for the same \
+                 pack without an `Idempotency-Key`, or with the one that it began with, returns what a browser needs to \
+                 finish it, then `POST /v1/billing/confirm-charge`. Otherwise it is cancelled after {expires_at}"
+            ),
+            ChargePhase::Unknown => write!(
+                formatter,
+                "{begun}, and the payment processor did not confirm whether it was paid. `POST /v1/billing/charge` for the \
+                 same pack without an `Idempotency-Key`, or with the one that it began with, asks again and never charges \
+                 twice"
+            ),
+        }
+    }
+}
+
 /// How many accounts have to go, and which could.
 fn occupied_slots(occupied: &OccupiedSlots) -> String {
     let OccupiedSlots { platform, must_free, accounts, waiting } = occupied;
@@ -177,6 +235,13 @@ impl PaymentProblem {
             Self::AlreadySubscribed => ALREADY_SUBSCRIBED,
             Self::SlotsInUse(_) => SLOTS_IN_USE,
             Self::ChangeInProgress => CHANGE_IN_PROGRESS,
+            // Asking again would close the page that the other choice got.
+            Self::OtherChoice => Row { retryable: false, ..CHANGE_IN_PROGRESS },
+            // Only its customer ends it, so a loop need not wait for that.
+            Self::ChargeUnderWay(UnderWay { phase, .. }) => {
+                let may_end = matches!(phase, ChargePhase::Running);
+                Row { retryable: may_end, ..CHANGE_IN_PROGRESS }
+            }
             Self::SubscriptionNotPaid { .. } => SUBSCRIPTION_NOT_PAID,
             Self::SubscriptionPastDue => SUBSCRIPTION_PAST_DUE,
             Self::PaymentReversed => PAYMENT_REVERSED,
@@ -207,6 +272,12 @@ impl PaymentProblem {
                 ("accounts", json!(occupied.accounts)),
                 ("waiting", json!(occupied.waiting)),
             ],
+            Self::ChargeUnderWay(UnderWay { order, intent, expires_at, .. }) => {
+                let mut members =
+                    vec![("order_id", json!(order)), ("expires_at", json!(expires_at))];
+                members.extend(intent.as_ref().map(|intent| ("pi_id", json!(intent))));
+                members
+            }
             _ => Vec::new(),
         }
     }
@@ -217,7 +288,8 @@ impl PaymentProblem {
             Self::RateLimited { retry_after_s } => {
                 i64::try_from(retry_after_s.saturating_mul(1_000)).ok()
             }
-            Self::ChangeInProgress => Some(1_000),
+            Self::ChangeInProgress
+            | Self::ChargeUnderWay(UnderWay { phase: ChargePhase::Running, .. }) => Some(1_000),
             Self::Unavailable(_) => Some(5_000),
             _ => None,
         }
@@ -286,7 +358,7 @@ pub(in crate::error) const CHANGE_IN_PROGRESS: Row = Row {
     status: StatusCode::CONFLICT,
     title: "Change in progress",
     retryable: true,
-    meaning: "Another change of the same subscription, card or payment is in progress. Nothing was changed; try again after `Retry-After`.",
+    meaning: "Another change of the same subscription, card or payment is in progress. Nothing was changed; try again after `Retry-After`. A charge that waits for its customer is named (`order_id`, `pi_id`, `expires_at`): `retryable` is false then and there is no `Retry-After`, because only confirming it ends it. The same holds for `POST /v1/billing/subscribe` where another choice was made at the same moment: its page is open.",
 };
 /// `subscription_not_paid`
 pub(in crate::error) const SUBSCRIPTION_NOT_PAID: Row = Row {

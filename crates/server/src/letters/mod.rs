@@ -9,6 +9,7 @@ use domain::customer::Email;
 use domain::id::{CustomerId, JobId};
 use domain::mail::LinkPurpose;
 use domain::payment::ReversalKind;
+use domain::time::Timestamp;
 use domain::token::Token;
 use domain::top_up::{TopUpState, WAIT_S};
 use store::mail_links::NewLink;
@@ -100,6 +101,9 @@ pub(crate) enum Letter {
         balance: i64,
         /// What is owed afterwards.
         debt: i64,
+        /// Whether automatic top-up was on until this turned it off.
+        #[serde(default)]
+        stops_top_up: bool,
     },
     /// Tells a customer that its subscription could not be paid.
     PaymentFailed {
@@ -109,7 +113,7 @@ pub(crate) enum Letter {
         amount_cents: i64,
         /// Such as `USD`.
         currency: String,
-        /// When it is tried again, if it is.
+        /// When it is tried again (RFC 3339), if it is.
         next_attempt: Option<String>,
     },
 }
@@ -158,11 +162,17 @@ pub(crate) async fn write(
             credits,
             balance,
             debt,
+            stops_top_up,
         } => {
             let Some(email) = address_of(app, *customer).await? else { return Ok(None) };
             address = email;
             let amount = amount(*amount_cents, currency);
-            let account = text::Credits { moved: *credits, balance: *balance, debt: *debt };
+            let account = text::Credits {
+                moved: *credits,
+                balance: *balance,
+                debt: *debt,
+                stops_top_up: *stops_top_up,
+            };
             (
                 &address,
                 text::money_reversed((*kind, *is_undone), &amount, &account, billing_page(app)),
@@ -172,7 +182,8 @@ pub(crate) async fn write(
             let Some(email) = address_of(app, *customer).await? else { return Ok(None) };
             address = email;
             let amount = amount(*amount_cents, currency);
-            (&address, text::payment_failed(&amount, next_attempt.as_deref(), billing_page(app)))
+            let next = next_attempt.as_deref().and_then(Timestamp::from_rfc3339);
+            (&address, text::payment_failed(&amount, next, billing_page(app)))
         }
     };
     finish(app, to, &words, job).map(Some)

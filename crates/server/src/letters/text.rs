@@ -134,9 +134,9 @@ pub(super) fn accounts_deactivated(accounts: &[String], link: String) -> Words {
     }
 }
 
-pub(super) fn payment_failed(amount: &str, next_attempt: Option<&str>, link: String) -> Words {
+pub(super) fn payment_failed(amount: &str, next_attempt: Option<Timestamp>, link: String) -> Words {
     let next = match next_attempt {
-        Some(time) => format!("It is tried again on {time}."),
+        Some(at) => format!("It is tried again on {}.", time(at)),
         None => "It is not tried again by itself.".to_owned(),
     };
     Words {
@@ -160,6 +160,8 @@ pub(super) struct Credits {
     pub(super) balance: i64,
     /// What is owed afterwards.
     pub(super) debt: i64,
+    /// Whether automatic top-up was on until this turned it off.
+    pub(super) stops_top_up: bool,
 }
 
 pub(super) fn money_reversed(
@@ -188,21 +190,26 @@ pub(super) fn money_reversed(
     let mut paragraphs =
         vec![what, moved, format!("Your balance is {} credits now.", credits.balance)];
     if credits.debt > 0 {
+        let why = if credits.moved > 0 { "Some of them had been spent already: " } else { "" };
         paragraphs.push(format!(
-            "Some of them had been spent already: {} credits are owed. What you buy next pays them first; until then calls \
-             are refused.",
+            "{why}{} credits are owed. What you buy next pays them first; until then calls are refused.",
             credits.debt
         ));
     }
-    if !is_undone {
+    if credits.stops_top_up {
         paragraphs.push(
-            "Automatic top-up is off, so that your card is not charged without you.".to_owned(),
+            "Automatic top-up was turned off, so that your card is not charged without you."
+                .to_owned(),
         );
     }
     Words {
-        subject: match kind {
-            ReversalKind::Refund => "A refund changed your credits",
-            ReversalKind::Dispute => "A dispute changed your credits",
+        subject: match (kind, credits.moved, is_undone) {
+            (ReversalKind::Refund, 0, false) => "A payment was refunded to you",
+            (ReversalKind::Refund, 0, true) => "A refund failed",
+            (ReversalKind::Dispute, 0, false) => "A payment was disputed",
+            (ReversalKind::Dispute, 0, true) => "A dispute has ended",
+            (ReversalKind::Refund, _, _) => "A refund changed your credits",
+            (ReversalKind::Dispute, _, _) => "A dispute changed your credits",
         },
         paragraphs,
         action: Some(Action { label: "See your balance", link }),
@@ -284,6 +291,41 @@ mod tests {
     fn amounts_have_two_digits_of_cents() {
         assert_eq!(amount(2_905, "USD"), "29.05 USD");
         assert_eq!(amount(7, "USD"), "0.07 USD");
+    }
+
+    #[test]
+    fn the_next_attempt_of_a_payment_is_a_time_for_people() {
+        let at = Timestamp::from_rfc3339("2026-12-03T09:30:15.123456Z");
+
+        let words = payment_failed("29.00 USD", at, String::new());
+
+        assert_eq!(words.paragraphs[1], "It is tried again on 2026-12-03 09:30 UTC.");
+    }
+
+    /// The subject says what the text says, and nobody reads of an automatic top-up that was off before.
+    #[test]
+    fn what_went_back_is_told_as_it_is() {
+        use ReversalKind::{Dispute, Refund};
+        let told = |what, moved, stops_top_up| {
+            let credits = Credits { moved, balance: 5, debt: 2, stops_top_up };
+            let words = money_reversed(what, "10.00 USD", &credits, String::new());
+            (words.subject, words.paragraphs.join("\n"))
+        };
+        for (what, moved, subject) in [
+            ((Refund, false), 0, "A payment was refunded to you"),
+            ((Refund, true), 0, "A refund failed"),
+            ((Dispute, false), 0, "A payment was disputed"),
+            ((Dispute, true), 0, "A dispute has ended"),
+            ((Refund, false), 7, "A refund changed your credits"),
+            ((Dispute, true), -7, "A dispute changed your credits"),
+        ] {
+            let (said, text) = told(what, moved, false);
+            assert_eq!(said, subject);
+            assert_eq!(text.contains("Your credits did not change."), moved == 0, "{text}");
+            assert_eq!(text.contains("Some of them had been spent"), moved > 0, "{text}");
+            assert!(text.contains("2 credits are owed") && !text.contains("top-up"), "{text}");
+        }
+        assert!(told((Refund, false), 0, true).1.contains("Automatic top-up was turned off,"));
     }
 
     #[test]

@@ -460,7 +460,7 @@ async fn an_idempotency_key_and_an_open_charge_stand_for_one_order() {
         let after = orders::open(&store, &charge(None)).await.unwrap();
 
         assert_eq!(same_key, Opening::Known(first.clone()));
-        assert_eq!(other_key, Opening::Busy);
+        assert_eq!(other_key, Opening::Busy(first.clone()));
         assert_eq!(no_key, Opening::UnderWay(first));
         assert!(matches!(other_pack, Opening::Opened(_)), "{other_pack:?}");
         assert!(matches!(after, Opening::Opened(_)), "{after:?}");

@@ -9,11 +9,12 @@ use domain::slot::{ChangeProration, ChangeStep, SlotChangeKind, SlotChangeState}
 use domain::subscription::SubscriptionStatus::Active;
 use domain::time::Timestamp;
 use store::accounts::{self, NewAccount};
+use store::audit::AuditEntry;
 use store::change_previews::{self, Preview};
-use store::places::OccupiedSlots;
+use store::places::{OccupiedSlots, Shift};
 use store::slot_changes::{self, Change, ChangeItem, Failure, NewChange, Start};
 
-use store::subscriptions::{self, Told};
+use store::subscriptions;
 use store::{Store, limits, sales, testing};
 
 use crate::account_switch::switch;
@@ -199,6 +200,11 @@ async fn a_decrease_also_names_the_accounts_that_would_take_a_slot_that_becomes_
     }
 }
 
+/// Writes nothing into the audit list.
+fn unnoted(_: &[Shift]) -> Option<AuditEntry> {
+    None
+}
+
 #[tokio::test]
 async fn a_place_that_is_being_given_up_cannot_be_taken() {
     for store in testing::stores().await {
@@ -212,8 +218,7 @@ async fn a_place_that_is_being_given_up_cannot_be_taken() {
         let late = connect(&store, customer, &["dan"]).await;
         let limit_meanwhile = limit(&store, customer).await;
         let failure = Failure { code: "resource_missing", decline_code: None, at: NOON };
-        let told = Told::default();
-        let failed = slot_changes::fail(&store, &open, failure, &allowances(), &told).await;
+        let failed = slot_changes::fail(&store, &open, failure, &allowances(), &unnoted).await;
 
         assert_eq!((late, limit_meanwhile), (vec![AccountState::Inactive], 3));
         // The place was not given up after all, so whoever waits for it gets it.
@@ -247,8 +252,7 @@ async fn an_open_change_is_taken_over_by_one_when_its_lease_is_over() {
         assert_eq!(twice, None);
         // Who lost the lease ends nothing any more.
         let failure = Failure { code: "late", decline_code: None, at: NOON };
-        let told = Told::default();
-        let zombie = slot_changes::fail(&store, &open, failure, &allowances(), &told).await;
+        let zombie = slot_changes::fail(&store, &open, failure, &allowances(), &unnoted).await;
         assert_eq!(zombie.unwrap(), None);
         slot_changes::release(&store, &taken, LEASE_END).await.unwrap();
         assert_eq!(slot_changes::list_left(&store, LEASE_END, 10).await.unwrap().len(), 1);
@@ -363,8 +367,7 @@ async fn the_plan_that_was_asked_for_in_a_second_is_that_of_the_same_subscriptio
             let open = started(start(&store, &new).await);
             if !is_made {
                 let failure = Failure { code: "declined", decline_code: None, at: NOON };
-                let told = Told::default();
-                slot_changes::fail(&store, &open, failure, &allowances(), &told).await.unwrap();
+                slot_changes::fail(&store, &open, failure, &allowances(), &unnoted).await.unwrap();
             }
         }
 
@@ -393,8 +396,7 @@ async fn only_an_upgrade_from_a_pending_plan_has_something_to_put_back() {
             slot_changes::note_charge(&store, open.id, "in_1", 15_000).await.unwrap();
             let noted = slot_changes::find(&store, open.id).await.unwrap().unwrap();
             let failure = Failure { code: "declined", decline_code: None, at: NOON };
-            let told = Told::default();
-            slot_changes::fail(&store, &open, failure, &allowances(), &told).await.unwrap();
+            slot_changes::fail(&store, &open, failure, &allowances(), &unnoted).await.unwrap();
 
             assert_eq!(open.pending_before(), pending, "{proration:?}");
             assert_eq!(open.proration, proration);

@@ -31,12 +31,30 @@ struct EventData {
     object: Value,
 }
 
+/// The longest id, and the longest name of a kind: the processor's have at most 255 characters.
+const TEXT_BYTES_MAX: usize = 255;
+
+fn is_short(text: &str) -> bool {
+    !text.is_empty() && text.len() <= TEXT_BYTES_MAX && !text.contains(char::is_control)
+}
+
 /// A body that is no event.
 #[derive(Debug, thiserror::Error)]
 pub enum MalformedEvent {
-    /// It is no JSON, or lacks what every event has.
-    #[error("the body is no event: {0}")]
-    Json(#[from] serde_json::Error),
+    /// It is no JSON.
+    #[error("the body is not JSON")]
+    NotJson,
+    /// It lacks what every event has.
+    #[error(
+        "the body is not an event: it must be an object with `id`, `object`, `type` and `data.object`"
+    )]
+    NotAnEvent,
+    /// An id or a name is longer than any of the processor's.
+    #[error("`{field}` of the event must have 1 to 255 characters and no control characters")]
+    Length {
+        /// Which field.
+        field: &'static str,
+    },
     /// It is an event of another kind: a thin one has no object.
     #[error("the body is an event of the kind `{0}`, not `event`")]
     OtherKind(String),
@@ -50,11 +68,32 @@ impl Event {
         struct Kind {
             object: String,
         }
-        let kind: Kind = serde_json::from_slice(body)?;
+        let body: Value = serde_json::from_slice(body).map_err(|_| MalformedEvent::NotJson)?;
+        let no_event = |_| MalformedEvent::NotAnEvent;
+        let kind = Kind::deserialize(&body).map_err(no_event)?;
         if kind.object != "event" {
             return Err(MalformedEvent::OtherKind(kind.object.chars().take(64).collect()));
         }
-        Ok(serde_json::from_slice(body)?)
+        let event = Self::deserialize(&body).map_err(no_event)?;
+        event.check_lengths()?;
+        Ok(event)
+    }
+
+    /// What is written down of an event has a limit: all of it is short.
+    fn check_lengths(&self) -> Result<(), MalformedEvent> {
+        let optional = |text: Option<&str>| text.is_none_or(is_short);
+        for (field, is_right) in [
+            ("id", is_short(&self.id)),
+            ("type", is_short(&self.kind)),
+            ("api_version", optional(self.api_version.as_deref())),
+            ("data.object.id", optional(self.object_id())),
+            ("data.object.customer", optional(self.customer_id())),
+        ] {
+            if !is_right {
+                return Err(MalformedEvent::Length { field });
+            }
+        }
+        Ok(())
     }
 
     /// What the event is about, as it was then.

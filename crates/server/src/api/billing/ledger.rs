@@ -122,7 +122,7 @@ async fn list_ledger(
     Query(params): Query<LedgerParams>,
 ) -> Result<Json<LedgerPage>, ApiError> {
     let wanted = Wanted { scope: params.scope, key_id: params.key_id };
-    let of = wanted.by(&caller, UsageScope::Customer)?;
+    let of = wanted.by(&app, &caller, UsageScope::Customer).await?;
     let limit = params.limit.unwrap_or(LIMIT_DEFAULT);
     // One more shows whether there is a next page.
     let now = app.clock.now();

@@ -154,7 +154,7 @@ async fn get_billing(
     Query(query): Query<BillingQuery>,
 ) -> Result<Json<Billing>, ApiError> {
     let wanted = Wanted { scope: query.scope, key_id: query.key_id };
-    let of = wanted.by(&caller, UsageScope::Customer)?;
+    let of = wanted.by(&app, &caller, UsageScope::Customer).await?;
     let customer = caller.customer;
     let found = store::customers::find_by_id(&app.store, customer).await?;
     let state = found.ok_or(ApiError::InvalidKey)?.trial;

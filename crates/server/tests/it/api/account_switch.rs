@@ -148,6 +148,12 @@ async fn a_limited_key_switches_its_own_accounts_and_learns_no_others() {
         assert_eq!(full.failure(), (409, "no_free_slot".to_owned()));
         assert_eq!(full.json()["accounts"], json!([]), "{}", full.text());
         assert!(!full.text().contains("ada"), "{}", full.text());
+        // What it cannot do is left to whoever can.
+        let detail = |reply: &Reply| reply.json()["detail"].as_str().unwrap().to_owned();
+        assert!(detail(&full).contains("a key without limits or a login can"), "{}", full.text());
+        assert!(!detail(&full).contains("/v1/billing/slots"), "{}", full.text());
+        let owners = switch(&owner, "bob", "active").await;
+        assert!(detail(&owners).contains("add a slot with `POST /v1/billing/slots`"));
         for other in ["ada", "cyd", "nobody", "a%20b"] {
             let refused = switch(&limited, other, "inactive").await;
             assert_eq!(refused.failure(), (404, "account_not_found".to_owned()), "{other}");

@@ -191,6 +191,92 @@ async fn staff_give_and_take_credits_once_for_each_reference() {
     .await;
 }
 
+/// The same reference says the same once. Said of something else, nothing is booked, and both are named.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reference_that_was_booked_with_another_amount_is_refused_by_name() {
+    on_both(async |app| {
+        let customer = app.customer(0).await;
+        let end = "2026-12-01T00:00:00.000000Z";
+        let grant = |credits: i64, reference: &str, expires_at: Option<&str>| {
+            json!({
+                "command": "grant_credits", "customer": customer.id, "credits": credits, "reference": reference,
+                "expires_at": expires_at,
+            })
+        };
+        // What is taken comes out of two lots: two lines of the ledger, one amount.
+        for (credits, reference, expires_at) in
+            [(10, "one", None), (10, "two", Some(end)), (-15, "three", None)]
+        {
+            let done = command(&app, &grant(credits, reference, expires_at)).await;
+            assert_eq!(done.status, 200, "{}", done.text());
+            let again = command(&app, &grant(credits, reference, expires_at)).await.json();
+            assert_eq!(again["applied"], false, "{again}");
+        }
+
+        for (credits, reference, expires_at, booked, wanted) in [
+            (11, "one", None, "10 credits", "11 credits".to_owned()),
+            (-10, "one", None, "10 credits", "-10 credits".to_owned()),
+            (10, "one", Some(end), "10 credits", format!("10 credits expiring at {end}")),
+            (-14, "three", None, "-15 credits", "-14 credits".to_owned()),
+        ] {
+            let refused = command(&app, &grant(credits, reference, expires_at)).await;
+            assert_eq!(refused.status, 409, "{}", refused.text());
+            let error = refused.json()["error"].as_str().unwrap().to_owned();
+            let both = format!("was booked before with {booked}, not with {wanted};");
+            assert!(error.contains(&both), "{error}");
+        }
+        assert_eq!(command(&app, &grant(1, "three:1", None)).await.status, 409);
+        assert_eq!(app.with_key(&customer.key).get("/v1/billing").await.json()["balance"], 5);
+        app
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn grants_that_make_no_sense_name_the_flag_and_book_nothing() {
+    on_both(async |app| {
+        let customer = app.customer(5).await;
+        let grant = |credits: i64, reference: &str, expires_at: Option<&str>| {
+            json!({
+                "command": "grant_credits", "customer": customer.id, "credits": credits, "reference": reference,
+                "expires_at": expires_at,
+            })
+        };
+        let (long, far) = ("x".repeat(201), "9000-01-01T00:00:00Z");
+        let cases = [
+            (grant(i64::MAX, "r", None), "--credits"),
+            (grant(i64::MIN, "r", None), "--credits"),
+            (grant(1_000_000_000_001, "r", None), "--credits"),
+            (grant(0, "r", None), "--credits"),
+            (grant(1, "", None), "--reference"),
+            (grant(1, "  ", None), "--reference"),
+            (grant(1, "a\u{1b}[31mb", None), "--reference"),
+            (grant(1, "a\nb", None), "--reference"),
+            (grant(1, &long, None), "--reference"),
+            (grant(1, "r", Some(far)), "--expires"),
+            (
+                json!({
+                    "command": "create_customer", "email": "new@example.com", "name": "",
+                    "credits": 1_000_000_000_001_i64,
+                }),
+                "--credits",
+            ),
+        ];
+
+        for (wanted, flag) in cases {
+            let refused = command(&app, &wanted).await;
+            assert_eq!(refused.status, 422, "{wanted}: {}", refused.text());
+            assert!(refused.json()["error"].as_str().unwrap().starts_with(flag), "{wanted}");
+        }
+
+        let billing = app.with_key(&customer.key).get("/v1/billing").await.json();
+        assert_eq!(billing["balance"], 5);
+        assert_eq!(billing["ledger"].as_array().unwrap().len(), 1, "{billing}");
+        app
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn staff_refusals_say_why() {
     on_both(async |app| {

@@ -233,6 +233,43 @@ async fn the_response_says_whose_spending_it_shows_and_who_may_see_all_can_choos
     .await;
 }
 
+/// A key of another customer looks like one that does not exist; one that was deleted keeps its usage.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_of_another_customer_and_an_unknown_one_do_not_exist() {
+    on_both(async |app| {
+        let keys = two_keys(&app).await;
+        let stranger = app.customer(9).await.key_id;
+        let unknown = "key_019ab3c4d5e67f8091a2b3c4d5e6f708".to_owned();
+        let paths = [
+            "/v1/billing",
+            "/v1/billing/ledger",
+            "/v1/billing/usage/daily",
+            "/v1/billing/usage/recent",
+        ];
+
+        for client in [&keys.owner, &keys.session] {
+            for path in paths {
+                for key in [&stranger, &unknown] {
+                    let reply = client.get(&format!("{path}?key_id={key}")).await;
+                    assert_eq!((reply.status, reply.code().as_str()), (404, "not_found"), "{path}");
+                }
+                for key in [&keys.owner_id, &keys.limited_id] {
+                    let reply = client.get(&format!("{path}?key_id={key}")).await;
+                    assert_eq!(reply.status, 200, "{path}: {}", reply.text());
+                    assert_eq!(reply.json()["key_id"], json!(key), "{path}");
+                }
+            }
+        }
+        let deleted = keys.session.delete(&format!("/v1/auth/keys/{}", keys.limited_id)).await;
+        assert_eq!(deleted.status, 204, "{}", deleted.text());
+        let daily = format!("/v1/billing/usage/daily?days=1&key_id={}", keys.limited_id);
+        let limiteds = (json!("key"), json!(keys.limited_id), json!(3));
+        assert_eq!(told(&keys.session.get(&daily).await.json()), limiteds);
+        app
+    })
+    .await;
+}
+
 /// A key of one account learns what it spent itself and nothing of the others, however it asks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limited_key_sees_its_own_spending_alone() {

@@ -461,6 +461,82 @@ async fn what_is_told_late_of_an_older_checkout_leaves_the_card_that_was_saved_s
     .await;
 }
 
+/// An older card that was chosen again in the portal stays, whatever is told late; a card that is entered after that
+/// takes its place.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_card_that_was_chosen_again_stays_until_another_one_is_entered() {
+    selling(async |app| {
+        let (_, client) = app.with_card(GOOD_CARD).await;
+        let cards = format!("customers/{}/payment_methods?type=card", payer(&app).await);
+        let first = app.at_processor("GET", &cards, "").await["data"][0]["id"].clone();
+        let pay = async |card: &str| {
+            app.control("clock", json!({"advance_s": 60})).await;
+            let begun = app.begin_checkout(&client).await;
+            app.pay_page(&begun.session, card).await;
+            app.deliver().await;
+            begun.session
+        };
+        let saved = async || {
+            client.get("/v1/billing/card").await.json()["card"]["last4"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        };
+        let session = pay("378282246310005").await;
+        assert_eq!(saved().await, "0005");
+        app.control("clock", json!({"advance_s": 60})).await;
+        let form = format!("invoice_settings[default_payment_method]={}", first.as_str().unwrap());
+        app.at_processor("POST", &format!("customers/{}", payer(&app).await), &form).await;
+        app.deliver().await;
+        assert_eq!(saved().await, "4242");
+
+        for (event, _) in app.events_about(&[&session]).await {
+            app.send_event(&event, 1).await;
+        }
+        let late = saved().await;
+        let back = json!({"session_id": session});
+        let synced = client.post("/v1/billing/sync-card", &back).await.json();
+        assert_eq!((late.as_str(), &synced["card"]["last4"]), ("4242", &json!("4242")));
+
+        pay("5555555555554444").await;
+        assert_eq!(saved().await, "4444");
+        app
+    })
+    .await;
+}
+
+/// The processor's times have no parts of a second: of two checkouts that end within one, the card of the later one is
+/// saved, in whatever order they are told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_checkouts_within_one_second_the_later_card_stays() {
+    selling(async |app| {
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+        let (first, second) =
+            (app.begin_checkout(&client).await, app.begin_checkout(&client).await);
+        for (begun, card) in [(&first, GOOD_CARD), (&second, "378282246310005")] {
+            let path = format!("checkout/{}/pay", begun.session);
+            app.control(&path, json!({"card": card, "authenticate": true})).await;
+        }
+        let cards = format!("customers/{}/payment_methods?type=card", payer(&app).await);
+        let cards = app.at_processor("GET", &cards, "").await;
+        let created = |place: usize| cards["data"][place]["created"].clone();
+        assert_eq!(created(0), created(1), "{cards}");
+
+        for begun in [&second, &first, &second, &first] {
+            let back = json!({"session_id": begun.session});
+            let synced = client.post("/v1/billing/sync-card", &back).await.json();
+            assert_eq!(synced["card"]["last4"], "0005", "{synced}");
+        }
+        app.deliver().await;
+
+        assert_eq!(client.get("/v1/billing/card").await.json()["card"]["last4"], "0005");
+        assert_eq!(balance(&client).await, 2 * PACK_CREDITS);
+        app
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn syncing_the_checkout_of_a_plan_grants_its_first_month() {
     selling(async |app| {

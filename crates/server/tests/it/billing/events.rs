@@ -55,9 +55,24 @@ async fn what_is_signed_and_no_event_is_refused_and_an_unknown_one_is_taken() {
     let thin = br#"{"id":"evt_1","object":"v2.core.event","type":"v1.billing.meter.error"}"#;
     let long = event("evt_2", "x", &json!({"id": "x".repeat(256 * 1_024)}));
 
-    for body in [&b"[]"[..], b"{\"object\": \"list\"}", b"not json"] {
+    let shape = "the body is not an event: it must be an object with `id`, `object`, `type` and `data.object`";
+    let bodies = [
+        (&b"[]"[..], shape),
+        (b"null", shape),
+        (b"\"evt_1\"", shape),
+        (b"{}", shape),
+        (br#"{"object": 7}"#, shape),
+        (br#"{"object": "event"}"#, shape),
+        (br#"{"object": "event", "id": [], "type": "x", "data": {"object": {}}}"#, shape),
+        (br#"{"object": "list"}"#, "the body is an event of the kind `list`, not `event`"),
+        (b"not json", "the body is not JSON"),
+        (b"\xff", "the body is not JSON"),
+    ];
+    for (body, says) in bodies {
         let reply = app.post_event(&app.signature(body, 0), body).await;
         assert_eq!(reply.failure(), (400, "unsigned_event".to_owned()));
+        let detail = format!("the event is not accepted: {says}");
+        assert_eq!(reply.json()["detail"], detail, "{}", String::from_utf8_lossy(body));
     }
     let of_thin = app.post_event(&app.signature(thin, 0), thin).await;
     assert_eq!(of_thin.failure(), (400, "thin_event".to_owned()));
@@ -70,6 +85,39 @@ async fn what_is_signed_and_no_event_is_refused_and_an_unknown_one_is_taken() {
     let taken = app.post_event(&app.signature(&unknown, 0), &unknown).await;
     assert_eq!(taken.status, 200, "{}", taken.text());
     app.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_event_with_ids_that_are_too_long_is_refused() {
+    on_both(async |app| {
+        let kind = "radar.early_fraud_warning.created";
+        let (longest, longer) = ("e".repeat(255), "e".repeat(256));
+        let object = |id: &str| json!({"id": id});
+        let cases = [
+            (event(&longest, kind, &object(&longest)), None),
+            (event(&longer, kind, &object("x")), Some("`id`")),
+            (event("", kind, &object("x")), Some("`id`")),
+            (event("evt\u{0}", kind, &object("x")), Some("`id`")),
+            (event("evt_1", &longer, &object("x")), Some("`type`")),
+            (event("evt_1", kind, &object(&longer)), Some("`data.object.id`")),
+            (
+                event("evt_1", kind, &json!({"id": "x", "customer": longer})),
+                Some("`data.object.customer`"),
+            ),
+        ];
+
+        for (body, field) in cases {
+            let reply = app.post_event(&app.signature(&body, 0), &body).await;
+            let Some(field) = field else {
+                assert_eq!(reply.status, 200, "{}", reply.text());
+                continue;
+            };
+            assert_eq!(reply.failure(), (400, "unsigned_event".to_owned()));
+            assert!(reply.text().contains(field), "{field}: {}", reply.text());
+        }
+        app
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -293,6 +293,48 @@ async fn pages_of_the_processor_are_asked_for_again_and_not_replayed() {
     .await;
 }
 
+/// Another key gets the name of the charge that waits and no reason to ask again and again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_charge_that_waits_is_named_to_other_keys_and_ends_a_loop() {
+    on_both(async |app| {
+        let (_, client) = app.with_card("4000002760003184").await;
+        let other = client.with("idempotency-key", "other");
+        let keyed = client.with("idempotency-key", "once");
+        let asked = keyed.post("/v1/billing/charge", &pack()).await.json();
+        assert_eq!(asked["status"], "requires_action", "{asked}");
+
+        let young = other.post("/v1/billing/charge", &pack()).await;
+        app.advance_seconds(10);
+        let waits = other.post("/v1/billing/charge", &pack()).await;
+
+        for (refused, retryable) in [(&young, true), (&waits, false)] {
+            assert_eq!(refused.failure(), (409, "change_in_progress".to_owned()));
+            let body = refused.json();
+            for field in ["order_id", "pi_id", "expires_at"] {
+                assert_eq!(body[field], asked[field], "{body}");
+            }
+            assert_eq!(body["retryable"], retryable, "{body}");
+            assert_eq!(refused.header("x-should-retry"), retryable.to_string());
+            assert!(body["detail"].as_str().unwrap().contains(asked["order_id"].as_str().unwrap()));
+        }
+        assert_eq!(young.header("retry-after"), "1");
+        assert_eq!(waits.header("retry-after"), "");
+        // As the detail says: without a key it is continued, and confirming it ends it.
+        assert!(waits.text().contains("without an `Idempotency-Key`"), "{}", waits.text());
+        let continued = client.post("/v1/billing/charge", &pack()).await.json();
+        assert_eq!(continued["client_secret"], asked["client_secret"]);
+        app.authenticate(asked["pi_id"].as_str().unwrap(), true).await;
+        let confirm = json!({"pi_id": asked["pi_id"]});
+        let confirmed = client.post("/v1/billing/confirm-charge", &confirm).await.json();
+        assert_eq!(confirmed["status"], "paid", "{confirmed}");
+        let next = other.post("/v1/billing/charge", &pack()).await.json();
+        assert_ne!(next["order_id"], asked["order_id"], "{next}");
+        app.deliver().await;
+        app
+    })
+    .await;
+}
+
 /// A client secret is stored nowhere, and a repetition hears how the payment stands by then.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_charge_that_waits_for_the_customer_is_asked_about_again() {

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::support::processor::{PACK_CENTS, PACK_CREDITS, balance, bookings};
+use crate::support::subscriber::{GOOD_CARD, selling};
 use crate::support::{Client, TestApp, on_both};
 
 /// A customer who paid for a pack: (client, payment intent).
@@ -39,6 +40,49 @@ async fn a_part_of_the_money_takes_its_part_of_the_credits_and_the_rest_the_rest
         assert_eq!(status(&client).await, "refunded");
         let expected = [("refund", -3_335), ("refund", -1_665), ("pack", PACK_CREDITS)];
         assert_eq!(bookings(&client).await, expected.map(|(kind, sum)| (kind.to_owned(), sum)));
+        app
+    })
+    .await;
+}
+
+/// Any refund turns automatic top-up off, also one of slots, which bring no credits; the email says so to those who had
+/// it on, and once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refund_of_slots_turns_automatic_top_up_off_and_the_email_says_what_happened() {
+    selling(async |app| {
+        let (_, client) = app.subscriber(GOOD_CARD).await;
+        let slot = json!({"platform": "platform_alpha", "count": 1});
+        assert_eq!(client.post("/v1/billing/slots", &slot).await.status, 200);
+        app.deliver().await;
+        let before = balance(&client).await;
+        let wish = json!({
+            "enabled": true, "threshold_credits": 1, "pack_id": "pack_10", "daily_cap_usd": 100,
+        });
+        let on = client.post("/v1/billing/autotopup", &wish).await;
+        assert_eq!(on.status, 200, "{}", on.text());
+        let invoice = &app.invoices().await[0];
+        let payments = format!("invoice_payments?invoice={}", invoice["id"].as_str().unwrap());
+        let payments = app.at_processor("GET", &payments, "").await;
+        let intent = payments["data"][0]["payment"]["payment_intent"].as_str().unwrap().to_owned();
+
+        for _ in 0..2 {
+            app.refund(&intent, 100).await;
+            app.deliver().await;
+        }
+
+        let after = client.get("/v1/billing/autotopup").await.json();
+        assert_eq!(
+            (&after["enabled"], &after["stopped_reason"]),
+            (&json!(false), &json!("refund"))
+        );
+        assert_eq!(balance(&client).await, before);
+        let mails = app.mails_to("customer0@example.com").await;
+        let subjects: Vec<_> = mails.iter().map(|mail| mail["subject"].as_str().unwrap()).collect();
+        assert_eq!(subjects, ["A payment was refunded to you"; 2]);
+        let told = |mail: &serde_json::Value| {
+            mail["text"].as_str().unwrap().contains("Automatic top-up was turned off")
+        };
+        assert_eq!(mails.iter().filter(|mail| told(mail)).count(), 1, "{mails:?}");
         app
     })
     .await;

@@ -308,6 +308,38 @@ async fn a_change_of_unknown_outcome_stays_open_and_is_resumed_with_the_same_req
     .await;
 }
 
+/// A place that was being given up is there again when that failed, and the audit list says who got it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_account_that_gets_a_place_because_a_change_failed_is_in_the_audit_list() {
+    selling(async |app| {
+        let (customer, client) = app.subscriber(GOOD_CARD).await;
+        assert_eq!(set(&client, ALPHA, 1).await.status, 200);
+        for creator in ["a", "b", "c"] {
+            app.import(&client, ALPHA, creator).await;
+        }
+        go_wrong(&app, "error_before", 100).await;
+
+        let unknown = set(&client, ALPHA, 0).await;
+        assert_eq!(unknown.status, 504, "{}", unknown.text());
+        assert_eq!(app.import(&client, ALPHA, "d").await, "inactive");
+        app.advance_seconds(600);
+        let failed = set(&client, ALPHA, 0).await;
+
+        assert_eq!(failed.code(), "processor_unavailable", "{}", failed.text());
+        assert_eq!(active(&client).await, ["a", "b", "c", "d"]);
+        let audit = client.get("/v1/audit?action=accounts.activated").await.json();
+        let entries = audit["entries"].as_array().unwrap();
+        assert_eq!(entries.len(), 1, "{audit}");
+        let given = json!({"accounts": [{"creator_id": "d", "platform": ALPHA}]});
+        let told = (&entries[0]["actor"], &entries[0]["details"]);
+        assert_eq!(told, (&json!(customer.key_id), &given));
+        app.mend_processor().await;
+        app.deliver().await;
+        app
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_processor_that_is_locked_or_away_leaves_nothing_open() {
     selling(async |app| {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::subscriber::{
     BIG_PLAN, GOOD_CARD, PLAN, active, selling, slots_on, subscription_of as state,
 };
-use crate::support::{Client, TestApp};
+use crate::support::{Client, Reply, TestApp, at_once};
 
 async fn balance(client: &Client) -> i64 {
     client.get("/v1/billing").await.json()["balance"].as_i64().unwrap()
@@ -124,6 +124,54 @@ async fn one_page_is_open_at_a_time_and_one_subscription_alive() {
         assert_eq!(closed["status"], "expired");
         assert_eq!(second.failure(), (409, "already_subscribed".to_owned()));
         assert_eq!(state(&client).await["plan_id"], BIG_PLAN);
+        app.deliver().await;
+        app
+    })
+    .await;
+}
+
+/// Whoever got a page has one that is open: choices that come while another one is made do not close it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_six_choices_at_once_one_gets_a_page_and_the_others_are_told() {
+    selling(async |app| {
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+        let earlier = client.post("/v1/billing/subscribe", &json!({"plan_id": PLAN})).await;
+        assert_eq!(earlier.status, 200, "{}", earlier.text());
+        // All are there before the first one is decided.
+        let slow = json!({
+            "kind": "delay", "ms": 2_000, "method": "GET", "path": "subscriptions", "times": 6,
+        });
+        app.control("switches", slow).await;
+
+        let replies = at_once((1..=6).map(|slots| {
+            let client = client.clone();
+            let choice = json!({"plan_id": PLAN, "slots": {"platform_alpha": slots}});
+            async move { client.post("/v1/billing/subscribe", &choice).await }
+        }))
+        .await;
+
+        let (given, refused): (Vec<_>, Vec<_>) =
+            replies.iter().partition(|reply| reply.status == 200);
+        assert_eq!(given.len(), 1, "{:?}", replies.iter().map(Reply::text).collect::<Vec<_>>());
+        for reply in refused {
+            assert_eq!(reply.failure(), (409, "change_in_progress".to_owned()));
+            // A loop that asked again would close the page that was given.
+            assert_eq!(
+                (&reply.json()["retryable"], reply.header("retry-after")),
+                (&json!(false), "")
+            );
+        }
+        let status = async |reply: &Reply| {
+            let session = reply.json()["session_id"].as_str().unwrap().to_owned();
+            let page = app.at_processor("GET", &format!("checkout/sessions/{session}"), "").await;
+            page["status"].clone()
+        };
+        assert_eq!(
+            (status(given[0]).await, status(&earlier).await),
+            (json!("open"), json!("expired"))
+        );
+        app.mend_processor().await;
         app.deliver().await;
         app
     })
@@ -262,7 +310,11 @@ async fn a_renewal_that_is_not_paid_is_told_once_and_stops_further_sales() {
         assert_eq!(more.failure(), (409, "subscription_past_due".to_owned()));
         let mails = app.mails_to("customer0@example.com").await;
         assert_eq!(mails.len(), 1, "{mails:?}");
-        assert!(mails[0]["text"].as_str().unwrap().contains("29.00 USD"), "{mails:?}");
+        let text = mails[0]["text"].as_str().unwrap();
+        assert!(text.contains("29.00 USD"), "{mails:?}");
+        let (_, next) = text.split_once("It is tried again on ").unwrap();
+        let (time, _) = next.split_once(" UTC.").unwrap();
+        assert_eq!(time.len(), "2026-11-29 12:00".len(), "{text}");
         app
     })
     .await;

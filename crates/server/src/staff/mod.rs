@@ -3,24 +3,25 @@
 //! The same commands run on the opened database, or, while a server holds it, in that server through its admin
 //! listener; so balances in memory and caches are always right.
 
-use domain::credits::Credits;
 use domain::customer::{Email, TrialState};
-use domain::id::{CustomerId, EntryId, KeyId};
+use domain::id::{CustomerId, KeyId};
 use domain::key::{KeyScope, KeySecret};
-use domain::lots::LotSource;
 use domain::staff::Permission;
 use domain::time::Timestamp;
 use serde_json::{Value, json};
 use store::audit::AuditEntry;
 use store::customers::{Creation, NewCustomer, PasswordHash};
 use store::keys::{NewKey, NewSecret};
-use store::ledger::{Grant, Granting};
 use store::{Store, StoreError, permissions};
 
 use crate::audit::{self, Deed};
 use crate::clock::{Clock, Random};
 use crate::keyfile::{self, LockedKeyFile};
 use crate::vault::{Vault, VaultError};
+
+mod credits;
+
+pub use credits::{CREDITS_MAX, Described, GIFT_END_MAX};
 
 /// One piece of staff work, as it is sent to a running server.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
@@ -234,6 +235,24 @@ pub enum StaffError {
     /// An amount that makes no sense.
     #[error("{0}")]
     Amount(&'static str),
+    /// The reference was used for something else.
+    #[error(
+        "--reference {reference:?} was booked before with {booked}, not with {wanted}; nothing was booked; use another \
+         reference for another grant"
+    )]
+    OtherAmount {
+        /// The reference.
+        reference: String,
+        /// What was booked under it.
+        booked: Described,
+        /// What was to be booked now.
+        wanted: Described,
+    },
+    /// The reference looks like one that the ledger made of an earlier one.
+    #[error(
+        "--reference {0:?} is taken by an earlier entry; nothing was booked; use another reference"
+    )]
+    ReferenceTaken(String),
     /// More credits were to be taken than there are.
     #[error("only {0} credits can be taken: what is left, and what was spent, which becomes debt")]
     TooMany(i64),
@@ -275,7 +294,7 @@ pub(crate) async fn run(desk: &Desk<'_>, command: Command) -> Result<Done, Staff
         Command::ListPermissions => list_permissions(desk).await,
         Command::GrantCredits { customer, credits, reference, expires_at } => {
             let customer = find(desk, customer).await?;
-            grant_credits(desk, customer, credits, (&reference, expires_at)).await
+            credits::grant(desk, customer, credits, (&reference, expires_at)).await
         }
         Command::DisableKey { key } => disable_key(desk, key).await,
         Command::RotateMasterKey => rotate_master_key(desk).await,
@@ -292,8 +311,9 @@ async fn create_customer(
     credits: i64,
     permissions: Vec<Permission>,
 ) -> Result<Done, StaffError> {
-    if credits < 0 {
-        return Err(StaffError::Amount("--credits must be 0 or more"));
+    if !(0..=CREDITS_MAX).contains(&credits) {
+        let problem = "--credits must be 0 or more and at most 1000000000000";
+        return Err(StaffError::Amount(problem));
     }
     let now = desk.clock.now();
     let secret = KeySecret::generate(|bound| desk.random.below(bound));
@@ -320,7 +340,7 @@ async fn create_customer(
     }
     if credits > 0 {
         let reference = format!("created with {credits} credits");
-        grant_credits(desk, new.id, credits, (&reference, None)).await?;
+        credits::grant(desk, new.id, credits, (&reference, None)).await?;
     }
     for permission in &permissions {
         grant_permission(desk, new.id, *permission).await?;
@@ -381,53 +401,6 @@ async fn list_permissions(desk: &Desk<'_>) -> Result<Done, StaffError> {
         granted_at: granted.granted_at.to_rfc3339(),
     });
     Ok(Done::Permissions { staff: staff.collect() })
-}
-
-async fn grant_credits(
-    desk: &Desk<'_>,
-    customer: CustomerId,
-    credits: i64,
-    (reference, expires_at): (&str, Option<Timestamp>),
-) -> Result<Done, StaffError> {
-    if credits == 0 || credits == i64::MIN {
-        return Err(StaffError::Amount("the amount must not be 0"));
-    }
-    let now = desk.clock.now();
-    if expires_at.is_some() && credits < 0 {
-        return Err(StaffError::Amount("--expires is for credits that are given, not taken back"));
-    }
-    if expires_at.is_some_and(|end| end <= now) {
-        return Err(StaffError::Amount("--expires must be in the future"));
-    }
-    let grant = Grant {
-        entry: EntryId::new(now, desk.random.bytes()),
-        customer,
-        amount: Credits::from_whole(credits.saturating_abs()),
-        kind: "adjustment",
-        source: "adjustment",
-        source_id: &format!("{customer}:{reference}"),
-        reference: Some(reference),
-        lot: LotSource::Gift,
-        expires_at,
-        at: now,
-    };
-    let details = match expires_at {
-        Some(end) => json!({"credits": credits, "reference": reference, "expires_at": end}),
-        None => json!({"credits": credits, "reference": reference}),
-    };
-    let entry = entry(desk, customer, audit::CREDITS_ADJUSTED, details);
-    let granting = store::ledger::adjust(desk.store, &grant, credits < 0, &entry).await?;
-    let applied = match granting {
-        Granting::Granted { .. } => true,
-        Granting::Repeated => false,
-        Granting::TooMany { at_most } => return Err(StaffError::TooMany(at_most.whole())),
-        Granting::NoCustomer => return Err(StaffError::NoCustomer(customer)),
-    };
-    let standing = store::usage::balance(desk.store, customer).await?;
-    let standing = standing.ok_or(StaffError::NoCustomer(customer))?;
-    let (balance, debt) = (standing.available.whole(), standing.debt.whole());
-    let expires_at = expires_at.filter(|_| applied);
-    Ok(Done::CreditsGranted { customer_id: customer, credits, applied, expires_at, balance, debt })
 }
 
 async fn disable_key(desk: &Desk<'_>, key: KeyId) -> Result<Done, StaffError> {

@@ -1,0 +1,123 @@
+//! Credits that the operator gives and takes: what is refused, and that a reference is booked once.
+
+use domain::credits::Credits;
+use domain::id::{CustomerId, EntryId};
+use domain::lots::LotSource;
+use domain::time::{MICROS_PER_SECOND, Timestamp};
+use serde_json::json;
+use store::ledger::{Adjustment, Grant, Granting};
+
+use super::{Desk, Done, StaffError, entry};
+use crate::audit;
+
+/// The most credits that one command gives or takes.
+pub const CREDITS_MAX: i64 = 1_000_000_000_000;
+/// The latest end of a gift: 3000-01-01.
+pub const GIFT_END_MAX: Timestamp = Timestamp::from_unix_micros(32_503_680_000 * MICROS_PER_SECOND);
+/// The longest reference, in characters.
+const REFERENCE_CHARS_MAX: usize = 200;
+
+/// Credits and their end, for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Described(Adjustment);
+
+impl std::fmt::Display for Described {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self(Adjustment { amount, expires_at }) = self;
+        write!(formatter, "{amount} credits")?;
+        expires_at.map_or(Ok(()), |end| write!(formatter, " expiring at {end}"))
+    }
+}
+
+/// Gives credits, or takes them back where the amount is less than zero: once for each reference.
+pub(super) async fn grant(
+    desk: &Desk<'_>,
+    customer: CustomerId,
+    credits: i64,
+    (reference, expires_at): (&str, Option<Timestamp>),
+) -> Result<Done, StaffError> {
+    let now = desk.clock.now();
+    check_grant(credits, (reference, expires_at), now)?;
+    let grant = Grant {
+        entry: EntryId::new(now, desk.random.bytes()),
+        customer,
+        amount: Credits::from_whole(credits.saturating_abs()),
+        kind: "adjustment",
+        source: "adjustment",
+        source_id: &format!("{customer}:{reference}"),
+        reference: Some(reference),
+        lot: LotSource::Gift,
+        expires_at,
+        at: now,
+    };
+    let details = match expires_at {
+        Some(end) => json!({"credits": credits, "reference": reference, "expires_at": end}),
+        None => json!({"credits": credits, "reference": reference}),
+    };
+    let entry = entry(desk, customer, audit::CREDITS_ADJUSTED, details);
+    let granting = store::ledger::adjust(desk.store, &grant, credits < 0, &entry).await?;
+    let applied = match granting {
+        Granting::Granted { .. } => true,
+        Granting::Repeated => {
+            let wanted = Adjustment { amount: credits, expires_at };
+            refuse_other(desk, customer, reference, wanted).await?;
+            false
+        }
+        Granting::TooMany { at_most } => return Err(StaffError::TooMany(at_most.whole())),
+        Granting::NoCustomer => return Err(StaffError::NoCustomer(customer)),
+    };
+    let standing = store::usage::balance(desk.store, customer).await?;
+    let standing = standing.ok_or(StaffError::NoCustomer(customer))?;
+    let (balance, debt) = (standing.available.whole(), standing.debt.whole());
+    let expires_at = expires_at.filter(|_| applied);
+    Ok(Done::CreditsGranted { customer_id: customer, credits, applied, expires_at, balance, debt })
+}
+
+/// Refuses what makes no sense, before anything is written.
+fn check_grant(
+    credits: i64,
+    (reference, expires_at): (&str, Option<Timestamp>),
+    now: Timestamp,
+) -> Result<(), StaffError> {
+    let problem = if credits == 0 {
+        "--credits must not be 0"
+    } else if !(-CREDITS_MAX..=CREDITS_MAX).contains(&credits) {
+        "--credits must be between -1000000000000 and 1000000000000"
+    } else if reference.trim().is_empty() {
+        "--reference must not be empty; give a ticket or a sentence"
+    } else if reference.chars().any(char::is_control) {
+        "--reference must not contain control characters such as line breaks; write it on one line"
+    } else if reference.chars().count() > REFERENCE_CHARS_MAX {
+        "--reference must have at most 200 characters"
+    } else if expires_at.is_some() && credits < 0 {
+        "--expires is for credits that are given, not taken back"
+    } else if expires_at.is_some_and(|end| end <= now) {
+        "--expires must be in the future"
+    } else if expires_at.is_some_and(|end| end > GIFT_END_MAX) {
+        "--expires must not be after 3000-01-01; leave it out for credits that do not expire"
+    } else {
+        return Ok(());
+    };
+    Err(StaffError::Amount(problem))
+}
+
+/// Refuses a reference under which something else was booked.
+async fn refuse_other(
+    desk: &Desk<'_>,
+    customer: CustomerId,
+    reference: &str,
+    wanted: Adjustment,
+) -> Result<(), StaffError> {
+    let reference = reference.to_owned();
+    let found = store::ledger::find_adjustment(desk.store, customer, &reference).await?;
+    let booked = found.ok_or_else(|| StaffError::ReferenceTaken(reference.clone()))?;
+    // What was taken names the ends of the lots that it was taken from.
+    let is_same = booked.amount == wanted.amount
+        && (wanted.amount < 0 || booked.expires_at == wanted.expires_at);
+    if is_same {
+        return Ok(());
+    }
+    let expires_at = booked.expires_at.filter(|_| booked.amount > 0);
+    let booked = Described(Adjustment { expires_at, ..booked });
+    Err(StaffError::OtherAmount { reference, booked, wanted: Described(wanted) })
+}
