@@ -6,6 +6,7 @@ from gateway_bench.common import check, wait_for
 from gateway_bench.upstream import nginx
 
 PAGE_ROWS = 1_000
+OVERLAP_ROWS = 8
 PATH = "user/1/subscription"
 
 
@@ -26,8 +27,10 @@ def start_platform(folder, rows):
     pages = folder / "pages"
     pages.mkdir()
     pages.chmod(0o755)
-    for offset in range(0, rows, PAGE_ROWS):
-        page = [row(number) for number in range(offset, offset + PAGE_ROWS)]
+    # Those of programs that go on behind the last row, and those of creator-gateway, whose pages overlap.
+    offsets = {*range(0, rows, PAGE_ROWS), *range(0, rows, PAGE_ROWS - OVERLAP_ROWS), rows - OVERLAP_ROWS}
+    for offset in offsets:
+        page = [row(number) for number in range(offset, min(offset + PAGE_ROWS, rows))]
         (pages / str(offset)).write_text(json.dumps(page, ensure_ascii=False, separators=(",", ":")))
     http = (
         "  sendfile on;\n  server {\n    listen 127.0.0.1:PORT;\n    default_type application/json;\n"

@@ -52,10 +52,15 @@ pub(crate) fn change(mount: &Mount, change: &Change) -> Result<Value, &'static s
             Do::Add => {
                 let mut missing = (0..series.count()).filter_map(|place| series.at(place));
                 let back = missing.find(|index| !rows.contains(index));
-                let new = (series.end()..).find(|index| !rows.contains(index));
+                // One of so many numbers more than there are rows is free.
+                let mut free = series.end()..=series.end().saturating_add(rows.len() as u64);
+                let new = free.find(|index| !rows.contains(index));
                 let is_new = change.list == MovableList::Subscribers;
                 let index = back.or_else(|| new.filter(|_| is_new));
-                rows.insert(at.min(rows.len()), index.ok_or("there is no row that could be added")?);
+                rows.insert(
+                    at.min(rows.len()),
+                    index.ok_or("there is no row that could be added")?,
+                );
             }
             Do::Remove => {
                 let from = at.min(rows.len());

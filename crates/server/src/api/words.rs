@@ -65,6 +65,17 @@ fn key_accounts(description: &str) -> Schema {
     }))
 }
 
+/// What a worker does for an export, or null while none does anything.
+pub(crate) fn export_phase() -> Schema {
+    let mut words: Vec<_> =
+        domain::export::ExportPhase::ALL.iter().map(|phase| json!(phase.as_str())).collect();
+    words.push(Value::Null);
+    of(json!({
+        "type": ["string", "null"], "enum": words,
+        "description": "`reading` the list, `checking` whether its head has changed meanwhile, `writing` the file.",
+    }))
+}
+
 /// The form of an export's file, or null for `csv`.
 pub(crate) fn optional_export_format() -> Schema {
     let formats = domain::export::ExportFormat::ALL.iter().map(|format| json!(format.as_str()));
@@ -233,14 +244,6 @@ pub(crate) fn export_state() -> Object {
         "`expired`: the file is gone; `removal` says why. `deleted`: the export was removed; it is only in the list of \
          `GET /v1/exports?status=deleted`.",
         all,
-    )
-}
-
-/// What a worker does for an export.
-pub(crate) fn export_phase() -> Object {
-    one_of(
-        "`reading` the list, `checking` whether its head has changed meanwhile, `writing` the file.",
-        domain::export::ExportPhase::ALL.iter().map(|phase| phase.as_str()),
     )
 }
 

@@ -3,13 +3,13 @@
 use domain::account::CreatorId;
 use domain::credits::Credits;
 use domain::dataset::DatasetName;
-use domain::export::{ExportCredits, ExportFormat, ExportRemoval, ExportState};
+use domain::export::{ExportCredits, ExportFormat, ExportPhase, ExportRemoval, ExportState};
 use domain::id::{ExportId, NodeId};
 use domain::platform::Platform;
 use domain::time::Timestamp;
 use store::exports::{
-    self, Cancelling, Claimant, Creation, Deletion, ExportList, Failure, Lease, NewExport, Output,
-    Progress, Renewal,
+    self, Cancelling, Claimant, Creation, Deletion, Doing, ExportList, Failure, Lease, NewExport,
+    Output, Progress, Renewal,
 };
 use store::idempotency::{Existing, StoredAnswer};
 use store::keys::NewKey;
@@ -80,6 +80,12 @@ fn output(lease: &Lease) -> Output {
 }
 
 const SOME: Progress = Progress { pages: 2, rows: 3, worked_micros: 5 };
+const DOING: Doing = Doing {
+    phase: Some(ExportPhase::Reading),
+    list_rows: Some(9),
+    list_rows_read: 4,
+    waiting_until: Some(NOON.plus_seconds(7)),
+};
 
 async fn published(store: &Store, lease: &Lease, now: Timestamp) -> bool {
     let times = (now, now.plus_seconds(3_600));
@@ -246,7 +252,8 @@ async fn who_lost_the_lease_writes_nothing_more() {
         assert!(!exports::fail(&store, &stalled, later, &failure(), SOME).await.unwrap());
         assert!(!exports::give_back(&store, &stalled, later, SOME).await.unwrap());
         let until = later.plus_seconds(60);
-        let renewed = exports::renew(&store, &stalled, (later, until), SOME, true).await.unwrap();
+        let renewed =
+            exports::renew(&store, &stalled, (later, until), (SOME, DOING), true).await.unwrap();
         assert_eq!(renewed, Renewal::Lost);
         assert!(published(&store, &successor, later).await);
         assert!(!published(&store, &successor, later).await, "a file is published once");
@@ -264,7 +271,8 @@ async fn a_renewed_lease_lasts_and_says_how_far_the_worker_is() {
         let lease = claimed(&store, NOON).await.unwrap();
         let (now, until) = (NOON.plus_seconds(50), NOON.plus_seconds(110));
 
-        let renewed = exports::renew(&store, &lease, (now, until), SOME, true).await.unwrap();
+        let renewed =
+            exports::renew(&store, &lease, (now, until), (SOME, DOING), true).await.unwrap();
 
         assert_eq!(renewed, Renewal::Kept);
         assert_eq!(claimed(&store, NOON.plus_seconds(100)).await, None);
@@ -283,7 +291,7 @@ async fn three_claims_without_a_new_page_end_the_export_free_of_charge() {
         // One claim that gets somewhere, then three that do not.
         let lease = claimed(&store, now).await.unwrap();
         let until = now.plus_seconds(60);
-        exports::renew(&store, &lease, (now, until), SOME, true).await.unwrap();
+        exports::renew(&store, &lease, (now, until), (SOME, DOING), true).await.unwrap();
         for _ in 0..3 {
             now = now.plus_seconds(61);
             assert_eq!(exports::reap(&store, now, 3).await.unwrap(), (0, 0));
@@ -354,7 +362,8 @@ async fn cancelled_before_its_first_page_it_is_free_and_afterwards_it_is_charged
         assert!(matches!(cancel(early).await, Cancelling::Stopping(_)), "asked for twice");
         assert!(!published(&store, &lease, NOON).await, "what is being cancelled gets no file");
         let times = (NOON, NOON.plus_seconds(60));
-        let renewed = exports::renew(&store, &lease, times, Progress::default(), false).await;
+        let renewed =
+            exports::renew(&store, &lease, times, (Progress::default(), DOING), false).await;
         assert_eq!(renewed.unwrap(), Renewal::Cancelling);
         let none = Progress::default();
         assert!(exports::end_cancelled(&store, &lease, NOON, none).await.unwrap());
@@ -378,7 +387,7 @@ async fn what_a_dead_worker_was_to_stop_is_cancelled_when_its_lease_is_over() {
         let id = created(&store, &caller).await;
         let lease = claimed(&store, NOON).await.unwrap();
         let until = NOON.plus_seconds(60);
-        exports::renew(&store, &lease, (NOON, until), SOME, true).await.unwrap();
+        exports::renew(&store, &lease, (NOON, until), (SOME, DOING), true).await.unwrap();
         exports::cancel(&store, caller.customer, id, NOON).await.unwrap();
         assert_eq!(exports::reap(&store, NOON, 3).await.unwrap(), (0, 0), "it may still be alive");
 
@@ -794,4 +803,56 @@ async fn chosen_columns_are_kept_until_the_export_is_removed_on_sqlite() {
 async fn chosen_columns_are_kept_until_the_export_is_removed_on_postgresql() {
     let Some(store) = testing::postgres().await else { return };
     chosen_columns_are_kept_until_the_export_is_removed(store).await;
+}
+
+#[tokio::test]
+async fn what_a_worker_does_is_written_down_with_its_sign_of_life() {
+    for store in testing::stores().await {
+        let caller = Caller::with(&store, 25).await;
+        let id = created(&store, &caller).await;
+        let lease = claimed(&store, NOON).await.unwrap();
+        let shown =
+            async || exports::find(&store, id, caller.customer).await.unwrap().unwrap().doing;
+        assert_eq!(shown().await, Doing::default());
+
+        let times = (NOON, NOON.plus_seconds(60));
+        exports::renew(&store, &lease, times, (SOME, DOING), true).await.unwrap();
+        assert_eq!(shown().await, DOING);
+
+        // An export that rests waits until it is taken up again.
+        let until = NOON.plus_seconds(45);
+        assert!(exports::postpone(&store, &lease, (NOON, until), SOME).await.unwrap());
+        assert_eq!(shown().await, Doing { waiting_until: Some(until), ..DOING });
+        claimed(&store, until).await.unwrap();
+        assert_eq!(shown().await, Doing { waiting_until: None, ..DOING });
+    }
+}
+
+#[tokio::test]
+async fn the_younger_of_two_exports_gives_way_to_a_customer_without_a_worker() {
+    for store in testing::stores().await {
+        let (busy, other) = (Caller::with(&store, 25).await, Caller::with(&store, 25).await);
+        created(&store, &busy).await;
+        created(&store, &busy).await;
+        let older = claimed(&store, NOON).await.unwrap();
+        let younger = claimed(&store, NOON.plus_seconds(1)).await.unwrap();
+        let now = NOON.plus_seconds(20);
+        let gives_way = async |lease: &Lease, waiting_since| {
+            exports::gives_way(&store, lease, (now, waiting_since)).await.unwrap()
+        };
+        assert!(!gives_way(&younger, now).await, "nobody waits");
+
+        let waiting = created(&store, &other).await;
+
+        assert!(!gives_way(&younger, NOON.plus_seconds(-1)).await, "it has not waited for long");
+        assert!(gives_way(&younger, now).await && !gives_way(&older, now).await);
+        assert!(exports::give_back(&store, &younger, now, SOME).await.unwrap());
+        assert_eq!(
+            claimed(&store, now).await.unwrap().export,
+            waiting,
+            "whoever waited comes first"
+        );
+        assert_eq!(claimed(&store, now).await.unwrap().export, younger.export);
+        assert!(!gives_way(&older, now).await, "everybody has a worker");
+    }
 }

@@ -28,8 +28,8 @@ use domain::platform::Platform;
 use domain::time::Timestamp;
 use domain::window::Window;
 
-pub use self::fault::{CODES, PageFault, Remedy};
 pub(crate) use self::fault::is_retryable;
+pub use self::fault::{CODES, PageFault, Remedy};
 pub use self::point::Next;
 pub use self::rows::Rows;
 
@@ -218,14 +218,18 @@ impl Reader {
                 number,
                 fan: self.dataset.chat.as_ref().and(self.wanted.chat_id.as_deref()),
             };
-            let body = request.page().await?;
-            request.check_time()?;
-            let Some(body) = body else {
-                self.walk.is_lost()?;
-                continue;
+            let fetched = match request.page().await {
+                Ok(None) => {
+                    self.walk.is_lost()?;
+                    continue;
+                }
+                Ok(Some(body)) => {
+                    request.check_time()?;
+                    taken::take(&self.dataset, body, self.wanted.window, number).await
+                }
+                Err(fault) => Err(fault),
             };
-            let taken = taken::take(&self.dataset, body, self.wanted.window, number).await;
-            match taken.and_then(|taken| self.checked(taken, number)) {
+            match fetched.and_then(|taken| self.checked(taken, number)) {
                 Ok(taken) => return Ok(Some(Fetched { number, taken })),
                 Err(fault) if fault.is_of_one_page() => {
                     tracing::debug!(page = number, code = fault.code, "a page is wrong");

@@ -93,6 +93,10 @@ mod tests {
         }
         assert_eq!(Point::from_bytes(b"{}"), None);
         let earlier = br#"{"next":{"offset":100},"pages":1,"rows":100,"seen":100}"#;
-        assert_eq!(Point::from_bytes(earlier), None, "a point of an earlier version is not read wrongly");
+        assert_eq!(
+            Point::from_bytes(earlier),
+            None,
+            "a point of an earlier version is not read wrongly"
+        );
     }
 }

@@ -139,7 +139,10 @@ impl Part {
         let length = self.length();
         let Some(start) = first_place(key, length) else { return false };
         let at = |place: usize| self.blocks.get(place / BLOCK).and_then(|it| it.get(place % BLOCK));
-        (start..length).chain(0..start).map_while(at).find(|it| **it == 0 || **it == key)
+        (start..length)
+            .chain(0..start)
+            .map_while(at)
+            .find(|it| **it == 0 || **it == key)
             .is_some_and(|found| *found == key)
     }
 

@@ -14,8 +14,8 @@ use domain::window::Window;
 use super::body;
 use super::fault::PageFault;
 use super::rows::Rows;
-use super::walk::{self, Sheet};
 use super::scan;
+use super::walk::{self, Sheet};
 
 /// Bodies from this length on are taken in beside the runtime's own threads.
 const LARGE_BYTES: usize = 131_072;

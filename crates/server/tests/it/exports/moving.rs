@@ -95,13 +95,14 @@ const LISTS: [(&str, DatasetName, &str, &str); 6] = [
 async fn app_with_small_pages(folder: &std::path::Path) -> TestApp {
     let mut files: BTreeMap<&str, String> = BTreeMap::new();
     for (platform, _, _, dataset) in LISTS {
-        files.entry(platform).or_default().push_str(&format!("[[datasets]]\n{dataset}\n"));
+        *files.entry(platform).or_default() += &["[[datasets]]\n", dataset, "\n"].concat();
     }
     let mut settings = String::new();
     for (platform, text) in files {
         let file = folder.join(format!("{platform}.toml"));
         std::fs::write(&file, text).unwrap();
-        settings.push_str(&format!("[platforms.{platform}]\ncatalog = {:?}\n", file.display().to_string()));
+        let own = format!("[platforms.{platform}]\ncatalog = {:?}\n", file.display().to_string());
+        settings += &own;
     }
     TestApp::on_sqlite(&settings).await
 }
@@ -188,7 +189,9 @@ async fn every_row_that_was_there_all_the_time_is_read_and_none_twice() {
     let folder = tempfile::tempdir().unwrap();
     let app = app_with_small_pages(folder.path()).await;
     let mut ended = 0;
-    for (number, (platform, dataset, id, _)) in (0..reads).flat_map(|number| LISTS.map(|it| (number, it))) {
+    for (number, (platform, dataset, id, _)) in
+        (0..reads).flat_map(|number| LISTS.map(|it| (number, it)))
+    {
         app.reset_world().await;
         let mut random = StdRng::seed_from_u64(number);
         let reading = Reading::of(&app, platform).await;
@@ -218,9 +221,9 @@ async fn every_row_that_was_there_all_the_time_is_read_and_none_twice() {
         let unique: BTreeSet<&String> = read.iter().collect();
         assert_eq!(unique.len(), read.len(), "{platform} {dataset} {number}: a row came twice");
         let stayed = list.rows.iter().flatten();
-        let missing: Vec<&String> = stayed.filter(|id| !unique.contains(id)).collect();
+        let missing: Vec<&String> = stayed.filter(|row| !unique.contains(row)).collect();
         assert!(missing.is_empty(), "{platform} {dataset} {number}: {missing:?} of {before:?}");
-        let new = unique.iter().filter(|id| !before.contains(id)).count();
+        let new = unique.iter().filter(|row| !before.contains(row)).count();
         assert!(new <= list.added, "{platform} {dataset} {number}: {new} rows never were there");
         drop(reader);
     }
@@ -267,13 +270,14 @@ async fn a_list_that_gets_rows_with_every_page_is_read() {
         while let Some(page) = reader.next().await.unwrap() {
             pages.push(page);
             for _ in 0..3 {
-                let new = json!({"do": "add", "at": 0, "platform": platform, "list": "subscribers"});
+                let new =
+                    json!({"do": "add", "at": 0, "platform": platform, "list": "subscribers"});
                 app.world_control("lists", &new).await;
             }
         }
 
         let read: BTreeSet<String> = ids(&texts(&pages), id).into_iter().collect();
-        assert!(before.iter().all(|id| read.contains(id)), "{platform}");
+        assert!(before.iter().all(|row| read.contains(row)), "{platform}");
         drop(reader);
     }
     app.end().await;

@@ -274,7 +274,7 @@ async fn what_was_seen_before_an_interruption_is_known_after_it() {
     let met = loop {
         match second.next().await {
             Ok(page) => assert!(page.unwrap().rows.is_empty(), "no row comes twice"),
-            Err(fault) => break fault,
+            Err(refused) => break refused,
         }
     };
 

@@ -209,7 +209,8 @@ async fn what_goes_wrong_on_the_platform_leaves_no_file_and_costs_nothing() {
             app.fault(&fault).await;
 
             let wish = json!({"dataset": "subscribers"});
-            let export = while_time_passes(&app, made(&app, &client, &account, &wish)).await;
+            let export =
+                while_time_passes(&app, Box::pin(made(&app, &client, &account, &wish))).await;
 
             app.no_faults().await;
             assert_eq!(export["status"], "failed", "{export}");

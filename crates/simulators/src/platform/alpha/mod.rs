@@ -21,8 +21,8 @@ use serde_json::json;
 use super::answer::{Answer, Refusal};
 use super::routes::{Route, Routes};
 use super::{DemoAccount, Incoming, MovableList, Platform, State};
-use crate::world::ids::{Kind, number};
 use crate::world::World;
+use crate::world::ids::{Kind, number};
 use crate::world::series::Series;
 
 /// The creators, by number: the name to connect under and the session token.

@@ -21,8 +21,8 @@ use serde_json::json;
 use super::answer::{Answer, Refusal};
 use super::routes::Routes;
 use super::{DemoAccount, Incoming, MovableList, Platform, State};
-use crate::world::ids::{Kind, hex24};
 use crate::world::World;
+use crate::world::ids::{Kind, hex24};
 use crate::world::series::Series;
 
 /// The creators, by number: the name to connect under, the token and the resource.

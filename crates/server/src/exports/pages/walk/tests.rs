@@ -96,7 +96,7 @@ impl List {
         let start = match next {
             Next::First | Next::Last => 0,
             Next::Offset(rows) => usize::try_from(*rows).unwrap(),
-            Next::Page { number, size } => usize::try_from((number - 1) * size).unwrap(),
+            Next::Page { number, size: each } => usize::try_from((number - 1) * each).unwrap(),
             Next::Cursor(id) | Next::Before(id) => {
                 let id: u64 = id.parse().unwrap();
                 self.rows.iter().position(|row| *row == id)? + 1
@@ -117,15 +117,15 @@ fn read(
     mut change: impl FnMut(&mut List),
 ) -> Result<(Vec<u64>, u64), PageFault> {
     let Kind { style, says_more, says_total } = kind;
-    let paged = Paged::whole(style, size);
-    let mut walk = Walk::new(paged);
+    let list_kind = Paged::whole(style, size);
+    let mut walk = Walk::new(list_kind);
     let (mut rows, mut pages, mut seen) = (Vec::new(), 0, HashMap::new());
     while walk.stand.next != Next::Last {
         pages += 1;
         match list.page(&walk.stand.next, walk.asked_rows()) {
             None => walk.is_lost()?,
             Some((ids, has_more)) => {
-                let places = anchors(ids.len(), paged);
+                let places = anchors(ids.len(), list_kind);
                 let cursor = ids.last().filter(|_| has_more).map(u64::to_string);
                 let prints: Vec<u64> =
                     ids.iter().map(|id| seen::fingerprint(&id.to_string())).collect();
@@ -140,7 +140,9 @@ fn read(
                 let was_there = seen.insert(ids.clone(), pages).is_some();
                 walk.check(&sheet, (pages, was_there))?;
                 let fresh = walk.take(&sheet, (pages, was_there))?;
-                rows.extend(ids.iter().zip(&fresh).filter(|(_, is_fresh)| **is_fresh).map(|it| *it.0));
+                rows.extend(
+                    ids.iter().zip(&fresh).filter(|(_, is_fresh)| **is_fresh).map(|it| *it.0),
+                );
             }
         }
         change(list);
@@ -178,7 +180,9 @@ fn a_list_that_is_read_to_its_end_has_every_row_that_was_there_all_the_time_and_
 #[test]
 fn a_list_that_stays_as_it_is_takes_few_pages_more_than_it_has() {
     for kind in KINDS {
-        for (rows, size) in [(0, 50), (1, 50), (49, 50), (50, 50), (51, 50), (1_000, 50), (10_000, 100)] {
+        for (rows, size) in
+            [(0, 50), (1, 50), (49, 50), (50, 50), (51, 50), (1_000, 50), (10_000, 100)]
+        {
             let (read, pages) = read(kind, size, &mut List::of(rows), |_| ()).unwrap();
 
             assert_eq!(read, (1..=rows).collect::<Vec<_>>(), "{kind:?} {rows}");
@@ -212,8 +216,8 @@ fn a_row_that_jumps_to_the_front_behind_the_reader_is_found_there() {
         let (read, _) = read(kind, 100, &mut list, |list| {
             pages += 1;
             if pages == 2 {
-                let last = list.rows.pop().unwrap();
-                list.rows.insert(0, last);
+                let jumping = list.rows.pop().unwrap();
+                list.rows.insert(0, jumping);
             }
         })
         .unwrap();

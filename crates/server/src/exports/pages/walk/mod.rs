@@ -7,16 +7,21 @@
 //!
 //! Pure: pages come in as ids, and what is to be asked for comes out.
 
-use catalog::dataset::PagingStyle;
-use serde::{Deserialize, Serialize};
+mod paged;
+mod stand;
 
+use catalog::dataset::PagingStyle;
+
+pub(super) use self::paged::{Paged, Sheet, anchors};
+pub(super) use self::stand::Stand;
+
+use self::paged::window;
+use self::stand::Phase;
 use super::fault::PageFault;
 use super::order::Order;
 use super::point::Next;
 use super::seen::{self, Fingerprints};
 
-/// So many rows are asked for again with each page.
-const OVERLAP: u64 = 8;
 /// So many of the last rows are looked for in the next page.
 const TAIL_ROWS: usize = 16;
 /// So many of them must be found, in their order.
@@ -30,86 +35,6 @@ const IDLE_MAX: u8 = 3;
 /// How far a read goes back when the last rows are not found: in halves of a page.
 const BACK_HALVES: [u64; 3] = [1, 4, 16];
 
-/// How the list is paged.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Paged {
-    pub(super) style: PagingStyle,
-    /// Rows of a page.
-    pub(super) size: u64,
-    /// So many rows are asked for again with each page; without any, what moves is not looked after.
-    pub(super) overlap: u64,
-}
-
-impl Paged {
-    /// A list that is read whole.
-    pub(super) fn whole(style: PagingStyle, size: u64) -> Self {
-        Self { style, size, overlap: OVERLAP.min(size / 4) }
-    }
-}
-
-/// One page, as far as the way through the list depends on it.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Sheet<'a> {
-    /// Its rows by their ids, in order.
-    pub(super) ids: &'a [u64],
-    /// Whether there is more, where the platform says so.
-    pub(super) more: Option<bool>,
-    /// The next cursor.
-    pub(super) cursor: Option<&'a str>,
-    /// The length of the whole list, where the platform tells it.
-    pub(super) total: Option<u64>,
-    /// Ids as text at some places of the page, for a list that is read before an id: the last row but some.
-    pub(super) anchors: Vec<String>,
-    /// Times never ascend on it.
-    pub(super) is_newest_first: bool,
-    /// Its last rows are older than what is wanted.
-    pub(super) is_past: bool,
-}
-
-/// What the read is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Phase {
-    /// It goes from the top to the end.
-    Down,
-    /// It reads the head again.
-    Head,
-}
-
-/// Where a read stands, but for the ids that it has seen.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Stand {
-    pub(super) phase: Phase,
-    pub(super) next: Next,
-    /// Rows of the list up to the end of the last page, where that is known.
-    place: u64,
-    /// How often in a row the last rows were not found.
-    back: u8,
-    /// The end was seen, and is asked for once more.
-    is_confirming: bool,
-    /// The order of a list with cursors was disturbed: a row came twice.
-    is_disturbed: bool,
-    /// A page was not in the order of time.
-    is_unordered: bool,
-    rereads: u8,
-    heads: u8,
-    /// Pages without anything new, in a row.
-    idle: u8,
-    /// Pages since the top.
-    pages: u64,
-    /// This read from the top brought rows.
-    is_fruitful: bool,
-    /// The length of the list, as told last.
-    pub(super) total: Option<u64>,
-    /// The smallest length that was told since the top.
-    least: Option<u64>,
-    /// The last rows.
-    tail: Vec<u64>,
-    /// Ways back into what was read: ids before which, or cursors after which, it goes on.
-    anchors: Vec<String>,
-}
-
 /// A read on its way.
 #[derive(Debug)]
 pub(super) struct Walk {
@@ -122,24 +47,7 @@ pub(super) struct Walk {
 impl Walk {
     /// Before the first page.
     pub(super) fn new(paged: Paged) -> Self {
-        let stand = Stand {
-            phase: Phase::Down,
-            next: Next::First,
-            place: 0,
-            back: 0,
-            is_confirming: false,
-            is_disturbed: false,
-            is_unordered: false,
-            rereads: 0,
-            heads: 0,
-            idle: 0,
-            pages: 0,
-            is_fruitful: false,
-            total: None,
-            least: None,
-            tail: Vec::new(),
-            anchors: Vec::new(),
-        };
+        let stand = Stand::at_top();
         Self { paged, stand, known: Fingerprints::default(), order: Order::default() }
     }
 
@@ -374,13 +282,18 @@ impl Walk {
                 if !sheet.anchors.is_empty() {
                     self.stand.anchors.clone_from(&sheet.anchors);
                 }
-                match self.stand.anchors.first() {
+                match self.stand.anchors.get(self.first_anchor()) {
                     Some(anchor) => Next::Before(anchor.clone()),
                     None => return self.reread(),
                 }
             }
         };
         Ok(())
+    }
+
+    /// Which anchor a list that is read before an id goes on from.
+    fn first_anchor(&self) -> usize {
+        usize::from(self.paged.overlap > 0)
     }
 
     /// Asks for a part of the list that was read already, further and further back.
@@ -401,7 +314,8 @@ impl Walk {
             }),
             PagingStyle::Cursor => self.stand.anchors.get(back).cloned().map(Next::Cursor),
             PagingStyle::BeforeId => {
-                self.stand.anchors.get(back.saturating_add(1)).cloned().map(Next::Before)
+                let anchor = self.first_anchor().saturating_add(back).saturating_add(1);
+                self.stand.anchors.get(anchor).cloned().map(Next::Before)
             }
         };
         match next {
@@ -436,7 +350,8 @@ impl Walk {
     fn end_walk(&mut self, is_past: bool) -> Result<(), PageFault> {
         // All of the list stood on one page: nothing can have moved past it.
         let is_single = self.stand.pages == 1 || (self.is_top() && !is_past);
-        let missing = self.stand.least.filter(|total| !is_past && self.rows() < *total);
+        self.stand.is_cut |= is_past;
+        let missing = self.missing_of();
         match (missing, self.stand.is_disturbed) {
             (Some(total), _) if self.stand.rereads > 0 && !self.stand.is_fruitful => {
                 let rows = self.rows();
@@ -451,22 +366,27 @@ impl Walk {
             Phase::Down => {
                 self.stand.phase = Phase::Head;
                 self.order.renew();
-                self.from_top();
+                self.begin_at_top();
             }
             Phase::Head => self.head_again()?,
         }
         Ok(())
     }
 
+    /// The length of the list, if fewer rows were read than it had all the time since the top.
+    fn missing_of(&self) -> Option<u64> {
+        self.stand.least.filter(|total| !self.stand.is_cut && self.rows() < *total)
+    }
+
     /// The head of the list stands as it was read.
     fn end_head(&mut self) -> Result<(), PageFault> {
-        match self.stand.least {
-            Some(total) if self.rows() < total => self.reread(),
-            _ if self.stand.pages == 1 => {
+        match self.missing_of() {
+            Some(_) => self.reread(),
+            None if self.stand.pages == 1 => {
                 self.finish();
                 Ok(())
             }
-            _ => self.head_again(),
+            None => self.head_again(),
         }
     }
 
@@ -476,7 +396,7 @@ impl Walk {
             return Err(changed("the head of the list kept moving"));
         }
         self.order.renew();
-        self.from_top();
+        self.begin_at_top();
         Ok(())
     }
 
@@ -485,12 +405,12 @@ impl Walk {
         if self.stand.rereads > REREADS_MAX {
             return Err(changed("it was read again from its top three times"));
         }
-        (self.stand.phase, self.stand.least) = (Phase::Down, None);
-        self.from_top();
+        (self.stand.phase, self.stand.least, self.stand.is_cut) = (Phase::Down, None, false);
+        self.begin_at_top();
         Ok(())
     }
 
-    fn from_top(&mut self) {
+    fn begin_at_top(&mut self) {
         let stand = &mut self.stand;
         (stand.next, stand.place, stand.back, stand.pages) = (Next::First, 0, 0, 0);
         (stand.is_confirming, stand.is_disturbed, stand.is_fruitful) = (false, false, false);
@@ -504,25 +424,6 @@ impl Walk {
     fn run_rows(&self) -> usize {
         usize::try_from(self.paged.size / 2).unwrap_or(1).max(1)
     }
-}
-
-/// Which anchors a page of so many rows gives: by their places, the nearest to its end first.
-pub(super) fn anchors(count: usize, Paged { overlap, .. }: Paged) -> Vec<usize> {
-    let overlap = usize::try_from(overlap).unwrap_or(0);
-    let back = [overlap, TAIL_ROWS, count.saturating_sub(1)];
-    let mut places: Vec<usize> =
-        back.iter().filter_map(|back| count.checked_sub(back.saturating_add(1))).collect();
-    places.dedup();
-    places
-}
-
-/// The page that begins within the last rows before this place and reaches furthest beyond it.
-fn window(place: u64, Paged { size, overlap, .. }: Paged) -> Next {
-    let from = place.saturating_sub(overlap);
-    let pages = (size / 2 + 1..=size).map(|size| (from / size + 1, size));
-    let (number, size) =
-        pages.max_by_key(|(number, size)| number.saturating_mul(*size)).unwrap_or((1, size));
-    Next::Page { number, size }
 }
 
 fn count(ids: &[u64]) -> u64 {
