@@ -98,8 +98,8 @@ enum Work {
     /// Compares what the payment processor has of the last hours with the books, and grants what was paid and is missing:
     /// after a restore, or after a time without events.
     Reconcile {
-        /// How far to look back: 1 to 720.
-        #[arg(long, default_value_t = 72, value_parser = clap::value_parser!(i64).range(1..=720))]
+        /// How far to look back: 1 to 8784, a year.
+        #[arg(long, default_value_t = 72, value_parser = clap::value_parser!(i64).range(1..=server::start::HOURS_MAX))]
         hours: i64,
     },
 }

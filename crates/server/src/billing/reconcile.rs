@@ -1,8 +1,9 @@
 //! The reconciler: what the processor has of the last days, compared with the books, so that a payment is granted though
 //! no event of it ever came, and after the database was restored from an older copy.
 //!
-//! It grants nothing itself. What is not on the books goes the way that an event would have sent it. Once a day the other
-//! direction is looked at too: every payment on the books of the day before must be at the processor as it was booked.
+//! It grants nothing itself. What is not on the books goes the way that an event would have sent it, payments of every kind
+//! in the order in which they were made: a debt is paid by the credits that were paid first. Once a day the other direction is
+//! looked at too: every payment on the books of the day before must be at the processor as it was booked.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -24,10 +25,12 @@ use crate::metrics;
 
 /// What the regular reconciliation looks back at, in hours.
 pub const HOURS: i64 = 72;
-/// What can be looked back at: the processor keeps events for 30 days.
-pub const HOURS_MAX: i64 = 30 * 24;
+/// What can be looked back at: a year. The processor keeps events for 30 days, and what they tell of for good.
+pub const HOURS_MAX: i64 = 366 * 24;
 /// Pages of one list that are read: 100 objects each.
 const PAGES_MAX: usize = 1_000;
+/// What the processor says when an invoice was paid.
+const INVOICE_PAID: &str = "invoice.paid";
 /// Customers that are read from the store at a time.
 const CUSTOMERS: i64 = 100;
 
@@ -81,18 +84,18 @@ pub(crate) async fn run(app: &App, hours: i64) -> Result<Report, ApiError> {
     let hours = hours.clamp(1, HOURS_MAX);
     let from = app.clock.now().plus_seconds(-hours.saturating_mul(3_600)).unix_seconds();
     let mut look = Look { app, processor, from, report: Report { hours, ..Report::default() } };
+    let untold = look.untold().await;
+    let untold = look.read("events", untold);
+    look.payments(&untold).await;
     let parts = [
-        look.intents().await.map_err(|error| ("payment intents", error)),
         look.checkouts().await.map_err(|error| ("checkouts", error)),
-        look.invoices().await.map_err(|error| ("invoices", error)),
         look.subscriptions().await.map_err(|error| ("subscriptions", error)),
         look.reversals().await.map_err(|error| ("refunds and disputes", error)),
-        look.events().await.map_err(|error| ("events", error)),
     ];
     for (what, error) in parts.into_iter().filter_map(Result::err) {
-        look.report.failed += 1;
-        tracing::warn!(%error, what, "a list of the processor's could not be reconciled");
+        look.unread(what, &error);
     }
+    look.events(untold).await;
     metrics::reconciled(&look.report);
     Ok(look.report)
 }
@@ -141,23 +144,69 @@ struct Look<'a> {
     report: Report,
 }
 
+/// Something that may have been paid.
+struct Payment {
+    /// When, in seconds since 1970.
+    at: i64,
+    what: Paid,
+}
+
+enum Paid {
+    /// By its id.
+    Invoice(String),
+    Intent(Box<PaymentIntent>),
+}
+
+impl Payment {
+    fn of_intent(intent: PaymentIntent) -> Self {
+        Self { at: intent.created, what: Paid::Intent(Box::new(intent)) }
+    }
+
+    /// Of two payments of one second the invoice comes first, since a renewal falls due by itself.
+    const fn place(&self) -> (i64, bool) {
+        (self.at, matches!(self.what, Paid::Intent(_)))
+    }
+}
+
 impl Look<'_> {
-    /// Intents of orders that are not closed, and money for orders that are.
-    async fn intents(&mut self) -> Result<(), ApiError> {
+    /// What the books do not know yet of invoices and orders, in the order in which it was paid.
+    async fn payments(&mut self, untold: &[Event]) {
+        let invoices = self.invoices(untold).await;
+        let mut payments = self.read("invoices", invoices);
+        let intents = self.intents().await;
+        payments.extend(self.read("payment intents", intents));
+        payments.sort_by_key(Payment::place);
+        for payment in payments {
+            self.report.looked_at += 1;
+            match payment.what {
+                Paid::Invoice(id) => {
+                    let taken = self.take_invoice(&id).await;
+                    self.count(&id, taken);
+                }
+                Paid::Intent(intent) => {
+                    let taken = self.take_intent(&intent).await;
+                    self.count(&intent.id, taken);
+                }
+            }
+        }
+    }
+
+    async fn intents(&self) -> Result<Vec<Payment>, ProcessorError> {
         let (processor, from) = (self.processor.clone(), self.from);
-        let intents = all(move |after| {
+        let intents: Vec<PaymentIntent> = all(move |after| {
             let processor = processor.clone();
             async move { processor.list_intents(&listing(from, after.as_deref())).await }
         })
         .await?;
-        for intent in intents {
-            self.report.looked_at += 1;
-            if self.is_news(&intent).await? {
-                let taken = fulfil::take_intent(self.app, &intent).await;
-                self.count(&intent.id, taken);
-            }
+        Ok(intents.into_iter().map(Payment::of_intent).collect())
+    }
+
+    /// Takes an intent of an order that is not closed, and money for an order that is.
+    async fn take_intent(&self, intent: &PaymentIntent) -> Result<Option<Fulfilment>, ApiError> {
+        if self.is_news(intent).await? {
+            return fulfil::take_intent(self.app, intent).await.map(Some);
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Whether an intent says something that its order does not know yet.
@@ -195,7 +244,7 @@ impl Look<'_> {
             let order = store::orders::find_any(&self.app.store, id).await?;
             if order.is_some_and(|order| order.state == OrderState::Pending) {
                 let taken = fulfil::fulfil_session(self.app, &session.id).await;
-                self.count(&session.id, taken);
+                self.count(&session.id, taken.map(Some));
             }
         }
         for subscriber in subscribers {
@@ -206,22 +255,31 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// Paid invoices whose credits are not granted.
-    async fn invoices(&mut self) -> Result<(), ApiError> {
+    /// Paid invoices, also those that were made before the hours that are looked at and paid within them, as far as an
+    /// event says so that our endpoint has not taken.
+    async fn invoices(&self, untold: &[Event]) -> Result<Vec<Payment>, ProcessorError> {
         let (processor, from) = (self.processor.clone(), self.from);
         let listed: Vec<Invoice> = all(move |after| {
             let processor = processor.clone();
             async move { processor.list_invoices(&listing(from, after.as_deref())).await }
         })
         .await?;
-        for invoice in listed {
-            self.report.looked_at += 1;
-            if invoice.is_paid() && !payments::is_granted(&self.app.store, &invoice.id).await? {
-                let taken = invoices::fulfil_invoice(self.app, &invoice.id).await;
-                self.count(&invoice.id, taken);
-            }
+        let known: BTreeSet<&str> = listed.iter().map(|invoice| invoice.id.as_str()).collect();
+        let told = untold.iter().filter(|event| event.kind == INVOICE_PAID);
+        let told = told.filter_map(|event| Some((event.created, event.object_id()?)));
+        let older = told.filter(|(_, id)| !known.contains(id));
+        let paid = listed.iter().filter(|invoice| invoice.is_paid());
+        let paid = paid.map(|invoice| (invoice.paid_at(), invoice.id.as_str()));
+        let payment = |(at, id): (i64, &str)| Payment { at, what: Paid::Invoice(id.to_owned()) };
+        Ok(older.chain(paid).map(payment).collect())
+    }
+
+    /// Takes a paid invoice whose credits are not granted.
+    async fn take_invoice(&self, id: &str) -> Result<Option<Fulfilment>, ApiError> {
+        if payments::is_granted(&self.app.store, id).await? {
+            return Ok(None);
         }
-        Ok(())
+        invoices::fulfil_invoice(self.app, id).await.map(Some)
     }
 
     /// Subscriptions that are alive on the books: each is read again, however old it is, since its change or its end
@@ -283,9 +341,9 @@ impl Look<'_> {
     }
 
     /// Events that our endpoint has not taken, oldest first.
-    async fn events(&mut self) -> Result<(), ApiError> {
+    async fn untold(&self) -> Result<Vec<Event>, ProcessorError> {
         let (processor, from) = (self.processor.clone(), self.from);
-        let mut events: Vec<Event> = all(move |after| {
+        all(move |after| {
             let processor = processor.clone();
             async move {
                 let listing = EventListing {
@@ -297,9 +355,11 @@ impl Look<'_> {
                 processor.list_events(&listing).await
             }
         })
-        .await?;
-        events.reverse();
-        for event in events {
+        .await
+    }
+
+    async fn events(&mut self, untold: Vec<Event>) {
+        for event in untold {
             self.report.looked_at += 1;
             let id = event.id.clone();
             match webhook::accept(self.app, event).await {
@@ -308,16 +368,29 @@ impl Look<'_> {
                 Err(error) => self.failed(&id, &error),
             }
         }
-        Ok(())
     }
 
-    fn count(&mut self, object: &str, taken: Result<Fulfilment, ApiError>) {
+    /// What became of an object; nothing where the books knew it.
+    fn count(&mut self, object: &str, taken: Result<Option<Fulfilment>, ApiError>) {
         match taken {
-            Ok(Fulfilment::Granted(_)) => self.report.granted += 1,
-            Ok(Fulfilment::Unmatched) => self.report.unmatched += 1,
-            Ok(Fulfilment::Open | Fulfilment::Ended { .. } | Fulfilment::NotOurs) => {}
+            Ok(Some(Fulfilment::Granted(_))) => self.report.granted += 1,
+            Ok(Some(Fulfilment::Unmatched)) => self.report.unmatched += 1,
+            Ok(Some(Fulfilment::Open | Fulfilment::Ended { .. } | Fulfilment::NotOurs) | None) => {}
             Err(error) => self.failed(object, &error),
         }
+    }
+
+    /// What a list holds; nothing where it could not be read, which is noted.
+    fn read<T>(&mut self, what: &str, list: Result<Vec<T>, ProcessorError>) -> Vec<T> {
+        list.unwrap_or_else(|error| {
+            self.unread(what, &error.into());
+            Vec::new()
+        })
+    }
+
+    fn unread(&mut self, what: &str, error: &ApiError) {
+        self.report.failed += 1;
+        tracing::warn!(%error, what, "a list of the processor's could not be reconciled");
     }
 
     fn failed(&mut self, object: &str, error: &ApiError) {
@@ -338,7 +411,7 @@ const fn listing(from: i64, after: Option<&str>) -> Listing<'_> {
     }
 }
 
-/// Every page of a list.
+/// Every page of a list, its objects from the oldest on.
 async fn all<T, F, R>(mut page: F) -> Result<Vec<T>, ProcessorError>
 where
     T: Identified,
@@ -355,6 +428,8 @@ where
             break;
         }
     }
+    // The processor lists from the newest on.
+    found.reverse();
     Ok(found)
 }
 

@@ -89,6 +89,8 @@ pub struct Invoice {
     #[serde(default, deserialize_with = "or_default")]
     pub livemode: bool,
     #[serde(default, deserialize_with = "or_default")]
+    status_transitions: StatusTransitions,
+    #[serde(default, deserialize_with = "or_default")]
     period_start: i64,
     #[serde(default, deserialize_with = "or_default")]
     period_end: i64,
@@ -130,6 +132,13 @@ pub struct InvoicePayment {
     pub status: String,
     #[serde(default, deserialize_with = "or_default")]
     payment: PaymentOfInvoice,
+}
+
+/// When it came to where it stands, in seconds since 1970.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+struct StatusTransitions {
+    #[serde(default)]
+    paid_at: Option<i64>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -203,6 +212,11 @@ impl Invoice {
     /// Whether it is paid, also when there was nothing to pay.
     pub fn is_paid(&self) -> bool {
         self.status == InvoiceStatus::Paid || self.paid == Some(true)
+    }
+
+    /// When it was paid, in seconds since 1970; of one that is not paid, when it was made.
+    pub fn paid_at(&self) -> i64 {
+        self.status_transitions.paid_at.unwrap_or(self.created)
     }
 
     fn details(&self) -> Option<&SubscriptionDetails> {

@@ -4,7 +4,8 @@
 use domain::credits::Credits;
 use domain::id::{EntryId, OrderId};
 use domain::payment::OrderChannel;
-use serde_json::json;
+use serde_json::{Value, json};
+use server::start::HOURS_MAX;
 use store::orders::NewOrder;
 use store::payments::{Paid, PaidFor};
 
@@ -102,6 +103,97 @@ async fn one_round_makes_up_for_every_event_that_was_lost() {
         app
     })
     .await;
+}
+
+/// What the ledger says was bought, oldest first: the kind, the credits and the invoice or order.
+async fn bought(client: &Client) -> Vec<(String, i64, String)> {
+    let ledger = client.get("/v1/billing/ledger?limit=500").await.json();
+    let entries = ledger["entries"].as_array().unwrap().iter().rev();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let entry = |entry: &Value| {
+        (text(&entry["kind"]), entry["amount"].as_i64().unwrap(), text(&entry["reference"]))
+    };
+    entries.map(entry).collect()
+}
+
+/// Buys a pack on a page, an hour after what came before.
+async fn buy(app: &TestApp, client: &Client, pack: &str) {
+    app.advance_seconds(3_600);
+    let page = client.post("/v1/billing/checkout", &json!({"pack_id": pack})).await;
+    app.pay(&page, GOOD_CARD).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn payments_that_are_found_at_once_are_booked_in_the_order_in_which_they_were_made() {
+    selling(async |app| {
+        // Given months and packs that no event tells of, the first of them too long ago for one
+        app.control("webhook", json!({"enabled_events": []})).await;
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+        let page = client.post("/v1/billing/subscribe", &json!({"plan_id": PLAN})).await;
+        app.pay(&page, GOOD_CARD).await;
+        for pack in ["pack_10", "pack_25"] {
+            buy(&app, &client, pack).await;
+            app.advance_seconds(31 * 86_400);
+        }
+        assert_eq!(bought(&client).await, []);
+
+        // When they are found
+        let report = app.running().reconcile(HOURS_MAX).await.unwrap();
+
+        // Then each is booked in its place
+        assert_eq!((report.granted, report.unmatched, report.failed), (5, 0, 0), "{report:?}");
+        let booked = bought(&client).await;
+        let sums: Vec<_> = booked.iter().map(|(kind, sum, _)| (kind.as_str(), *sum)).collect();
+        let month = ("plan", 1_000);
+        assert_eq!(sums, [month, ("pack", 5_000), month, ("pack", 13_500), month]);
+        let invoices = app.invoices().await;
+        let invoices: Vec<_> =
+            invoices.iter().rev().map(|one| one["id"].as_str().unwrap()).collect();
+        let months = booked.iter().filter(|(kind, ..)| kind == "plan");
+        assert_eq!(months.map(|(.., invoice)| invoice.as_str()).collect::<Vec<_>>(), invoices);
+        app
+    })
+    .await;
+}
+
+/// Lets a renewal be declined, and be paid three days later, between two packs, while nobody hears of anything.
+async fn renew_late(app: &TestApp, client: &Client) {
+    app.decline(1).await;
+    for _ in 0..31 {
+        app.advance_seconds(86_400);
+        if app.invoices().await[0]["status"] == "open" {
+            break;
+        }
+    }
+    assert_eq!(app.invoices().await[0]["status"], "open");
+    app.advance_seconds(47 * 3_600);
+    buy(app, client, "pack_10").await;
+    assert_eq!(app.invoices().await[0]["status"], "open");
+    app.advance_seconds(25 * 3_600);
+    assert_eq!(app.invoices().await[0]["status"], "paid");
+    buy(app, client, "pack_25").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_month_that_was_paid_late_has_its_place_among_what_is_found() {
+    // Hours in which all of it was paid: in the fewer ones the invoice of the month was not made.
+    for hours in [30, 120] {
+        selling(async |app| {
+            let (_, client) = app.subscriber(GOOD_CARD).await;
+            renew_late(&app, &client).await;
+
+            let report = app.running().reconcile(hours).await.unwrap();
+
+            assert_eq!((report.granted, report.unmatched, report.failed), (3, 0, 0), "{report:?}");
+            let booked = bought(&client).await;
+            let sums: Vec<_> = booked.iter().map(|(kind, sum, _)| (kind.as_str(), *sum)).collect();
+            let month = ("plan", 1_000);
+            assert_eq!(sums, [month, ("pack", 5_000), month, ("pack", 13_500)], "{hours}");
+            app
+        })
+        .await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -170,6 +170,29 @@ async fn random_sequences_are_as_the_model_says_on_postgresql() {
     random(4, Database::Postgres).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn months_that_nobody_told_of_pay_a_debt_in_their_order() {
+    let (catalogue, _) = vectors();
+    // Money that went back left a debt. By the time that payments are heard of again, there are two months of them.
+    let events = json!([
+        {"t": 1_807_859_174, "do": "subscribe", "plan": "plan_studio", "off": 20, "slots": {"beta": 1}},
+        {"t": 1_811_025_391, "do": "change_plan", "plan": "plan_team"},
+        {"t": 1_814_985_938, "do": "spend", "n": 100_000},
+        {"t": 1_814_985_968, "do": "hold_events"},
+        {"t": 1_817_287_978, "do": "dispute", "id": "in_3", "ref": "d1"},
+        {"t": 1_819_404_798, "do": "deliver"},
+    ]);
+    let input = json!({"retries": [259_200, 691_200, 1_296_000], "events": events});
+    let scenario = side(&["play".to_owned()], &input, &catalogue).unwrap().pop().unwrap();
+    assert!(scenario.steps[4].expect["debt"].as_i64() > Some(0));
+
+    for database in store::testing::stores().await {
+        let url = database.options().url.clone();
+        let told = play(database, &catalogue, &scenario).await;
+        assert!(told.is_empty(), "not as the model says, on {url}:\n{told}");
+    }
+}
+
 #[test]
 fn the_same_seed_makes_the_same_sequences() {
     let (catalogue, _) = vectors();
