@@ -4,7 +4,9 @@ use http::Method;
 use serde_json::{Map, Value, json};
 
 use super::messages::{chat_table, generated_messages, last_message};
-use super::shapes::{CURRENCY, fan_of, id, index_of, own, rows, rows_with_limit, user_ref};
+use super::shapes::{
+    CURRENCY, fan_of, id, index_of, own, rows, rows_with_limit, user_ref, without_empty_list,
+};
 use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::{Call, object};
 use crate::platform::routes::Routes;
@@ -40,6 +42,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
 fn chats(call: &Call<'_>, shelf: &Shelf) -> Outcome {
     own(call)?;
     rows_with_limit(call, shelf, (CHATS, call.world.chats()), |fan| chat_json(call, shelf, fan))
+        .map(without_empty_list)
 }
 
 fn chat_json(call: &Call<'_>, shelf: &Shelf, fan: u64) -> Value {

@@ -70,6 +70,12 @@ pub(super) fn rows_with_limit(
     rows(call, shelf, collection, row)
 }
 
+/// The answer, or no body at all for a page without rows: of an empty account, or past the end.
+pub(super) fn without_empty_list(answer: Answer) -> Answer {
+    let is_empty = answer.body.as_ref().and_then(Value::as_array).is_some_and(Vec::is_empty);
+    if is_empty { Answer { body: None, ..answer } } else { answer }
+}
+
 /// `limit` and `offset` of the query.
 pub(super) fn window(call: &Call<'_>) -> Result<(u64, u64), Refusal> {
     let limit = call.query_number("limit")?.unwrap_or(LIMIT_DEFAULT);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::shapes::{CURRENCY, id, own, rows_with_limit, user_ref};
+use super::shapes::{CURRENCY, id, own, rows_with_limit, user_ref, without_empty_list};
 use crate::platform::answer::{Answer, Outcome, Refusal};
 use crate::platform::call::Call;
 use crate::platform::routes::Routes;
@@ -26,6 +26,7 @@ fn subscriptions(call: &Call<'_>, shelf: &Shelf) -> Outcome {
         Some(_) => return Err(Refusal::bad_request("status is not known")),
     };
     rows_with_limit(call, shelf, ("subscriptions", fans), |fan| subscription_json(call, fan))
+        .map(without_empty_list)
 }
 
 fn subscription_json(call: &Call<'_>, fan: u64) -> Value {
