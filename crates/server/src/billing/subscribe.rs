@@ -1,7 +1,7 @@
 //! Subscribing, and the portal: pages of the processor's.
 //!
 //! A customer has one subscription, so one page to subscribe on is open at a time: the same choice gives the same page,
-//! another choice closes the page of before. Of choices that are made concurrently one gets a page, and the others are told.
+//! another choice closes the page of before. Of choices that are made concurrently one gets a page, and the others are refused.
 
 use clients::processor::objects::{CheckoutSession, SessionStatus};
 use clients::processor::{Line, LinePrice, NewCheckout, NewPortal, ProcessorError, Purpose};

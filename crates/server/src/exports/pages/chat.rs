@@ -10,8 +10,9 @@ use domain::window::Window;
 use super::fault::PageFault;
 use super::fetch::Request;
 use super::point::Next;
+use super::taken::Taken;
 use super::walk::{Paged, Walk};
-use super::{Wanted, paged, scan, taken};
+use super::{Wanted, paged, scan};
 use crate::app::App;
 
 /// So many pages of the list are looked through (specification 4.1, rule 5).
@@ -44,19 +45,16 @@ impl Lookup<'_> {
                 number,
                 fan: None,
             };
-            let bytes = request.page().await?;
-            request.check_time()?;
-            let Some(bytes) = bytes else {
+            let check = |page: &Taken| walk.check(&page.sheet(), (number, false)).map(|_| ());
+            let Some(page) = request.taken(list, Window::default(), check).await? else {
                 walk.is_lost()?;
                 continue;
             };
-            let page = taken::take(list, bytes, Window::default(), number).await?;
             for row in page.rows.iter() {
                 if let Some(chat) = self.chat_of(row, fan, number)? {
                     return Ok(chat);
                 }
             }
-            walk.check(&page.sheet(), (number, false))?;
             walk.take(&page.sheet(), (number, false))?;
             if walk.stand.next == Next::Last || walk.is_at_end() {
                 break;

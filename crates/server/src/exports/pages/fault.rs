@@ -70,15 +70,13 @@ const OF_ONE_PAGE: [&str; 10] = [
 ];
 
 /// After these codes the same export, started again, may succeed.
-const RETRYABLE: [&str; 8] = [
+const RETRYABLE: [&str; 6] = [
     "list_changed",
-    "incomplete_pages",
     "platform_busy",
     "platform_unavailable",
     "platform_refusing_credentials",
     "storage_unavailable",
     "storage_full",
-    "took_too_long",
 ];
 
 /// Whether the same export, started again, may succeed after it failed with this code.

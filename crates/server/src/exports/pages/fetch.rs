@@ -2,15 +2,20 @@
 //!
 //! Only GETs leave from here, so trying again changes nothing on the platform, and nothing is marked as read.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
+use catalog::Dataset;
 use catalog::dataset::{self, Paging, PagingStyle, Place};
 use domain::platform::Platform;
 use domain::time::Timestamp;
+use domain::window::Window;
 use http::StatusCode;
 
 use super::Wanted;
 use super::fault::PageFault;
 use super::point::Next;
+use super::taken::{self, Taken};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::gateway::read::{self, OwnRead, ReadAnswer, ReadFailure};
@@ -52,7 +57,7 @@ struct Tries {
 impl Request<'_> {
     /// The body of the page, tried again while that can help; nothing where the platform does not know the row or the
     /// cursor that it was asked for by.
-    pub(super) async fn page(&self) -> Result<Option<Bytes>, PageFault> {
+    async fn page(&self) -> Result<Option<Bytes>, PageFault> {
         let query = self.query();
         let read = OwnRead {
             label: &self.wanted.label,
@@ -89,16 +94,44 @@ impl Request<'_> {
         self.wanted.waits.set(None);
     }
 
-    /// Waits before a page that was wrong is asked for again, for the time that belongs to this try; false when it was
-    /// asked for often enough.
-    pub(super) async fn pause_after_wrong(&self, tries: usize) -> bool {
-        let Some(pause_s) = WRONG_PAUSES_S.get(tries) else { return false };
-        self.wait(self.app.clock.now().plus_seconds(*pause_s)).await;
-        true
+    /// The page taken apart, or nothing as [`Request::page`]. One that is wrong by itself is asked for again, after a second
+    /// and after five more.
+    pub(super) async fn taken(
+        &self,
+        dataset: &Arc<Dataset>,
+        window: Window,
+        check: impl Fn(&Taken) -> Result<(), PageFault>,
+    ) -> Result<Option<Taken>, PageFault> {
+        let mut left = WRONG_PAUSES_S.iter();
+        loop {
+            let fault = match self.try_taken(dataset, window).await {
+                Ok(Some(taken)) => match check(&taken) {
+                    Ok(()) => return Ok(Some(taken)),
+                    Err(fault) => fault,
+                },
+                Ok(None) => return Ok(None),
+                Err(fault) => fault,
+            };
+            let Some(pause_s) = left.next().filter(|_| fault.is_of_one_page()) else {
+                return Err(fault);
+            };
+            tracing::debug!(page = self.number, code = fault.code, "a page is wrong");
+            self.wait(self.app.clock.now().plus_seconds(*pause_s)).await;
+        }
+    }
+
+    async fn try_taken(
+        &self,
+        dataset: &Arc<Dataset>,
+        window: Window,
+    ) -> Result<Option<Taken>, PageFault> {
+        let Some(body) = self.page().await? else { return Ok(None) };
+        self.check_time()?;
+        taken::take(dataset, body, window, self.number).await.map(Some)
     }
 
     /// A conversation's time is over when this says so: before and after every request.
-    pub(super) fn check_time(&self) -> Result<(), PageFault> {
+    fn check_time(&self) -> Result<(), PageFault> {
         match self.wanted.limits.ends_at {
             Some(end) if self.app.clock.now() >= end => {
                 let message = format!(

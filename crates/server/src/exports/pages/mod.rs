@@ -200,7 +200,6 @@ impl Reader {
     /// after five more. Dropping the future loses nothing, and neither does dropping what it gives: the same page can be
     /// asked for again.
     pub async fn fetch(&mut self) -> Result<Option<Fetched>, PageFault> {
-        let mut wrong = 0;
         while self.walk.stand.next != Next::Last {
             let number = self.pages.saturating_add(1);
             self.check_pages(number)?;
@@ -218,36 +217,18 @@ impl Reader {
                 number,
                 fan: self.dataset.chat.as_ref().and(self.wanted.chat_id.as_deref()),
             };
-            let fetched = match request.page().await {
-                Ok(None) => {
-                    self.walk.is_lost()?;
-                    continue;
-                }
-                Ok(Some(body)) => {
-                    request.check_time()?;
-                    taken::take(&self.dataset, body, self.wanted.window, number).await
-                }
-                Err(fault) => Err(fault),
-            };
-            match fetched.and_then(|taken| self.checked(taken, number)) {
-                Ok(taken) => return Ok(Some(Fetched { number, taken })),
-                Err(fault) if fault.is_of_one_page() => {
-                    tracing::debug!(page = number, code = fault.code, "a page is wrong");
-                    if !request.pause_after_wrong(wrong).await {
-                        return Err(fault);
-                    }
-                    wrong += 1;
-                }
-                Err(fault) => return Err(fault),
+            let check = |taken: &Taken| self.check(taken, number);
+            match request.taken(&self.dataset, self.wanted.window, check).await? {
+                Some(taken) => return Ok(Some(Fetched { number, taken })),
+                None => self.walk.is_lost()?,
             }
         }
         Ok(None)
     }
 
-    /// The page, unless it is wrong by itself.
-    fn checked(&self, taken: Taken, number: u64) -> Result<Taken, PageFault> {
-        let was_there = self.was_there(&taken);
-        self.walk.check(&taken.sheet(), (number, was_there)).map(|_| taken)
+    /// Whether a page is right by itself.
+    fn check(&self, taken: &Taken, number: u64) -> Result<(), PageFault> {
+        self.walk.check(&taken.sheet(), (number, self.was_there(taken))).map(|_| ())
     }
 
     fn was_there(&self, taken: &Taken) -> bool {
@@ -260,11 +241,9 @@ impl Reader {
         let Fetched { number, mut taken } = fetched;
         let page = (!taken.ids.is_empty()).then(|| seen::of_page(&taken.ids));
         let was_there = self.was_there(&taken);
-        let (rereads, is_retracing) = (self.walk.rereads(), self.walk.is_retracing());
+        let is_retracing = self.walk.is_retracing();
         let fresh = self.walk.take(&taken.sheet(), (number, was_there))?;
-        if self.walk.rereads() != rereads {
-            self.seen.forget_cursors();
-        }
+        self.seen.follow(self.walk.rereads());
         if !is_retracing {
             self.check_cursor(number)?;
         }
@@ -383,6 +362,7 @@ impl Reader {
 
     /// Stands behind the page of this point.
     fn remember(&mut self, point: &Point) {
+        self.seen.follow(point.stand.rereads());
         if let Some(page) = point.page {
             self.seen.add_page(page, point.pages);
         }

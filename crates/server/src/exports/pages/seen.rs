@@ -37,6 +37,7 @@ pub(super) struct Seen {
     /// By fingerprint: the number of the page.
     pages: HashMap<u64, u64>,
     cursors: HashMap<u64, u64>,
+    rereads: u8,
 }
 
 impl Seen {
@@ -50,9 +51,12 @@ impl Seen {
         self.cursors.get(&fingerprint(cursor)).copied()
     }
 
-    /// The list is read from its top again: its cursors may come again.
-    pub(super) fn forget_cursors(&mut self) {
-        self.cursors.clear();
+    /// Follows a list that was read from its top again so often: its cursors may come again each time.
+    pub(super) fn follow(&mut self, rereads: u8) {
+        if self.rereads != rereads {
+            self.rereads = rereads;
+            self.cursors.clear();
+        }
     }
 
     /// Remembers a page by its rows.
@@ -228,6 +232,10 @@ mod tests {
 
         assert!(seen.has_page(of_page(&[1, 2])) && !seen.has_page(of_page(&[2, 1])));
         assert_eq!((seen.earlier_cursor("a"), seen.earlier_cursor("b")), (Some(8), None));
+        seen.follow(0);
+        assert_eq!(seen.earlier_cursor("a"), Some(8));
+        seen.follow(1);
+        assert_eq!(seen.earlier_cursor("a"), None);
     }
 
     proptest! {

@@ -259,6 +259,42 @@ async fn a_row_that_vanishes_from_a_page_that_was_read_hides_no_other() {
 }
 
 #[tokio::test]
+async fn a_list_whose_cursors_are_gone_is_read_again_also_by_another_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = app_with_small_pages(folder.path()).await;
+    let reading = Reading::of(&app, "platform_delta").await;
+    let chat = longest_chat(&reading).await;
+    let chat_id = reading.fan(chat).await.1;
+    let before = texts_of(&reading.list(ChatMessages, &chat_id).await);
+    let wanted = reading.wanted_whole(ChatMessages, chat).await;
+    let mut first = reading.reader(&app, wanted.clone()).await;
+    let mut pages: Vec<Page> = Vec::new();
+    for _ in 0..3 {
+        pages.push(first.next().await.unwrap().unwrap());
+    }
+
+    // The rows for which the last two cursors stand. The first page tells its cursor again.
+    for at in [29, 19] {
+        let gone = json!({
+            "do": "remove", "at": at, "platform": "platform_delta", "list": "chat_messages", "chat": chat,
+        });
+        app.world_control("lists", &gone).await;
+    }
+    pages.push(first.next().await.unwrap().unwrap());
+    let mut second = reading.reader(&app, wanted).await;
+    for page in &pages {
+        second.restore(&page.point, page.rows.iter()).unwrap();
+    }
+    while let Some(page) = second.next().await.unwrap() {
+        pages.push(page);
+    }
+
+    assert_eq!(texts(&pages), before);
+    drop((first, second));
+    app.end().await;
+}
+
+#[tokio::test]
 async fn a_list_that_gets_rows_with_every_page_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let app = app_with_small_pages(folder.path()).await;

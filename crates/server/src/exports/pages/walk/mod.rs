@@ -72,7 +72,7 @@ impl Walk {
 
     /// How often the list was read again from its top.
     pub(super) const fn rereads(&self) -> u8 {
-        self.stand.rereads
+        self.stand.rereads()
     }
 
     /// Whether the end of the list was reached, and its head is read again.
@@ -98,7 +98,8 @@ impl Walk {
         self.stand.next = Next::Last;
     }
 
-    /// Takes a page, whose number it is told for messages; whether it was there before: with which of its rows are new.
+    /// Takes in a page and gives, for each of its rows, whether it is new. The number is for messages; `was_there` says that
+    /// a page with these rows came before.
     pub(super) fn take(
         &mut self,
         sheet: &Sheet<'_>,
@@ -158,7 +159,7 @@ impl Walk {
         self.go_back()
     }
 
-    /// Whether the page says that it is the last; faults that no change of the list explains.
+    /// Whether the page says that it is the last. A page that no change of the list explains is a fault.
     pub(super) fn check(
         &self,
         sheet: &Sheet<'_>,

@@ -52,6 +52,11 @@ pub(in super::super) struct Stand {
 }
 
 impl Stand {
+    /// How often the list was read again from its top.
+    pub(in super::super) const fn rereads(&self) -> u8 {
+        self.rereads
+    }
+
     /// Before the first page.
     pub(super) const fn at_top() -> Self {
         Self {
