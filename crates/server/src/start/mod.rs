@@ -473,6 +473,13 @@ impl Running {
         &self.app.store
     }
 
+    /// Says from now on that the node is not ready, while it serves as before. Gives for how long it should serve on, so
+    /// that load balancers see that before they would meet refused connections.
+    pub fn announce_stop(&self) -> Duration {
+        self.app.begin_stop();
+        self.app.config.http.announce_timeout()
+    }
+
     /// Stops: takes nothing new, lets running calls end, puts what is left on the books, closes the database.
     pub async fn stop(mut self) {
         self.app.begin_stop();

@@ -92,7 +92,7 @@ async fn holds_are_refused_while_ends_cannot_be_written() {
 
         let refused = metering.meter.reserve(caller.hold(1)).await;
 
-        assert!(matches!(refused, Err(Refusal::Overloaded)), "{refused:?}");
+        assert!(matches!(refused, Err(Refusal::Unavailable)), "{refused:?}");
         testing::run_raw(&store, allow).await.unwrap();
         assert!(ended.await);
         assert!(is_held(&metering.hold(caller.hold(6)).await), "nothing stayed reserved");
@@ -208,7 +208,7 @@ async fn relay(mut client: TcpStream, mut server: TcpStream, fault: Arc<AtomicU8
         tokio::select! {
             read = client.read(&mut asked) => {
                 let Ok(count @ 1..) = read else { return };
-                let is_commit = asked[..count].windows(7).any(|bytes| bytes == b"COMMIT\0");
+                let is_commit = asked[..count].windows(7).any(|bytes| bytes == b"commit\0");
                 let fault = if is_commit { fault.swap(PASS, Ordering::SeqCst) } else { PASS };
                 if fault == LOSE_COMMIT {
                     return;
