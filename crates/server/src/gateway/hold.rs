@@ -81,7 +81,8 @@ pub(super) async fn take(setting: &Setting<'_>) -> Result<Held, NotHeld> {
     let since = (!may_leave_at_once).then(tokio::time::Instant::now);
     let mut held = Held { call, key: arrival.key.key, cost: plan.cost, since, reservation };
     if !may_leave_at_once {
-        held.durable_in_time(setting).await?;
+        // Boxed: a read on SQLite does not wait here, and needs no room for it.
+        Box::pin(held.durable_in_time(setting)).await?;
     }
     Ok(held)
 }

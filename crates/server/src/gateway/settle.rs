@@ -76,7 +76,8 @@ pub(super) async fn settle_before_answer(
     let settled = held.reservation.resolve_and_tell(resolution);
     let balance = held.durable().await?;
     let limit = setting.app.config.metering.hold_wait_max();
-    drop(tokio::time::timeout(limit, settled).await);
+    // Boxed: few calls have an `Idempotency-Key`.
+    drop(Box::pin(tokio::time::timeout(limit, settled)).await);
     Ok((balance, ended))
 }
 
