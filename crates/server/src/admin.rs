@@ -20,10 +20,10 @@ use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 
 use crate::app::App;
-use crate::listener::limits::ConnectionLimits;
 use crate::middleware::request_id::RequestLabel;
 use crate::request_log::{LineOnDrop, RequestRecord};
 use crate::staff::{self, Command, Desk, StaffError};
+use transport::ConnectionLimits;
 
 /// What the admin listener shows.
 #[derive(Clone)]

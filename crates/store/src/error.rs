@@ -158,9 +158,10 @@ impl StoreError {
 
     fn sqlite_code(&self) -> Option<i64> {
         match self {
-            Self::Database(sqlx::Error::Database(error)) => {
-                error.code().filter(|code| code.len() < SQLSTATE_LENGTH).and_then(|code| code.parse().ok())
-            }
+            Self::Database(sqlx::Error::Database(error)) => error
+                .code()
+                .filter(|code| code.len() < SQLSTATE_LENGTH)
+                .and_then(|code| code.parse().ok()),
             Self::Metering(error) => error.sqlite_error().map(|error| error.extended_code.into()),
             _ => None,
         }

@@ -64,7 +64,9 @@ impl Listener {
         loop {
             match tokio::time::timeout(CHECK_EVERY, self.0.try_recv()).await {
                 Ok(Ok(Some(heard))) => return Ok(read(heard.payload())),
-                Ok(Ok(None)) => return Err(sqlx::Error::Io(ErrorKind::ConnectionReset.into()).into()),
+                Ok(Ok(None)) => {
+                    return Err(sqlx::Error::Io(ErrorKind::ConnectionReset.into()).into());
+                }
                 Ok(Err(error)) => return Err(error.into()),
                 Err(_) => in_time(async { Ok(self.0.execute("select 1").await?) }).await?,
             };

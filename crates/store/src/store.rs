@@ -148,7 +148,9 @@ impl Store {
         };
         let versions: Vec<i64> = match read {
             Ok(versions) => versions,
-            Err(StoreError::Database(sqlx::Error::Database(error))) if is_missing_table(&*error) => {
+            Err(StoreError::Database(sqlx::Error::Database(error)))
+                if is_missing_table(&*error) =>
+            {
                 Vec::new()
             }
             Err(error) => return Err(error),

@@ -67,10 +67,7 @@ impl Signals {
 
     /// Waits for the signal to stop, also while files are being read; gives which one. Whenever it is asked to, it reads the files of the
     /// running service again, one reading after the other.
-    pub(crate) async fn stop_or_reload(
-        &mut self,
-        running: &server::start::Running,
-    ) -> StopSignal {
+    pub(crate) async fn stop_or_reload(&mut self, running: &server::start::Running) -> StopSignal {
         let Self { interrupt, terminate, hang_up } = self;
         let reload = async {
             while hang_up.recv().await.is_some() {

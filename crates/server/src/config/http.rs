@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::Problem;
-use crate::listener::pair_files::TlsFiles;
 use crate::middleware::budget::{Budget, READING_BYTES};
-use crate::middleware::real_ip::Network;
+use transport::Network;
+use transport::TlsFiles;
 
 /// The largest event of the payment processor that is read.
 pub(crate) const EVENT_BYTES_MAX: usize = 256 * 1_024;

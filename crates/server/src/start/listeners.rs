@@ -9,18 +9,24 @@ use tokio_util::sync::CancellationToken;
 use super::StartError;
 use crate::app::App;
 use crate::config::Config;
-use crate::listener::ListenerSettings;
-use crate::middleware::real_ip::Network;
+use transport::{ListenerSettings, Network};
 
 /// The listener for probes alone, if there is to be one.
-pub(super) async fn probe_listener(wanted: Option<SocketAddr>) -> Result<Option<TcpListener>, StartError> {
+pub(super) async fn probe_listener(
+    wanted: Option<SocketAddr>,
+) -> Result<Option<TcpListener>, StartError> {
     let Some(address) = wanted else { return Ok(None) };
     let bound = TcpListener::bind(address).await;
     bound.map(Some).map_err(|source| StartError::Listen { address, source })
 }
 
 /// Serves these routes until the service stops.
-pub(super) fn serve_admin(app: &App, routes: axum::Router, listener: TcpListener, stop: &CancellationToken) {
+pub(super) fn serve_admin(
+    app: &App,
+    routes: axum::Router,
+    listener: TcpListener,
+    stop: &CancellationToken,
+) {
     let routes = routes.into_make_service_with_connect_info::<SocketAddr>();
     let stopped = stop.clone().cancelled_owned();
     app.tasks.spawn_control(async move {

@@ -31,10 +31,10 @@ use crate::clock::{Clock, Random};
 use crate::config::{Config, Problem};
 use crate::exports::pages;
 use crate::keyfile::KeyFileError;
-use crate::listener::{self, Listener};
 use crate::staff::{self, Desk};
 use crate::vault::{Vault, VaultError};
 use crate::{metrics, router};
+use transport::Listener;
 
 /// Why the service did not start.
 #[derive(Debug, thiserror::Error)]
@@ -94,7 +94,7 @@ pub enum StartError {
 /// A running service.
 pub struct Running {
     app: App,
-    listener: listener::shutdown::Running,
+    listener: transport::Running,
     admin_address: SocketAddr,
     probe_address: Option<SocketAddr>,
     stop: CancellationToken,

@@ -171,7 +171,11 @@ impl Meter {
     /// Why there is no place for another hold: the database does not respond, or more is asked than it can write.
     fn too_many(&self) -> Refusal {
         let is_stuck = self.desk.shared.busy_for() > self.options.queue_age_max;
-        if is_stuck || !self.store.is_healthy() { Refusal::Unavailable } else { Refusal::Overloaded }
+        if is_stuck || !self.store.is_healthy() {
+            Refusal::Unavailable
+        } else {
+            Refusal::Overloaded
+        }
     }
 
     /// Ends a call whose reservation is not at hand; one that was reserved patiently is ended by its reservation

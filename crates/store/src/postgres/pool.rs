@@ -55,11 +55,16 @@ impl Hosts {
                     return Ok(connection);
                 }
                 Err(error) => {
-                    let error = StoreError::Connect { host: host.name.clone(), source: Box::new(error) };
+                    let error =
+                        StoreError::Connect { host: host.name.clone(), source: Box::new(error) };
                     // With several hosts the others are standbys: why the primary is away says more than that they are.
                     let says_more = !error.is_standby() || refused.is_none();
-                    if let Some(less) = if says_more { refused.replace(error) } else { Some(error) } {
-                        tracing::debug!(error = &less as &dyn std::error::Error, "a host cannot be used");
+                    if let Some(less) = if says_more { refused.replace(error) } else { Some(error) }
+                    {
+                        tracing::debug!(
+                            error = &less as &dyn std::error::Error,
+                            "a host cannot be used"
+                        );
                     }
                 }
             }
@@ -124,10 +129,8 @@ pub(super) fn pool(
 
 /// A connection that works, as far as can be known.
 pub(super) async fn acquire(pool: &Pool) -> Result<Pooled, StoreError> {
-    let late = || StoreError::Deadline {
-        doing: "waiting for a free connection",
-        waited: ACQUIRE_TIMEOUT,
-    };
+    let late =
+        || StoreError::Deadline { doing: "waiting for a free connection", waited: ACQUIRE_TIMEOUT };
     match timeout(ACQUIRE_TIMEOUT, pool.get()).await {
         Ok(Ok(client)) => Ok(client),
         Ok(Err(PoolError::Backend(error))) => Err(error),

@@ -42,7 +42,10 @@ impl PgTransaction {
     }
 
     /// The end of a statement; nothing where it did not come in time.
-    pub(crate) fn leave<T>(&mut self, done: Option<Result<T, sqlx::Error>>) -> Result<T, StoreError> {
+    pub(crate) fn leave<T>(
+        &mut self,
+        done: Option<Result<T, sqlx::Error>>,
+    ) -> Result<T, StoreError> {
         let Some(done) = done else {
             self.client.hosts.distrust();
             let waited = self.deadline.unwrap_or_default();

@@ -219,10 +219,19 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_refused_by_its_name() {
-        assert!(refusal("postgres://a/books?target_session_attr=any").contains("target_session_attr is"));
-        assert!(refusal("postgres://a/books?target_session_attrs=any").contains("read-write or primary"));
+        assert!(
+            refusal("postgres://a/books?target_session_attr=any")
+                .contains("target_session_attr is")
+        );
+        assert!(
+            refusal("postgres://a/books?target_session_attrs=any")
+                .contains("read-write or primary")
+        );
         assert!(refusal("postgres://a/books?connect_timeout=0").contains("1 to 30 seconds"));
-        assert!(refusal("postgres:///books?host=a,b,c&port=1,2").contains("2 ports are named for 3 hosts"));
+        assert!(
+            refusal("postgres:///books?host=a,b,c&port=1,2")
+                .contains("2 ports are named for 3 hosts")
+        );
         assert!(refusal("postgres://a:port/books").contains("invalid port"));
     }
 

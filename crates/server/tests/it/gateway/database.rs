@@ -41,8 +41,12 @@ async fn a_hold_that_takes_too_long_refuses_the_call_and_is_given_back() {
         }
         // Their holds are committed after that, and given back.
         while stage.log().await.len() < 2 {}
-        let endings: Vec<_> =
-            stage.log().await.iter().map(|call| (call["outcome"].clone(), call["credits"].clone())).collect();
+        let endings: Vec<_> = stage
+            .log()
+            .await
+            .iter()
+            .map(|call| (call["outcome"].clone(), call["credits"].clone()))
+            .collect();
         assert_eq!(endings, vec![(json!("not_dispatched"), json!(0)); 2]);
 
         assert_eq!((stage.platform.calls().len(), stage.balance().await), (0, CREDITS));
