@@ -65,6 +65,12 @@ impl Drop for Counted {
     }
 }
 
+impl<K: Hash + Eq> Default for Loads<K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<K: Hash + Eq> Loads<K> {
     /// Nobody has any yet.
     pub fn new() -> Self {

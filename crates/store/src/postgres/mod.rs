@@ -47,7 +47,7 @@ impl Postgres {
 
     /// A connection of its own whose statements may take their time.
     pub(crate) async fn connection_without_limits(&self) -> Result<PgConnection, StoreError> {
-        self.hosts.connect(Purpose::Unlimited).await
+        Box::pin(self.hosts.connect(Purpose::Unlimited)).await
     }
 
     /// A listener for notifications, on a connection of its own.
@@ -56,7 +56,7 @@ impl Postgres {
         drop(pool::acquire(&self.pool).await?);
         let options = self.hosts.current().ok_or(StoreError::UnknownUrl)?;
         let own = PgPoolOptions::new().max_connections(1).connect_lazy_with(options);
-        Ok(PgListener::connect_with(&own).await?)
+        Ok(Box::pin(PgListener::connect_with(&own)).await?)
     }
 
     pub(crate) async fn begin(&self, statement: &'static str) -> Result<Tx, StoreError> {

@@ -145,7 +145,8 @@ impl managed::Manager for Manager {
 
     async fn create(&self) -> Result<Client, StoreError> {
         let generation = self.hosts.generation.load(Ordering::Relaxed);
-        let connection = self.hosts.connect(self.purpose).await?;
+        // Boxed: a connection is rarely made, and needs much room for that.
+        let connection = Box::pin(self.hosts.connect(self.purpose)).await?;
         let hosts = Arc::clone(&self.hosts);
         Ok(Client { connection, hosts, generation, is_in_transaction: false, is_unusable: false })
     }

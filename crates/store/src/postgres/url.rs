@@ -70,13 +70,13 @@ impl DatabaseUrl {
     pub(super) fn parse(url: &str) -> Result<Self, StoreError> {
         let parts = Parts::of(url)?;
         let mut hosts: Vec<String> = parts.hosts.split(',').map(str::to_owned).collect();
-        let (mut named, mut ports) = (Vec::new(), Vec::new());
+        let (mut named, mut own_ports) = (Vec::new(), Vec::new());
         let mut connect_timeout = CONNECT_TIMEOUT;
         let mut passed_on = form_urlencoded::Serializer::new(String::new());
         for (name, value) in form_urlencoded::parse(parts.query.as_bytes()) {
             match &*name {
                 "host" => named = value.split(',').map(str::to_owned).collect(),
-                "port" => ports = value.split(',').map(str::to_owned).collect(),
+                "port" => own_ports = value.split(',').map(str::to_owned).collect(),
                 "connect_timeout" => connect_timeout = read_connect_timeout(&value)?,
                 "target_session_attrs" => check_target(&value)?,
                 known if PARAMETERS.contains(&known) || known.starts_with("options[") => {
@@ -89,7 +89,7 @@ impl DatabaseUrl {
             hosts = named.iter().map(|host| encoded(host)).collect();
         }
         let query = passed_on.finish();
-        let hosts = with_ports(hosts, &ports)?
+        let hosts = with_ports(hosts, &own_ports)?
             .into_iter()
             .map(|host| parts.host(host, &query))
             .collect::<Result<Vec<Host>, StoreError>>()?;
