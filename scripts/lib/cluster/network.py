@@ -40,6 +40,8 @@ class DroppedPackets(Nodes):
 
     def play(self):
         lost, others = self.services[0], self.services[1:]
+        # While calls are on their way, so that a transaction may stay open in the middle.
+        time.sleep(self.load.until_next_step() + self.random.uniform(0.0, 0.02))
         begun = time.monotonic()
         self.proxies[0].silence()
         self.say(f"{lost.name} is cut off from the database for {self.silence_s} s")
