@@ -42,10 +42,14 @@ class Balancer(Helper):
             return {}
         return {row["svname"]: row["status"] for row in csv.DictReader(lines)}
 
-    def wait_for(self, name):
-        """Until it sends requests to a server."""
+    def used(self):
+        """The servers that it sends something to. The first states are a guess, before every server was asked."""
+        return {name for name, state in self.states().items() if state.startswith("UP") and name not in ("FRONTEND", "BACKEND")}
+
+    def wait_for(self, name, *, alone=False):
+        """Until it uses a server, and no other one if that is wanted."""
         until = time.monotonic() + START_TIMEOUT_S
-        while not self.states().get(name, "").startswith("UP"):
+        while not (self.used() == {name} if alone else name in self.used()):
             check(self.process.poll() is None and time.monotonic() < until, f"haproxy does not use {name}: {self.states()}")
             time.sleep(0.1)
 
