@@ -11,6 +11,8 @@ from lib.processes import POSTGRES_VARIABLE
 
 # No caller waits longer for an answer, whatever becomes of the database.
 CALL_MAX_S = 5
+# Where the database cannot be reached at all, a call may first wait for the caller's key to be read.
+CUT_OFF_CALL_MAX_S = 6
 NO_STANDBY = "a_standby_that_does_not_exist"
 
 
@@ -58,7 +60,7 @@ class DroppedPackets(Nodes):
         self.promise("from the cut until the node says it is not ready", self.watches[0].first(False, begun), self.notice_max_s)
         self.promise("until the node serves again", self.load.first_metered(ended, [lost]), self.return_max_s)
         self.promise_calls("calls to the other nodes meanwhile", begun, time.monotonic(), others, CALL_MAX_S)
-        self.promise_calls("calls to the node that was cut off", begun, time.monotonic(), [lost], CALL_MAX_S)
+        self.promise_calls("calls to the node that was cut off", begun, time.monotonic(), [lost], CUT_OFF_CALL_MAX_S)
         for service in others:
             gap = self.load.first_metered(begun, [service])
             self.facts.append((f"{service.name}: until its next metered answer", f"{gap:.1f} s" if gap else "never"))
