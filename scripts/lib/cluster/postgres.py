@@ -40,9 +40,9 @@ class Postgres:
         locale = ["--encoding", "UTF8", "--locale", "C", "--locale-provider", "icu", "--icu-locale", "en-US"]
         run_as_owner([self.programs / "initdb", "-D", self.data, "-U", "postgres", "--auth", "trust", "--no-sync", *locale])
 
-    def follow(self, primary):
-        """Copies another server, to follow it under this server's name."""
-        source = f"host=127.0.0.1 port={primary.port} user=postgres application_name={self.name}"
+    def follow(self, port):
+        """Copies the server behind a port, to follow it under this server's name."""
+        source = f"host=127.0.0.1 port={port} user=postgres application_name={self.name}"
         run_as_owner([self.programs / "pg_basebackup", "-D", self.data, "-d", source, "-R", "-X", "stream", "--no-sync", "-c", "fast"])
 
     def start(self, **settings):
