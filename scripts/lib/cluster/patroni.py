@@ -151,9 +151,9 @@ class PatroniBooks(PostgresBooks):
 
     def switch_over(self, leader):
         """A planned change: Patroni picks the synchronous standby."""
-        member = self.members[0]
+        patronictl = [program("patronictl", *PACKAGES), "-c", self.members[0].config]
         done = subprocess.run(
-            [*as_owner(), program("patronictl", *PACKAGES), "-c", member.config, "switchover", "--master", leader.name, "--force"],
+            [*as_owner(), *patronictl, "switchover", "--master", leader.name, "--force"],
             check=False,
             cwd="/",
             stdin=subprocess.DEVNULL,

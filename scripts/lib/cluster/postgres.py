@@ -43,7 +43,8 @@ class Postgres:
     def follow(self, port):
         """Copies the server behind a port, to follow it under this server's name."""
         source = f"host=127.0.0.1 port={port} user=postgres application_name={self.name}"
-        run_as_owner([self.programs / "pg_basebackup", "-D", self.data, "-d", source, "-R", "-X", "stream", "--no-sync", "-c", "fast"])
+        copy = ["-D", self.data, "-d", source, "-R", "-X", "stream", "-c", "fast", "--no-sync"]
+        run_as_owner([self.programs / "pg_basebackup", *copy])
 
     def start(self, **settings):
         fixed = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "max_connections": 300}

@@ -56,7 +56,8 @@ class TimedLoad(Load):
 
     def first_metered(self, since, services=None):
         """When the first call that began after a moment had its metered answer, in seconds after that moment."""
-        answered = [each.ended for each in self.between(since, float("inf"), services) if each.begun >= since and each.is_metered()]
+        calls = self.between(since, float("inf"), services)
+        answered = [each.ended for each in calls if each.begun >= since and each.is_metered()]
         return min(answered) - since if answered else None
 
     def longest_gap(self, begin, end):
