@@ -24,9 +24,9 @@ use crate::audit::{self, Deed};
 use crate::error::ApiError;
 use crate::jobs::{send_mail, update_email};
 use crate::letters::Letter;
-use crate::listener::limits::network_of;
-use crate::middleware::real_ip::neighbourhood_text;
 use crate::passwords::{self, Requester};
+use transport::neighbourhood_text;
+use transport::network_of;
 
 /// An address that is confirmed now.
 #[derive(Debug, Clone, PartialEq, Eq)]

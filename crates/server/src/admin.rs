@@ -5,6 +5,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::rejection::JsonRejection;
@@ -19,10 +20,10 @@ use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 
 use crate::app::App;
-use crate::listener::limits::ConnectionLimits;
 use crate::middleware::request_id::RequestLabel;
 use crate::request_log::{LineOnDrop, RequestRecord};
 use crate::staff::{self, Command, Desk, StaffError};
+use transport::ConnectionLimits;
 
 /// What the admin listener shows.
 #[derive(Clone)]
@@ -92,14 +93,23 @@ struct Readiness {
     stopping: bool,
     holds_waiting: usize,
     resolutions_waiting: usize,
+    oldest_waiting_ms: u64,
 }
 
-/// Whether this node should get requests: the database takes holds, and the node is not stopping.
+/// How long a probe waits for the database.
+const READINESS_TIMEOUT: Duration = Duration::from_millis(900);
+/// A node whose metering waits longer than this for the database is not ready.
+const METERING_AGE_MAX: Duration = Duration::from_secs(5);
+
+/// Whether this node should get requests: the database takes holds, and the node is not stopping. Responds within a
+/// second, whatever the database does.
 async fn get_readiness(State(admin): State<Admin>) -> Response {
     let app = &admin.app;
     let metering = app.meter.stats();
-    let database =
-        app.store.is_healthy() && store::nodes::setting(&app.store, "ready").await.is_ok();
+    let database = app.store.is_healthy() && metering.oldest < METERING_AGE_MAX && {
+        let read = store::nodes::setting(&app.store, "ready");
+        matches!(tokio::time::timeout(READINESS_TIMEOUT, read).await, Ok(Ok(_)))
+    };
     let stopping = app.is_stopping();
     let ready = database && !stopping;
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
@@ -109,6 +119,7 @@ async fn get_readiness(State(admin): State<Admin>) -> Response {
         stopping,
         holds_waiting: metering.holds_waiting,
         resolutions_waiting: metering.resolutions_waiting,
+        oldest_waiting_ms: u64::try_from(metering.oldest.as_millis()).unwrap_or(u64::MAX),
     };
     (status, axum::Json(body)).into_response()
 }

@@ -42,21 +42,22 @@ use crate::gateway::platform_health::PlatformHealth;
 use crate::gateway::routes::KnownRoute;
 use crate::gateway::unlisted::UnlistedShapes;
 use crate::gateway::upload::spool::Spool;
-use crate::listener::limits::site_of;
 use crate::login::LoginLimits;
 use crate::mail_limits::MailLimits;
 use crate::middleware::body;
 use crate::middleware::body::{BodyLimits, Kept};
 use crate::middleware::budget::{Budget, Room};
 use crate::middleware::framing::FrameRules;
-use crate::middleware::in_flight::{InFlight, InFlightLimits, Load, Loads};
+use crate::middleware::in_flight::{InFlight, InFlightLimits};
 use crate::middleware::network_limit::NetworkLimiter;
 use crate::middleware::rate_limit::{Quota, RateLimiter};
-use crate::middleware::real_ip::{Client, Network};
+use crate::middleware::real_ip::Client;
 use crate::passwords::Hashing;
 use crate::start;
 use crate::tasks::{Calls, Tasks};
 use crate::vault::Vault;
+use transport::site_of;
+use transport::{Load, Loads, Network};
 
 /// Keys and networks whose rate is remembered; beyond it new ones share one.
 const LIMITED_KEYS_MAX: usize = 100_000;

@@ -24,7 +24,8 @@ use crate::config::RateLimitsSection;
 use crate::error::ApiError;
 use crate::middleware::network_limit::NetworkLimiter;
 use crate::middleware::rate_limit::{Decision, Named, Quota, RateLimiter};
-use crate::middleware::real_ip::{Client, Network, is_trusted};
+use crate::middleware::real_ip::Client;
+use transport::{Network, is_trusted};
 
 /// Networks, credentials and customers that are remembered.
 const REMEMBERED_MAX: usize = 100_000;

@@ -28,7 +28,6 @@ mod idempotency_key;
 mod jobs;
 pub mod keyfile;
 mod letters;
-mod listener;
 mod login;
 mod mail_limits;
 mod metrics;
@@ -45,6 +44,8 @@ pub mod start;
 mod support;
 mod targets;
 mod tasks;
+#[cfg(test)]
+mod transport_tests;
 mod trial;
 pub mod vault;
 

@@ -22,8 +22,8 @@ use crate::config::RateLimitsSection;
 use crate::error::ApiError;
 use crate::middleware::network_limit::NetworkLimiter;
 use crate::middleware::rate_limit::{Quota, RateLimiter};
-use crate::middleware::real_ip::neighbourhood_of;
 use crate::passwords::{self, Requester};
+use transport::neighbourhood_of;
 
 /// Networks, addresses and pairs of them that are remembered.
 const REMEMBERED_MAX: usize = 100_000;

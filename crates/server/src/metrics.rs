@@ -17,7 +17,7 @@ use store::processor_events::EventOutcome;
 
 use crate::app::App;
 use crate::billing::reconcile::Report;
-use crate::listener::limits::ConnectionCounts;
+use transport::ConnectionCounts;
 
 const CALLS: &str = "creator_gateway_calls_total";
 const CALL_DURATION: &str = "creator_gateway_call_duration_seconds";

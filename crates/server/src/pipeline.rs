@@ -2,11 +2,14 @@
 //! answer.
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use domain::id::RequestId;
 use http::{HeaderMap, HeaderValue, StatusCode};
+use http_body::Body as _;
+use hyper::body::Incoming;
 use tower::ServiceExt;
 
 use crate::app::App;
@@ -15,16 +18,17 @@ use crate::error::render::{render, written};
 use crate::error::{ApiError, Harmless, Pending};
 use crate::gateway;
 use crate::idempotency;
-use crate::listener::{Arrived, Peer};
 use crate::metrics;
 use crate::middleware::real_ip::Client;
 use crate::middleware::request_id::RequestLabel;
 use crate::middleware::{framing, real_ip, security_headers};
 use crate::request_log::LineOnDrop;
+use transport::{Arrived, Peer};
 
 /// Serves one request: names it, checks its head, answers it, and renders what failed.
 pub(crate) async fn serve(app: App, control: Router, arrived: Arrived) -> Response {
-    let Arrived { peer, mut request } = arrived;
+    let Arrived { peer, request } = arrived;
+    let mut request = request.map(body);
     let label =
         RequestLabel::of(request.headers(), || RequestId::new(app.clock.now(), app.random.bytes()));
     let is_safe = request.method().is_safe();
@@ -57,6 +61,11 @@ pub(crate) async fn serve(app: App, control: Router, arrived: Arrived) -> Respon
     security_headers::put(response.headers_mut(), app.config.http.is_public_https());
     metrics::request_answered(response.status());
     response
+}
+
+/// A body that is empty needs no room of its own.
+fn body(incoming: Incoming) -> Body {
+    if incoming.is_end_stream() { Body::empty() } else { Body::new(incoming) }
 }
 
 /// What is responded, behind the status line, to a head that hyper refused with this status. It never became a request;

@@ -12,9 +12,9 @@ use crate::contract::Contract;
 use crate::control_limits::Reported;
 use crate::error::ApiError;
 use crate::extract::NoQuery;
-use crate::listener::{Answers, Explaining};
 use crate::request_log::RequestRecord;
 use crate::{api, console, gateway, openapi, own_requests, pipeline};
+use transport::{Answers, Explaining};
 
 /// The whole public service as one core serves it. Native calls are most of what comes, so they do not pass the
 /// router of the rest.

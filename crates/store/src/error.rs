@@ -1,17 +1,53 @@
 //! What can go wrong with the database. Expected outcomes are not here: they are return values.
 
+use std::time::Duration;
+
 /// Why the store could not do what it was asked to.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The database refused a statement, or could not be reached.
-    #[error("the database failed")]
-    Database(#[from] sqlx::Error),
+    /// The database refused a statement, or the connection to it failed.
+    #[error("the database failed: {}", described(.0))]
+    Database(sqlx::Error),
+    /// A server of the database cannot be used.
+    #[error("{host}: {source}")]
+    Connect {
+        /// Its name and port.
+        host: String,
+        /// Why.
+        source: Box<StoreError>,
+    },
+    /// A server of the database takes no writes: it is a standby, or was set to read only.
+    #[error("the server takes no writes: {}", if *.is_standby { "it is a standby" } else { "it is set to read only" })]
+    NotWritable {
+        /// Whether it follows another server.
+        is_standby: bool,
+    },
+    /// Something between the service and the database does not keep the settings of a connection.
+    #[error(
+        "the setting {setting} is not in force after it was set: a connection pooler before the database must keep a \
+         connection for a session (with PgBouncer, pool_mode = session)"
+    )]
+    SettingDropped {
+        /// Its name.
+        setting: &'static str,
+    },
+    /// The database did not respond in time.
+    #[error("{doing} took longer than {} s", waited.as_secs())]
+    Deadline {
+        /// What was waited for.
+        doing: &'static str,
+        /// For how long.
+        waited: Duration,
+    },
+    /// The URL of the database cannot be read.
+    #[error("{0}")]
+    Url(String),
     /// SQLite refused a statement of the metering, or could not be opened for it.
-    #[error("the database failed under the metering")]
-    Metering(#[from] rusqlite::Error),
+    #[error("the database failed under the metering: {0}")]
+    Metering(rusqlite::Error),
     /// The schema could not be brought up to date.
-    #[error("the migrations of the database failed")]
-    Migration(#[from] sqlx::migrate::MigrateError),
+    #[error("the migrations of the database failed: {0}")]
+    Migration(sqlx::migrate::MigrateError),
     /// A row holds what this version cannot read.
     #[error("the row {id} of the table {table} cannot be read")]
     Corrupt {
@@ -56,7 +92,54 @@ pub enum StoreError {
     TooLarge,
 }
 
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Metering(error)
+    }
+}
+
+impl From<sqlx::migrate::MigrateError> for StoreError {
+    fn from(error: sqlx::migrate::MigrateError) -> Self {
+        Self::Migration(error)
+    }
+}
+
+/// What the driver says and what it says that comes from, with the SQLSTATE or the number of SQLite: so that a read-only
+/// server, a full disk, a lock and a lost connection are told apart in a log.
+fn described(error: &sqlx::Error) -> String {
+    if let sqlx::Error::Database(refused) = error {
+        let code = refused.code().unwrap_or_default();
+        let name = if code.len() == SQLSTATE_LENGTH { "SQLSTATE" } else { "code" };
+        return format!("{} ({name} {code})", refused.message());
+    }
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(because) = cause {
+        let because_text = because.to_string();
+        if !text.ends_with(&because_text) {
+            text = format!("{text}: {because_text}");
+        }
+        cause = because.source();
+    }
+    text
+}
+
 impl StoreError {
+    /// Whether a server was refused for being a standby.
+    pub(crate) fn is_standby(&self) -> bool {
+        match self {
+            Self::Connect { source, .. } => source.is_standby(),
+            Self::NotWritable { is_standby } => *is_standby,
+            _ => false,
+        }
+    }
+
     /// A row that cannot be read.
     pub(crate) fn corrupt(table: &'static str, id: impl std::fmt::Display) -> Self {
         Self::Corrupt { table, id: id.to_string() }
@@ -75,9 +158,10 @@ impl StoreError {
 
     fn sqlite_code(&self) -> Option<i64> {
         match self {
-            Self::Database(sqlx::Error::Database(error)) => {
-                error.code().filter(|code| code.len() < 5).and_then(|code| code.parse().ok())
-            }
+            Self::Database(sqlx::Error::Database(error)) => error
+                .code()
+                .filter(|code| code.len() < SQLSTATE_LENGTH)
+                .and_then(|code| code.parse().ok()),
             Self::Metering(error) => error.sqlite_error().map(|error| error.extended_code.into()),
             _ => None,
         }
@@ -101,7 +185,13 @@ impl StoreError {
             Self::Metering(_) => {
                 self.sqlite_code().is_some_and(|code| SQLITE_OUTAGES.contains(&(code & 0xff)))
             }
-            Self::Stopped => true,
+            // None of them says anything about what was asked: the server as it is cannot be used.
+            Self::Connect { .. }
+            | Self::NotWritable { .. }
+            | Self::SettingDropped { .. }
+            | Self::Deadline { .. }
+            | Self::Unsafe { .. }
+            | Self::Stopped => true,
             _ => false,
         }
     }
@@ -131,13 +221,16 @@ const SQLITE_NO_INDEX_ROOM: i64 = 4874;
 /// or a table, reading or writing fails, the disk is full, the file cannot be opened.
 const SQLITE_OUTAGES: [i64; 5] = [5, 6, 10, 13, 14];
 
-/// Classes and conditions of PostgreSQL that pass: connections, resources, shutdown and start; limits on locks, on
-/// the time of a statement and on idling in a transaction.
-const POSTGRES_OUTAGES: [&str; 6] = ["08", "53", "57P", "55P03", "57014", "25P03"];
+/// Classes and conditions of PostgreSQL that pass: connections, resources, shutdown and start, a server that takes no
+/// writes, errors of its system (a full or broken disk); limits on locks, on the time of a statement and on idling in a
+/// transaction.
+const POSTGRES_OUTAGES: [&str; 8] = ["08", "53", "57P", "58", "25006", "55P03", "57014", "25P03"];
 
-/// PostgreSQL's codes have five characters, the numbers of SQLite fewer.
+/// How long PostgreSQL's codes are; the numbers of SQLite are shorter.
+const SQLSTATE_LENGTH: usize = 5;
+
 fn is_outage_code(code: &str) -> bool {
-    if code.len() == 5 {
+    if code.len() == SQLSTATE_LENGTH {
         return POSTGRES_OUTAGES.iter().any(|class| code.starts_with(class));
     }
     code.parse::<i64>().is_ok_and(|code| SQLITE_OUTAGES.contains(&(code & 0xff)))
@@ -149,9 +242,13 @@ mod tests {
 
     #[test]
     fn an_outage_is_told_from_a_fault() {
-        // Shut down, starting, too many connections, lock and statement timeouts; busy, a failed flush, a full disk.
-        for code in ["57P01", "57P03", "53300", "55P03", "57014", "08006", "5", "1034", "13", "14"]
-        {
+        // Shut down, starting, too many connections, a full and a broken disk, a standby, lock and statement timeouts;
+        // busy, a failed flush, a full disk.
+        let passing = [
+            "57P01", "57P03", "53300", "53100", "58030", "25006", "55P03", "57014", "08006", "5",
+            "1034", "13", "14",
+        ];
+        for code in passing {
             assert!(is_outage_code(code), "{code}");
         }
         // A constraint, wrong syntax, a serialization failure; a constraint, a corrupt file.

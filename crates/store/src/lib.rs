@@ -78,4 +78,4 @@ pub mod usage;
 pub mod verify;
 
 pub use error::StoreError;
-pub use store::{Access, DatabaseKind, OpenOptions, SchemaSteps, Store};
+pub use store::{Access, DatabaseKind, OpenOptions, SchemaSteps, Store, check_url};

@@ -3,13 +3,22 @@
 //! A notice makes a change felt at once; nothing depends on it, since every hold checks its key and its
 //! account again. It is never part of a metering transaction.
 
+use std::io::ErrorKind;
+use std::time::Duration;
+
 use domain::account::CreatorId;
 use domain::id::CustomerId;
+use sqlx::Executor as _;
 use sqlx::postgres::PgListener;
 
 use crate::store::DatabaseKind;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
+
+/// How often a connection on which nothing was heard is asked for a sign of life.
+const CHECK_EVERY: Duration = Duration::from_secs(5);
+/// How long the server may take to respond.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(6);
 
 const CHANNEL: &str = "creator_gateway";
 const KEYS: &str = "keys";
@@ -42,18 +51,33 @@ pub struct Listener(PgListener);
 
 /// Begins to listen; nothing on SQLite, where there is no other node.
 pub async fn listen(store: &Store) -> Result<Option<Listener>, StoreError> {
-    let Some(pool) = store.pool() else { return Ok(None) };
-    let mut listener = PgListener::connect_with(pool).await?;
-    listener.listen(CHANNEL).await?;
+    let Some(postgres) = store.postgres() else { return Ok(None) };
+    let mut listener = in_time(postgres.listener()).await?;
+    in_time(async { Ok(listener.listen(CHANNEL).await?) }).await?;
     Ok(Some(Listener(listener)))
 }
 
 impl Listener {
-    /// Waits for the next notice. A lost connection is made again with the next call.
+    /// Waits for the next notice. A lost connection is an error, also one that was lost silently: listen again, and count
+    /// what was told meanwhile as missed.
     pub async fn next(&mut self) -> Result<Notice, StoreError> {
-        let Some(heard) = self.0.try_recv().await? else { return Ok(Notice::Missed) };
-        Ok(read(heard.payload()))
+        loop {
+            match tokio::time::timeout(CHECK_EVERY, self.0.try_recv()).await {
+                Ok(Ok(Some(heard))) => return Ok(read(heard.payload())),
+                Ok(Ok(None)) => {
+                    return Err(sqlx::Error::Io(ErrorKind::ConnectionReset.into()).into());
+                }
+                Ok(Err(error)) => return Err(error.into()),
+                Err(_) => in_time(async { Ok(self.0.execute("select 1").await?) }).await?,
+            };
+        }
     }
+}
+
+/// Waits for a server no longer than that.
+async fn in_time<T>(work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    let late = StoreError::Deadline { doing: "listening for notices", waited: RESPONSE_TIMEOUT };
+    tokio::time::timeout(RESPONSE_TIMEOUT, work).await.unwrap_or(Err(late))
 }
 
 /// Tells the other nodes, when the transaction is committed.

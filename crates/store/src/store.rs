@@ -50,14 +50,14 @@ pub enum Access {
 /// How to open a database.
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
-    /// `sqlite:PATH` (created when missing) or `postgres://…`.
+    /// `sqlite:PATH` (created when missing) or `postgres://…`, also with several hosts.
     pub url: String,
     /// What for.
     pub access: Access,
     /// The most connections at once: readers of SQLite, all but the metering of PostgreSQL.
     pub connections_max: u32,
     /// Accepts a PostgreSQL that may lose what it confirmed (`fsync`, `full_page_writes` or
-    /// `synchronous_commit` off).
+    /// `synchronous_commit` off, or the last one `local`).
     pub allow_unsafe: bool,
     /// Bytes on the disk of an embedded database that are kept for the end of calls when it is full; 0: none.
     pub reserve_bytes: u64,
@@ -91,6 +91,14 @@ fn is_missing_table(error: &dyn sqlx::error::DatabaseError) -> bool {
     const UNDEFINED_TABLE: &str = "42P01";
     error.code().is_some_and(|code| code == UNDEFINED_TABLE)
         || error.message().starts_with("no such table")
+}
+
+/// Refuses a URL that cannot be used, and says why. Opens nothing.
+pub fn check_url(url: &str) -> Result<(), StoreError> {
+    if url.starts_with("postgres:") || url.starts_with("postgresql:") {
+        return postgres::check_url(url);
+    }
+    if url.starts_with("sqlite:") { Ok(()) } else { Err(StoreError::UnknownUrl) }
 }
 
 impl Store {
@@ -128,17 +136,24 @@ impl Store {
     pub async fn schema_steps(&self) -> Result<SchemaSteps, StoreError> {
         const SQL: &str = "select version from _sqlx_migrations where success";
         let read = match &self.inner.database {
-            Database::Sqlite(sqlite) => {
-                sqlx::query_scalar::<_, i64>(SQL).fetch_all(sqlite.writer()?).await
-            }
+            Database::Sqlite(sqlite) => sqlx::query_scalar::<_, i64>(SQL)
+                .fetch_all(sqlite.writer()?)
+                .await
+                .map_err(StoreError::from),
             Database::Postgres(postgres) => {
-                sqlx::query_scalar(SQL).fetch_all(postgres.pool()).await
+                let mut tx = postgres.begin("begin read only").await?;
+                let rows = tx.rows(SQL, &[]).await;
+                rows.and_then(|rows| rows.iter().map(|row| row.int(0)).collect())
             }
         };
         let versions: Vec<i64> = match read {
             Ok(versions) => versions,
-            Err(sqlx::Error::Database(error)) if is_missing_table(&*error) => Vec::new(),
-            Err(error) => return Err(error.into()),
+            Err(StoreError::Database(sqlx::Error::Database(error)))
+                if is_missing_table(&*error) =>
+            {
+                Vec::new()
+            }
+            Err(error) => return Err(error),
         };
         let migrator = migrations::migrator(self.database());
         let is_applied = |step: &&sqlx::migrate::Migration| versions.contains(&step.version);
@@ -206,15 +221,15 @@ impl Store {
     pub async fn close(&self) {
         match &self.inner.database {
             Database::Sqlite(sqlite) => sqlite.close().await,
-            Database::Postgres(postgres) => postgres.close().await,
+            Database::Postgres(postgres) => postgres.close(),
         }
     }
 
-    /// The connections of PostgreSQL; nothing on SQLite.
-    pub(crate) fn pool(&self) -> Option<&sqlx::PgPool> {
+    /// PostgreSQL; nothing on SQLite.
+    pub(crate) fn postgres(&self) -> Option<&postgres::Postgres> {
         match &self.inner.database {
             Database::Sqlite(_) => None,
-            Database::Postgres(postgres) => Some(postgres.pool()),
+            Database::Postgres(postgres) => Some(postgres),
         }
     }
 
@@ -243,14 +258,8 @@ impl Store {
 
     /// The same without a limit on the time of its statements, for those that read whole tables.
     pub(crate) async fn inspect(&self) -> Result<Tx, StoreError> {
-        const UNLIMITED: &str = "set local statement_timeout = 0";
         let mut tx = self.snapshot().await?;
-        match self.database() {
-            DatabaseKind::Sqlite => {}
-            DatabaseKind::Postgres => {
-                tx.execute(UNLIMITED, &[]).await?;
-            }
-        }
+        tx.lift_limits().await?;
         Ok(tx)
     }
 
@@ -276,6 +285,13 @@ impl Store {
         match &self.inner.database {
             Database::Sqlite(sqlite) => sqlite.renew_connection(),
             Database::Postgres(_) => {}
+        }
+    }
+
+    /// Has idle connections of PostgreSQL given up: one of them was found not to respond.
+    pub(crate) fn distrust_connections(&self) {
+        if let Database::Postgres(postgres) = &self.inner.database {
+            postgres.distrust_connections();
         }
     }
 

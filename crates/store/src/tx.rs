@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use domain::id::CustomerId;
+use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, Postgres, Row as _, SqlSafeStr, Sqlite, Transaction};
 use tokio::sync::OwnedMutexGuard;
 
@@ -13,6 +14,7 @@ use crate::direct::Direct;
 use crate::disk::Disk;
 use crate::mirror::{Changes, Mirror};
 use crate::parts::{self, Over, Part, Whole};
+use crate::postgres::{self, PgTransaction};
 use crate::sql::{Kind, Row, Value};
 use crate::store::DatabaseKind;
 
@@ -33,7 +35,7 @@ enum Connection {
         /// Readers have none. Declared after the transaction, so that it is given on last.
         turn: Option<Turn>,
     },
-    Postgres(Transaction<'static, Postgres>),
+    Postgres(PgTransaction),
     /// SQLite on the metering's own connection. The turn is declared last, so that it is given on last.
     Direct {
         transaction: Direct,
@@ -65,9 +67,10 @@ macro_rules! run {
             Connection::Postgres(transaction) => {
                 let mut $query = sqlx::query::<Postgres>($sql);
                 bind!($query, $bind);
-                let $connection = &mut **transaction;
                 let $row = Row::Postgres;
-                $run
+                let ($connection, deadline) = transaction.enter();
+                let done = postgres::within(deadline, async { Ok::<_, sqlx::Error>($run) }).await;
+                transaction.leave(done)?
             }
             Connection::Direct { transaction: $direct, .. } => {
                 let text = $sql.into_sql_str();
@@ -101,7 +104,7 @@ impl Tx {
         Self { connection, changes: Changes::default() }
     }
 
-    pub(crate) fn postgres(transaction: Transaction<'static, Postgres>) -> Self {
+    pub(crate) fn postgres(transaction: PgTransaction) -> Self {
         Self { connection: Connection::Postgres(transaction), changes: Changes::default() }
     }
 
@@ -268,6 +271,16 @@ impl Tx {
         Ok(given)
     }
 
+    /// Lets statements take as long as they do, for those that read whole tables.
+    pub(crate) async fn lift_limits(&mut self) -> Result<(), StoreError> {
+        const UNLIMITED: &str = "set local statement_timeout = 0";
+        if let Connection::Postgres(transaction) = &mut self.connection {
+            transaction.lift_deadline();
+            self.execute(UNLIMITED, &[]).await?;
+        }
+        Ok(())
+    }
+
     /// Notes what a customer will have available once this transaction is committed.
     pub(crate) fn note_balance(&mut self, customer: CustomerId, available: i64) {
         self.changes.balances.push((customer, available));
@@ -304,7 +317,7 @@ impl Tx {
                 drop(turn.guard);
                 Ok(())
             }
-            Connection::Postgres(transaction) => Ok(transaction.commit().await?),
+            Connection::Postgres(transaction) => transaction.commit().await,
         }
     }
 }
@@ -357,13 +370,23 @@ async fn fetch_sqlite(
 
 /// Column after column, each as one array. A value of another kind than its column's is null.
 async fn fetch_postgres(
-    transaction: &mut Transaction<'static, Postgres>,
+    transaction: &mut PgTransaction,
     text: String,
     kinds: &[Kind],
     values: &[Value<'_>],
 ) -> Result<Vec<Row>, StoreError> {
     let query = bind_columns(sqlx::query::<Postgres>(AssertSqlSafe(text)), kinds, values);
-    Ok(query.fetch_all(&mut **transaction).await?.into_iter().map(Row::Postgres).collect())
+    Ok(fetch(transaction, query).await?.into_iter().map(Row::Postgres).collect())
+}
+
+/// All rows of a query, before its deadline.
+async fn fetch(
+    transaction: &mut PgTransaction,
+    query: PostgresQuery<'_>,
+) -> Result<Vec<PgRow>, StoreError> {
+    let (connection, deadline) = transaction.enter();
+    let done = postgres::within(deadline, query.fetch_all(connection)).await;
+    transaction.leave(done)
 }
 
 type PostgresQuery<'q> = sqlx::query::Query<'q, Postgres, <Postgres as sqlx::Database>::Arguments>;
@@ -385,7 +408,7 @@ fn bind_columns<'q>(
 
 /// Several parts in one statement; those without rows have nothing to do.
 async fn fetch_together(
-    transaction: &mut Transaction<'static, Postgres>,
+    transaction: &mut PgTransaction,
     parts: &[Part<'_>],
     rows: &mut [Vec<Row>],
 ) -> Result<(), StoreError> {
@@ -399,7 +422,7 @@ async fn fetch_together(
     for part in present.drain(..) {
         query = bind_columns(query, &part.kinds(), &part.values);
     }
-    for row in query.fetch_all(&mut **transaction).await? {
+    for row in fetch(transaction, query).await? {
         let number: i64 = row.try_get(0)?;
         let number = usize::try_from(number).unwrap_or(usize::MAX);
         if let (Some(given), Some(places)) = (given.get_mut(number), places.get(number)) {

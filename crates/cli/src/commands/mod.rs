@@ -53,9 +53,21 @@ impl Signals {
         }
     }
 
-    /// Waits for the signal to stop, also while files are being read. Whenever it is asked to, it reads the files of the
+    /// Lets load balancers see that the service is about to stop while it still serves; another signal ends that.
+    pub(crate) async fn announce_stop(&mut self, running: &server::start::Running) {
+        let announced = running.announce_stop();
+        if announced.is_zero() {
+            return;
+        }
+        let announced_ms = announced.as_millis();
+        tracing::info!(announced_ms, "about to stop: not ready any more, but still serving");
+        // Who has asked to stop and asks again does not want to wait.
+        drop(tokio::time::timeout(announced, self.stop()).await);
+    }
+
+    /// Waits for the signal to stop, also while files are being read; gives which one. Whenever it is asked to, it reads the files of the
     /// running service again, one reading after the other.
-    pub(crate) async fn stop_or_reload(&mut self, running: &server::start::Running) {
+    pub(crate) async fn stop_or_reload(&mut self, running: &server::start::Running) -> StopSignal {
         let Self { interrupt, terminate, hang_up } = self;
         let reload = async {
             while hang_up.recv().await.is_some() {
@@ -65,9 +77,18 @@ impl Signals {
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            () = reload => {}
+            _ = interrupt.recv() => StopSignal::Interrupt,
+            _ = terminate.recv() => StopSignal::Terminate,
+            () = reload => StopSignal::Terminate,
         }
     }
+}
+
+/// How a command that runs on is asked to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StopSignal {
+    /// SIGINT: somebody at a terminal, who waits for it.
+    Interrupt,
+    /// SIGTERM: a supervisor, often with a load balancer before the service.
+    Terminate,
 }

@@ -127,7 +127,7 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
     let text = if options.json { in_json(&description)? } else { in_words(&description)? };
     output::announce(&text);
     tokio::select! {
-        () = signals.stop_or_reload(&gateway) => {}
+        _ = signals.stop_or_reload(&gateway) => {}
         () = gateway.disk_failure() => return Ok(super::end_at_once(gateway)),
     }
     if !options.json {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use server::clock::{Clock, Random};
 
-use super::Signals;
+use super::{Signals, StopSignal};
 use crate::{ConfigFile, logs};
 
 /// Runs the service.
@@ -23,9 +23,15 @@ pub(crate) async fn run(file: &ConfigFile) -> anyhow::Result<ExitCode> {
         probe_address = running.probe_address().map(tracing::field::display),
         "the service listens"
     );
-    tokio::select! {
-        () = signals.stop_or_reload(&running) => {}
+    let asked = tokio::select! {
+        asked = signals.stop_or_reload(&running) => asked,
         () = running.disk_failure() => return Ok(super::end_at_once(running)),
+    };
+    if asked == StopSignal::Terminate {
+        tokio::select! {
+            () = signals.announce_stop(&running) => {}
+            () = running.disk_failure() => return Ok(super::end_at_once(running)),
+        }
     }
     tracing::info!("stopping: running calls may end, new ones are refused");
     running.stop().await;

@@ -20,11 +20,11 @@ use crate::extract::Json;
 use crate::fields::{Good, Problems, RequestBody};
 use crate::jobs::send_mail;
 use crate::letters::Letter;
-use crate::listener::limits::network_of;
 use crate::middleware::real_ip::Client;
 use crate::passwords::{self, Requester};
 use crate::request_log::KnownCaller;
 use crate::trial;
+use transport::network_of;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(register_customer))

@@ -10,7 +10,7 @@ use http::request::Parts;
 use super::presented;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::middleware::real_ip::{self, Client};
+use crate::middleware::real_ip::Client;
 
 /// Characters of a browser's name that are kept.
 const USER_AGENT_CHARS_MAX: usize = 200;
@@ -29,7 +29,7 @@ pub(crate) struct Device {
 impl Device {
     /// The network that it is in, such as `192.0.2.0/24`.
     pub(crate) fn network(&self) -> String {
-        real_ip::neighbourhood_text(self.ip)
+        transport::neighbourhood_text(self.ip)
     }
 }
 

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::Problem;
-use crate::listener::pair_files::TlsFiles;
 use crate::middleware::budget::{Budget, READING_BYTES};
-use crate::middleware::real_ip::Network;
+use transport::Network;
+use transport::TlsFiles;
 
 /// The largest event of the payment processor that is read.
 pub(crate) const EVENT_BYTES_MAX: usize = 256 * 1_024;
@@ -127,6 +127,8 @@ pub struct TimeoutsSection {
     pub upload_ms: u64,
     /// Without a byte of a response that has no length, after which its head is passed on; 0: never for that.
     pub stream_after_ms: u64,
+    /// For which a server that was told to stop by SIGTERM serves on without being ready; at most 300,000.
+    pub announce_ms: u64,
     /// For running calls when the server stops.
     pub drain_ms: u64,
 }
@@ -158,6 +160,11 @@ impl HttpSection {
             certificate_file: self.tls.certificate_file.clone(),
             key_file: self.tls.key_file.clone(),
         })
+    }
+
+    /// How long a server that is about to stop serves on without being ready.
+    pub const fn announce_timeout(&self) -> Duration {
+        Duration::from_millis(self.timeouts.announce_ms)
     }
 
     /// How long a stopping server waits.
@@ -192,6 +199,9 @@ impl HttpSection {
         }
         if self.tls.check_every_s > 86_400 {
             problems.push(Problem::new("http.tls.check_every_s", "must be 0 to 86,400"));
+        }
+        if self.timeouts.announce_ms > 300_000 {
+            problems.push(Problem::new("http.timeouts.announce_ms", "must be 0 to 300,000"));
         }
         self.limits.check(problems);
     }

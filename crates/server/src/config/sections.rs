@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use domain::credits::{Costs, Credits};
 use domain::platform::Platform;
@@ -142,6 +143,8 @@ pub struct MeteringSection {
     pub queue_max: usize,
     /// Milliseconds that the oldest of them may have waited.
     pub queue_age_max_ms: u64,
+    /// Milliseconds that a call waits for its hold before it is refused; 100 to 60,000.
+    pub hold_wait_max_ms: u64,
     /// Milliseconds that the hold of a read may wait for the read's end.
     pub read_patience_ms: u64,
     /// The longest that the end of a call waits to be written together with others, in milliseconds; 0 to 100. Only on
@@ -189,9 +192,8 @@ impl DatabaseSection {
     pub(super) fn check(&self, problems: &mut Vec<Problem>) {
         use secrecy::ExposeSecret as _;
         let url = self.url.expose_secret();
-        let known = ["sqlite:", "postgres://", "postgresql://"];
-        if !known.iter().any(|scheme| url.starts_with(scheme)) {
-            problems.push(Problem::new("database.url", "must start with sqlite: or postgres://"));
+        if let Err(error) = store::check_url(url) {
+            problems.push(Problem::new("database.url", error.to_string()));
         }
         if self.connections_max < 2 {
             problems.push(Problem::new("database.connections_max", "must be at least 2"));
@@ -298,6 +300,11 @@ impl JobsSection {
 }
 
 impl MeteringSection {
+    /// How long a call waits for its hold before it is refused.
+    pub const fn hold_wait_max(&self) -> Duration {
+        Duration::from_millis(self.hold_wait_max_ms)
+    }
+
     pub(super) fn check(&self, problems: &mut Vec<Problem>) {
         if !(1..=1_024).contains(&self.batch_max) {
             problems.push(Problem::new("metering.batch_max", "must be 1 to 1,024"));
@@ -307,6 +314,9 @@ impl MeteringSection {
         }
         if self.queue_age_max_ms == 0 {
             problems.push(Problem::new("metering.queue_age_max_ms", "must be above zero"));
+        }
+        if !(100..=60_000).contains(&self.hold_wait_max_ms) {
+            problems.push(Problem::new("metering.hold_wait_max_ms", "must be 100 to 60,000"));
         }
         if self.read_patience_ms > 1_000 {
             problems.push(Problem::new("metering.read_patience_ms", "must be at most 1,000"));

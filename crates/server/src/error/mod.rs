@@ -266,6 +266,9 @@ pub(crate) enum ApiError {
     /// We cannot take more work.
     #[error("the service is busy; nothing was sent or charged")]
     Overloaded,
+    /// The credits of a call could not be held: the database does not respond.
+    #[error("calls cannot be metered for the moment; nothing was sent or charged")]
+    NotMetered,
     /// The first request with this Idempotency-Key is still running.
     #[error("the first request with this Idempotency-Key is still running")]
     IdempotencyInProgress,
@@ -422,6 +425,7 @@ impl ApiError {
             Self::UnsupportedMediaType | Self::NotAForm => table::UNSUPPORTED_MEDIA_TYPE,
             Self::Payment(problem) => problem.row(),
             Self::Export(problem) => problem.row(),
+            Self::NotMetered => table::DATABASE_UNAVAILABLE,
             Self::Store(error) if error.is_outage() => table::DATABASE_UNAVAILABLE,
             Self::Store(_) | Self::Internal(_) => table::INTERNAL,
         }
@@ -465,9 +469,10 @@ impl ApiError {
             | Self::TooManyRegistrations { retry_after_ms }
             | Self::TooManyLogins { retry_after_ms }
             | Self::TooManyMails { retry_after_ms } => Some(*retry_after_ms),
-            Self::TooManyInFlight(_) | Self::Overloaded | Self::IdempotencyInProgress => {
-                Some(1_000)
-            }
+            Self::TooManyInFlight(_)
+            | Self::Overloaded
+            | Self::NotMetered
+            | Self::IdempotencyInProgress => Some(1_000),
             Self::PlatformRefusing(_) => Some(60_000),
             Self::Payment(problem) => problem.retry_after_ms(),
             Self::Export(problem) => problem.retry_after_ms(),

@@ -18,9 +18,9 @@ use crate::app::App;
 use crate::clock::Random;
 use crate::error::ApiError;
 use crate::error::accounts::AccountProblem;
-use crate::middleware::in_flight::Load;
 use crate::sealing::DataKey;
 use crate::vault;
+use transport::Load;
 
 /// One account, ready for calls.
 pub(crate) struct AccountEntry {

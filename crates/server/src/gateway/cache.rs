@@ -17,7 +17,7 @@ use super::accounts::AccountEntry;
 use super::balance::ShownBalance;
 use crate::app::{App, BuffersOf};
 use crate::error::ApiError;
-use crate::middleware::in_flight::Load;
+use transport::Load;
 
 /// Entries of all cores together, and of one core at least.
 const ENTRIES_MAX: usize = 100_000;

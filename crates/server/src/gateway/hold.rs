@@ -10,7 +10,7 @@ use store::idempotency::{Existing, StoredAnswer};
 use store::metering::{Hold, HoldOutcome, Refusal, Reservation};
 
 use super::call::Setting;
-use super::idempotency;
+use super::{idempotency, settle};
 use crate::error::ApiError;
 use crate::error::outcome::{NotStored, UnknownOutcome};
 
@@ -74,18 +74,33 @@ pub(super) async fn take(setting: &Setting<'_>) -> Result<Held, NotHeld> {
                 ApiError::InsufficientCredits { balance, cost: plan.cost }
             }
             Refusal::Overloaded => ApiError::Overloaded,
+            Refusal::Unavailable => ApiError::NotMetered,
             Refusal::Store(error) => ApiError::Store(error),
         })
     })?;
     let since = (!may_leave_at_once).then(tokio::time::Instant::now);
     let mut held = Held { call, key: arrival.key.key, cost: plan.cost, since, reservation };
     if !may_leave_at_once {
-        held.durable().await?;
+        // Boxed: a read on SQLite does not wait here, and needs no room for it.
+        Box::pin(held.durable_in_time(setting)).await?;
     }
     Ok(held)
 }
 
 impl Held {
+    /// The same before anything has left, for no longer than a caller may be kept waiting. A hold that is committed after
+    /// that is given back.
+    async fn durable_in_time(&mut self, setting: &Setting<'_>) -> Result<Credits, NotHeld> {
+        let limit = setting.app.config.metering.hold_wait_max();
+        if let Ok(held) = tokio::time::timeout(limit, self.durable()).await {
+            return held;
+        }
+        let (call, waited_ms) = (self.call, limit.as_millis());
+        settle::settle_unsent(setting, self);
+        tracing::warn!(call.id = %call, waited_ms, "a hold was not committed in time; the call did not leave");
+        Err(NotHeld::Refused(ApiError::NotMetered))
+    }
+
     /// Waits until the hold is on the books: the balance after it, or why it is not there.
     pub(super) async fn durable(&mut self) -> Result<Credits, NotHeld> {
         let refused = match self.reservation.durable().await {
@@ -110,8 +125,8 @@ impl Held {
                 Existing::OtherRequest => ApiError::IdempotencyMismatch,
             },
             HoldOutcome::Failed(error) => {
-                tracing::warn!(call.id = %self.call, %error, "a hold could not be put on the books");
-                ApiError::Overloaded
+                tracing::warn!(call.id = %self.call, %error, "a hold could not be written");
+                ApiError::NotMetered
             }
         };
         Err(NotHeld::Refused(refused))

@@ -54,8 +54,15 @@ pub(super) fn settle(setting: &Setting<'_>, held: &Held, ending: Ending) -> Ende
     ended
 }
 
+/// Ends a call that does not leave. It has a line in the log as the refused request that it is.
+pub(super) fn settle_unsent(setting: &Setting<'_>, held: &Held) {
+    let ending = Ending::of(Outcome::NotDispatched, None);
+    held.reservation.resolve(resolved(setting, held, ending).1);
+}
+
 /// The same, for a call whose answer is still here. Gives the balance once the hold is durable, and where a repeat of the
-/// call must find what became of it, once its end is as well.
+/// call must find what became of it, once its end is as well; for that the caller is not kept waiting for long: the writer
+/// goes on, and a repeat is told meanwhile that the call is still running.
 pub(super) async fn settle_before_answer(
     setting: &Setting<'_>,
     held: &mut Held,
@@ -68,7 +75,9 @@ pub(super) async fn settle_before_answer(
     }
     let settled = held.reservation.resolve_and_tell(resolution);
     let balance = held.durable().await?;
-    settled.await;
+    let limit = setting.app.config.metering.hold_wait_max();
+    // Boxed: few calls have an `Idempotency-Key`.
+    drop(Box::pin(tokio::time::timeout(limit, settled)).await);
     Ok((balance, ended))
 }
 

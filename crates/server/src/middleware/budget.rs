@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::body::BodyProblem;
-use super::in_flight::Load;
+use transport::Load;
 
 /// What is counted for something that comes in parts, besides its bytes: what waiting for it takes.
 pub(crate) const READING_BYTES: usize = 4 * 1024;

@@ -7,7 +7,7 @@ use domain::time::Timestamp;
 use http::HeaderValue;
 
 use super::rate_limit::{Decision, Quota, RateLimiter};
-use crate::listener::limits::{network_of, site_of};
+use transport::{network_of, site_of};
 
 /// An IPv6 site may do so many times what one of its networks may.
 const SITE_FACTOR: u32 = 8;

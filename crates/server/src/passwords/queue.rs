@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::error::ApiError;
-use crate::listener::limits::{network_of, site_of};
+use transport::{network_of, site_of};
 
 /// After so many known customers in a row a stranger has a turn.
 const KNOWN_IN_A_ROW_MAX: u32 = 3;

@@ -54,6 +54,9 @@ pub(super) fn start(app: &App, opened: &Opened, stop: &CancellationToken) {
     every(app, stop, EVERY_MINUTE, |app| async move { lost::settle_old(&app).await });
 }
 
+/// How long after a failure changes of other nodes are listened for again.
+const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
 /// Hears what other nodes changed, and forgets it here. A lost connection forgets everything.
 fn listen(app: &App, stop: &CancellationToken) {
     let (hearing, stop) = (app.clone(), stop.clone());
@@ -69,7 +72,7 @@ fn listen(app: &App, stop: &CancellationToken) {
             hearing.cache.forget_all();
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = tokio::time::sleep(EVERY_TEN_SECONDS) => {}
+                () = tokio::time::sleep(LISTEN_AGAIN_AFTER) => {}
             }
         }
     });
@@ -78,6 +81,8 @@ fn listen(app: &App, stop: &CancellationToken) {
 /// Ends at once where there is no other node.
 async fn hear(app: &App) -> Result<(), store::StoreError> {
     let Some(mut listener) = notices::listen(&app.store).await? else { return Ok(()) };
+    // What was told before that was not heard.
+    app.cache.forget_all();
     loop {
         match listener.next().await? {
             Notice::Keys { customer: Some(customer) } => app.cache.forget_keys_of(customer),

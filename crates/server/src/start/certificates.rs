@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::time::Timestamp;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
-use crate::listener::tls::{Certificates, Renewal};
 use crate::metrics;
+use transport::{Certificates, Renewal};
 
 /// Looks after the certificate in use.
 pub(super) struct CertificateWatch {
@@ -51,8 +52,8 @@ impl CertificateWatch {
         stop: &CancellationToken,
     ) -> Arc<Self> {
         let validity = certificates.validity();
-        metrics::certificate_in_use(validity.ends);
-        if !validity.holds_at(app.clock.now()) {
+        metrics::certificate_in_use(ours(validity.ends));
+        if !validity.holds_at(theirs(app.clock.now())) {
             let (begins, ends) = (validity.begins, validity.ends);
             tracing::error!(%begins, %ends, "the certificate of the public listener is not valid now");
         }
@@ -85,7 +86,7 @@ impl CertificateWatch {
         // One look at a time, so that a problem is told once.
         let mut known = self.problem.lock().await;
         let (certificates, now) = (Arc::clone(&self.certificates), app.clock.now());
-        let read = tokio::task::spawn_blocking(move || certificates.renew(now)).await;
+        let read = tokio::task::spawn_blocking(move || certificates.renew(theirs(now))).await;
         let renewal = read.map_err(std::io::Error::other).flatten();
         metrics::certificate_looked_at(renewal.is_ok());
         match renewal {
@@ -95,7 +96,7 @@ impl CertificateWatch {
                     return CertificateReload::Unchanged;
                 }
                 let ends = self.certificates.validity().ends;
-                metrics::certificate_in_use(ends);
+                metrics::certificate_in_use(ours(ends));
                 tracing::info!(%ends, "new connections are shown the renewed certificate");
                 CertificateReload::Renewed
             }
@@ -112,4 +113,14 @@ impl CertificateWatch {
             }
         }
     }
+}
+
+/// A moment as the transport has it, which knows none of our types.
+fn theirs(moment: Timestamp) -> jiff::Timestamp {
+    let ours = jiff::Timestamp::from_microsecond(moment.unix_micros());
+    ours.unwrap_or(jiff::Timestamp::MAX)
+}
+
+fn ours(moment: jiff::Timestamp) -> Timestamp {
+    Timestamp::from_unix_micros(moment.as_microsecond())
 }

@@ -2,6 +2,7 @@
 
 mod background;
 mod certificates;
+mod listeners;
 mod open;
 
 use std::net::SocketAddr;
@@ -21,6 +22,8 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::certificates::CertificateReload;
 use self::certificates::CertificateWatch;
+pub(crate) use self::listeners::trusted_proxies;
+use self::listeners::{listener_settings, probe_listener, serve_admin};
 use crate::admin::{self, Admin};
 use crate::app::App;
 pub use crate::billing::reconcile::{HOURS, HOURS_MAX, Report};
@@ -28,11 +31,10 @@ use crate::clock::{Clock, Random};
 use crate::config::{Config, Problem};
 use crate::exports::pages;
 use crate::keyfile::KeyFileError;
-use crate::listener::{self, Listener, ListenerSettings};
-use crate::middleware::real_ip::Network;
 use crate::staff::{self, Desk};
 use crate::vault::{Vault, VaultError};
 use crate::{metrics, router};
+use transport::Listener;
 
 /// Why the service did not start.
 #[derive(Debug, thiserror::Error)]
@@ -92,7 +94,7 @@ pub enum StartError {
 /// A running service.
 pub struct Running {
     app: App,
-    listener: listener::shutdown::Running,
+    listener: transport::Running,
     admin_address: SocketAddr,
     probe_address: Option<SocketAddr>,
     stop: CancellationToken,
@@ -280,13 +282,6 @@ async fn begin(mut config: Config, clock: Clock, random: Random) -> Result<Runni
     })
 }
 
-/// The listener for probes alone, if there is to be one.
-async fn probe_listener(wanted: Option<SocketAddr>) -> Result<Option<TcpListener>, StartError> {
-    let Some(address) = wanted else { return Ok(None) };
-    let bound = TcpListener::bind(address).await;
-    bound.map(Some).map_err(|source| StartError::Listen { address, source })
-}
-
 /// Says so when no native call can be made.
 fn warn_without_platforms(config: &Config) {
     let is_offered = |on: &Platform| config.platforms.of(*on).is_offered();
@@ -297,39 +292,6 @@ fn warn_without_platforms(config: &Config) {
              with `creator-gateway sandbox`"
         );
     }
-}
-
-fn serve_admin(app: &App, routes: axum::Router, listener: TcpListener, stop: &CancellationToken) {
-    let routes = routes.into_make_service_with_connect_info::<SocketAddr>();
-    let stopped = stop.clone().cancelled_owned();
-    app.tasks.spawn_control(async move {
-        let served = axum::serve(listener, routes).with_graceful_shutdown(stopped).await;
-        if let Err(error) = served {
-            tracing::error!(%error, "the admin listener ended");
-        }
-    });
-}
-
-fn listener_settings(config: &Config) -> ListenerSettings {
-    let (limits, timeouts) = (&config.http.limits, &config.http.timeouts);
-    ListenerSettings {
-        listen: config.http.listen,
-        cores: config.http.cores_in_force(),
-        tls: config.http.tls_files(),
-        head_timeout: Duration::from_millis(timeouts.head_ms),
-        head_bytes_max: limits.head_bytes_max,
-        headers_max: limits.headers_max,
-        write_stall_timeout: Duration::from_millis(timeouts.write_stall_ms),
-        drain_timeout: config.http.drain_timeout(),
-        connections_max: limits.connections_max,
-        connections_per_ip_max: limits.connections_per_ip_max,
-        trusted_proxies: trusted_proxies(config),
-    }
-}
-
-/// The networks of the proxies that are believed; `Config::problems` has refused malformed ones.
-pub(crate) fn trusted_proxies(config: &Config) -> Vec<Network> {
-    config.http.trusted_proxies.iter().filter_map(|text| text.parse().ok()).collect()
 }
 
 /// Gives back what calls that had to be cut off at the stop still held; nobody knows how they ended.
@@ -471,6 +433,13 @@ impl Running {
     /// The store, for tests that look into it.
     pub fn store(&self) -> &Store {
         &self.app.store
+    }
+
+    /// Says from now on that the node is not ready, while it serves as before. Gives for how long it should serve on, so
+    /// that load balancers see that before they would meet refused connections.
+    pub fn announce_stop(&self) -> Duration {
+        self.app.begin_stop();
+        self.app.config.http.announce_timeout()
     }
 
     /// Stops: takes nothing new, lets running calls end, puts what is left on the books, closes the database.

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -41,12 +41,33 @@ struct Desk {
 #[derive(Default)]
 pub(crate) struct Shared {
     pub(crate) queue: Queue,
+    /// Since when the writer is at what it does now; nothing while it waits for something to do.
+    busy_since: Mutex<Option<Instant>>,
     bags: Mutex<Vec<Arc<Bag>>>,
     pub(crate) late_resolutions: AtomicU64,
     pub(crate) failed_batches: AtomicU64,
 }
 
 impl Shared {
+    /// The writer begins something that the database must end.
+    pub(crate) fn begin_work(&self) {
+        *self.busy() = Some(Instant::now());
+    }
+
+    /// The writer has ended it, however it came out.
+    pub(crate) fn end_work(&self) {
+        *self.busy() = None;
+    }
+
+    fn busy(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.busy_since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long the writer has been at what it does now.
+    fn busy_for(&self) -> Duration {
+        self.busy().map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
     /// A new bag, and its number.
     fn add_bag(&self) -> (Arc<Bag>, usize) {
         let bag = Arc::new(Bag::default());
@@ -116,7 +137,7 @@ impl Meter {
         let limits = (self.options.queue_max, self.options.queue_age_max);
         let queue = &self.desk.shared.queue;
         if !self.store.has_room() {
-            return Err(Refusal::Overloaded);
+            return Err(Refusal::Unavailable);
         }
         let (customer, cost, call_id) = (hold.customer, hold.cost, hold.call_id);
         let reserved = match self.take(&hold).await? {
@@ -142,8 +163,18 @@ impl Meter {
                 if let (true, Some(mirror)) = (reserved, self.store.mirror()) {
                     mirror.give_back(customer, cost.whole());
                 }
-                Err(Refusal::Overloaded)
+                Err(self.too_many())
             }
+        }
+    }
+
+    /// Why there is no place for another hold: the database does not respond, or more is asked than it can write.
+    fn too_many(&self) -> Refusal {
+        let is_stuck = self.desk.shared.busy_for() > self.options.queue_age_max;
+        if is_stuck || !self.store.is_healthy() {
+            Refusal::Unavailable
+        } else {
+            Refusal::Overloaded
         }
     }
 
@@ -167,7 +198,7 @@ impl Meter {
         MeterStats {
             holds_waiting: fill.holds,
             resolutions_waiting: fill.resolutions,
-            oldest: fill.oldest,
+            oldest: fill.oldest.max(shared.busy_for()),
             late_resolution_total: shared.late_resolutions.load(Ordering::Relaxed),
             failed_batch_total: shared.failed_batches.load(Ordering::Relaxed),
         }

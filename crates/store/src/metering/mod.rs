@@ -57,13 +57,18 @@ pub struct MeterOptions {
     pub patience: Duration,
     /// How long the first that waits for the writer may be kept waiting while more ends are about to come.
     pub gather_max: Duration,
+    /// How long a transaction may take. After that its connection is given up, and whether it was committed is found
+    /// out on another one.
+    pub batch_deadline: Duration,
+    /// How long nothing may be asked for until the writer looks whether a shared database still takes writes.
+    pub probe_every: Duration,
     /// Told about every transaction, after those who wait for it.
     pub on_batch: Arc<dyn Fn(&BatchReport) + Send + Sync>,
 }
 
 impl MeterOptions {
     /// 256 in a transaction, 4,096 waiting holds, none older than 250 ms, 5 ms of patience, ends gathered for 1 ms,
-    /// reports dropped.
+    /// 10 s for a transaction, a look at the database after 2 s without one, reports dropped.
     pub fn new(node: NodeId, epoch: i64) -> Self {
         Self {
             node,
@@ -73,6 +78,8 @@ impl MeterOptions {
             queue_age_max: Duration::from_millis(250),
             patience: Duration::from_millis(5),
             gather_max: Duration::from_millis(1),
+            batch_deadline: Duration::from_secs(10),
+            probe_every: Duration::from_secs(2),
             on_batch: Arc::new(|_| {}),
         }
     }
@@ -108,9 +115,9 @@ pub struct MeterStats {
     pub holds_waiting: usize,
     /// Ends of calls that wait for the writer.
     pub resolutions_waiting: usize,
-    /// How long the oldest of them has waited.
+    /// How long the oldest of them has waited, or the writer has been at one transaction, whichever is longer.
     pub oldest: Duration,
-    /// Ends that came after somebody else had ended the call, since the start.
+    /// Ends that came after somebody else had ended the call, since the start; without those of calls that never left.
     pub late_resolution_total: u64,
     /// Transactions that failed, since the start.
     pub failed_batch_total: u64,
@@ -182,6 +189,9 @@ pub enum Refusal {
     /// The writer does not keep up; ask again in a moment.
     #[error("too many calls wait to be metered")]
     Overloaded,
+    /// The database does not respond, or has no room; ask again in a moment.
+    #[error("calls cannot be metered for the moment")]
+    Unavailable,
     /// The balance could not be read.
     #[error("the balance could not be read")]
     Store(#[source] StoreError),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use domain::charge::Outcome;
 use tokio::time::Instant;
 
 use super::batch::{self, Witness, Written};
@@ -13,6 +14,7 @@ use super::meter::Shared;
 use super::queue::{Batch, HoldRequest};
 use super::{BatchReport, HoldOutcome, MeterOptions};
 use crate::disk::Disk;
+use crate::store::DatabaseKind;
 use crate::{Store, StoreError};
 
 /// How long the writer waits after a failure before it tries again.
@@ -48,20 +50,28 @@ impl Writer {
     pub async fn run(mut self) {
         while !self.has_lost_its_disk() {
             let next = self.shared.queue.next(self.options.batch_max, self.options.gather_max);
-            if self.store.is_healthy() {
-                match next.await {
-                    Some(batch) => self.process(batch).await,
-                    None => return,
-                }
-            } else {
-                match tokio::time::timeout(RETRY_PAUSE, next).await {
-                    Ok(Some(batch)) => self.process(batch).await,
-                    Ok(None) => return,
-                    // Nobody asks for anything while the node is not ready: find out whether it could be.
-                    Err(_) => self.try_out().await,
-                }
+            let asked = match self.probe_after() {
+                Some(pause) => tokio::time::timeout(pause, next).await,
+                None => Ok(next.await),
+            };
+            self.shared.begin_work();
+            match asked {
+                Ok(Some(batch)) => self.process(batch).await,
+                Ok(None) => return,
+                Err(_) => self.try_out().await,
             }
+            self.shared.end_work();
         }
+    }
+
+    /// How long nothing may be asked for until the writer looks by itself whether the database takes writes: soon when it
+    /// did not, and from time to time where another server may take its place. Callers go to nodes that are ready.
+    fn probe_after(&self) -> Option<Duration> {
+        if !self.store.is_healthy() {
+            return Some(RETRY_PAUSE);
+        }
+        let is_shared = self.store.database() == DatabaseKind::Postgres;
+        is_shared.then_some(self.options.probe_every)
     }
 
     async fn process(&mut self, batch: Batch) {
@@ -108,15 +118,18 @@ impl Writer {
     }
 
     async fn write(&mut self, batch: &Batch) -> Result<Written, Failure> {
-        let mut tx = self.store.write_metering().await.map_err(Failure::Failed)?;
-        let written = batch::write(&mut tx, batch, &self.options, &mut self.known)
-            .await
-            .map_err(Failure::Failed)?;
+        let limit = Limit::new(&self.store, self.options.batch_deadline);
+        let work = async {
+            let mut tx = self.store.write_metering().await?;
+            let written = batch::write(&mut tx, batch, &self.options, &mut self.known).await?;
+            Ok((tx, written))
+        };
+        let (mut tx, written) = limit.keep(work).await.map_err(Failure::Failed)?;
         // A reservation ends in the instant in which the committed balance shows its hold.
         for request in batch.holds.iter().filter(|request| request.reserved) {
             tx.note_release(request.hold.customer, request.hold.cost.whole());
         }
-        match tx.commit().await {
+        match limit.keep(tx.commit()).await {
             Ok(()) => Ok(written),
             Err(error) => Err(Failure::Unknown(written, error)),
         }
@@ -147,8 +160,12 @@ impl Writer {
     }
 
     async fn is_written(&self, witness: Witness) -> Result<bool, StoreError> {
-        let mut tx = self.store.write_metering().await?;
-        batch::is_written(&mut tx, witness).await
+        let limit = Limit::new(&self.store, self.options.batch_deadline);
+        let work = async {
+            let mut tx = self.store.write_metering().await?;
+            batch::is_written(&mut tx, witness).await
+        };
+        limit.keep(work).await
     }
 
     /// Ends a reservation whose hold did not end it by being committed.
@@ -174,7 +191,9 @@ impl Writer {
         for request in batch.resolutions {
             self.known.open.remove(&request.resolution.call_id);
             let is_first = written.ended.remove(&request.resolution.call_id);
-            late += u64::from(!is_first);
+            // A call that did not leave since its hold took too long may never have got that hold.
+            let has_left = request.resolution.outcome != Outcome::NotDispatched;
+            late += u64::from(!is_first && has_left);
             request.tell(is_first);
         }
         self.shared.late_resolutions.fetch_add(late, Ordering::Relaxed);
@@ -204,27 +223,58 @@ impl Writer {
         self.shared.failed_batches.fetch_add(1, Ordering::Relaxed);
         self.store.set_healthy(false);
         self.store.renew_connections();
-        tracing::error!(
-            error = error as &dyn std::error::Error,
-            "a metering batch was not written"
-        );
+        tracing::error!(%error, "a metering batch was not written");
     }
 
-    /// Writes something small, to learn whether the database takes writes again.
+    /// Writes something small, to learn whether the database takes writes. On PostgreSQL that is a message in its log, so
+    /// that nodes never wait for each other's row.
     async fn try_out(&self) {
-        const SQL: &str = "
+        const ROW: &str = "
             insert into settings (name, value) values ('write_test', '1')
             on conflict (name) do update
                 set value = case settings.value when '1' then '2' else '1' end";
-        let attempt = async {
+        const MESSAGE: &str = "
+            select cast(pg_logical_emit_message(true, 'creator-gateway', 'write test') as text)";
+        let sql = match self.store.database() {
+            DatabaseKind::Sqlite => ROW,
+            DatabaseKind::Postgres => MESSAGE,
+        };
+        let limit = Limit::new(&self.store, self.options.batch_deadline);
+        let work = async {
             let mut tx = self.store.write_metering().await?;
-            tx.execute(SQL, &[]).await?;
+            tx.execute(sql, &[]).await?;
             tx.commit().await
         };
-        match attempt.await {
+        match limit.keep(work).await {
             Ok(()) => self.store.set_healthy(true),
             Err(error) => self.fail(&error),
         }
+    }
+}
+
+/// The time that a transaction may take.
+struct Limit {
+    store: Store,
+    waited: Duration,
+    deadline: Instant,
+}
+
+impl Limit {
+    fn new(store: &Store, waited: Duration) -> Self {
+        Self { store: store.clone(), waited, deadline: Instant::now() + waited }
+    }
+
+    /// Waits until then. What is given up loses its connection with what it had begun.
+    async fn keep<T>(
+        &self,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let late = StoreError::Deadline { doing: "a metering transaction", waited: self.waited };
+        let done = tokio::time::timeout_at(self.deadline, work).await;
+        done.unwrap_or_else(|_| {
+            self.store.distrust_connections();
+            Err(late)
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use domain::charge::Outcome;
 use store::calls::{self, RecentCalls};
 use store::metering::{HoldOutcome, MeterOptions, Refusal};
-use store::{DatabaseKind, OpenOptions, Store, testing};
+use store::{Access, DatabaseKind, OpenOptions, Store, testing};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -92,7 +92,7 @@ async fn holds_are_refused_while_ends_cannot_be_written() {
 
         let refused = metering.meter.reserve(caller.hold(1)).await;
 
-        assert!(matches!(refused, Err(Refusal::Overloaded)), "{refused:?}");
+        assert!(matches!(refused, Err(Refusal::Unavailable)), "{refused:?}");
         testing::run_raw(&store, allow).await.unwrap();
         assert!(ended.await);
         assert!(is_held(&metering.hold(caller.hold(6)).await), "nothing stayed reserved");
@@ -181,6 +181,10 @@ async fn lost_connections_lose_no_hold_and_invent_none() {
 const PASS: u8 = 0;
 const LOSE_ANSWER: u8 = 1;
 const LOSE_COMMIT: u8 = 2;
+/// The commit arrives; from then on nothing passes over its connection, which stays open.
+const SILENCE_AFTER: u8 = 3;
+/// The same without the commit.
+const SILENCE_BEFORE: u8 = 4;
 
 /// A proxy before PostgreSQL that can lose a commit, or the answer to one.
 async fn proxy(upstream: (String, u16)) -> (u16, Arc<AtomicU8>) {
@@ -208,10 +212,13 @@ async fn relay(mut client: TcpStream, mut server: TcpStream, fault: Arc<AtomicU8
         tokio::select! {
             read = client.read(&mut asked) => {
                 let Ok(count @ 1..) = read else { return };
-                let is_commit = asked[..count].windows(7).any(|bytes| bytes == b"COMMIT\0");
+                let is_commit = asked[..count].windows(7).any(|bytes| bytes == b"commit\0");
                 let fault = if is_commit { fault.swap(PASS, Ordering::SeqCst) } else { PASS };
                 if fault == LOSE_COMMIT {
                     return;
+                }
+                if fault == SILENCE_BEFORE {
+                    return std::future::pending().await;
                 }
                 if server.write_all(&asked[..count]).await.is_err() {
                     return;
@@ -220,6 +227,9 @@ async fn relay(mut client: TcpStream, mut server: TcpStream, fault: Arc<AtomicU8
                     // The server has answered, so the commit is done; nobody will hear of it.
                     drop(server.read(&mut answered).await);
                     return;
+                }
+                if fault == SILENCE_AFTER {
+                    return std::future::pending().await;
                 }
             }
             read = server.read(&mut answered) => {
@@ -232,15 +242,21 @@ async fn relay(mut client: TcpStream, mut server: TcpStream, fault: Arc<AtomicU8
     }
 }
 
-/// A store whose connections go through the proxy.
-async fn through_proxy(store: &testing::TestStore) -> (Store, Arc<AtomicU8>) {
+/// The URL of a store's database, on another address; and the address that it has.
+fn moved(store: &testing::TestStore, to: &str) -> (String, (String, u16)) {
     let url = &store.options().url;
     let (scheme, rest) = url.split_once("://").unwrap();
     let (authority, path) = rest.split_once('/').unwrap();
     let (role, address) = authority.rsplit_once('@').unwrap();
     let (host, port) = address.rsplit_once(':').unwrap();
-    let (proxy_port, fault) = proxy((host.to_owned(), port.parse().unwrap())).await;
-    let proxied = format!("{scheme}://{role}@127.0.0.1:{proxy_port}/{path}");
+    (format!("{scheme}://{role}@{to}/{path}"), (host.to_owned(), port.parse().unwrap()))
+}
+
+/// A store whose connections go through the proxy.
+async fn through_proxy(store: &testing::TestStore) -> (Store, Arc<AtomicU8>) {
+    let (_, upstream) = moved(store, "");
+    let (proxy_port, fault) = proxy(upstream).await;
+    let (proxied, _) = moved(store, &format!("127.0.0.1:{proxy_port}"));
     let options = OpenOptions { connections_max: 2, ..OpenOptions::new(proxied) };
     (Store::open(&options).await.unwrap(), fault)
 }
@@ -285,6 +301,124 @@ async fn a_commit_that_never_arrived_holds_nothing() {
     assert_eq!(logged(&direct, &caller).await, 1);
     assert_eq!(caller.balance(&direct).await.available, credits(6));
     assert_sound(&direct).await;
+}
+
+/// Options under which a connection that does not respond is soon given up.
+fn impatient() -> MeterOptions {
+    MeterOptions { batch_deadline: Duration::from_millis(500), ..MeterOptions::new(node(), 1) }
+}
+
+#[tokio::test]
+async fn a_connection_that_dies_silently_is_given_up_and_its_commit_found_out() {
+    for (silence, is_committed) in [(SILENCE_AFTER, true), (SILENCE_BEFORE, false)] {
+        let Some(direct) = testing::postgres().await else { return };
+        let caller = Caller::with(&direct, 10).await;
+        let (store, fault) = through_proxy(&direct).await;
+        let metering = Metering::with(&store, impatient());
+
+        fault.store(silence, Ordering::SeqCst);
+        let granted = metering.hold(caller.hold(4)).await;
+        let again = metering.hold(caller.hold(1)).await;
+
+        assert_eq!(is_held(&granted), is_committed, "{granted:?}");
+        assert!(is_held(&again), "{again:?}");
+        assert_eq!(logged(&direct, &caller).await, if is_committed { 2 } else { 1 });
+        assert_sound(&direct).await;
+    }
+}
+
+#[tokio::test]
+async fn while_a_transaction_hangs_its_age_is_told_and_others_hear_that_the_database_is_away() {
+    let Some(direct) = testing::postgres().await else { return };
+    let caller = Caller::with(&direct, 10).await;
+    let (store, fault) = through_proxy(&direct).await;
+    let metering = Metering::with(&store, MeterOptions::new(node(), 1));
+    fault.store(SILENCE_AFTER, Ordering::SeqCst);
+    let first = metering.meter.reserve(caller.hold(4)).await.unwrap();
+
+    let age = Duration::from_millis(300);
+    while metering.meter.stats().oldest < age {
+        tokio::task::yield_now().await;
+    }
+    // One waits behind the transaction; when that has waited too long there is no place for more.
+    let second = metering.meter.reserve(caller.hold(1)).await;
+    while metering.meter.stats().oldest < 2 * age {
+        tokio::task::yield_now().await;
+    }
+    let third = metering.meter.reserve(caller.hold(1)).await;
+
+    assert!(second.is_ok(), "{second:?}");
+    assert!(matches!(third, Err(Refusal::Unavailable)), "{third:?}");
+    drop((first, second));
+}
+
+#[tokio::test]
+async fn a_node_nobody_calls_notices_that_the_database_is_away_and_that_it_is_back() {
+    let Some(direct) = testing::postgres().await else { return };
+    let (store, fault) = through_proxy(&direct).await;
+    let probe_every = Duration::from_millis(50);
+    let options = MeterOptions { probe_every, ..impatient() };
+    let _metering = Metering::with(&store, options);
+    fault.store(LOSE_COMMIT, Ordering::SeqCst);
+
+    for is_healthy in [false, true] {
+        let noticed = tokio::time::timeout(Duration::from_secs(30), async {
+            while store.is_healthy() != is_healthy {
+                tokio::task::yield_now().await;
+            }
+        });
+        assert!(noticed.await.is_ok(), "{is_healthy}");
+    }
+}
+
+#[tokio::test]
+async fn the_database_is_found_on_whichever_host_of_the_list_takes_writes() {
+    let Some(direct) = testing::postgres().await else { return };
+    let caller = Caller::with(&direct, 10).await;
+    let (_, (host, port)) = moved(&direct, "");
+    // Nobody listens on the first host, and the second never says a word.
+    let silent = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let unused = TcpListener::bind(("127.0.0.1", 0)).await.unwrap().local_addr().unwrap();
+    let hosts = format!("{unused},{},{host}:{port}", silent.local_addr().unwrap());
+    let (url, _) = moved(&direct, &hosts);
+    let separator = if url.contains('?') { '&' } else { '?' };
+    let url = format!("{url}{separator}connect_timeout=1&target_session_attrs=read-write");
+
+    let store = Store::open(&OpenOptions::new(url)).await.unwrap();
+
+    let metering = Metering::start(&store).await;
+    assert!(is_held(&metering.hold(caller.hold(4)).await));
+    assert_eq!(caller.balance(&store).await.held, credits(4));
+}
+
+#[tokio::test]
+async fn a_server_that_takes_no_writes_is_refused_and_says_so() {
+    let Some(direct) = testing::postgres().await else { return };
+    let url = direct.options().url.clone();
+    let separator = if url.contains('?') { '&' } else { '?' };
+    let url = format!("{url}{separator}options=-c%20default_transaction_read_only%3Don");
+
+    let refused = Store::open(&OpenOptions::new(url.clone())).await;
+    let options = OpenOptions { access: Access::ReadOnly, ..OpenOptions::new(url) };
+    let reader = Store::open(&options).await;
+
+    let Err(error) = refused else { panic!("{refused:?}") };
+    assert!(error.is_outage());
+    assert!(
+        error.to_string().ends_with("the server takes no writes: it is set to read only"),
+        "{error}"
+    );
+    assert!(reader.is_ok(), "{reader:?}");
+}
+
+#[tokio::test]
+async fn what_the_database_says_is_in_the_error_with_its_code() {
+    let Some(store) = testing::postgres().await else { return };
+
+    let refused = testing::run_raw(&store, "insert into no_such_table values (1)").await;
+
+    let error = refused.unwrap_err().to_string();
+    assert!(error.contains("\"no_such_table\" does not exist (SQLSTATE 42P01)"), "{error}");
 }
 
 #[tokio::test]

@@ -75,7 +75,8 @@ async fn a_server_that_forgets_what_it_confirmed_is_refused() {
     let refused = Store::open(&OpenOptions::new(url.clone())).await;
     let accepted = Store::open(&OpenOptions { allow_unsafe: true, ..OpenOptions::new(url) }).await;
 
-    let Err(StoreError::Unsafe { setting, value }) = refused else { panic!("{refused:?}") };
+    let Err(StoreError::Connect { source, .. }) = refused else { panic!("{refused:?}") };
+    let StoreError::Unsafe { setting, value } = *source else { panic!("{source:?}") };
     assert_eq!((setting, value.as_str()), ("synchronous_commit", "off"));
     assert!(accepted.is_ok());
 }

@@ -16,7 +16,7 @@ use tokio::io::{AsyncWriteExt as _, BufWriter};
 use crate::clock::Random;
 use crate::middleware::body::BodyProblem;
 use crate::middleware::budget::{Budget, Room, Share};
-use crate::middleware::in_flight::Loads;
+use transport::Loads;
 
 /// What is gathered in memory before it is written.
 const WRITE_BYTES: usize = 256 * 1024;

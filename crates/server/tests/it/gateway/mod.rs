@@ -10,6 +10,7 @@
 mod accounts;
 mod believable_faults;
 mod callers;
+mod database;
 mod faults;
 mod framing;
 mod headers;

@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 const OURS: &[u8] = b"x-request-id:";
 
 /// A stream that writes an explanation in place of a bare refusal. `E` writes it for a status.
-pub(super) struct Explained<T, E> {
+pub(crate) struct Explained<T, E> {
     stream: T,
     explain: E,
     /// Nothing was written yet.
@@ -30,7 +30,7 @@ pub(super) struct Explained<T, E> {
 }
 
 impl<T, E: Fn(StatusCode) -> Option<Bytes>> Explained<T, E> {
-    pub(super) const fn new(stream: T, explain: E) -> Self {
+    pub(crate) const fn new(stream: T, explain: E) -> Self {
         Self { stream, explain, is_fresh: true, rest: Bytes::new(), replaced: 0 }
     }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use domain::time::Timestamp;
+use jiff::Timestamp;
 use parking_lot::RwLock;
 use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
@@ -20,14 +20,14 @@ use super::validity::Validity;
 
 /// How new connections shake hands.
 #[derive(Clone)]
-pub(super) struct Tls {
+pub(crate) struct Tls {
     acceptor: TlsAcceptor,
     certificates: Arc<Certificates>,
 }
 
 /// The certificate that new connections are shown, and the files that it came from. Connections that are open keep the
 /// one that they were shown.
-pub(crate) struct Certificates {
+pub struct Certificates {
     reader: PairReader,
     provider: Arc<CryptoProvider>,
     current: RwLock<Loaded>,
@@ -43,7 +43,7 @@ struct Loaded {
 
 /// What reading the files again led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Renewal {
+pub enum Renewal {
     /// They are as they were.
     Unchanged,
     /// Another certificate is shown from now on.
@@ -67,7 +67,7 @@ impl std::fmt::Debug for Certificates {
 
 impl Tls {
     /// Reads both files. The error names the file, never its content. Blocks, for ten seconds at most.
-    pub(super) fn load(files: &TlsFiles) -> io::Result<Self> {
+    pub(crate) fn load(files: &TlsFiles) -> io::Result<Self> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let reader = PairReader::new(files);
         let loaded = Loaded::parse(files, &reader.read()?, &provider)?;
@@ -87,12 +87,12 @@ impl Tls {
     }
 
     /// The certificate that it shows.
-    pub(super) fn certificates(&self) -> Arc<Certificates> {
+    pub(crate) fn certificates(&self) -> Arc<Certificates> {
         Arc::clone(&self.certificates)
     }
 
     /// Shakes hands on a new connection.
-    pub(super) async fn accept<T>(&self, stream: T) -> io::Result<TlsStream<T>>
+    pub(crate) async fn accept<T>(&self, stream: T) -> io::Result<TlsStream<T>>
     where
         T: AsyncRead + AsyncWrite + Unpin,
     {
@@ -103,7 +103,7 @@ impl Tls {
 impl Certificates {
     /// Reads the files again. A pair that differs is looked at as a whole (both files are readable, the key is the
     /// certificate's, it is valid now) before it takes the place of the one in use. Blocks, for ten seconds at most.
-    pub(crate) fn renew(&self, now: Timestamp) -> io::Result<Renewal> {
+    pub fn renew(&self, now: Timestamp) -> io::Result<Renewal> {
         let bytes = self.reader.read()?;
         let digest = bytes.digest();
         if self.current.read().digest == digest {
@@ -120,7 +120,7 @@ impl Certificates {
     }
 
     /// When the certificate in use is valid.
-    pub(crate) fn validity(&self) -> Validity {
+    pub fn validity(&self) -> Validity {
         self.current.read().validity
     }
 }

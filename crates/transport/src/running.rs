@@ -8,37 +8,37 @@ use std::thread::JoinHandle;
 use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, oneshot};
 
-use super::limits::ConnectionLimits;
+use super::connection_limits::ConnectionLimits;
 
 /// The word to stop, given once.
 #[derive(Debug)]
-pub(super) struct Stop {
+pub(crate) struct Stop {
     is_given: AtomicBool,
     notify: Notify,
 }
 
 impl Stop {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { is_given: AtomicBool::new(false), notify: Notify::const_new() }
     }
 
-    pub(super) fn give(&self) {
+    pub(crate) fn give(&self) {
         self.is_given.store(true, Ordering::Release);
         self.notify.notify_waiters();
     }
 
     /// Whether the word was given. Cheap: connections ask whenever they are polled.
-    pub(super) fn is_given(&self) -> bool {
+    pub(crate) fn is_given(&self) -> bool {
         self.is_given.load(Ordering::Acquire)
     }
 
     /// Wakes whoever waits when the word is given; to be asked for [`Stop::is_given`] after its first poll.
-    pub(super) fn notified(&self) -> Notified<'_> {
+    pub(crate) fn notified(&self) -> Notified<'_> {
         self.notify.notified()
     }
 
     /// Waits for the word.
-    pub(super) async fn given(&self) {
+    pub(crate) async fn given(&self) {
         let notified = self.notified();
         if !self.is_given() {
             notified.await;
@@ -48,18 +48,18 @@ impl Stop {
 
 /// One core's thread, and how to talk to it.
 #[derive(Debug)]
-pub(super) struct CoreThread {
+pub(crate) struct CoreThread {
     /// Ends when the core has no connection left after the word to stop.
-    pub(super) drained: oneshot::Receiver<()>,
+    pub(crate) drained: oneshot::Receiver<()>,
     /// Dropping it lets the core's runtime end.
-    pub(super) end: oneshot::Sender<()>,
+    pub(crate) end: oneshot::Sender<()>,
     /// The thread.
-    pub(super) thread: JoinHandle<()>,
+    pub(crate) thread: JoinHandle<()>,
 }
 
 /// A listener that is serving. Dropping it stops it without waiting.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub struct Running {
     address: SocketAddr,
     stop: Arc<Stop>,
     limits: Arc<ConnectionLimits>,
@@ -67,7 +67,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(super) const fn new(
+    pub(crate) const fn new(
         address: SocketAddr,
         stop: Arc<Stop>,
         limits: Arc<ConnectionLimits>,
@@ -75,24 +75,24 @@ impl Running {
         Self { address, stop, limits, cores: Vec::new() }
     }
 
-    pub(super) fn add(&mut self, core: CoreThread) {
+    pub(crate) fn add(&mut self, core: CoreThread) {
         self.cores.push(core);
     }
 
     /// Where it listens.
-    pub(crate) const fn address(&self) -> SocketAddr {
+    pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Who counts its connections.
-    pub(crate) fn limits(&self) -> Arc<ConnectionLimits> {
+    pub fn limits(&self) -> Arc<ConnectionLimits> {
         Arc::clone(&self.limits)
     }
 
     /// Stops accepting, lets running requests finish for as long as the drain timeout allows, and returns
     /// when no connection is left. The cores' runtimes still run what was spawned on them, so that calls
     /// which outlive their connection can be settled before [`Running::stop`].
-    pub(crate) async fn drain(&mut self) {
+    pub async fn drain(&mut self) {
         self.stop.give();
         for core in &mut self.cores {
             // A core that ended early has dropped its end, and an answered receiver may be asked again.
@@ -103,7 +103,7 @@ impl Running {
     }
 
     /// Drains, then ends the cores' runtimes and with them whatever is still running there.
-    pub(crate) async fn stop(mut self) {
+    pub async fn stop(mut self) {
         self.drain().await;
         let threads: Vec<_> = std::mem::take(&mut self.cores)
             .into_iter()

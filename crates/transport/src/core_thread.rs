@@ -11,10 +11,10 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
+use super::balancer::{Accepted, Assignment, ConnectionBalancer, Inbox};
 use super::connection::{self, Http};
-use super::limits::ConnectionLimits;
-use super::shutdown::{CoreThread, Stop};
-use super::spread::{Accepted, Inbox, Seat, Spread};
+use super::connection_limits::ConnectionLimits;
+use super::running::{CoreThread, Stop};
 use super::tls::Tls;
 use super::{Answers, ListenerSettings};
 
@@ -27,25 +27,25 @@ const BLOCKING_END: Duration = Duration::from_secs(1);
 
 /// What the cores of a listener have in common.
 #[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) settings: ListenerSettings,
-    pub(super) tls: Option<Tls>,
-    pub(super) stop: Arc<Stop>,
-    pub(super) limits: Arc<ConnectionLimits>,
-    pub(super) spread: Arc<Spread>,
+pub(crate) struct Shared {
+    pub(crate) settings: ListenerSettings,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) stop: Arc<Stop>,
+    pub(crate) limits: Arc<ConnectionLimits>,
+    pub(crate) balancer: Arc<ConnectionBalancer>,
 }
 
 /// Where the connections of one core come from.
 #[derive(Debug)]
-pub(super) struct Sources {
+pub(crate) struct Sources {
     /// The core's number.
-    pub(super) core: usize,
-    pub(super) socket: StdListener,
-    pub(super) inbox: Inbox,
+    pub(crate) core: usize,
+    pub(crate) socket: StdListener,
+    pub(crate) inbox: Inbox,
 }
 
 /// Starts the thread of a core. The runtime is made here, so that a failure is seen by the caller.
-pub(super) fn start<S, M>(sources: Sources, shared: Shared, make: M) -> io::Result<CoreThread>
+pub(crate) fn start<S, M>(sources: Sources, shared: Shared, make: M) -> io::Result<CoreThread>
 where
     S: Answers,
     M: FnOnce(usize) -> S + Send + 'static,
@@ -119,14 +119,16 @@ fn admit<S: Answers>(
     (stream, peer): (TcpStream, SocketAddr),
 ) {
     let ip = peer.ip().to_canonical();
-    let place = shared.limits.enter(ip);
-    let Some(seat) = place.and_then(|place| shared.spread.seat(core, place)) else { return };
-    if seat.is_at(core) {
-        return served.begin(stream, ip, seat);
+    let permit = shared.limits.enter(ip);
+    let Some(assignment) = permit.and_then(|permit| shared.balancer.assign(core, permit)) else {
+        return;
+    };
+    if assignment.is_at(core) {
+        return served.begin(stream, ip, assignment);
     }
     match stream.into_std() {
         Ok(stream) => {
-            let passed_on = Accepted { stream, ip, seat }.pass_on();
+            let passed_on = Accepted { stream, ip, assignment }.pass_on();
             passed_on.unwrap_or_else(|accepted| served.take(accepted));
         }
         Err(error) => tracing::error!(%error, "a connection cannot be passed on"),
@@ -142,15 +144,15 @@ struct Served<S> {
 impl<S: Answers> Served<S> {
     /// Serves a connection that another core has accepted.
     fn take(&self, accepted: Accepted) {
-        let Accepted { stream, ip, seat } = accepted;
+        let Accepted { stream, ip, assignment } = accepted;
         match TcpStream::from_std(stream) {
-            Ok(stream) => self.begin(stream, ip, seat),
+            Ok(stream) => self.begin(stream, ip, assignment),
             Err(error) => tracing::error!(%error, "a connection cannot be taken over"),
         }
     }
 
-    fn begin(&self, stream: TcpStream, ip: IpAddr, seat: Seat) {
-        let connection = connection::run(Arc::clone(&self.http), stream, ip, seat);
+    fn begin(&self, stream: TcpStream, ip: IpAddr, assignment: Assignment) {
+        let connection = connection::run(Arc::clone(&self.http), stream, ip, assignment);
         drop(self.connections.spawn(connection));
     }
 }

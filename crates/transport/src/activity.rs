@@ -22,18 +22,18 @@ const HOUSEKEEPING_BYTES_MAX: usize = 64;
 
 /// How long each state may last.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Allowances {
+pub(crate) struct Allowances {
     /// Without a request.
-    pub(super) head: Duration,
+    pub(crate) head: Duration,
     /// With bytes that the peer does not take.
-    pub(super) stall: Duration,
+    pub(crate) stall: Duration,
     /// From the listener's stop to the end of everything.
-    pub(super) drain: Duration,
+    pub(crate) drain: Duration,
 }
 
 /// Why a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(crate) enum Ending {
     /// By either side, in order or by a failure.
     Closed,
     /// No whole request head came in time.
@@ -46,7 +46,7 @@ pub(super) enum Ending {
 
 /// Whether the connection may go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// Nothing can be wrong before this moment.
     Until(Instant),
     /// It is over.
@@ -55,7 +55,7 @@ pub(super) enum Verdict {
 
 /// What one connection is doing. Moments are milliseconds since it began, plus one; 0 is "not so".
 #[derive(Debug)]
-pub(super) struct Activity {
+pub(crate) struct Activity {
     began: Instant,
     allowances: Allowances,
     /// Requests between their head and the end of their answer's body.
@@ -77,7 +77,7 @@ pub(super) struct Activity {
 }
 
 impl Activity {
-    pub(super) fn new(allowances: Allowances) -> Self {
+    pub(crate) fn new(allowances: Allowances) -> Self {
         Self {
             began: Instant::now(),
             allowances,
@@ -93,14 +93,14 @@ impl Activity {
     }
 
     /// A request's head has arrived. The request lasts as long as the returned value.
-    pub(super) fn begin_request(self: &Arc<Self>, has_body: bool) -> RunningRequest {
+    pub(crate) fn begin_request(self: &Arc<Self>, has_body: bool) -> RunningRequest {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.had_body.store(has_body, Ordering::Relaxed);
         RunningRequest { activity: Arc::clone(self), waiting: false }
     }
 
     /// The socket took bytes.
-    pub(super) fn wrote(&self, bytes: usize) {
+    pub(crate) fn wrote(&self, bytes: usize) {
         self.blocked_since.store(0, Ordering::Relaxed);
         if bytes > HOUSEKEEPING_BYTES_MAX {
             self.idle_since.store(self.moment(), Ordering::Relaxed);
@@ -108,34 +108,34 @@ impl Activity {
     }
 
     /// The socket takes no bytes at present.
-    pub(super) fn blocked(&self) {
+    pub(crate) fn blocked(&self) {
         self.stamp_first(&self.blocked_since);
     }
 
     /// The write side is closed; says whether the peer may still be sending a body.
-    pub(super) fn linger(&self) -> bool {
+    pub(crate) fn linger(&self) -> bool {
         self.stamp_first(&self.lingering_since);
         self.had_body.load(Ordering::Relaxed)
     }
 
     /// The listener stops.
-    pub(super) fn drain(&self) {
+    pub(crate) fn drain(&self) {
         self.stamp_first(&self.draining_since);
     }
 
     /// Whether only the end of what the peer sends is awaited.
-    pub(super) fn is_lingering(&self) -> bool {
+    pub(crate) fn is_lingering(&self) -> bool {
         self.lingering_since.load(Ordering::Relaxed) != 0
     }
 
     /// How long after its beginning a connection needs to be judged at the earliest.
-    pub(super) fn first_look(&self) -> Duration {
+    pub(crate) fn first_look(&self) -> Duration {
         self.allowances.head.min(self.allowances.stall)
     }
 
     /// Judges the connection at `now`. Whatever begins later has its own time ahead of it, so nothing is
     /// found too late by looking again at the moment that is returned.
-    pub(super) fn judge(&self, now: Instant) -> Verdict {
+    pub(crate) fn judge(&self, now: Instant) -> Verdict {
         let (deadline, ending) = self.deadline(now);
         if deadline <= now { Verdict::Close(ending) } else { Verdict::Until(deadline) }
     }
@@ -195,14 +195,14 @@ impl Activity {
 
 /// One request of a connection, from its head to the end of its answer.
 #[derive(Debug)]
-pub(super) struct RunningRequest {
+pub(crate) struct RunningRequest {
     activity: Arc<Activity>,
     waiting: bool,
 }
 
 impl RunningRequest {
     /// The answer's body handed out a part and has more: it is the peer's turn.
-    pub(super) fn handed_out(&mut self) {
+    pub(crate) fn handed_out(&mut self) {
         self.activity.handed_out.store(self.activity.moment(), Ordering::Relaxed);
         if !self.waiting {
             self.waiting = true;
@@ -211,7 +211,7 @@ impl RunningRequest {
     }
 
     /// The answer's body is asked for its next part: it is our turn.
-    pub(super) fn asked(&mut self) {
+    pub(crate) fn asked(&mut self) {
         if self.waiting {
             self.waiting = false;
             self.activity.waiting_bodies.fetch_sub(1, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! From when until when a certificate is valid (RFC 5280, 4.1.2.5): the one thing that an operator must know of it, and
 //! that the TLS library does not tell.
 
-use domain::time::Timestamp;
+use jiff::Timestamp;
 
 const SEQUENCE: u8 = 0x30;
 const VERSION: u8 = 0xa0;
@@ -10,16 +10,16 @@ const GENERALIZED_TIME: u8 = 0x18;
 
 /// The moments between which a certificate may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Validity {
+pub struct Validity {
     /// Not before this one.
-    pub(crate) begins: Timestamp,
+    pub begins: Timestamp,
     /// Not after this one.
-    pub(crate) ends: Timestamp,
+    pub ends: Timestamp,
 }
 
 impl Validity {
     /// Reads it from a certificate in DER; nothing where it is not where it must be.
-    pub(crate) fn of(certificate: &[u8]) -> Option<Self> {
+    pub fn of(certificate: &[u8]) -> Option<Self> {
         let (certificate, _) = contents(certificate, SEQUENCE)?;
         let (mut rest, _) = contents(certificate, SEQUENCE)?;
         if rest.first() == Some(&VERSION) {
@@ -36,7 +36,7 @@ impl Validity {
     }
 
     /// Whether a certificate may be used at this moment.
-    pub(crate) fn holds_at(&self, now: Timestamp) -> bool {
+    pub fn holds_at(&self, now: Timestamp) -> bool {
         self.begins <= now && now <= self.ends
     }
 }
@@ -78,7 +78,7 @@ fn time(tag: u8, contents: &[u8]) -> Option<Timestamp> {
     let part = |from: usize, to: usize| text.get(from..to);
     let (year, month, day) = (part(0, 4)?, part(4, 6)?, part(6, 8)?);
     let (hour, minute, second) = (part(8, 10)?, part(10, 12)?, part(12, 14)?);
-    Timestamp::from_rfc3339(&format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z"))
+    format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z").parse().ok()
 }
 
 #[cfg(test)]
@@ -94,7 +94,7 @@ mod tests {
     }
 
     fn at(text: &str) -> Timestamp {
-        Timestamp::from_rfc3339(text).unwrap()
+        text.parse().unwrap()
     }
 
     #[test]

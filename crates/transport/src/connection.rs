@@ -7,8 +7,6 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use axum::body::Body;
-use bytes::Bytes;
 use futures_util::FutureExt;
 use http::Request;
 use http_body::{Body as HttpBody, Frame, SizeHint};
@@ -22,11 +20,11 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use super::activity::{Activity, Allowances, Ending, RunningRequest, Verdict};
-use super::core::Shared;
-use super::limits::ConnectionLimits;
+use super::balancer::Assignment;
+use super::connection_limits::ConnectionLimits;
+use super::core_thread::Shared;
 use super::malformed::Explained;
-use super::shutdown::Stop;
-use super::spread::Seat;
+use super::running::Stop;
 use super::tls::Tls;
 use super::watched::Watched;
 use super::{Answers, Arrived, ListenerSettings, Peer};
@@ -46,7 +44,7 @@ const PENDING_RESETS_MAX: usize = 20;
 const LOCAL_RESETS_MAX: usize = 100;
 
 /// How every connection of a core is served.
-pub(super) struct Http<S> {
+pub(crate) struct Http<S> {
     builder: Builder<TokioExecutor>,
     service: S,
     tls: Option<Tls>,
@@ -56,7 +54,7 @@ pub(super) struct Http<S> {
 }
 
 impl<S: Answers> Http<S> {
-    pub(super) fn new(shared: &Shared, service: S) -> Self {
+    pub(crate) fn new(shared: &Shared, service: S) -> Self {
         let settings = &shared.settings;
         Self {
             builder: builder(settings),
@@ -96,7 +94,12 @@ fn builder(settings: &ListenerSettings) -> Builder<TokioExecutor> {
 }
 
 /// Serves one connection to its end.
-pub(super) async fn run<S: Answers>(http: Arc<Http<S>>, stream: TcpStream, ip: IpAddr, seat: Seat) {
+pub(crate) async fn run<S: Answers>(
+    http: Arc<Http<S>>,
+    stream: TcpStream,
+    ip: IpAddr,
+    assignment: Assignment,
+) {
     let activity = Arc::new(Activity::new(http.allowances));
     let watched = Watched::new(stream, Arc::clone(&activity));
     let ending = match &http.tls {
@@ -117,7 +120,7 @@ pub(super) async fn run<S: Answers>(http: Arc<Http<S>>, stream: TcpStream, ip: I
         }
     };
     http.limits.ended(ending);
-    drop(seat);
+    drop(assignment);
 }
 
 /// Speaks HTTP on an open stream.
@@ -128,7 +131,7 @@ where
 {
     let service = service_fn(|request: Request<Incoming>| {
         let running = activity.begin_request(!request.body().is_end_stream());
-        let answer = http.service.answer(Arrived { peer, request: request.map(body) });
+        let answer = http.service.answer(Arrived { peer, request });
         answer.map(|answer| Ok::<_, Infallible>(answer.map(|body| Relayed::new(body, running))))
     });
     let explaining = Arc::clone(http);
@@ -136,11 +139,6 @@ where
     let stream = TokioIo::new(Explained::new(stream, explain));
     let connection = http.builder.serve_connection(stream, service);
     drive(connection, activity, &http.stop).await
-}
-
-/// A body that is empty needs no room of its own.
-fn body(incoming: Incoming) -> Body {
-    if incoming.is_end_stream() { Body::empty() } else { Body::new(incoming) }
 }
 
 /// Drives a connection until it ends, is told to, or must.
@@ -192,14 +190,14 @@ fn part<C: GracefulConnection>(mut connection: Pin<&mut C>, context: &mut Contex
 }
 
 /// An answer's body that notes whose turn it is, and whose end is the end of its request.
-struct Relayed {
-    body: Body,
+struct Relayed<B> {
+    body: B,
     running: RunningRequest,
 }
 
-impl Relayed {
+impl<B: HttpBody> Relayed<B> {
     /// hyper may not ask for the first part before the peer makes room for it, so the peer has the turn.
-    fn new(body: Body, mut running: RunningRequest) -> Self {
+    fn new(body: B, mut running: RunningRequest) -> Self {
         if !body.is_end_stream() {
             running.handed_out();
         }
@@ -207,14 +205,14 @@ impl Relayed {
     }
 }
 
-impl HttpBody for Relayed {
-    type Data = Bytes;
-    type Error = axum::Error;
+impl<B: HttpBody + Unpin> HttpBody for Relayed<B> {
+    type Data = B::Data;
+    type Error = B::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
         self.running.asked();
         let polled = Pin::new(&mut self.body).poll_frame(context);
         if matches!(polled, Poll::Ready(Some(Ok(_)))) && !self.body.is_end_stream() {

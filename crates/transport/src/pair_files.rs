@@ -23,17 +23,17 @@ const STUCK_MAX: usize = 4;
 
 /// Where the certificate and its key are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TlsFiles {
+pub struct TlsFiles {
     /// PEM: the server's certificate, then those between it and a root.
-    pub(crate) certificate_file: PathBuf,
+    pub certificate_file: PathBuf,
     /// PEM: the certificate's private key.
-    pub(crate) key_file: PathBuf,
+    pub key_file: PathBuf,
 }
 
 /// Both files as they are.
-pub(super) struct PairBytes {
-    pub(super) certificate: Vec<u8>,
-    pub(super) key: Zeroizing<Vec<u8>>,
+pub(crate) struct PairBytes {
+    pub(crate) certificate: Vec<u8>,
+    pub(crate) key: Zeroizing<Vec<u8>>,
 }
 
 impl PairBytes {
@@ -45,7 +45,7 @@ impl PairBytes {
         })
     }
 
-    pub(super) fn digest(&self) -> [u8; 32] {
+    pub(crate) fn digest(&self) -> [u8; 32] {
         let of_each = Sha256::new()
             .chain_update(Sha256::digest(&self.certificate))
             .chain_update(Sha256::digest(&*self.key));
@@ -69,18 +69,18 @@ fn regular_file(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Reads the files, each time in a thread of its own: one that a disk keeps waiting is left behind.
-pub(super) struct PairReader {
-    pub(super) files: TlsFiles,
+pub(crate) struct PairReader {
+    pub(crate) files: TlsFiles,
     stuck: Arc<AtomicUsize>,
 }
 
 impl PairReader {
-    pub(super) fn new(files: &TlsFiles) -> Self {
+    pub(crate) fn new(files: &TlsFiles) -> Self {
         Self { files: files.clone(), stuck: Arc::default() }
     }
 
     /// Reads both files. The error names the file, never its content. Blocks, for ten seconds at most.
-    pub(super) fn read(&self) -> io::Result<PairBytes> {
+    pub(crate) fn read(&self) -> io::Result<PairBytes> {
         let files = self.files.clone();
         self.within(READ_TIME, move || PairBytes::read(&files))
     }
@@ -119,7 +119,7 @@ impl Drop for Guard {
     }
 }
 
-pub(super) fn unusable(file: &Path, error: impl std::fmt::Display) -> io::Error {
+pub(crate) fn unusable(file: &Path, error: impl std::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, format!("{}: {error}", file.display()))
 }
 

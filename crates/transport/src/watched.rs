@@ -15,7 +15,7 @@ const DISCARD_BYTES: usize = 4096;
 /// A socket that tells [`Activity`] when its peer takes bytes and when not, and that closes in a way
 /// which lets the peer read the last answer.
 #[derive(Debug)]
-pub(super) struct Watched<T> {
+pub(crate) struct Watched<T> {
     socket: T,
     activity: Arc<Activity>,
     closing: Closing,
@@ -32,7 +32,7 @@ enum Closing {
 }
 
 impl<T> Watched<T> {
-    pub(super) const fn new(socket: T, activity: Arc<Activity>) -> Self {
+    pub(crate) const fn new(socket: T, activity: Arc<Activity>) -> Self {
         Self { socket, activity, closing: Closing::No }
     }
 

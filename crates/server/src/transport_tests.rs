@@ -24,10 +24,9 @@ use crate::middleware::body::{self, BodyLimits, Kept};
 use crate::middleware::budget::{Budget, Room};
 use crate::middleware::framing::{self, FrameRules};
 
-use super::limits::ConnectionCounts;
-use super::pair_files::TlsFiles;
-use super::shutdown::Running;
-use super::{Answers, Arrived, Listener, ListenerSettings, Peer};
+use transport::{
+    Answers, Arrived, ConnectionCounts, Listener, ListenerSettings, Peer, Running, TlsFiles,
+};
 
 /// Short enough for a test to wait for.
 const SHORT: Duration = Duration::from_millis(50);
@@ -112,7 +111,8 @@ fn router(words: Words) -> Router {
 
 /// A router whose requests say who sent them.
 fn answers(router: Router) -> impl Answers {
-    move |Arrived { peer, mut request }: Arrived| {
+    move |Arrived { peer, request }: Arrived| {
+        let mut request = request.map(Body::new);
         request.extensions_mut().insert(peer);
         let answer = tower::ServiceExt::oneshot(router.clone(), request);
         async move { answer.await.unwrap_or_else(|never| match never {}) }

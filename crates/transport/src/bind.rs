@@ -15,7 +15,7 @@ const BACKLOG: i32 = 4096;
 const UNSENT_BYTES_MAX: u32 = 128 * 1024;
 
 /// Binds `cores` sockets to `listen`; with port 0 the first finds the port and the others share it.
-pub(super) fn bind(listen: SocketAddr, cores: usize) -> io::Result<(SocketAddr, Vec<TcpListener>)> {
+pub(crate) fn bind(listen: SocketAddr, cores: usize) -> io::Result<(SocketAddr, Vec<TcpListener>)> {
     let shared = cores > 1;
     if shared && listen.port() != 0 {
         refuse_used(listen)?;

@@ -1,4 +1,4 @@
-//! Connections spread evenly over the cores.
+//! Connections balanced evenly over the cores.
 //!
 //! The kernel chooses the core that accepts a connection by a hash of its addresses. Connections are kept for long, so
 //! a core that got more than its share would be behind for as long as they last, while another has nothing to do.
@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::mpsc;
 
-use super::limits::Place;
+use super::connection_limits::ConnectionPermit;
 
 /// Among so many connections of a core, one more than another has is not worth a change.
 const CONNECTIONS_PER_DIFFERENCE: usize = 64;
 
 /// The cores of a listener, and how many connections each of them has.
 #[derive(Debug)]
-pub(super) struct Spread(Vec<Arc<Core>>);
+pub(crate) struct ConnectionBalancer(Vec<Arc<Core>>);
 
 #[derive(Debug)]
 struct Core {
@@ -27,26 +27,26 @@ struct Core {
 }
 
 /// What the other cores have accepted for one.
-pub(super) type Inbox = mpsc::UnboundedReceiver<Accepted>;
+pub(crate) type Inbox = mpsc::UnboundedReceiver<Accepted>;
 
 /// A connection that is open and within the limits.
 #[derive(Debug)]
-pub(super) struct Accepted {
-    pub(super) stream: TcpStream,
-    pub(super) ip: IpAddr,
-    pub(super) seat: Seat,
+pub(crate) struct Accepted {
+    pub(crate) stream: TcpStream,
+    pub(crate) ip: IpAddr,
+    pub(crate) assignment: Assignment,
 }
 
-/// A connection's place, and the core that it counts for; leaving it frees both.
+/// The core that serves a connection, and the connection's permit; dropping it frees both.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(crate) struct Assignment {
     core: Arc<Core>,
-    _place: Place,
+    _permit: ConnectionPermit,
 }
 
-impl Spread {
+impl ConnectionBalancer {
     /// Over so many cores; gives each one's inbox, in their order.
-    pub(super) fn over(cores: usize) -> (Self, Vec<Inbox>) {
+    pub(crate) fn over(cores: usize) -> (Self, Vec<Inbox>) {
         let (cores, inboxes) = (0..cores)
             .map(|index| {
                 let (inbox, accepted) = mpsc::unbounded_channel();
@@ -56,14 +56,14 @@ impl Spread {
         (Self(cores), inboxes)
     }
 
-    /// A seat for a connection that core `own` has accepted: there, unless another has fewer. Nothing where there is no
+    /// The core for a connection that core `own` has accepted: there, unless another has fewer. Nothing where there is no
     /// such core.
-    pub(super) fn seat(&self, own: usize, place: Place) -> Option<Seat> {
+    pub(crate) fn assign(&self, own: usize, permit: ConnectionPermit) -> Option<Assignment> {
         let own = self.0.get(own)?;
         let fewest = self.0.iter().min_by_key(|core| core.open())?;
         let core = if own.open() > bearable(fewest.open()) { fewest } else { own };
         core.open.fetch_add(1, Ordering::Relaxed);
-        Some(Seat { core: Arc::clone(core), _place: place })
+        Some(Assignment { core: Arc::clone(core), _permit: permit })
     }
 }
 
@@ -78,22 +78,22 @@ impl Core {
     }
 }
 
-impl Seat {
+impl Assignment {
     /// Whether its connection is to be served by this core.
-    pub(super) fn is_at(&self, core: usize) -> bool {
+    pub(crate) fn is_at(&self, core: usize) -> bool {
         self.core.index == core
     }
 }
 
 impl Accepted {
     /// Passes it on to its core; gives it back if that core takes no connections any more.
-    pub(super) fn pass_on(self) -> Result<(), Self> {
-        let core = Arc::clone(&self.seat.core);
+    pub(crate) fn pass_on(self) -> Result<(), Self> {
+        let core = Arc::clone(&self.assignment.core);
         core.inbox.send(self).map_err(|unsent| unsent.0)
     }
 }
 
-impl Drop for Seat {
+impl Drop for Assignment {
     fn drop(&mut self) {
         self.core.open.fetch_sub(1, Ordering::Relaxed);
     }

@@ -1,18 +1,18 @@
 //! How many connections may be open, in all and from one address.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::middleware::in_flight::{Counted, Loads};
-use crate::middleware::real_ip::{Network, is_trusted};
+use crate::loads::{Counted, Loads};
+use crate::networks::{Network, is_trusted, network_of, site_of};
 
 use super::ListenerSettings;
 use super::activity::Ending;
 
 /// The limits of a listener and what it has counted, shared by its cores.
 #[derive(Debug)]
-pub(crate) struct ConnectionLimits {
+pub struct ConnectionLimits {
     total_max: usize,
     per_ip_max: usize,
     trusted_proxies: Vec<Network>,
@@ -33,24 +33,24 @@ struct Counts {
 
 /// What a listener has seen since it started; for metrics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct ConnectionCounts {
+pub struct ConnectionCounts {
     /// Open now.
-    pub(crate) open: usize,
+    pub open: usize,
     /// Accepted and served.
-    pub(crate) accepted: u64,
+    pub accepted: u64,
     /// Closed at once because too many were open.
-    pub(crate) refused: u64,
+    pub refused: u64,
     /// Closed at once because too many of that address were open.
-    pub(crate) refused_by_ip: u64,
+    pub refused_by_ip: u64,
     /// Closed because no whole request head came in time.
-    pub(crate) closed_idle: u64,
+    pub closed_idle: u64,
     /// Closed because the peer did not take its answer.
-    pub(crate) closed_stalled: u64,
+    pub closed_stalled: u64,
 }
 
-/// A connection's place; leaving it frees the place.
+/// The right of a connection to be open; dropping it frees its place.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(crate) struct ConnectionPermit {
     limits: Arc<ConnectionLimits>,
     _counted: Option<(Counted, Option<Counted>)>,
 }
@@ -59,7 +59,7 @@ pub(super) struct Place {
 const SITE_FACTOR: usize = 2;
 
 impl ConnectionLimits {
-    pub(super) fn new(settings: &ListenerSettings) -> Self {
+    pub(crate) fn new(settings: &ListenerSettings) -> Self {
         Self {
             total_max: settings.connections_max,
             per_ip_max: settings.connections_per_ip_max,
@@ -72,7 +72,7 @@ impl ConnectionLimits {
     }
 
     /// A place for a new connection from `ip`, or none if the limits are reached.
-    pub(super) fn enter(self: &Arc<Self>, ip: IpAddr) -> Option<Place> {
+    pub(crate) fn enter(self: &Arc<Self>, ip: IpAddr) -> Option<ConnectionPermit> {
         let counted = if self.is_exempt(ip) {
             None
         } else if let Some(counted) = self.count(ip) {
@@ -82,14 +82,14 @@ impl ConnectionLimits {
             return None;
         };
         let open_before = self.open.fetch_add(1, Ordering::Relaxed);
-        // From here on dropping the place takes the connection out again.
-        let place = Place { limits: Arc::clone(self), _counted: counted };
+        // From here on dropping the permit takes the connection out again.
+        let permit = ConnectionPermit { limits: Arc::clone(self), _counted: counted };
         if open_before >= self.total_max {
             self.counts.refused.fetch_add(1, Ordering::Relaxed);
             return None;
         }
         self.counts.accepted.fetch_add(1, Ordering::Relaxed);
-        Some(place)
+        Some(permit)
     }
 
     /// Counts a connection of an address, and of its IPv6 site if it is in one.
@@ -101,7 +101,7 @@ impl ConnectionLimits {
     }
 
     /// Notes how a connection ended.
-    pub(super) fn ended(&self, ending: Ending) {
+    pub(crate) fn ended(&self, ending: Ending) {
         match ending {
             Ending::Idle => self.counts.idle.fetch_add(1, Ordering::Relaxed),
             Ending::Stalled => self.counts.stalled.fetch_add(1, Ordering::Relaxed),
@@ -109,7 +109,8 @@ impl ConnectionLimits {
         };
     }
 
-    pub(crate) fn counts(&self) -> ConnectionCounts {
+    /// What it has seen so far.
+    pub fn counts(&self) -> ConnectionCounts {
         ConnectionCounts {
             open: self.open.load(Ordering::Relaxed),
             accepted: self.counts.accepted.load(Ordering::Relaxed),
@@ -125,31 +126,9 @@ impl ConnectionLimits {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.limits.open.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// What is counted as one address: an IPv6 host commonly owns a whole /64.
-pub(crate) fn network_of(ip: IpAddr) -> IpAddr {
-    match ip {
-        IpAddr::V4(_) => ip,
-        IpAddr::V6(address) => {
-            let [a, b, c, d, ..] = address.segments();
-            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
-        }
-    }
-}
-
-/// What is counted as one address more loosely: an IPv6 site commonly owns a whole /48. Of IPv4 there is none.
-pub(crate) fn site_of(ip: IpAddr) -> Option<IpAddr> {
-    match ip {
-        IpAddr::V4(_) => None,
-        IpAddr::V6(address) => {
-            let [a, b, c, ..] = address.segments();
-            Some(IpAddr::V6(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0)))
-        }
     }
 }
 

@@ -1,0 +1,85 @@
+//! A database that stalls or is away: nobody waits for long, nothing is sent or charged, and the node says so.
+
+use serde_json::json;
+use store::DatabaseKind;
+use store::testing::run_raw;
+
+use crate::support::platform::{Script, Seen};
+use crate::support::stage::{CREDITS, Stage, on_stage};
+
+fn decent(_: &Seen, _: usize) -> Script {
+    Script::json(200, "{}")
+}
+
+/// Every call that is put on the books takes a second, or none is.
+const SLOW: [&str; 2] = [
+    "create function take_time() returns trigger language plpgsql as
+     $$ begin perform pg_sleep(1); return new; end $$",
+    "create trigger take_time before insert on calls for each row execute function take_time()",
+];
+
+async fn is_shared(stage: &Stage) -> bool {
+    stage.app.store().database() == DatabaseKind::Postgres
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hold_that_takes_too_long_refuses_the_call_and_is_given_back() {
+    let overrides = "[metering]\nhold_wait_max_ms = 100";
+    on_stage("platform_alpha", overrides, decent, async |stage| {
+        // SQLite has no statement that waits; there a disk stalls, or nothing does.
+        if !is_shared(&stage).await {
+            return stage;
+        }
+        for statement in SLOW {
+            run_raw(stage.app.store(), statement).await.unwrap();
+        }
+
+        for reply in [stage.get("users/me").await, stage.post("lists", &json!({})).await] {
+            assert_eq!(reply.failure(), (503, "database_unavailable".to_owned()));
+            assert_eq!(reply.json()["retryable"], true, "{}", reply.text());
+            assert_eq!(reply.header("retry-after"), "1", "{}", reply.text());
+        }
+        // Their holds are committed after that, and given back.
+        while stage.log().await.len() < 2 {}
+        let endings: Vec<_> = stage
+            .log()
+            .await
+            .iter()
+            .map(|call| (call["outcome"].clone(), call["credits"].clone()))
+            .collect();
+        assert_eq!(endings, vec![(json!("not_dispatched"), json!(0)); 2]);
+
+        assert_eq!((stage.platform.calls().len(), stage.balance().await), (0, CREDITS));
+        run_raw(stage.app.store(), "drop trigger take_time on calls").await.unwrap();
+        assert_eq!(stage.get("users/me").await.status, 200);
+        stage
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hold_that_cannot_be_written_says_that_the_database_is_at_fault() {
+    const REFUSE: [&str; 2] = [
+        "create trigger refuse_calls before insert on calls
+         begin select raise(abort, 'refused for the test'); end",
+        "create trigger refuse_calls before insert on calls
+         for each row execute function refuse_change('refused for the test')",
+    ];
+    const ALLOW: [&str; 2] = ["drop trigger refuse_calls", "drop trigger refuse_calls on calls"];
+    on_stage("platform_alpha", "", decent, async |stage| {
+        let shared = usize::from(is_shared(&stage).await);
+        run_raw(stage.app.store(), REFUSE[shared]).await.unwrap();
+
+        let write = stage.post("lists", &json!({})).await;
+        let ready = stage.app.admin().get("/ready").await;
+
+        assert_eq!(write.failure(), (503, "database_unavailable".to_owned()));
+        assert_eq!(write.json()["retryable"], true, "{}", write.text());
+        assert_eq!((ready.status, &ready.json()["database"]), (503, &json!(false)));
+        run_raw(stage.app.store(), ALLOW[shared]).await.unwrap();
+        assert_eq!((stage.platform.calls().len(), stage.balance().await), (0, CREDITS));
+        assert_eq!(stage.post("lists", &json!({})).await.status, 200);
+        stage
+    })
+    .await;
+}

@@ -1,0 +1,96 @@
+//! PostgreSQL: one pool for everything, and connections of its own for the metering.
+
+mod pool;
+mod session;
+mod transaction;
+mod url;
+
+use std::sync::Arc;
+
+use domain::time::Timestamp;
+use sqlx::postgres::{PgConnection, PgListener, PgPoolOptions};
+
+use self::pool::{Hosts, Pool};
+use self::session::{Demands, Purpose};
+pub(crate) use self::transaction::{PgTransaction, within};
+use self::url::DatabaseUrl;
+use crate::tx::Tx;
+use crate::{Access, OpenOptions, StoreError};
+
+/// One for the batch, one to look after a commit whose end is unknown.
+const METERING_CONNECTIONS: u32 = 2;
+
+pub(crate) struct Postgres {
+    hosts: Arc<Hosts>,
+    pool: Pool,
+    metering: Pool,
+    access: Access,
+}
+
+/// Refuses a URL that cannot be used, and says why.
+pub(crate) fn check_url(url: &str) -> Result<(), StoreError> {
+    DatabaseUrl::parse(url).map(drop)
+}
+
+impl Postgres {
+    pub(crate) async fn open(options: &OpenOptions) -> Result<Self, StoreError> {
+        let demands = Demands {
+            writable: options.access == Access::ReadWrite,
+            durable: options.access == Access::ReadWrite && !options.allow_unsafe,
+        };
+        let hosts = Hosts::new(DatabaseUrl::parse(&options.url)?, demands);
+        let pool = pool::pool(&hosts, Purpose::General, options.connections_max.max(2))?;
+        let metering = pool::pool(&hosts, Purpose::Metering, METERING_CONNECTIONS)?;
+        drop(pool::acquire(&pool).await?);
+        Ok(Self { hosts, pool, metering, access: options.access })
+    }
+
+    /// A connection of its own whose statements may take their time.
+    pub(crate) async fn connection_without_limits(&self) -> Result<PgConnection, StoreError> {
+        Box::pin(self.hosts.connect(Purpose::Unlimited)).await
+    }
+
+    /// A listener for notifications, on a connection of its own.
+    pub(crate) async fn listener(&self) -> Result<PgListener, StoreError> {
+        // Connecting here first finds the host that takes writes, which is where others tell.
+        drop(pool::acquire(&self.pool).await?);
+        let options = self.hosts.current().ok_or(StoreError::UnknownUrl)?;
+        let own = PgPoolOptions::new().max_connections(1).connect_lazy_with(options);
+        Ok(Box::pin(PgListener::connect_with(&own)).await?)
+    }
+
+    pub(crate) async fn begin(&self, statement: &'static str) -> Result<Tx, StoreError> {
+        if self.access == Access::ReadOnly && !statement.ends_with("read only") {
+            return Err(StoreError::ReadOnly);
+        }
+        let client = pool::acquire(&self.pool).await?;
+        Ok(Tx::postgres(PgTransaction::begin(client, statement).await?))
+    }
+
+    pub(crate) async fn begin_metering(&self) -> Result<Tx, StoreError> {
+        if self.access == Access::ReadOnly {
+            return Err(StoreError::ReadOnly);
+        }
+        let client = pool::acquire(&self.metering).await?;
+        Ok(Tx::postgres(PgTransaction::begin(client, "begin").await?))
+    }
+
+    /// Has idle connections given up: one of them was found not to respond.
+    pub(crate) fn distrust_connections(&self) {
+        self.hosts.distrust();
+    }
+
+    /// The only place that asks a database for the time, to measure how far clocks are apart.
+    pub(crate) async fn time(&self) -> Result<Timestamp, StoreError> {
+        const SQL: &str = "
+            select cast(extract(epoch from clock_timestamp()) * 1000000 as bigint)";
+        let row = self.begin("begin read only").await?.row(SQL, &[]).await?;
+        let micros = row.ok_or_else(|| StoreError::corrupt("clock", ""))?.int(0)?;
+        Ok(Timestamp::from_unix_micros(micros))
+    }
+
+    pub(crate) fn close(&self) {
+        self.metering.close();
+        self.pool.close();
+    }
+}

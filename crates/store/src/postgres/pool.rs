@@ -1,0 +1,181 @@
+//! Connections to whichever host takes writes, and the pools that keep them.
+//!
+//! Everything that waits for a server has a deadline here, since a connection that died silently never says so: the
+//! server lost its power, its address moved, or something in between has forgotten the connection.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use deadpool::managed::{self, Metrics, PoolError, RecycleError, RecycleResult};
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{ConnectOptions as _, Connection as _};
+use tokio::time::timeout;
+
+use super::session::{self, Demands, Purpose};
+use super::url::{DatabaseUrl, Host};
+use crate::StoreError;
+
+/// How long a caller waits for a connection.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a connection that was idle may take to show that it still works.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
+
+pub(super) type Pool = managed::Pool<Manager>;
+pub(super) type Pooled = managed::Object<Manager>;
+
+/// The servers that may hold the database.
+pub(super) struct Hosts {
+    url: DatabaseUrl,
+    demands: Demands,
+    /// The one that is tried first: where the last connection was made.
+    current: AtomicUsize,
+    /// Grows when a connection was found dead: older ones that are idle are not used any more.
+    generation: AtomicU64,
+}
+
+impl Hosts {
+    pub(super) fn new(url: DatabaseUrl, demands: Demands) -> Arc<Self> {
+        let (current, generation) = (AtomicUsize::new(0), AtomicU64::new(0));
+        Arc::new(Self { url, demands, current, generation })
+    }
+
+    /// Connects to the first host that responds in time and fits, beginning with the last one that did.
+    pub(super) async fn connect(&self, purpose: Purpose) -> Result<PgConnection, StoreError> {
+        let hosts = &self.url.hosts;
+        let first = self.current.load(Ordering::Relaxed);
+        let mut refused: Option<StoreError> = None;
+        for index in (first..first + hosts.len()).map(|index| index % hosts.len()) {
+            let Some(host) = hosts.get(index) else { continue };
+            match self.connect_to(host, purpose).await {
+                Ok(connection) => {
+                    if self.current.swap(index, Ordering::Relaxed) != index {
+                        tracing::info!(host = host.name, "the database is on another host now");
+                    }
+                    return Ok(connection);
+                }
+                Err(error) => {
+                    let error =
+                        StoreError::Connect { host: host.name.clone(), source: Box::new(error) };
+                    // With several hosts the others are standbys: why the primary is away says more than that they are.
+                    let says_more = !error.is_standby() || refused.is_none();
+                    if let Some(less) = if says_more { refused.replace(error) } else { Some(error) }
+                    {
+                        tracing::debug!(
+                            error = &less as &dyn std::error::Error,
+                            "a host cannot be used"
+                        );
+                    }
+                }
+            }
+        }
+        Err(refused.unwrap_or(StoreError::UnknownUrl))
+    }
+
+    async fn connect_to(&self, host: &Host, purpose: Purpose) -> Result<PgConnection, StoreError> {
+        let work = async {
+            let mut connection = host.options.connect().await?;
+            session::prepare(&mut connection, purpose, self.demands).await?;
+            Ok(connection)
+        };
+        let waited = self.url.connect_timeout;
+        let late = StoreError::Deadline { doing: "connecting", waited };
+        timeout(waited, work).await.unwrap_or(Err(late))
+    }
+
+    /// How the last host that was fit is connected to.
+    pub(super) fn current(&self) -> Option<PgConnectOptions> {
+        let index = self.current.load(Ordering::Relaxed);
+        self.url.hosts.get(index).map(|host| host.options.clone())
+    }
+
+    /// Has all connections that are idle now looked at as dead.
+    pub(super) fn distrust(&self) {
+        self.generation.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Makes the connections of a pool, and looks whether they still work.
+pub(super) struct Manager {
+    hosts: Arc<Hosts>,
+    purpose: Purpose,
+}
+
+/// A connection of a pool.
+pub(super) struct Client {
+    pub(super) connection: PgConnection,
+    pub(super) hosts: Arc<Hosts>,
+    generation: u64,
+    /// A transaction was begun in it and not ended.
+    pub(super) is_in_transaction: bool,
+    /// A statement was sent whose response was not read to its end, or the connection is known to be lost.
+    pub(super) is_unusable: bool,
+}
+
+/// A pool of connections; none is made before it is needed.
+pub(super) fn pool(
+    hosts: &Arc<Hosts>,
+    purpose: Purpose,
+    connections_max: u32,
+) -> Result<Pool, StoreError> {
+    let manager = Manager { hosts: Arc::clone(hosts), purpose };
+    let size = usize::try_from(connections_max).unwrap_or(usize::MAX);
+    managed::Pool::builder(manager)
+        .max_size(size)
+        .runtime(deadpool::Runtime::Tokio1)
+        .build()
+        .map_err(|error| StoreError::Url(error.to_string()))
+}
+
+/// A connection that works, as far as can be known.
+pub(super) async fn acquire(pool: &Pool) -> Result<Pooled, StoreError> {
+    let late =
+        || StoreError::Deadline { doing: "waiting for a free connection", waited: ACQUIRE_TIMEOUT };
+    match timeout(ACQUIRE_TIMEOUT, pool.get()).await {
+        Ok(Ok(client)) => Ok(client),
+        Ok(Err(PoolError::Backend(error))) => Err(error),
+        Ok(Err(PoolError::Closed)) => Err(StoreError::Stopped),
+        Ok(Err(_)) | Err(_) => Err(late()),
+    }
+}
+
+impl managed::Manager for Manager {
+    type Type = Client;
+    type Error = StoreError;
+
+    async fn create(&self) -> Result<Client, StoreError> {
+        let generation = self.hosts.generation.load(Ordering::Relaxed);
+        // Boxed: a connection is rarely made, and needs much room for that.
+        let connection = Box::pin(self.hosts.connect(self.purpose)).await?;
+        let hosts = Arc::clone(&self.hosts);
+        Ok(Client { connection, hosts, generation, is_in_transaction: false, is_unusable: false })
+    }
+
+    /// Ends the transaction that was left open, or asks the server for a sign of life.
+    async fn recycle(&self, client: &mut Client, _: &Metrics) -> RecycleResult<StoreError> {
+        let generation = self.hosts.generation.load(Ordering::Relaxed);
+        if client.is_unusable || client.generation != generation {
+            return Err(RecycleError::message("the connection is lost"));
+        }
+        client.is_unusable = true;
+        let check = async {
+            if client.is_in_transaction {
+                sqlx::raw_sql("rollback").execute(&mut client.connection).await?;
+            } else if self.purpose == Purpose::General {
+                client.connection.ping().await?;
+            }
+            Ok::<_, sqlx::Error>(())
+        };
+        match timeout(CHECK_TIMEOUT, check).await {
+            Ok(Ok(())) => {
+                (client.is_in_transaction, client.is_unusable) = (false, false);
+                Ok(())
+            }
+            Ok(Err(error)) => Err(RecycleError::Backend(error.into())),
+            Err(_) => {
+                self.hosts.distrust();
+                Err(RecycleError::message("the connection does not respond"))
+            }
+        }
+    }
+}

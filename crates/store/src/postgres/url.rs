@@ -1,0 +1,249 @@
+//! The URL of a PostgreSQL database, as libpq reads it: several hosts, and no parameter that means nothing.
+//!
+//! sqlx reads one host and ignores what it does not know, so the hosts are taken apart here, and each becomes a URL of its
+//! own.
+
+use std::str::FromStr as _;
+use std::time::Duration;
+
+use sqlx::ConnectOptions as _;
+use sqlx::postgres::PgConnectOptions;
+
+use crate::StoreError;
+
+/// How long connecting to one host may take, unless `connect_timeout` says otherwise.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// The longest `connect_timeout`, in seconds.
+const CONNECT_TIMEOUT_MAX_S: u64 = 30;
+/// Statements kept prepared in a connection.
+const STATEMENTS_MAX: usize = 256;
+
+/// Parameters that go to the driver as they are. `options[NAME]` does, too.
+const PARAMETERS: &[&str] = &[
+    "application_name",
+    "dbname",
+    "hostaddr",
+    "options",
+    "password",
+    "sslcert",
+    "ssl-cert",
+    "sslkey",
+    "ssl-key",
+    "sslmode",
+    "ssl-mode",
+    "sslrootcert",
+    "ssl-root-cert",
+    "ssl-ca",
+    "statement-cache-capacity",
+    "user",
+];
+
+/// Where a database is, and how its servers are connected to.
+#[derive(Debug, Clone)]
+pub(super) struct DatabaseUrl {
+    /// One for each host, in the order of the URL; at least one.
+    pub(super) hosts: Vec<Host>,
+    /// How long connecting to one of them may take.
+    pub(super) connect_timeout: Duration,
+}
+
+/// A server that may hold the database.
+#[derive(Debug, Clone)]
+pub(super) struct Host {
+    /// Its name and port, for messages.
+    pub(super) name: String,
+    pub(super) options: PgConnectOptions,
+}
+
+/// The parts of a URL that say which servers there are.
+struct Parts<'a> {
+    scheme: &'a str,
+    /// The user and the password, with the `@` behind them.
+    user: &'a str,
+    hosts: &'a str,
+    path: &'a str,
+    query: &'a str,
+}
+
+impl DatabaseUrl {
+    /// Reads a URL.
+    pub(super) fn parse(url: &str) -> Result<Self, StoreError> {
+        let parts = Parts::of(url)?;
+        let mut hosts: Vec<String> = parts.hosts.split(',').map(str::to_owned).collect();
+        let (mut named, mut own_ports) = (Vec::new(), Vec::new());
+        let mut connect_timeout = CONNECT_TIMEOUT;
+        let mut passed_on = form_urlencoded::Serializer::new(String::new());
+        for (name, value) in form_urlencoded::parse(parts.query.as_bytes()) {
+            match &*name {
+                "host" => named = value.split(',').map(str::to_owned).collect(),
+                "port" => own_ports = value.split(',').map(str::to_owned).collect(),
+                "connect_timeout" => connect_timeout = read_connect_timeout(&value)?,
+                "target_session_attrs" => check_target(&value)?,
+                known if PARAMETERS.contains(&known) || known.starts_with("options[") => {
+                    passed_on.append_pair(&name, &value);
+                }
+                unknown => return Err(unknown_parameter(unknown)),
+            }
+        }
+        if !named.is_empty() {
+            hosts = named.iter().map(|host| encoded(host)).collect();
+        }
+        let query = passed_on.finish();
+        let hosts = with_ports(hosts, &own_ports)?
+            .into_iter()
+            .map(|host| parts.host(host, &query))
+            .collect::<Result<Vec<Host>, StoreError>>()?;
+        Ok(Self { hosts, connect_timeout })
+    }
+}
+
+impl<'a> Parts<'a> {
+    fn of(url: &'a str) -> Result<Self, StoreError> {
+        let (scheme, rest) = url.split_once("://").ok_or(StoreError::UnknownUrl)?;
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let user_length = authority.rfind('@').map_or(0, |at| at + 1);
+        let (user, hosts) = authority.split_at(user_length);
+        Ok(Self { scheme, user, hosts, path, query })
+    }
+
+    /// One host of them, as a URL of its own.
+    fn host(&self, name: String, query: &str) -> Result<Host, StoreError> {
+        let Self { scheme, user, path, .. } = self;
+        let separator = if query.is_empty() { "" } else { "?" };
+        let url = format!("{scheme}://{user}{name}/{path}{separator}{query}");
+        let options = PgConnectOptions::from_str(&url)
+            .map_err(|error| StoreError::Url(format!("{error}")))?
+            .statement_cache_capacity(STATEMENTS_MAX)
+            .disable_statement_logging();
+        let name = if name.is_empty() { "localhost".to_owned() } else { name };
+        Ok(Host { name, options })
+    }
+}
+
+/// Joins each host with its port: one port for all of them, or as many as there are hosts.
+fn with_ports(hosts: Vec<String>, ports: &[String]) -> Result<Vec<String>, StoreError> {
+    if ports.len() > 1 && ports.len() != hosts.len() {
+        let message = format!("{} ports are named for {} hosts", ports.len(), hosts.len());
+        return Err(StoreError::Url(message));
+    }
+    let port_of = |index: usize| ports.get(index).or(ports.first());
+    let joined = |(index, host): (usize, String)| match port_of(index) {
+        Some(port) => format!("{host}:{port}"),
+        None => host,
+    };
+    Ok(hosts.into_iter().enumerate().map(joined).collect())
+}
+
+/// A host as it stands in a URL: the folder of a socket has slashes, an address of IPv6 has brackets.
+fn encoded(host: &str) -> String {
+    if host.starts_with('/') {
+        return form_urlencoded::byte_serialize(host.as_bytes()).collect();
+    }
+    if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_owned() }
+}
+
+fn read_connect_timeout(value: &str) -> Result<Duration, StoreError> {
+    match value.parse() {
+        Ok(seconds @ 1..=CONNECT_TIMEOUT_MAX_S) => Ok(Duration::from_secs(seconds)),
+        _ => Err(StoreError::Url(format!(
+            "connect_timeout must be 1 to {CONNECT_TIMEOUT_MAX_S} seconds, not {value}"
+        ))),
+    }
+}
+
+/// The service needs a server that takes writes, which it checks itself after connecting.
+fn check_target(value: &str) -> Result<(), StoreError> {
+    if matches!(value, "read-write" | "primary") {
+        return Ok(());
+    }
+    Err(StoreError::Url(format!(
+        "target_session_attrs must be read-write or primary, not {value}: calls are metered on a server that \
+         takes writes"
+    )))
+}
+
+fn unknown_parameter(name: &str) -> StoreError {
+    StoreError::Url(format!(
+        "the parameter {name} is not known; known are connect_timeout, host, port, target_session_attrs, {}",
+        PARAMETERS.join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses(url: &str) -> Vec<(String, u16)> {
+        let url = DatabaseUrl::parse(url).unwrap();
+        let address = |host: &Host| (host.options.get_host().to_owned(), host.options.get_port());
+        url.hosts.iter().map(address).collect()
+    }
+
+    fn refusal(url: &str) -> String {
+        DatabaseUrl::parse(url).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn every_host_of_a_list_is_known_with_its_port() {
+        let pair = |host: &str, port| (host.to_owned(), port);
+        assert_eq!(
+            addresses("postgres://gateway:s%40cret@a:1,b:2,[::1]:3/books?sslmode=disable"),
+            [pair("a", 1), pair("b", 2), pair("[::1]", 3)]
+        );
+        assert_eq!(
+            addresses("postgresql:///books?host=a,b&port=6432&user=gateway"),
+            [pair("a", 6432), pair("b", 6432)]
+        );
+        assert_eq!(addresses("postgres:///books?host=a,b&port=1,2"), [pair("a", 1), pair("b", 2)]);
+        assert_eq!(addresses("postgres://gateway@a/books"), [pair("a", 5432)]);
+    }
+
+    #[test]
+    fn the_user_and_the_database_are_those_of_all_hosts() {
+        let url = DatabaseUrl::parse("postgres://gate%40way@a:1,b:2/books").unwrap();
+
+        for host in url.hosts {
+            assert_eq!(host.options.get_username(), "gate@way");
+            assert_eq!(host.options.get_database(), Some("books"));
+        }
+    }
+
+    #[test]
+    fn a_socket_is_named_by_its_folder() {
+        let url = DatabaseUrl::parse("postgres:///books?host=/var/run/postgresql").unwrap();
+
+        let folder = url.hosts[0].options.get_socket().map(|path| path.display().to_string());
+        assert_eq!(folder.as_deref(), Some("/var/run/postgresql"));
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused_by_its_name() {
+        assert!(
+            refusal("postgres://a/books?target_session_attr=any")
+                .contains("target_session_attr is")
+        );
+        assert!(
+            refusal("postgres://a/books?target_session_attrs=any")
+                .contains("read-write or primary")
+        );
+        assert!(refusal("postgres://a/books?connect_timeout=0").contains("1 to 30 seconds"));
+        assert!(
+            refusal("postgres:///books?host=a,b,c&port=1,2")
+                .contains("2 ports are named for 3 hosts")
+        );
+        assert!(refusal("postgres://a:port/books").contains("invalid port"));
+    }
+
+    #[test]
+    fn the_time_for_connecting_can_be_set() {
+        let of = |url| DatabaseUrl::parse(url).unwrap().connect_timeout;
+
+        assert_eq!(of("postgres://a/books"), Duration::from_secs(3));
+        assert_eq!(of("postgres://a/books?connect_timeout=7"), Duration::from_secs(7));
+        assert_eq!(
+            of("postgres://a/books?target_session_attrs=read-write"),
+            Duration::from_secs(3)
+        );
+    }
+}

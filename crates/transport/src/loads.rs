@@ -1,0 +1,151 @@
+//! How much is going on at present, by whom it is of: counted without a limit being exceeded, also by many threads.
+//!
+//! Whoever is called often is found once: its [`Load`] is kept with what else is remembered of it, so that a call
+//! counts without looking anything up.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+/// So many remembered loads are never looked through for those that nobody has any more.
+const REMEMBERED_MIN: usize = 1_024;
+
+/// What is going on at present, of one customer, one account or one address: how many, or how many bytes.
+#[derive(Debug, Default)]
+pub struct Load(AtomicUsize);
+
+impl Load {
+    /// Adds `amount`, if that makes `max` at most.
+    pub fn take(&self, amount: usize, max: usize) -> bool {
+        let more = |load: usize| load.checked_add(amount).filter(|load| *load <= max);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    /// Takes `amount` away again.
+    pub fn give_back(&self, amount: usize) {
+        self.0.fetch_sub(amount, Ordering::Relaxed);
+    }
+}
+
+impl Load {
+    /// How much it is.
+    pub fn amount(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// One that is counted until it is dropped.
+#[derive(Debug)]
+pub struct Counted(Arc<Load>);
+
+/// The loads that somebody has, by whom they are of.
+#[derive(Debug)]
+pub struct Loads<K>(Mutex<Remembered<K>>);
+
+#[derive(Debug)]
+struct Remembered<K> {
+    by_key: HashMap<K, Weak<Load>>,
+    /// At so many those that nobody has any more are forgotten.
+    full_at: usize,
+}
+
+impl Counted {
+    /// Counts one more, unless there are `max` already.
+    pub fn enter(load: &Arc<Load>, max: usize) -> Option<Self> {
+        load.take(1, max).then(|| Self(Arc::clone(load)))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.give_back(1);
+    }
+}
+
+impl<K: Hash + Eq> Default for Loads<K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: Hash + Eq> Loads<K> {
+    /// Nobody has any yet.
+    pub fn new() -> Self {
+        Self(Mutex::new(Remembered { by_key: HashMap::new(), full_at: REMEMBERED_MIN }))
+    }
+
+    /// The load of this key: the same for all who ask while somebody has it.
+    pub fn of(&self, key: K) -> Arc<Load> {
+        let mut remembered = self.0.lock();
+        if remembered.by_key.len() >= remembered.full_at {
+            remembered.forget_unused();
+        }
+        let place = remembered.by_key.entry(key).or_default();
+        place.upgrade().unwrap_or_else(|| {
+            let load = Arc::default();
+            *place = Arc::downgrade(&load);
+            load
+        })
+    }
+}
+
+impl<K: Hash + Eq> Remembered<K> {
+    fn forget_unused(&mut self) {
+        self.by_key.retain(|_, load| load.strong_count() > 0);
+        self.by_key.shrink_to_fit();
+        self.full_at = (self.by_key.len() * 2).max(REMEMBERED_MIN);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_is_the_same_for_all_as_long_as_somebody_has_it() {
+        let loads = Loads::new();
+        let first = loads.of("a");
+
+        assert!(Arc::ptr_eq(&first, &loads.of("a")));
+        assert!(!Arc::ptr_eq(&first, &loads.of("b")));
+    }
+
+    #[test]
+    fn loads_that_nobody_has_take_no_memory_for_long() {
+        let loads = Loads::new();
+        let kept = loads.of(0);
+
+        for key in 1..100_000 {
+            drop(loads.of(key));
+        }
+
+        assert!(loads.0.lock().by_key.len() <= REMEMBERED_MIN);
+        assert!(Arc::ptr_eq(&kept, &loads.of(0)));
+    }
+
+    #[test]
+    fn many_threads_at_once_stay_within_the_maximum() {
+        let load = Arc::default();
+
+        let entered: usize = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let held: Vec<_> =
+                            (0..100).filter_map(|_| Counted::enter(&load, 50)).collect();
+                        let held_count = held.len();
+                        // Held until every thread is done, so that no place is used twice.
+                        std::mem::forget(held);
+                        held_count
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+
+        assert_eq!(entered, 50);
+    }
+}
