@@ -46,13 +46,14 @@ class PostgresBooks:
     def __init__(self, _folder):
         self.server = os.environ[POSTGRES_VARIABLE]
         self.database = f"creator_gateway_{os.getpid()}"
-        self._psql(self.server, f"create database {self.database}")
+        self.command(self.server, f"create database {self.database}")
         self.url = self.server.rsplit("/", 1)[0] + "/" + self.database
 
     @staticmethod
-    def _psql(url, sql):
+    def command(url, sql):
         done = subprocess.run(
             ["psql", "-X", "-q", "--csv", "-t", "-v", "ON_ERROR_STOP=1", "-c", sql, url],
+            check=False,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -63,7 +64,7 @@ class PostgresBooks:
 
     def query(self, sql):
         numbers = lambda text: int(text) if text.lstrip("-").isdigit() else (text or None)
-        return [tuple(map(numbers, row)) for row in csv.reader(self._psql(self.url, sql).splitlines())]
+        return [tuple(map(numbers, row)) for row in csv.reader(self.command(self.url, sql).splitlines())]
 
     def reader(self, sql):
         process = subprocess.Popen(
@@ -90,7 +91,7 @@ class PostgresBooks:
         return ask, close
 
     def drop(self):
-        self._psql(self.server, f"drop database {self.database} with (force)")
+        self.command(self.server, f"drop database {self.database} with (force)")
 
 
 class Reader(threading.Thread):

@@ -1,0 +1,78 @@
+"""Nodes on a database that Patroni looks after: its primary is killed, and replaced as planned."""
+
+import time
+
+from lib.cluster.nodes import Nodes
+from lib.cluster.patroni import GapWatch, PatroniBooks
+from lib.cluster.rolling import Balancer
+from lib.cluster.watch import seconds
+from lib.processes import free_port
+
+# Nodes go on at most so long after the database does.
+BEHIND_MAX_S = 3
+CALL_MAX_S = 5
+FAILOVER_MAX_S = 90
+SETTLE_S = 3
+
+
+class Failover(Nodes):
+    """Nodes find the primary in a list of servers."""
+
+    title = "Patroni, through a list of servers"
+    books = PatroniBooks
+
+    def prepare(self):
+        self.gaps = GapWatch(self.books)
+        self.others.append(self.gaps)
+        self.gaps.start()
+
+    def play(self):
+        self._replace("killed", self._kill)
+        self._replace("planned", self.books.switch_over)
+
+    def _kill(self, leader):
+        leader.kill()
+        self.killed = leader
+
+    def _replace(self, how, replace):
+        leader = self.books.primary()
+        begun = time.monotonic()
+        self.say(f"{leader.name} is to be replaced, {how}")
+        replace(leader)
+        self.until(lambda: self.books.primary() not in (None, leader), FAILOVER_MAX_S)
+        moved = time.monotonic()
+        self.say(f"{getattr(self.books.primary(), 'name', 'nobody')} is the primary")
+        self.until(lambda: all(self.load.first_metered(moved, [each]) for each in self.load.services), FAILOVER_MAX_S)
+        time.sleep(SETTLE_S)
+        self._note(how, begun, time.monotonic())
+        if how == "killed":
+            leader.start()
+            self.books.wait_until_whole()
+            self.say(f"{leader.name} follows again")
+
+    def _note(self, how, begun, ended):
+        """How long nobody could write at all, and how long no call got a metered answer."""
+        database = self.gaps.longest_gap(begun, ended)
+        calls = self.load.longest_gap(begun, ended)
+        self.facts.append((f"{how}: nobody could write for", seconds(database)))
+        self.facts.append((f"{how}: no metered answer for", seconds(calls)))
+        self.promise(f"{how}: nodes behind the database", max(0.0, calls - database), BEHIND_MAX_S)
+        self.promise_calls(f"{how}: calls meanwhile", begun, ended, self.load.services, CALL_MAX_S)
+
+
+class FailoverThroughProxy(Failover):
+    """Nodes connect to haproxy, which asks Patroni who the primary is."""
+
+    title = "Patroni, through haproxy"
+
+    def prepare(self):
+        places = {}
+        for number, member in enumerate(self.books.members, 1):
+            places |= {f"postgres_{number}": member.address, f"rest_port_{number}": member.rest_port}
+        self.proxy = Balancer("haproxy-database.cfg", self.folder, free_port(), **places)
+        self.others.append(self.proxy)
+        self.proxy.wait_for(self.books.primary().name, alone=True)
+        super().prepare()
+
+    def database_url(self, _number):
+        return self.books.url_of(f"127.0.0.1:{self.proxy.port}")

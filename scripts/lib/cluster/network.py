@@ -1,0 +1,102 @@
+"""A node whose packets to the database are lost, and a database whose commits hang."""
+
+import os
+import time
+import urllib.parse
+
+from lib.books import PostgresBooks
+from lib.cluster.nodes import HOLD_TTL_S, PATIENCE_S, SWEEP_S, Nodes
+from lib.cluster.proxy import Proxy
+from lib.processes import POSTGRES_VARIABLE
+
+# No caller waits longer for an answer, whatever becomes of the database.
+CALL_MAX_S = 5
+# Where the database cannot be reached at all, a call may first wait for the caller's key to be read.
+CUT_OFF_CALL_MAX_S = 6
+NO_STANDBY = "a_standby_that_does_not_exist"
+
+
+class DroppedPackets(Nodes):
+    """The connections of one node to the database pass nothing for a while; nobody closes them."""
+
+    title = "Dropped packets"
+    is_short = True
+    # Until the node that is cut off says that it is not ready, and until it serves again after the end of that.
+    notice_max_s = 15
+    return_max_s = 15
+
+    def prepare(self):
+        target = urllib.parse.urlsplit(self.books.url)
+        self.proxies = []
+        for _ in range(3):
+            self.proxies.append(Proxy(target.port))
+            self.others.append(self.proxies[-1])
+        self.silence_s = 20 if self.options.short else 60
+        # What arrives late may be holds that their node knows nothing of any more.
+        self.patience_s = PATIENCE_S if self.options.short else HOLD_TTL_S + SWEEP_S
+
+    def database_url(self, number):
+        url = urllib.parse.urlsplit(self.books.url)
+        host = f"{url.username}@127.0.0.1:{self.proxies[number - 1].port}"
+        return url._replace(netloc=host).geturl()
+
+    def play(self):
+        lost, others = self.services[0], self.services[1:]
+        # While calls are on their way, so that a transaction may stay open in the middle.
+        time.sleep(self.load.until_next_step() + self.random.uniform(0.0, 0.02))
+        begun = time.monotonic()
+        self.proxies[0].silence()
+        self.say(f"{lost.name} is cut off from the database for {self.silence_s} s")
+        time.sleep(self.silence_s)
+        ended = time.monotonic()
+        if self.options.short:
+            self.proxies[0].forget()
+            self.say("the network passes packets again, and has forgotten its connections")
+        else:
+            self.proxies[0].pass_on()
+            self.say("the network passes packets again, with all that was sent before")
+        self.until(lambda: self.load.first_metered(ended, [lost]) is not None, 2 * self.return_max_s)
+        self.say(f"{lost.name} serves again")
+        self.promise("from the cut until the node says it is not ready", self.watches[0].first(False, begun), self.notice_max_s)
+        self.promise("until the node serves again", self.load.first_metered(ended, [lost]), self.return_max_s)
+        self.promise_calls("calls to the other nodes meanwhile", begun, time.monotonic(), others, CALL_MAX_S)
+        self.promise_calls("calls to the node that was cut off", begun, time.monotonic(), [lost], CUT_OFF_CALL_MAX_S)
+        for service in others:
+            gap = self.load.first_metered(begun, [service])
+            self.facts.append((f"{service.name}: until its next metered answer", f"{gap:.1f} s" if gap else "never"))
+
+
+class Stall(Nodes):
+    """The database reads and writes, but its commits wait for a standby that is not there."""
+
+    title = "Stalled commits"
+    stall_s = 20
+    notice_max_s = 6
+    return_max_s = 3
+
+    def prepare(self):
+        self.others.append(self)
+
+    def close(self):
+        """The server is others' too: it must not go on waiting."""
+        self._wait_for_standby("")
+
+    def _wait_for_standby(self, name):
+        server = os.environ[POSTGRES_VARIABLE]
+        PostgresBooks.command(server, f"alter system set synchronous_standby_names = '{name}'")
+        PostgresBooks.command(server, "select pg_reload_conf()")
+
+    def play(self):
+        begun = time.monotonic()
+        self._wait_for_standby(NO_STANDBY)
+        self.say(f"commits wait for a standby that is missing, for {self.stall_s} s")
+        time.sleep(self.stall_s)
+        self._wait_for_standby("")
+        ended = time.monotonic()
+        self.say("commits wait no longer")
+        self.until(lambda: all(self.load.first_metered(ended, [each]) for each in self.services), 10 * self.return_max_s)
+        self.say("all nodes serve again")
+        for service, watch in zip(self.services, self.watches, strict=True):
+            self.promise(f"{service.name}: until it says it is not ready", watch.first(False, begun), self.notice_max_s)
+            self.promise(f"{service.name}: until it serves again", self.load.first_metered(ended, [service]), self.return_max_s)
+        self.promise_calls("calls meanwhile", begun, time.monotonic(), self.services, CALL_MAX_S)

@@ -1,0 +1,112 @@
+"""Nodes behind a load balancer that are restarted one after the other."""
+
+import csv
+import signal
+import socket
+import time
+
+from lib.cluster.nodes import Nodes
+from lib.cluster.programs import Helper, fill, program
+from lib.cluster.watch import readiness
+from lib.processes import START_TIMEOUT_S, STOP_TIMEOUT_S, check, free_port, known_settings
+
+ANNOUNCE_MS = 3000
+ROUNDS, SHORT_ROUNDS = 10, 1
+
+
+class Balancer(Helper):
+    """haproxy, with the configuration that is documented. It is run by whoever runs this."""
+
+    name = "haproxy"
+
+    def __init__(self, template, folder, port, **places):
+        self.port = port
+        self.control = folder / "haproxy.socket"
+        haproxy = program("haproxy", "haproxy")
+        path = fill(template, folder, listen=f"127.0.0.1:{port}", stats_socket=self.control, **places)
+        super().__init__([haproxy, "-db", "-f", path], folder / "haproxy.log", is_owners=False)
+
+    def close(self):
+        """It waits for its connections when it is asked to end: it need not."""
+        self.kill()
+
+    def states(self):
+        """What it thinks of each server, by name."""
+        try:
+            with socket.socket(socket.AF_UNIX) as control:
+                control.settimeout(STOP_TIMEOUT_S)
+                control.connect(str(self.control))
+                control.sendall(b"show stat\n")
+                lines = control.makefile("r").read().removeprefix("# ").splitlines()
+        except OSError:
+            return {}
+        return {row["svname"]: row["status"] for row in csv.DictReader(lines)}
+
+    def used(self):
+        """The servers that it sends something to. The first states are a guess, before every server was asked."""
+        return {name for name, state in self.states().items() if state.startswith("UP") and name not in ("FRONTEND", "BACKEND")}
+
+    def wait_for(self, name, *, alone=False):
+        """Until it uses a server, and no other one if that is wanted."""
+        until = time.monotonic() + START_TIMEOUT_S
+        while not (self.used() == {name} if alone else name in self.used()):
+            check(self.process.poll() is None and time.monotonic() < until, f"haproxy does not use {name}: {self.states()}")
+            time.sleep(0.1)
+
+
+class RollingRestart(Nodes):
+    """Clients that repeat nothing call through haproxy; every node is stopped and started again, one after the other."""
+
+    title = "Rolling restart"
+    is_short = True
+
+    def settings(self, _number):
+        settings = {"http": {"trusted_proxies": ["127.0.0.1"]}, "admin": {"probe_listen": f"127.0.0.1:{free_port()}"}}
+        if "announce_ms" in known_settings(self.options.binary)["http"]["timeouts"]:
+            settings["http.timeouts"] = {"announce_ms": ANNOUNCE_MS}
+        return settings
+
+    def targets(self):
+        return [self.balancer]
+
+    def call_nodes(self):
+        places = {}
+        for number, service in enumerate(self.services, 1):
+            places[f"node_{number}"] = f"127.0.0.1:{service.port}"
+            places[f"probe_port_{number}"] = service.settings["admin"]["probe_listen"].rpartition(":")[2]
+        self.balancer = Balancer("haproxy-gateway.cfg", self.folder, free_port(), **places)
+        self.others.append(self.balancer)
+        for service in self.services:
+            self.balancer.wait_for(service.name)
+        super().call_nodes()
+
+    def play(self):
+        self.rounds = SHORT_ROUNDS if self.options.short else ROUNDS
+        begun = time.monotonic()
+        stops = []
+        for number in range(1, self.rounds + 1):
+            for service in self.services:
+                stops.append(self._restart(service))
+            self.say(f"round {number}/{self.rounds}: every node stopped and started")
+        failed = [each for each in self.load.between(begun, time.monotonic()) if each.has_failed()]
+        shown = [(each.answer.status, each.answer.code) if each.answer else "no answer" for each in failed]
+        self.findings.add("requests that failed while nodes were restarted", shown)
+        self.facts.append(("nodes stopped and started behind haproxy", len(stops)))
+        self.facts.append(("longest stop of a node", f"{max(stops):.1f} s"))
+
+    def _restart(self, service):
+        """Stops a node as a service manager does, and starts it; goes on once it is used again."""
+        begun = time.monotonic()
+        service.child.process.send_signal(signal.SIGTERM)
+        code = service.child.process.wait(STOP_TIMEOUT_S)
+        took = time.monotonic() - begun
+        self.findings.add("exit codes of a stopped service other than 0", [code] if code else [])
+        service.start()
+        service.wait_for_health()
+        self.until(lambda: readiness(service), START_TIMEOUT_S)
+        self.balancer.wait_for(service.name)
+        return took
+
+    def unanswered_looks(self):
+        """A node that is stopped has no answer."""
+        return []

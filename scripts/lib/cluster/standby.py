@@ -1,0 +1,117 @@
+"""A primary that is gone from one moment to the next, and a standby that takes its place."""
+
+import time
+from typing import ClassVar
+
+from lib.books import PostgresBooks
+from lib.cluster.nodes import Nodes
+from lib.cluster.postgres import Postgres
+from lib.cluster.proxy import Proxy
+from lib.cluster.watch import seconds
+from lib.comparison import Findings
+
+DATABASE = "creator_gateway"
+# How long there is no primary before somebody promotes the standby.
+DECISION_S = 2
+# A node goes on in this time after the promotion.
+RETURN_MAX_S = 3
+SETTLE_S = 2
+# How long the asynchronous standby has been behind when it is promoted.
+BEHIND_S = 3
+LOST = "answers delivered to the client without a hold row"
+VERIFY = "verify: runs that found a fault"
+
+
+class PairBooks(PostgresBooks):
+    """A database on a primary and a standby, reached by a list of both."""
+
+    # What the primary is started with when the standby has been copied. On the command line: what the standby copies must
+    # not make it wait for itself once it is promoted.
+    settings: ClassVar = {"synchronous_standby_names": "standby"}
+    link = None
+
+    def __init__(self, folder):
+        self.primary, self.standby = (Postgres(folder, name) for name in ("primary", "standby"))
+        try:
+            self.primary.create()
+            self.primary.start()
+            self.link = Proxy(self.primary.port)
+            self.standby.follow(self.link.port)
+            self.primary.close()
+            self.primary.start(**self.settings)
+            self.standby.start()
+            self.url = self._url(f"{self.primary.address},{self.standby.address}", DATABASE, "?target_session_attrs=read-write")
+            self.command(self._url(self.primary.address, "postgres"), f"create database {DATABASE}")
+        except BaseException:
+            self.drop()
+            raise
+
+    @staticmethod
+    def _url(hosts, database, more=""):
+        return f"postgres://postgres@{hosts}/{database}{more}"
+
+    def drop(self):
+        self.primary.close()
+        self.standby.close()
+        if self.link:
+            self.link.close()
+
+
+class Promotion(Nodes):
+    """The primary is stopped at once, and its synchronous standby promoted."""
+
+    title = "Promotion of a synchronous standby"
+    is_short = True
+    books = PairBooks
+
+    def play(self):
+        self.before_the_end()
+        stopped = time.monotonic()
+        self.books.primary.stop_immediately()
+        self.say("the primary is gone")
+        time.sleep(DECISION_S)
+        begun = time.monotonic()
+        self.books.standby.promote()
+        promoted = time.monotonic()
+        self.say(f"the standby is promoted, which took {promoted - begun:.1f} s")
+        self.until(lambda: all(self.load.first_metered(promoted, [each]) for each in self.services), 10 * RETURN_MAX_S)
+        self.say("all nodes serve again")
+        first = self.load.first_metered(promoted)
+        self.facts.append(("from the promotion to the first metered answer", seconds(first)))
+        self.facts.append(("longest time without a metered answer", seconds(self.load.longest_gap(stopped, time.monotonic()))))
+        for service in self.services:
+            again = self.load.first_metered(promoted, [service])
+            self.promise(f"{service.name}: from the promotion until it serves", again, RETURN_MAX_S)
+        self.promise_calls("calls meanwhile", stopped, time.monotonic(), self.services, 5)
+        time.sleep(SETTLE_S)
+
+    def before_the_end(self):
+        """What happens to the primary before it is gone."""
+
+
+class AsynchronousBooks(PairBooks):
+    """The primary does not wait for the standby."""
+
+    settings: ClassVar = {}
+
+
+class AsynchronousPromotion(Promotion):
+    """The standby is behind, and is promoted all the same: this shows what that costs, and that the comparison sees it."""
+
+    title = "Promotion of an asynchronous standby that is behind"
+    is_short = False
+    books = AsynchronousBooks
+
+    def before_the_end(self):
+        self.books.link.silence()
+        self.say(f"the standby gets nothing for {BEHIND_S} s")
+        time.sleep(BEHIND_S)
+
+    def compare_more(self):
+        """What was lost is expected. What is there must be consistent all the same."""
+        counts = self.findings.counts
+        self.facts += [(f"expected: {rule}", count) for rule, (count, _) in counts.items() if count and rule != VERIFY]
+        lost = counts[LOST][0]
+        self.findings = self.comparison.findings = Findings()
+        self.findings.counts[VERIFY] = counts[VERIFY]
+        self.findings.add("an asynchronous standby that is behind and loses nothing", [] if lost else [lost])
