@@ -29,7 +29,7 @@ use crate::billing::low_balances::LowBalances;
 
 use crate::auth::csrf::Own;
 use crate::billing::plans;
-use crate::clock::{Clock, Random};
+use runtime::clock::{Clock, Random};
 use crate::config::Config;
 use crate::contract::Contract;
 use crate::control_limits::ControlLimits;
@@ -54,8 +54,8 @@ use crate::middleware::rate_limit::{Quota, RateLimiter};
 use crate::middleware::real_ip::Client;
 use crate::passwords::Hashing;
 use crate::start;
-use crate::tasks::{Calls, Tasks};
-use crate::vault::Vault;
+use runtime::tasks::{Calls, Tasks};
+use runtime::vault::Vault;
 use transport::site_of;
 use transport::{Load, Loads, Network};
 
@@ -399,7 +399,7 @@ impl App {
     /// handed out there.
     pub(crate) fn on_core(shared: Arc<Shared>, upstream: Upstream) -> Self {
         let (meter, courier) = shared.meter.on_one_runtime();
-        crate::tasks::spawn_for_good(courier.run());
+        runtime::tasks::spawn_for_good(courier.run());
         Self::with_meter(shared, upstream, meter)
     }
 

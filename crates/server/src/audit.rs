@@ -7,7 +7,7 @@ use store::audit::AuditEntry;
 use store::places::Shift;
 
 use crate::app::App;
-use crate::clock::{Clock, Random};
+use runtime::clock::{Clock, Random};
 
 /// Accounts that an entry or an email names.
 pub(crate) const NAMED_MAX: usize = 50;

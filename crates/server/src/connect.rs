@@ -17,7 +17,7 @@ use crate::audit::{self, Deed};
 use crate::error::accounts::AccountProblem;
 use crate::error::{ApiError, FieldProblem};
 use crate::gateway::platform_health;
-use crate::vault;
+use runtime::vault;
 
 /// An account to be connected.
 pub(crate) struct Import {
@@ -85,7 +85,7 @@ async fn verified(
     (platform_account_id, auth): (Option<String>, &AuthValues),
 ) -> Result<NewAccount, ApiError> {
     let Import { customer, platform, creator, .. } = import;
-    let credentials = app.vault.seal_credentials(*customer, *platform, creator, auth).await?;
+    let credentials = sealed_credentials::seal(&app.vault, (*customer, *platform, creator), auth).await?;
     let deed = Deed {
         customer: *customer,
         actor: import.actor.clone(),
@@ -131,7 +131,7 @@ async fn confirm(
 ) -> Result<Option<String>, ApiError> {
     let target = app.target(platform)?;
     let signing = SigningInput { now: app.clock.now(), nonce: app.random.bytes() };
-    let credentials = vault::credentials(auth);
+    let credentials = sealed_credentials::credentials(auth);
     match verify::verify(app.upstream(), target, &credentials, signing).await {
         Ok(Verification::Confirmed { platform_account_id }) => {
             platform_health::note_success(app, platform, app.clock.now());

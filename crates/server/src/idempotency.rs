@@ -13,10 +13,10 @@ use store::idempotency::StoredAnswer;
 use store::metering::IdempotencyClaim;
 use store::own_requests::RequestName;
 
-use crate::clock::Random;
+use runtime::clock::Random;
 use crate::error::ApiError;
 use crate::idempotency_key::IdempotencyKey;
-use crate::sealing::DataKey;
+use runtime::sealing::DataKey;
 
 /// How long a response is kept, from the moment its request began.
 pub(crate) const KEPT_FOR_S: i64 = 24 * 3_600;

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use domain::key::KeyScope;
 use domain::platform::Platform;
-use server::clock::{Clock, Random};
+use runtime::clock::{Clock, Random};
 use server::config::Config;
 use server::demo::{self, Wanted, WantedAccount};
 

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use server::clock::{Clock, Random};
+use runtime::clock::{Clock, Random};
 
 use super::{Signals, StopSignal};
 use crate::{ConfigFile, logs};

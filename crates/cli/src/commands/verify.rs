@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use server::clock::Clock;
+use runtime::clock::Clock;
 use server::config::Config;
 
 use crate::ConfigFile;

@@ -27,7 +27,7 @@ impl SecretsSection {
             ));
         }
         for (index, key) in self.master_keys.iter().enumerate() {
-            if let Err(message) = crate::sealing::MasterKey::parse(key.expose_secret()) {
+            if let Err(message) = runtime::sealing::MasterKey::parse(key.expose_secret()) {
                 problems.push(Problem::new(format!("secrets.master_keys[{index}]"), message));
             }
         }

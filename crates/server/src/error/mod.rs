@@ -482,6 +482,22 @@ impl ApiError {
     }
 }
 
+impl From<LostTask> for ApiError {
+    fn from(lost: LostTask) -> Self {
+        Self::Internal(lost.to_string())
+    }
+}
+
+impl From<VaultError> for ApiError {
+    fn from(error: VaultError) -> Self {
+        match error {
+            VaultError::Store(error) => Self::Store(error),
+            VaultError::NoDataKey => Self::CredentialError,
+            other => Self::Internal(other.to_string()),
+        }
+    }
+}
+
 /// Marks the response to a request that may be repeated although it failed on our side: it was refused before it did
 /// anything, or its `Idempotency-Key` keeps it from taking effect twice.
 #[derive(Clone, Copy)]

@@ -15,11 +15,11 @@ use domain::time::Timestamp;
 
 use super::token_pauses::TokenPauses;
 use crate::app::App;
-use crate::clock::Random;
+use runtime::clock::Random;
 use crate::error::ApiError;
 use crate::error::accounts::AccountProblem;
-use crate::sealing::DataKey;
-use crate::vault;
+use runtime::sealing::DataKey;
+use runtime::vault;
 use transport::Load;
 
 /// One account, ready for calls.
@@ -150,7 +150,7 @@ impl AccountEntry {
         if let Some(opened) = self.opened.get() {
             return Ok(Arc::clone(opened));
         }
-        let place = vault::credentials_place(self.customer, self.platform, &self.creator);
+        let place = sealed_credentials::place(self.customer, self.platform, &self.creator);
         let plain =
             self.data_key.open(&self.sealed, &place).map_err(|_| ApiError::CredentialError)?;
         let opened = Credentials::from_json(&plain).map_err(|_| ApiError::CredentialError)?;
@@ -181,7 +181,7 @@ impl AccountEntry {
         random: &Random,
         credentials: &Credentials,
     ) -> Option<(Vec<u8>, DataKeyId)> {
-        let place = vault::credentials_place(self.customer, self.platform, &self.creator);
+        let place = sealed_credentials::place(self.customer, self.platform, &self.creator);
         let sealed = self.data_key.seal(&credentials.to_json(), &place, random)?;
         Some((sealed, self.data_key_id))
     }

@@ -11,7 +11,7 @@ use axum::response::Response;
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
 
-use crate::tasks::CallPlace;
+use runtime::tasks::CallPlace;
 
 /// A call, boxed: it changes hands without moving.
 type Call = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -75,7 +75,7 @@ mod tests {
     use tokio::sync::Notify;
 
     use super::*;
-    use crate::tasks::Tasks;
+    use runtime::tasks::Tasks;
 
     /// A call that sends its head, goes on when it is told to, and says when it has ended.
     fn call(

@@ -17,7 +17,7 @@ use super::identity::Identity;
 use crate::app::App;
 use crate::error::{ApiError, Harmless};
 use crate::idempotency::{self, Place};
-use crate::sealing::DataKey;
+use runtime::sealing::DataKey;
 
 /// An attempt that has not renewed its lease for so long has ended with its node.
 const LEASE_S: i64 = 60;

@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::auth::{Caller, Credential};
 use crate::error::ApiError;
 use crate::idempotency_key::IdempotencyKey;
-use crate::sealing::DataKey;
+use runtime::sealing::DataKey;
 
 const FINGERPRINTS: &str = "own_requests";
 

@@ -26,7 +26,7 @@ use crate::error::outcome::{NotStored, UnknownOutcome};
 use crate::error::{ApiError, Harmless};
 use crate::idempotency::{self, Place};
 use crate::idempotency_key::IdempotencyKey;
-use crate::sealing::DataKey;
+use runtime::sealing::DataKey;
 use attempt::{Attempt, leased_until};
 pub(crate) use ending::NotKept;
 use identity::{Identity, fingerprint};
@@ -187,9 +187,9 @@ async fn repeat(
 /// The data key of an earlier request, which is not the current one any more.
 async fn data_key_of(app: &App, id: DataKeyId) -> Result<DataKey, ApiError> {
     app.vault.find(id).await.map_err(|error| match error {
-        ApiError::CredentialError => {
+        VaultError::NoDataKey => {
             ApiError::Internal(format!("the data key {id} of a stored response does not open"))
         }
-        other => other,
+        other => ApiError::from(other),
     })
 }

@@ -15,9 +15,9 @@ use store::keys::{NewKey, NewSecret};
 use store::{Store, StoreError, permissions};
 
 use crate::audit::{self, Deed};
-use crate::clock::{Clock, Random};
-use crate::keyfile::{self, LockedKeyFile};
-use crate::vault::{Vault, VaultError};
+use runtime::clock::{Clock, Random};
+use runtime::keyfile::{self, LockedKeyFile};
+use runtime::vault::{Vault, VaultError};
 
 mod credits;
 

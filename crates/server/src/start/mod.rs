@@ -27,12 +27,12 @@ use self::listeners::{listener_settings, probe_listener, serve_admin};
 use crate::admin::{self, Admin};
 use crate::app::App;
 pub use crate::billing::reconcile::{HOURS, HOURS_MAX, Report};
-use crate::clock::{Clock, Random};
+use runtime::clock::{Clock, Random};
 use crate::config::{Config, Problem};
 use crate::exports::pages;
-use crate::keyfile::KeyFileError;
+use runtime::keyfile::KeyFileError;
 use crate::staff::{self, Desk};
-use crate::vault::{Vault, VaultError};
+use runtime::vault::{Vault, VaultError};
 use crate::{metrics, router};
 use transport::Listener;
 

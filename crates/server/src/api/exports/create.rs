@@ -32,7 +32,7 @@ use crate::extract::{self, Path};
 use crate::fields::{self, Good, Problems, RequestBody};
 use crate::idempotency::{self, Place};
 use crate::idempotency_key::IdempotencyKey;
-use crate::sealing::DataKey;
+use runtime::sealing::DataKey;
 use crate::trial;
 
 /// Words by which archives of media are asked for.

@@ -13,7 +13,7 @@ use bytes::{Bytes, BytesMut};
 use domain::id::CustomerId;
 use tokio::io::{AsyncWriteExt as _, BufWriter};
 
-use crate::clock::Random;
+use runtime::clock::Random;
 use crate::middleware::body::BodyProblem;
 use crate::middleware::budget::{Budget, Room, Share};
 use transport::Loads;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::time::Timestamp;
 use serde_json::{Value, json};
-use server::clock::Clock;
+use runtime::clock::Clock;
 use server::config::Config;
 use store::testing::TestStore;
 

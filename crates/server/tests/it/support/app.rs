@@ -6,7 +6,7 @@ use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use domain::time::Timestamp;
-use server::clock::{Clock, Random};
+use runtime::clock::{Clock, Random};
 use server::config::Config;
 use server::start::Running;
 use simulators::Settings;

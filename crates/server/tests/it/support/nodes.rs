@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use server::clock::Random;
+use runtime::clock::Random;
 use server::config::Config;
 use server::start::Running;
 use tokio::runtime::{Builder, Runtime};

@@ -13,11 +13,9 @@ use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::error::ApiError;
-
 /// The two kinds of tasks, and where control tasks run.
 #[derive(Debug, Clone)]
-pub(crate) struct Tasks {
+pub struct Tasks {
     control: Handle,
     work: TaskTracker,
     /// One for each core.
@@ -27,18 +25,23 @@ pub(crate) struct Tasks {
 /// The calls of one core. They are counted apart from those of others, so that cores need not wait for each other to
 /// count.
 #[derive(Debug)]
-pub(crate) struct Calls(TaskTracker);
+pub struct Calls(TaskTracker);
+
+/// A task that ended without a result: by a panic, or with its runtime.
+#[derive(Debug, thiserror::Error)]
+#[error("a task of ours ended early: {0}")]
+pub struct LostTask(tokio::task::JoinError);
 
 /// Work that runs on the control runtime. Dropping it leaves the work to itself.
-pub(crate) struct OnControl<T>(JoinHandle<T>);
+pub struct OnControl<T>(JoinHandle<T>);
 
 impl<T> Future for OnControl<T> {
-    type Output = Result<T, ApiError>;
+    type Output = Result<T, LostTask>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         Pin::new(&mut self.0)
             .poll(context)
-            .map_err(|error| ApiError::Internal(format!("a task of ours ended early: {error}")))
+            .map_err(LostTask)
     }
 }
 
@@ -47,19 +50,19 @@ impl<T> Future for OnControl<T> {
     clippy::disallowed_methods,
     reason = "it holds nothing that stopping would have to wait for"
 )]
-pub(crate) fn spawn_for_good(work: impl Future<Output = ()> + Send + 'static) {
+pub fn spawn_for_good(work: impl Future<Output = ()> + Send + 'static) {
     drop(tokio::spawn(work));
 }
 
 /// What makes stopping wait for a call.
-pub(crate) struct CallPlace {
+pub struct CallPlace {
     runtime: Handle,
     token: TaskTrackerToken,
 }
 
 impl CallPlace {
     /// Lets the call go on as a task of the runtime on which its place was taken.
-    pub(crate) fn spawn(self, call: Pin<Box<dyn Future<Output = ()> + Send>>) {
+    pub fn spawn(self, call: Pin<Box<dyn Future<Output = ()> + Send>>) {
         let Self { runtime, token } = self;
         runtime.spawn(async move {
             call.await;
@@ -70,13 +73,13 @@ impl CallPlace {
 
 impl Tasks {
     /// Tasks whose control runtime is the current one.
-    pub(crate) fn on_this_runtime() -> Self {
+    pub fn on_this_runtime() -> Self {
         Self { control: Handle::current(), work: TaskTracker::new(), calls: Arc::default() }
     }
 
     /// Runs work of the control plane to its end, also if the one who waits goes away. What is returned holds
     /// the task's handle alone: queries are large, and a call that rarely makes one must not carry their room.
-    pub(crate) fn on_control<T: Send + 'static>(
+    pub fn on_control<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> OnControl<T> {
@@ -84,19 +87,19 @@ impl Tasks {
     }
 
     /// Starts background work on the control runtime.
-    pub(crate) fn spawn_control(&self, work: impl Future<Output = ()> + Send + 'static) {
+    pub fn spawn_control(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.work.spawn_on(work, &self.control);
     }
 
     /// The calls of one more core.
-    pub(crate) fn calls_of_a_core(&self) -> Calls {
+    pub fn calls_of_a_core(&self) -> Calls {
         let calls = TaskTracker::new();
         self.calls.lock().push(calls.clone());
         Calls(calls)
     }
 
     /// Waits until no call runs.
-    pub(crate) async fn calls_ended(&self) {
+    pub async fn calls_ended(&self) {
         let calls = self.calls.lock().clone();
         for of_core in calls {
             of_core.close();
@@ -105,7 +108,7 @@ impl Tasks {
     }
 
     /// Waits until no control task runs.
-    pub(crate) async fn control_ended(&self) {
+    pub async fn control_ended(&self) {
         self.work.close();
         self.work.wait().await;
     }
@@ -113,12 +116,12 @@ impl Tasks {
 
 impl Calls {
     /// A place for a call that is run where it is or on the current runtime.
-    pub(crate) fn place(&self) -> CallPlace {
+    pub fn place(&self) -> CallPlace {
         CallPlace { runtime: Handle::current(), token: self.0.token() }
     }
 
     /// Starts a call on the current runtime.
-    pub(crate) fn spawn(&self, call: impl Future<Output = ()> + Send + 'static) {
+    pub fn spawn(&self, call: impl Future<Output = ()> + Send + 'static) {
         self.0.spawn(call);
     }
 }

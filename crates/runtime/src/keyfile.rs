@@ -57,14 +57,14 @@ pub enum KeyFileError {
 }
 
 /// The key file, which nobody else changes until this is dropped.
-pub(crate) struct LockedKeyFile<'p> {
+pub struct LockedKeyFile<'p> {
     path: &'p Path,
     /// Held for its lock; the file stays.
     _lock: File,
 }
 
 /// Reads the keys; nothing when there is no file.
-pub(crate) fn read(path: &Path) -> Result<Option<Keyring>, KeyFileError> {
+pub fn read(path: &Path) -> Result<Option<Keyring>, KeyFileError> {
     let Some(keys) = keys(path)? else { return Ok(None) };
     // A copy from a backup may be open to others. Where that cannot be changed, it is not ours.
     drop(std::fs::set_permissions(path, Permissions::from_mode(FILE_MODE)));
@@ -72,7 +72,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<Keyring>, KeyFileError> {
 }
 
 /// Makes the file with a first key. One that is there meanwhile is taken as it is.
-pub(crate) fn create(path: &Path, random: &Random) -> Result<Keyring, KeyFileError> {
+pub fn create(path: &Path, random: &Random) -> Result<Keyring, KeyFileError> {
     let file = LockedKeyFile::lock(path)?;
     if let Some(keyring) = read(path)? {
         return Ok(keyring);
@@ -85,7 +85,7 @@ pub(crate) fn create(path: &Path, random: &Random) -> Result<Keyring, KeyFileErr
 
 impl<'p> LockedKeyFile<'p> {
     /// Lets no other process change the file.
-    pub(crate) fn lock(path: &'p Path) -> Result<Self, KeyFileError> {
+    pub fn lock(path: &'p Path) -> Result<Self, KeyFileError> {
         let mut name = path.as_os_str().to_owned();
         name.push(".lock");
         let mut options = OpenOptions::new();
@@ -102,7 +102,7 @@ impl<'p> LockedKeyFile<'p> {
 
     /// The keys of the file behind a new one. A key of `in_force` that is not in the file stays only if it is one of
     /// `needed`: data are still wrapped by it.
-    pub(crate) fn with_new_key(
+    pub fn with_new_key(
         &self,
         (in_force, needed): (&Keyring, &[String]),
         random: &Random,
@@ -122,7 +122,7 @@ impl<'p> LockedKeyFile<'p> {
     }
 
     /// Writes a temporary file of mode 0600, syncs it and renames it, so that the file is whole or the old one.
-    pub(crate) fn write(&self, keyring: &Keyring) -> Result<(), KeyFileError> {
+    pub fn write(&self, keyring: &Keyring) -> Result<(), KeyFileError> {
         let mut text = Zeroizing::new(String::new());
         for key in keyring.keys() {
             text.push_str(&key.expose());

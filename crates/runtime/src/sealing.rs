@@ -19,22 +19,22 @@ const VERSION: u8 = 1;
 
 /// A key of 32 bytes that wraps data keys; it has no `Debug`.
 #[derive(Clone)]
-pub(crate) struct MasterKey {
+pub struct MasterKey {
     id: String,
     key: Zeroizing<[u8; 32]>,
 }
 
 /// The master keys in force: the first one wraps, all of them unwrap.
 #[derive(Clone)]
-pub(crate) struct Keyring(Vec<MasterKey>);
+pub struct Keyring(Vec<MasterKey>);
 
 /// A customer's data key, unwrapped.
 #[derive(Clone)]
-pub(crate) struct DataKey(Zeroizing<[u8; 32]>);
+pub struct DataKey(Zeroizing<[u8; 32]>);
 
 /// What cannot be opened: another key, another row, or changed bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unsealable {
+pub enum Unsealable {
     /// The blob is shorter than any seal, or of an unknown version.
     #[error("the sealed bytes have no known form")]
     Malformed,
@@ -48,7 +48,7 @@ pub(crate) enum Unsealable {
 
 impl MasterKey {
     /// Reads `ID:BASE64-OF-32-BYTES`.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let form = "must be ID:BASE64-OF-32-BYTES, such as the output of `openssl rand -base64 32` after `1:`";
         let (id, encoded) = text.trim().split_once(':').ok_or(form)?;
         let named =
@@ -63,27 +63,27 @@ impl MasterKey {
     }
 
     /// Makes a new key of that id.
-    pub(crate) fn generate(id: &str, random: &Random) -> Self {
+    pub fn generate(id: &str, random: &Random) -> Self {
         Self { id: id.to_owned(), key: Zeroizing::new(random.bytes()) }
     }
 
     /// The written form, to be kept in a file of mode 0600.
-    pub(crate) fn expose(&self) -> Zeroizing<String> {
+    pub fn expose(&self) -> Zeroizing<String> {
         Zeroizing::new(format!("{}:{}", self.id, STANDARD.encode(self.key.as_slice())))
     }
 
     /// What data keys name it by.
-    pub(crate) fn id(&self) -> &str {
+    pub fn id(&self) -> &str {
         &self.id
     }
 
     /// Seals a text for one place with the master key itself.
-    pub(crate) fn seal(&self, plain: &[u8], place: &str, random: &Random) -> Option<Vec<u8>> {
+    pub fn seal(&self, plain: &[u8], place: &str, random: &Random) -> Option<Vec<u8>> {
         seal_with(&self.key, plain, place.as_bytes(), random)
     }
 
     /// Opens what the master key itself sealed for that place.
-    pub(crate) fn open(&self, sealed: &[u8], place: &str) -> Option<Zeroizing<Vec<u8>>> {
+    pub fn open(&self, sealed: &[u8], place: &str) -> Option<Zeroizing<Vec<u8>>> {
         open_with(&self.key, sealed, place.as_bytes()).ok()
     }
 
@@ -95,23 +95,23 @@ impl MasterKey {
 
 impl Keyring {
     /// The keys in their order; at least one.
-    pub(crate) fn new(keys: Vec<MasterKey>) -> Option<Self> {
+    pub fn new(keys: Vec<MasterKey>) -> Option<Self> {
         if keys.is_empty() { None } else { Some(Self(keys)) }
     }
 
     /// All keys, the current one first.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &MasterKey> {
+    pub fn keys(&self) -> impl Iterator<Item = &MasterKey> {
         self.0.iter()
     }
 
     /// The signature of a text under the current key, in hexadecimal digits.
-    pub(crate) fn sign(&self, purpose: &str, text: &str) -> Option<String> {
+    pub fn sign(&self, purpose: &str, text: &str) -> Option<String> {
         let keyed = self.current()?.keyed(purpose)?;
         Some(hex::encode(keyed.chain_update(text.as_bytes()).finalize().into_bytes()))
     }
 
     /// Whether any of the keys signed the text so. Takes as long for every signature.
-    pub(crate) fn is_signed(&self, purpose: &str, text: &str, signature: &str) -> bool {
+    pub fn is_signed(&self, purpose: &str, text: &str, signature: &str) -> bool {
         let mut bytes = [0; 32];
         if hex::decode_to_slice(signature, &mut bytes).is_err() {
             return false;
@@ -124,12 +124,12 @@ impl Keyring {
     }
 
     /// The key that wraps now.
-    pub(crate) fn current(&self) -> Option<&MasterKey> {
+    pub fn current(&self) -> Option<&MasterKey> {
         self.0.first()
     }
 
     /// Makes a data key and wraps it for `customer`: (key, wrapped bytes, id of the master key).
-    pub(crate) fn new_data_key(
+    pub fn new_data_key(
         &self,
         customer: &str,
         random: &Random,
@@ -140,7 +140,7 @@ impl Keyring {
     }
 
     /// Wraps a data key under the current master key.
-    pub(crate) fn wrap(
+    pub fn wrap(
         &self,
         key: &DataKey,
         customer: &str,
@@ -153,7 +153,7 @@ impl Keyring {
     }
 
     /// Unwraps the data key of `customer`.
-    pub(crate) fn unwrap(
+    pub fn unwrap(
         &self,
         wrapped: &[u8],
         master: &str,
@@ -169,12 +169,12 @@ impl Keyring {
 
 impl DataKey {
     /// Seals `plain` for one place; only the same place opens it again.
-    pub(crate) fn seal(&self, plain: &[u8], place: &str, random: &Random) -> Option<Vec<u8>> {
+    pub fn seal(&self, plain: &[u8], place: &str, random: &Random) -> Option<Vec<u8>> {
         seal_with(&self.0, plain, place.as_bytes(), random)
     }
 
     /// Opens what was sealed for that place.
-    pub(crate) fn open(
+    pub fn open(
         &self,
         sealed: &[u8],
         place: &str,
@@ -184,7 +184,7 @@ impl DataKey {
 
     /// A hash of these parts that nobody can compute without the key, so that a short secret among them cannot be guessed
     /// from it.
-    pub(crate) fn digest(&self, purpose: &str, parts: &[&[u8]]) -> Option<[u8; 32]> {
+    pub fn digest(&self, purpose: &str, parts: &[&[u8]]) -> Option<[u8; 32]> {
         let mut keyed = keyed(&self.0, purpose)?;
         for part in parts {
             keyed.update(&part.len().to_be_bytes());

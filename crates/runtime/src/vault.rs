@@ -1,16 +1,11 @@
 //! The vault: data keys by customer, unwrapped once and kept in memory, and what is sealed with them.
 
-use catalog::AuthValues;
-use clients::platform::Credentials;
-use domain::account::CreatorId;
 use domain::id::{CustomerId, DataKeyId};
-use domain::platform::Platform;
 use domain::time::Timestamp;
 use store::Store;
 use store::data_keys;
 
 use crate::clock::{Clock, Random};
-use crate::error::ApiError;
 use crate::sealing::{DataKey, Keyring, Unsealable};
 
 const KEYS_MAX: usize = 100_000;
@@ -19,7 +14,7 @@ const CANARY: &[u8] = b"creator-gateway master key";
 const CANARY_PLACE: &str = "v1|canary";
 
 /// Master keys in force, and the data keys that were used lately.
-pub(crate) struct Vault {
+pub struct Vault {
     keyring: parking_lot::RwLock<Keyring>,
     open: quick_cache::sync::Cache<DataKeyId, DataKey>,
     store: Store,
@@ -44,6 +39,9 @@ pub enum VaultError {
         /// How many data keys need it.
         count: i64,
     },
+    /// The data key that something was sealed with is gone, or cannot be opened.
+    #[error("the data key of sealed data cannot be used")]
+    NoDataKey,
     /// Something could not be sealed or opened.
     #[error("a data key cannot be opened")]
     Sealing,
@@ -51,7 +49,7 @@ pub enum VaultError {
 
 impl Vault {
     /// Opens the vault: every configured key must be the one it was, and none in use may be missing.
-    pub(crate) async fn open(
+    pub async fn open(
         store: Store,
         keyring: Keyring,
         random: Random,
@@ -69,7 +67,7 @@ impl Vault {
     }
 
     /// Whether these keys are the ones that this database was sealed with, and none in use is missing.
-    pub(crate) async fn check(&self, keyring: &Keyring) -> Result<(), VaultError> {
+    pub async fn check(&self, keyring: &Keyring) -> Result<(), VaultError> {
         for key in keyring.keys() {
             match data_keys::canary(&self.store, key.id()).await? {
                 Some(sealed) => {
@@ -95,18 +93,18 @@ impl Vault {
     }
 
     /// The data key that seals for this customer, made now if there is none.
-    pub(crate) async fn current(
+    pub async fn current(
         &self,
         customer: CustomerId,
-    ) -> Result<(DataKeyId, DataKey), ApiError> {
+    ) -> Result<(DataKeyId, DataKey), VaultError> {
         let record = match data_keys::current(&self.store, customer).await? {
             Some(record) => record,
             None => {
-                let fresh = self.new_record(customer, self.clock.now()).ok_or_else(unsealable)?;
+                let fresh = self.new_record(customer, self.clock.now()).ok_or(VaultError::Sealing)?;
                 data_keys::create_first(&self.store, &fresh).await?
             }
         };
-        let key = self.unwrap(&record).map_err(|_| unsealable())?;
+        let key = self.unwrap(&record).map_err(|_| VaultError::Sealing)?;
         self.open.insert(record.id, key.clone());
         Ok((record.id, key))
     }
@@ -124,12 +122,12 @@ impl Vault {
     }
 
     /// The data key with this id, to open what it sealed.
-    pub(crate) async fn find(&self, id: DataKeyId) -> Result<DataKey, ApiError> {
+    pub async fn find(&self, id: DataKeyId) -> Result<DataKey, VaultError> {
         if let Some(key) = self.open.get(&id) {
             return Ok(key);
         }
-        let record = data_keys::find(&self.store, id).await?.ok_or(ApiError::CredentialError)?;
-        let key = self.unwrap(&record).map_err(|_| ApiError::CredentialError)?;
+        let record = data_keys::find(&self.store, id).await?.ok_or(VaultError::NoDataKey)?;
+        let key = self.unwrap(&record).map_err(|_| VaultError::NoDataKey)?;
         self.open.insert(id, key.clone());
         Ok(key)
     }
@@ -139,40 +137,30 @@ impl Vault {
         self.keyring.read().unwrap(&record.wrapped, &record.master_key, &customer)
     }
 
-    /// Seals an account's credentials for their place.
-    pub(crate) async fn seal_credentials(
+    /// Seals something of a customer for a place, with the customer's data key; gives the key's id too.
+    pub async fn seal(
         &self,
         customer: CustomerId,
-        platform: Platform,
-        creator: &CreatorId,
-        auth: &AuthValues,
-    ) -> Result<store::accounts::Credentials, ApiError> {
-        let (data_key, key) = self.current(customer).await?;
-        let place = credentials_place(customer, platform, creator);
-        let plain = credentials(auth).to_json();
-        let sealed = key.seal(&plain, &place, &self.random).ok_or_else(unsealable)?;
-        let expires_at = auth.get("expires_at").and_then(|text| text.parse::<i64>().ok());
-        let scopes = auth.get("scopes");
-        Ok(store::accounts::Credentials {
-            sealed,
-            data_key,
-            scopes: scopes.map(|text| text.split_whitespace().map(str::to_owned).collect()),
-            token_expires_at: expires_at.map(|s| Timestamp::from_unix_micros(0).plus_seconds(s)),
-        })
+        place: &str,
+        plain: &[u8],
+    ) -> Result<(DataKeyId, Vec<u8>), VaultError> {
+        let (id, key) = self.current(customer).await?;
+        let sealed = key.seal(plain, place, &self.random).ok_or(VaultError::Sealing)?;
+        Ok((id, sealed))
     }
 
     /// Puts a new master key in front: it wraps from now on.
-    pub(crate) fn prefer(&self, keyring: Keyring) {
+    pub fn prefer(&self, keyring: Keyring) {
         *self.keyring.write() = keyring;
     }
 
     /// The keys in force.
-    pub(crate) fn keyring(&self) -> Keyring {
+    pub fn keyring(&self) -> Keyring {
         self.keyring.read().clone()
     }
 
     /// Wraps every data key again under the current master key, in steps; tells how many it was.
-    pub(crate) async fn rewrap_all(&self) -> Result<u64, VaultError> {
+    pub async fn rewrap_all(&self) -> Result<u64, VaultError> {
         const STEP: i64 = 500;
         self.check(&self.keyring()).await?;
         let mut rewrapped = 0;
@@ -200,26 +188,4 @@ impl Vault {
         let (id, customer, created_at) = (record.id, record.customer, record.created_at);
         Some(data_keys::DataKey { id, customer, wrapped, master_key, created_at })
     }
-}
-
-/// Checked `auth` fields as the platform's client takes them.
-pub(crate) fn credentials(auth: &AuthValues) -> Credentials {
-    let mut credentials = Credentials::default();
-    for (field, value) in auth {
-        credentials.set(field, value.clone());
-    }
-    credentials
-}
-
-/// The place that an account's credentials are sealed for.
-pub(crate) fn credentials_place(
-    customer: CustomerId,
-    platform: Platform,
-    creator: &CreatorId,
-) -> String {
-    format!("v1|{customer}|{platform}|{}|credentials", creator.as_str())
-}
-
-fn unsealable() -> ApiError {
-    ApiError::Internal("a data key could not be made or opened".to_owned())
 }

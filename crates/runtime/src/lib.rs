@@ -1,0 +1,13 @@
+//! What every service of ours stands on: time, randomness, tasks that stopping waits for, and secrets at rest.
+//!
+//! Nothing here knows of HTTP or of what the service does.
+
+pub mod clock;
+pub mod keyfile;
+pub mod sealing;
+pub mod tasks;
+pub mod vault;
+
+pub use clock::{Clock, Random};
+pub use tasks::Tasks;
+pub use vault::{Vault, VaultError};
