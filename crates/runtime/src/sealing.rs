@@ -174,11 +174,7 @@ impl DataKey {
     }
 
     /// Opens what was sealed for that place.
-    pub fn open(
-        &self,
-        sealed: &[u8],
-        place: &str,
-    ) -> Result<Zeroizing<Vec<u8>>, Unsealable> {
+    pub fn open(&self, sealed: &[u8], place: &str) -> Result<Zeroizing<Vec<u8>>, Unsealable> {
         open_with(&self.0, sealed, place.as_bytes())
     }
 

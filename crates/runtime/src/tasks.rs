@@ -39,9 +39,7 @@ impl<T> Future for OnControl<T> {
     type Output = Result<T, LostTask>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0)
-            .poll(context)
-            .map_err(LostTask)
+        Pin::new(&mut self.0).poll(context).map_err(LostTask)
     }
 }
 

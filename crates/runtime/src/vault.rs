@@ -93,14 +93,12 @@ impl Vault {
     }
 
     /// The data key that seals for this customer, made now if there is none.
-    pub async fn current(
-        &self,
-        customer: CustomerId,
-    ) -> Result<(DataKeyId, DataKey), VaultError> {
+    pub async fn current(&self, customer: CustomerId) -> Result<(DataKeyId, DataKey), VaultError> {
         let record = match data_keys::current(&self.store, customer).await? {
             Some(record) => record,
             None => {
-                let fresh = self.new_record(customer, self.clock.now()).ok_or(VaultError::Sealing)?;
+                let fresh =
+                    self.new_record(customer, self.clock.now()).ok_or(VaultError::Sealing)?;
                 data_keys::create_first(&self.store, &fresh).await?
             }
         };

@@ -200,7 +200,8 @@ async fn reconcile(
     let work = async move { crate::billing::reconcile::run(&app, hours).await };
     match admin.app.tasks.on_control(work).await {
         Ok(Ok(report)) => axum::Json(report).into_response(),
-        Ok(Err(error)) | Err(error) => refused(error.row().status, error.to_string()),
+        Ok(Err(error)) => refused(error.row().status, error.to_string()),
+        Err(lost) => refused(StatusCode::INTERNAL_SERVER_ERROR, lost.to_string()),
     }
 }
 

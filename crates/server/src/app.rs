@@ -29,7 +29,6 @@ use crate::billing::low_balances::LowBalances;
 
 use crate::auth::csrf::Own;
 use crate::billing::plans;
-use runtime::clock::{Clock, Random};
 use crate::config::Config;
 use crate::contract::Contract;
 use crate::control_limits::ControlLimits;
@@ -54,6 +53,7 @@ use crate::middleware::rate_limit::{Quota, RateLimiter};
 use crate::middleware::real_ip::Client;
 use crate::passwords::Hashing;
 use crate::start;
+use runtime::clock::{Clock, Random};
 use runtime::tasks::{Calls, Tasks};
 use runtime::vault::Vault;
 use transport::site_of;

@@ -17,7 +17,7 @@ use crate::audit::{self, Deed};
 use crate::error::accounts::AccountProblem;
 use crate::error::{ApiError, FieldProblem};
 use crate::gateway::platform_health;
-use runtime::vault;
+use crate::sealed_credentials;
 
 /// An account to be connected.
 pub(crate) struct Import {
@@ -85,7 +85,8 @@ async fn verified(
     (platform_account_id, auth): (Option<String>, &AuthValues),
 ) -> Result<NewAccount, ApiError> {
     let Import { customer, platform, creator, .. } = import;
-    let credentials = sealed_credentials::seal(&app.vault, (*customer, *platform, creator), auth).await?;
+    let credentials =
+        sealed_credentials::seal(&app.vault, (*customer, *platform, creator), auth).await?;
     let deed = Deed {
         customer: *customer,
         actor: import.actor.clone(),

@@ -13,9 +13,9 @@ use store::idempotency::StoredAnswer;
 use store::metering::IdempotencyClaim;
 use store::own_requests::RequestName;
 
-use runtime::clock::Random;
 use crate::error::ApiError;
 use crate::idempotency_key::IdempotencyKey;
+use runtime::clock::Random;
 use runtime::sealing::DataKey;
 
 /// How long a response is kept, from the moment its request began.

@@ -48,7 +48,7 @@ async fn on_control(State(app): State<App>, mut request: Request, next: Next) ->
         Ok(()) => {
             request.extensions_mut().insert(reported.clone());
             let done = app.tasks.on_control(async move { next.run(request).await }).await;
-            done.unwrap_or_else(IntoResponse::into_response)
+            done.unwrap_or_else(|lost| ApiError::from(lost).into_response())
         }
         Err(refused) => refused.into_response(),
     };

@@ -8,16 +8,20 @@ use crate::assert_tidy;
 use crate::tree;
 
 /// Which of our crates each of our crates may use.
-const OURS: [(&str, &[&str]); 9] = [
+const OURS: [(&str, &[&str]); 10] = [
     ("domain", &[]),
     ("catalog", &["domain"]),
     ("store", &["domain"]),
     ("clients", &["domain", "catalog"]),
     ("tabular", &[]),
     ("transport", &[]),
-    ("server", &["domain", "catalog", "store", "clients", "tabular", "transport"]),
+    ("runtime", &["domain", "store"]),
+    ("server", &["domain", "catalog", "store", "clients", "tabular", "transport", "runtime"]),
     ("simulators", &[]),
-    ("cli", &["domain", "catalog", "store", "clients", "tabular", "server", "simulators"]),
+    (
+        "cli",
+        &["domain", "catalog", "store", "clients", "tabular", "runtime", "server", "simulators"],
+    ),
 ];
 
 /// What the pure crates may use: nothing that waits, reads, writes, tells the time or throws dice.

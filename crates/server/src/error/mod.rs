@@ -19,6 +19,9 @@ use domain::id::KeyId;
 use domain::staff::Permission;
 use domain::time::Timestamp;
 
+use runtime::VaultError;
+use runtime::tasks::LostTask;
+
 use crate::middleware::framing::FrameProblem;
 use table::{Row, callers};
 

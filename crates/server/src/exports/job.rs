@@ -254,7 +254,7 @@ impl Job<'_> {
             let expires_at = now.plus_seconds(app.config.exports.retention_s);
             exports::publish(&app.store, &lease, (now, expires_at), &output, progress).await
         });
-        let published = published.await?.map_err(ApiError::from)?;
+        let published = published.await.map_err(ApiError::from)?.map_err(ApiError::from)?;
         points::reach(Point::Published).await;
         Ok(published)
     }

@@ -15,11 +15,11 @@ use domain::time::Timestamp;
 
 use super::token_pauses::TokenPauses;
 use crate::app::App;
-use runtime::clock::Random;
 use crate::error::ApiError;
 use crate::error::accounts::AccountProblem;
+use crate::sealed_credentials;
+use runtime::clock::Random;
 use runtime::sealing::DataKey;
-use runtime::vault;
 use transport::Load;
 
 /// One account, ready for calls.

@@ -26,11 +26,11 @@ use crate::error::outcome::{NotStored, UnknownOutcome};
 use crate::error::{ApiError, Harmless};
 use crate::idempotency::{self, Place};
 use crate::idempotency_key::IdempotencyKey;
-use runtime::sealing::DataKey;
 use attempt::{Attempt, leased_until};
 pub(crate) use ending::NotKept;
 use identity::{Identity, fingerprint};
 use routes::Operation;
+use runtime::sealing::DataKey;
 
 /// The id that a change of slots or of the plan gets, where the request came with an `Idempotency-Key`: every attempt at the
 /// request has the same, so that the change of an earlier one is found.
@@ -187,7 +187,7 @@ async fn repeat(
 /// The data key of an earlier request, which is not the current one any more.
 async fn data_key_of(app: &App, id: DataKeyId) -> Result<DataKey, ApiError> {
     app.vault.find(id).await.map_err(|error| match error {
-        VaultError::NoDataKey => {
+        runtime::VaultError::NoDataKey => {
             ApiError::Internal(format!("the data key {id} of a stored response does not open"))
         }
         other => ApiError::from(other),

@@ -27,13 +27,13 @@ use self::listeners::{listener_settings, probe_listener, serve_admin};
 use crate::admin::{self, Admin};
 use crate::app::App;
 pub use crate::billing::reconcile::{HOURS, HOURS_MAX, Report};
-use runtime::clock::{Clock, Random};
 use crate::config::{Config, Problem};
 use crate::exports::pages;
-use runtime::keyfile::KeyFileError;
 use crate::staff::{self, Desk};
-use runtime::vault::{Vault, VaultError};
 use crate::{metrics, router};
+use runtime::clock::{Clock, Random};
+use runtime::keyfile::KeyFileError;
+use runtime::vault::{Vault, VaultError};
 use transport::Listener;
 
 /// Why the service did not start.

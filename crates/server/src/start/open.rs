@@ -26,15 +26,15 @@ use super::{StartError, admin_file};
 use crate::app::{App, Parts, Shared};
 use crate::billing::low_balances::LowBalances;
 use crate::billing::plan_versions::{self, Versions};
-use runtime::clock::{Clock, Random};
 use crate::config::mail::base_folder;
 use crate::config::{Config, Problem};
 use crate::gateway::upload::spool::Spool;
+use crate::{metrics, targets};
+use runtime::clock::{Clock, Random};
 use runtime::keyfile::{self, KeyFileError};
 use runtime::sealing::{Keyring, MasterKey};
 use runtime::tasks::Tasks;
 use runtime::vault::Vault;
-use crate::{metrics, targets};
 
 /// What starting leaves for the background work.
 pub(super) struct Opened {

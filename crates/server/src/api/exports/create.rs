@@ -32,8 +32,8 @@ use crate::extract::{self, Path};
 use crate::fields::{self, Good, Problems, RequestBody};
 use crate::idempotency::{self, Place};
 use crate::idempotency_key::IdempotencyKey;
-use runtime::sealing::DataKey;
 use crate::trial;
+use runtime::sealing::DataKey;
 
 /// Words by which archives of media are asked for.
 const ARCHIVES: [&str; 4] = ["media", "media_archive", "media_zip", "media-archive"];

@@ -13,9 +13,9 @@ use bytes::{Bytes, BytesMut};
 use domain::id::CustomerId;
 use tokio::io::{AsyncWriteExt as _, BufWriter};
 
-use runtime::clock::Random;
 use crate::middleware::body::BodyProblem;
 use crate::middleware::budget::{Budget, Room, Share};
+use runtime::clock::Random;
 use transport::Loads;
 
 /// What is gathered in memory before it is written.

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::time::Timestamp;
-use serde_json::{Value, json};
 use runtime::clock::Clock;
+use serde_json::{Value, json};
 use server::config::Config;
 use store::testing::TestStore;
 
