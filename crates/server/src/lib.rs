@@ -44,8 +44,6 @@ pub mod start;
 mod support;
 mod targets;
 mod tasks;
-#[cfg(test)]
-mod transport_tests;
 mod trial;
 pub mod vault;
 

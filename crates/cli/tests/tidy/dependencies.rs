@@ -8,13 +8,14 @@ use crate::assert_tidy;
 use crate::tree;
 
 /// Which of our crates each of our crates may use.
-const OURS: [(&str, &[&str]); 8] = [
+const OURS: [(&str, &[&str]); 9] = [
     ("domain", &[]),
     ("catalog", &["domain"]),
     ("store", &["domain"]),
     ("clients", &["domain", "catalog"]),
     ("tabular", &[]),
-    ("server", &["domain", "catalog", "store", "clients", "tabular"]),
+    ("transport", &[]),
+    ("server", &["domain", "catalog", "store", "clients", "tabular", "transport"]),
     ("simulators", &[]),
     ("cli", &["domain", "catalog", "store", "clients", "tabular", "server", "simulators"]),
 ];

@@ -151,24 +151,21 @@ impl managed::Manager for Manager {
         Ok(Client { connection, hosts, generation, is_in_transaction: false, is_unusable: false })
     }
 
-    /// Ends the transaction that was left open, or asks the server for a sign of life.
+    /// Asks the server for a sign of life, unless the next statement comes from the metering, which has its own deadline.
     async fn recycle(&self, client: &mut Client, _: &Metrics) -> RecycleResult<StoreError> {
         let generation = self.hosts.generation.load(Ordering::Relaxed);
-        if client.is_unusable || client.generation != generation {
+        // What was left in a transaction was sent its rollback; a connection that was not is in an unknown state.
+        let is_lost = client.is_unusable || client.is_in_transaction;
+        if is_lost || client.generation != generation {
             return Err(RecycleError::message("the connection is lost"));
         }
+        if self.purpose != Purpose::General {
+            return Ok(());
+        }
         client.is_unusable = true;
-        let check = async {
-            if client.is_in_transaction {
-                sqlx::raw_sql("rollback").execute(&mut client.connection).await?;
-            } else if self.purpose == Purpose::General {
-                client.connection.ping().await?;
-            }
-            Ok::<_, sqlx::Error>(())
-        };
-        match timeout(CHECK_TIMEOUT, check).await {
+        match timeout(CHECK_TIMEOUT, client.connection.ping()).await {
             Ok(Ok(())) => {
-                (client.is_in_transaction, client.is_unusable) = (false, false);
+                client.is_unusable = false;
                 Ok(())
             }
             Ok(Err(error)) => Err(RecycleError::Backend(error.into())),

@@ -71,15 +71,16 @@ impl PgTransaction {
 
 impl Drop for PgTransaction {
     /// Sends the rollback without waiting for its end, so that what the transaction has locked is free before the connection
-    /// is used again; whoever gets it makes sure.
+    /// is used again. Its next statement waits for that end.
     fn drop(&mut self) {
         let client = &mut *self.client;
         if !client.is_in_transaction || client.is_unusable {
             return;
         }
+        client.is_in_transaction = false;
         let rollback = std::pin::pin!(sqlx::raw_sql("rollback").execute(&mut client.connection));
         let mut context = Context::from_waker(Waker::noop());
-        // One poll writes the statement, and is not done before the server has responded.
+        // One poll writes the statement; it ends when the server has responded.
         let _ = rollback.poll(&mut context).is_ready();
     }
 }

@@ -1,5 +1,4 @@
 //! Automatic charges that the bank wants confirmed: by the page that the email leads to, and by the API.
-#![expect(clippy::large_futures, reason = "a test has the stack to itself")]
 
 use serde_json::{Value, json};
 

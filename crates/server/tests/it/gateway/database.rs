@@ -18,7 +18,7 @@ const SLOW: [&str; 2] = [
     "create trigger take_time before insert on calls for each row execute function take_time()",
 ];
 
-async fn is_shared(stage: &Stage) -> bool {
+fn is_shared(stage: &Stage) -> bool {
     stage.app.store().database() == DatabaseKind::Postgres
 }
 
@@ -27,7 +27,7 @@ async fn a_hold_that_takes_too_long_refuses_the_call_and_is_given_back() {
     let overrides = "[metering]\nhold_wait_max_ms = 100";
     on_stage("platform_alpha", overrides, decent, async |stage| {
         // SQLite has no statement that waits; there a disk stalls, or nothing does.
-        if !is_shared(&stage).await {
+        if !is_shared(&stage) {
             return stage;
         }
         for statement in SLOW {
@@ -67,7 +67,7 @@ async fn a_hold_that_cannot_be_written_says_that_the_database_is_at_fault() {
     ];
     const ALLOW: [&str; 2] = ["drop trigger refuse_calls", "drop trigger refuse_calls on calls"];
     on_stage("platform_alpha", "", decent, async |stage| {
-        let shared = usize::from(is_shared(&stage).await);
+        let shared = usize::from(is_shared(&stage));
         run_raw(stage.app.store(), REFUSE[shared]).await.unwrap();
 
         let write = stage.post("lists", &json!({})).await;

@@ -1,5 +1,8 @@
 //! The listeners: the public one's settings, and those for staff and probes.
 
+#[cfg(test)]
+mod tests;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
