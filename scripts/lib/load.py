@@ -60,7 +60,8 @@ class Answer:
 
     def is_whole(self):
         """Whether it is an answer to stay with: not one that says to come again, with another key or later."""
-        return self.body is not None and not (self.source == "gateway" and self.status in (401, 503))
+        says_later = self.status in (401, 503) or self.code == "idempotency_in_progress"
+        return self.body is not None and not (self.source == "gateway" and says_later)
 
 
 @dataclasses.dataclass

@@ -2,6 +2,7 @@
 
 import time
 
+from lib.cluster.network import CUT_OFF_CALL_MAX_S
 from lib.cluster.nodes import Nodes
 from lib.cluster.patroni import GapWatch, PatroniBooks
 from lib.cluster.rolling import Balancer
@@ -10,7 +11,6 @@ from lib.processes import free_port
 
 # Nodes go on at most so long after the database does.
 BEHIND_MAX_S = 3
-CALL_MAX_S = 5
 FAILOVER_MAX_S = 90
 SETTLE_S = 3
 
@@ -57,7 +57,7 @@ class Failover(Nodes):
         self.facts.append((f"{how}: nobody could write for", seconds(database)))
         self.facts.append((f"{how}: no metered answer for", seconds(calls)))
         self.promise(f"{how}: nodes behind the database", max(0.0, calls - database), BEHIND_MAX_S)
-        self.promise_calls(f"{how}: calls meanwhile", begun, ended, self.load.services, CALL_MAX_S)
+        self.promise_calls(f"{how}: calls meanwhile", begun, ended, self.load.services, CUT_OFF_CALL_MAX_S)
 
 
 class FailoverThroughProxy(Failover):

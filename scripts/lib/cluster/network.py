@@ -11,7 +11,7 @@ from lib.processes import POSTGRES_VARIABLE
 
 # No caller waits longer for an answer, whatever becomes of the database.
 CALL_MAX_S = 5
-# Where the database cannot be reached at all, a call may first wait for the caller's key to be read.
+# Where the database cannot be reached at all, a call may first wait 5 s for a connection to read the caller's key with.
 CUT_OFF_CALL_MAX_S = 6
 NO_STANDBY = "a_standby_that_does_not_exist"
 

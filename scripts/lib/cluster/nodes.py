@@ -69,7 +69,8 @@ class Nodes(Trial):
     def add_nodes(self):
         shared = shared_settings(self.books.url)
         for number in range(1, NODES + 1):
-            settings = {**shared, "metering": {"node": node_id(), "hold_ttl_s": HOLD_TTL_S}, **self.settings(number)}
+            settings = {**shared, **self.settings(number)}
+            settings["metering"] = {"node": node_id(), "hold_ttl_s": HOLD_TTL_S, **settings.get("metering", {})}
             place = (self.program(number), self.folder, self.platforms, self.database_url(number))
             self.services.append(Service(*place, name=f"node-{number}", settings=settings))
 

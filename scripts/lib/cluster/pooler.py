@@ -5,6 +5,7 @@ import time
 import urllib.parse
 
 from lib.books import PostgresBooks
+from lib.cluster.network import CALL_MAX_S
 from lib.cluster.nodes import Nodes
 from lib.cluster.programs import Helper, fill, own_folder, program
 from lib.processes import Failure, Service, check, free_port, node_id, shared_settings
@@ -73,7 +74,7 @@ class Pooler(Nodes):
         self.say(f"a table was locked for {LOCK_S} s")
         self.promise("session mode: the longest wait for a lock", longest, LOCK_WAIT_MAX_S)
         self.findings.add("session mode: nobody waited for the lock, so nothing was shown", [] if longest else [longest])
-        self.promise_calls("session mode: calls while a table is locked", begun, time.monotonic(), self.services, 5)
+        self.promise_calls("session mode: calls while a table is locked", begun, time.monotonic(), self.services, CALL_MAX_S)
         time.sleep(3)
         self._try_transaction_mode()
 

@@ -11,6 +11,7 @@ from lib.cluster.watch import readiness
 from lib.processes import START_TIMEOUT_S, STOP_TIMEOUT_S, check, free_port, known_settings
 
 ANNOUNCE_MS = 3000
+QUEUE_AGE_MAX_MS = 2500
 ROUNDS, SHORT_ROUNDS = 10, 1
 
 
@@ -61,7 +62,12 @@ class RollingRestart(Nodes):
     is_short = True
 
     def settings(self, _number):
-        settings = {"http": {"trusted_proxies": ["127.0.0.1"]}, "admin": {"probe_listen": f"127.0.0.1:{free_port()}"}}
+        settings = {
+            "http": {"trusted_proxies": ["127.0.0.1"]},
+            "admin": {"probe_listen": f"127.0.0.1:{free_port()}"},
+            # That the disk of a busy machine is slow for a moment is not what is tried here.
+            "metering": {"queue_age_max_ms": QUEUE_AGE_MAX_MS},
+        }
         if "announce_ms" in known_settings(self.options.binary)["http"]["timeouts"]:
             settings["http.timeouts"] = {"announce_ms": ANNOUNCE_MS}
         return settings
@@ -89,7 +95,9 @@ class RollingRestart(Nodes):
                 stops.append(self._restart(service))
             self.say(f"round {number}/{self.rounds}: every node stopped and started")
         failed = [each for each in self.load.between(begun, time.monotonic()) if each.has_failed()]
-        shown = [(each.answer.status, each.answer.code) if each.answer else "no answer" for each in failed]
+        shown = [
+            (each.answer.status, each.answer.code, f"{each.begun - begun:.1f} s") if each.answer else "no answer" for each in failed
+        ]
         self.findings.add("requests that failed while nodes were restarted", shown)
         self.facts.append(("nodes stopped and started behind haproxy", len(stops)))
         self.facts.append(("longest stop of a node", f"{max(stops):.1f} s"))

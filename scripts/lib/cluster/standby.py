@@ -4,6 +4,7 @@ import time
 from typing import ClassVar
 
 from lib.books import PostgresBooks
+from lib.cluster.network import CUT_OFF_CALL_MAX_S
 from lib.cluster.nodes import Nodes
 from lib.cluster.postgres import Postgres
 from lib.cluster.proxy import Proxy
@@ -82,7 +83,7 @@ class Promotion(Nodes):
         for service in self.services:
             again = self.load.first_metered(promoted, [service])
             self.promise(f"{service.name}: from the promotion until it serves", again, RETURN_MAX_S)
-        self.promise_calls("calls meanwhile", stopped, time.monotonic(), self.services, 5)
+        self.promise_calls("calls meanwhile", stopped, time.monotonic(), self.services, CUT_OFF_CALL_MAX_S)
         time.sleep(SETTLE_S)
 
     def before_the_end(self):
