@@ -116,7 +116,8 @@ fn described(error: &sqlx::Error) -> String {
     if let sqlx::Error::Database(refused) = error {
         let code = refused.code().unwrap_or_default();
         let name = if code.len() == SQLSTATE_LENGTH { "SQLSTATE" } else { "code" };
-        return format!("{} ({name} {code})", refused.message());
+        let hint = if STATEMENT_MIX_UPS.contains(&&*code) { POOLER_HINT } else { "" };
+        return format!("{} ({name} {code}){hint}", refused.message());
     }
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
@@ -131,6 +132,15 @@ fn described(error: &sqlx::Error) -> String {
 }
 
 impl StoreError {
+    /// Whether a server that cannot be used now may be usable in a moment: another password or setting would not help it.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            Self::Connect { source, .. } => source.may_pass(),
+            Self::Unsafe { .. } | Self::SettingDropped { .. } => false,
+            other => other.is_outage(),
+        }
+    }
+
     /// Whether a server was refused for being a standby.
     pub(crate) fn is_standby(&self) -> bool {
         match self {
@@ -225,6 +235,11 @@ const SQLITE_OUTAGES: [i64; 5] = [5, 6, 10, 13, 14];
 /// writes, errors of its system (a full or broken disk); limits on locks, on the time of a statement and on idling in a
 /// transaction.
 const POSTGRES_OUTAGES: [&str; 8] = ["08", "53", "57P", "58", "25006", "55P03", "57014", "25P03"];
+
+/// A prepared statement exists already, or does not exist: somebody else uses the same session.
+const STATEMENT_MIX_UPS: [&str; 2] = ["42P05", "26000"];
+const POOLER_HINT: &str = "; a connection pooler before the database must keep a connection for a session (with \
+    PgBouncer, pool_mode = session)";
 
 /// How long PostgreSQL's codes are; the numbers of SQLite are shorter.
 const SQLSTATE_LENGTH: usize = 5;

@@ -5,6 +5,7 @@
 pub(crate) mod accounts;
 pub(crate) mod exports;
 pub(crate) mod failure;
+mod of_runtime;
 pub(crate) mod outcome;
 pub(crate) mod payments;
 pub(crate) mod reference;
@@ -18,9 +19,6 @@ use domain::field_error::FieldErrorKind;
 use domain::id::KeyId;
 use domain::staff::Permission;
 use domain::time::Timestamp;
-
-use runtime::VaultError;
-use runtime::tasks::LostTask;
 
 use crate::middleware::framing::FrameProblem;
 use table::{Row, callers};
@@ -481,22 +479,6 @@ impl ApiError {
             Self::Export(problem) => problem.retry_after_ms(),
             Self::Store(error) if error.is_outage() => Some(1_000),
             _ => None,
-        }
-    }
-}
-
-impl From<LostTask> for ApiError {
-    fn from(lost: LostTask) -> Self {
-        Self::Internal(lost.to_string())
-    }
-}
-
-impl From<VaultError> for ApiError {
-    fn from(error: VaultError) -> Self {
-        match error {
-            VaultError::Store(error) => Self::Store(error),
-            VaultError::NoDataKey => Self::CredentialError,
-            other => Self::Internal(other.to_string()),
         }
     }
 }

@@ -17,7 +17,11 @@ use super::url::{DatabaseUrl, Host};
 use crate::StoreError;
 
 /// How long a caller waits for a connection.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(4);
+/// The pauses between attempts to connect while a caller waits: doubled each time, so that a server that starts is not kept
+/// from it.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_millis(400);
 /// How long a connection that was idle may take to show that it still works.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -127,16 +131,26 @@ pub(super) fn pool(
         .map_err(|error| StoreError::Url(error.to_string()))
 }
 
-/// A connection that works, as far as can be known.
+/// A connection that works, as far as can be known. Waits for a server that is away and may come back soon.
 pub(super) async fn acquire(pool: &Pool) -> Result<Pooled, StoreError> {
-    let late =
-        || StoreError::Deadline { doing: "waiting for a free connection", waited: ACQUIRE_TIMEOUT };
-    match timeout(ACQUIRE_TIMEOUT, pool.get()).await {
-        Ok(Ok(client)) => Ok(client),
-        Ok(Err(PoolError::Backend(error))) => Err(error),
-        Ok(Err(PoolError::Closed)) => Err(StoreError::Stopped),
-        Ok(Err(_)) | Err(_) => Err(late()),
+    let (mut pause, mut last) = (FIRST_PAUSE, None);
+    let attempts = async {
+        loop {
+            match pool.get().await {
+                Ok(client) => return Ok(client),
+                Err(PoolError::Backend(error)) if error.may_pass() => last = Some(error),
+                Err(PoolError::Backend(error)) => return Err(error),
+                Err(_) => return Err(StoreError::Stopped),
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    };
+    if let Ok(ended) = timeout(ACQUIRE_TIMEOUT, attempts).await {
+        return ended;
     }
+    let doing = "waiting for a free connection";
+    Err(last.unwrap_or(StoreError::Deadline { doing, waited: ACQUIRE_TIMEOUT }))
 }
 
 impl managed::Manager for Manager {

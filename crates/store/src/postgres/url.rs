@@ -15,6 +15,8 @@ use crate::StoreError;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The longest `connect_timeout`, in seconds.
 const CONNECT_TIMEOUT_MAX_S: u64 = 30;
+/// What connections are called in `pg_stat_activity`, unless the URL says otherwise.
+const APPLICATION_NAME: &str = "creator-gateway";
 /// Statements kept prepared in a connection.
 const STATEMENTS_MAX: usize = 256;
 
@@ -73,6 +75,8 @@ impl DatabaseUrl {
         let (mut named, mut own_ports) = (Vec::new(), Vec::new());
         let mut connect_timeout = CONNECT_TIMEOUT;
         let mut passed_on = form_urlencoded::Serializer::new(String::new());
+        // What the URL says comes later, and holds.
+        passed_on.append_pair("application_name", APPLICATION_NAME);
         for (name, value) in form_urlencoded::parse(parts.query.as_bytes()) {
             match &*name {
                 "host" => named = value.split(',').map(str::to_owned).collect(),
@@ -110,8 +114,7 @@ impl<'a> Parts<'a> {
     /// One host of them, as a URL of its own.
     fn host(&self, name: String, query: &str) -> Result<Host, StoreError> {
         let Self { scheme, user, path, .. } = self;
-        let separator = if query.is_empty() { "" } else { "?" };
-        let url = format!("{scheme}://{user}{name}/{path}{separator}{query}");
+        let url = format!("{scheme}://{user}{name}/{path}?{query}");
         let options = PgConnectOptions::from_str(&url)
             .map_err(|error| StoreError::Url(format!("{error}")))?
             .statement_cache_capacity(STATEMENTS_MAX)
@@ -207,6 +210,17 @@ mod tests {
             assert_eq!(host.options.get_username(), "gate@way");
             assert_eq!(host.options.get_database(), Some("books"));
         }
+    }
+
+    #[test]
+    fn connections_have_a_name_unless_the_url_has_another() {
+        let name_of = |url| {
+            let url = DatabaseUrl::parse(url).unwrap();
+            url.hosts[0].options.get_application_name().map(str::to_owned)
+        };
+
+        assert_eq!(name_of("postgres://a/books").as_deref(), Some("creator-gateway"));
+        assert_eq!(name_of("postgres://a/books?application_name=x").as_deref(), Some("x"));
     }
 
     #[test]
