@@ -45,6 +45,12 @@ pub(super) fn frame_row(problem: FrameProblem) -> Row {
     }
 }
 
+impl From<super::FieldProblem> for ApiError {
+    fn from(problem: super::FieldProblem) -> Self {
+        Self::Invalid(vec![problem])
+    }
+}
+
 impl From<BodyProblem> for ApiError {
     fn from(problem: BodyProblem) -> Self {
         match problem {

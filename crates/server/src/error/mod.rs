@@ -353,12 +353,6 @@ impl From<catalog::FieldProblem> for FieldProblem {
     }
 }
 
-impl From<FieldProblem> for ApiError {
-    fn from(problem: FieldProblem) -> Self {
-        Self::Invalid(vec![problem])
-    }
-}
-
 impl ApiError {
     /// The row of the table that this failure has.
     pub(crate) fn row(&self) -> Row {
