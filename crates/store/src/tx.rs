@@ -68,7 +68,7 @@ macro_rules! run {
                 let mut $query = sqlx::query::<Postgres>($sql);
                 bind!($query, $bind);
                 let $row = Row::Postgres;
-                let ($connection, deadline) = transaction.enter();
+                let ($connection, deadline) = transaction.enter()?;
                 let done = postgres::within(deadline, async { Ok::<_, sqlx::Error>($run) }).await;
                 transaction.leave(done)?
             }
@@ -384,7 +384,7 @@ async fn fetch(
     transaction: &mut PgTransaction,
     query: PostgresQuery<'_>,
 ) -> Result<Vec<PgRow>, StoreError> {
-    let (connection, deadline) = transaction.enter();
+    let (connection, deadline) = transaction.enter()?;
     let done = postgres::within(deadline, query.fetch_all(connection)).await;
     transaction.leave(done)
 }

@@ -168,7 +168,7 @@ impl managed::Manager for Manager {
     /// Asks the server for a sign of life, unless the next statement comes from the metering, which has its own deadline.
     async fn recycle(&self, client: &mut Client, _: &Metrics) -> RecycleResult<StoreError> {
         let generation = self.hosts.generation.load(Ordering::Relaxed);
-        // What was left in a transaction was sent its rollback; a connection that was not is in an unknown state.
+        // What is still in a transaction could not be rolled back.
         let is_lost = client.is_unusable || client.is_in_transaction;
         if is_lost || client.generation != generation {
             return Err(RecycleError::message("the connection is lost"));

@@ -1,10 +1,10 @@
 //! A transaction on PostgreSQL, none of whose statements waits longer than its deadline.
 
-use std::task::{Context, Waker};
 use std::time::Duration;
 
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, SqlSafeStr};
+use tokio::runtime::Handle;
 
 use super::pool::Pooled;
 use crate::StoreError;
@@ -16,16 +16,23 @@ const STATEMENT_DEADLINE: Duration = Duration::from_secs(7);
 /// Conditions under which a connection is of no use any more: the server shuts down, or takes no writes (any more).
 const LOST_CONNECTION: [&str; 2] = ["57P", "25006"];
 
+/// How long undoing a transaction may take.
+const ROLLBACK_DEADLINE: Duration = Duration::from_secs(2);
+
 /// An open transaction. Dropping it undoes its work.
 pub(crate) struct PgTransaction {
-    client: Pooled,
+    /// None only while it is dropped.
+    client: Option<Pooled>,
     deadline: Option<Duration>,
 }
 
 impl PgTransaction {
-    pub(super) async fn begin(client: Pooled, statement: &'static str) -> Result<Self, StoreError> {
-        let mut transaction = Self { client, deadline: Some(STATEMENT_DEADLINE) };
-        transaction.client.is_in_transaction = true;
+    pub(super) async fn begin(
+        mut client: Pooled,
+        statement: &'static str,
+    ) -> Result<Self, StoreError> {
+        client.is_in_transaction = true;
+        let mut transaction = Self { client: Some(client), deadline: Some(STATEMENT_DEADLINE) };
         transaction.run_text(statement).await?;
         Ok(transaction)
     }
@@ -36,9 +43,10 @@ impl PgTransaction {
     }
 
     /// The connection, for one statement: its end is told with `leave`.
-    pub(crate) fn enter(&mut self) -> (&mut PgConnection, Option<Duration>) {
-        self.client.is_unusable = true;
-        (&mut self.client.connection, self.deadline)
+    pub(crate) fn enter(&mut self) -> Result<(&mut PgConnection, Option<Duration>), StoreError> {
+        let client = self.client.as_mut().ok_or(StoreError::Stopped)?;
+        client.is_unusable = true;
+        Ok((&mut client.connection, self.deadline))
     }
 
     /// The end of a statement; nothing where it did not come in time.
@@ -46,23 +54,26 @@ impl PgTransaction {
         &mut self,
         done: Option<Result<T, sqlx::Error>>,
     ) -> Result<T, StoreError> {
+        let client = self.client.as_mut().ok_or(StoreError::Stopped)?;
         let Some(done) = done else {
-            self.client.hosts.distrust();
+            client.hosts.distrust();
             let waited = self.deadline.unwrap_or_default();
             return Err(StoreError::Deadline { doing: "waiting for a statement", waited });
         };
-        self.client.is_unusable = done.as_ref().is_err_and(is_lost);
+        client.is_unusable = done.as_ref().is_err_and(is_lost);
         done.map_err(StoreError::from)
     }
 
     pub(crate) async fn commit(mut self) -> Result<(), StoreError> {
         self.run_text("commit").await?;
-        self.client.is_in_transaction = false;
+        if let Some(client) = self.client.as_mut() {
+            client.is_in_transaction = false;
+        }
         Ok(())
     }
 
     async fn run_text(&mut self, text: &'static str) -> Result<(), StoreError> {
-        let (connection, deadline) = self.enter();
+        let (connection, deadline) = self.enter()?;
         let statement = sqlx::raw_sql(AssertSqlSafe(text).into_sql_str());
         let done = within(deadline, statement.execute(connection)).await;
         self.leave(done).map(drop)
@@ -70,18 +81,21 @@ impl PgTransaction {
 }
 
 impl Drop for PgTransaction {
-    /// Sends the rollback without waiting for its end, so that what the transaction has locked is free before the connection
-    /// is used again. Its next statement waits for that end.
+    /// Undoes the transaction in a task of its own, so that what it has locked is free before its connection is used again. A
+    /// connection on which that does not succeed is not used again.
     fn drop(&mut self) {
-        let client = &mut *self.client;
+        let Some(mut client) = self.client.take() else { return };
         if !client.is_in_transaction || client.is_unusable {
             return;
         }
-        client.is_in_transaction = false;
-        let rollback = std::pin::pin!(sqlx::raw_sql("rollback").execute(&mut client.connection));
-        let mut context = Context::from_waker(Waker::noop());
-        // One poll writes the statement; it ends when the server has responded.
-        let _ = rollback.poll(&mut context).is_ready();
+        let Ok(runtime) = Handle::try_current() else { return };
+        runtime.spawn(async move {
+            client.is_unusable = true;
+            let rollback = sqlx::raw_sql("rollback").execute(&mut client.connection);
+            if let Ok(Ok(_)) = tokio::time::timeout(ROLLBACK_DEADLINE, rollback).await {
+                (client.is_in_transaction, client.is_unusable) = (false, false);
+            }
+        });
     }
 }
 
