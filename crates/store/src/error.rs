@@ -110,8 +110,8 @@ impl From<sqlx::migrate::MigrateError> for StoreError {
     }
 }
 
-/// What the driver says and what it says that comes from, with the SQLSTATE or the number of SQLite: so that a read-only
-/// server, a full disk, a lock and a lost connection are told apart in a log.
+/// The driver's message and its causes, with the SQLSTATE or SQLite's number, so that a log shows whether a server is
+/// read-only, a disk is full, a lock is held or a connection is lost.
 fn described(error: &sqlx::Error) -> String {
     if let sqlx::Error::Database(refused) = error {
         let code = refused.code().unwrap_or_default();

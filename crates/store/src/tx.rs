@@ -273,10 +273,16 @@ impl Tx {
 
     /// Lets statements take as long as they do, for those that read whole tables.
     pub(crate) async fn lift_limits(&mut self) -> Result<(), StoreError> {
-        const UNLIMITED: &str = "set local statement_timeout = 0";
+        const UNLIMITED: [&str; 2] = [
+            "set local statement_timeout = 0",
+            // What was read takes its time, too.
+            "set local idle_in_transaction_session_timeout = 0",
+        ];
         if let Connection::Postgres(transaction) = &mut self.connection {
             transaction.lift_deadline();
-            self.execute(UNLIMITED, &[]).await?;
+            for statement in UNLIMITED {
+                self.execute(statement, &[]).await?;
+            }
         }
         Ok(())
     }

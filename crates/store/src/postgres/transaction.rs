@@ -42,7 +42,7 @@ impl PgTransaction {
         self.deadline = None;
     }
 
-    /// The connection, for one statement: its end is told with `leave`.
+    /// The connection, for one statement; `leave` must be called with its result.
     pub(crate) fn enter(&mut self) -> Result<(&mut PgConnection, Option<Duration>), StoreError> {
         let client = self.client.as_mut().ok_or(StoreError::Stopped)?;
         client.is_unusable = true;
@@ -61,6 +61,10 @@ impl PgTransaction {
             return Err(StoreError::Deadline { doing: "waiting for a statement", waited });
         };
         client.is_unusable = done.as_ref().is_err_and(is_lost);
+        if client.is_unusable {
+            // What ended this connection has most likely ended those that are idle.
+            client.hosts.distrust();
+        }
         done.map_err(StoreError::from)
     }
 
@@ -81,22 +85,30 @@ impl PgTransaction {
 }
 
 impl Drop for PgTransaction {
-    /// Undoes the transaction in a task of its own, so that what it has locked is free before its connection is used again. A
-    /// connection on which that does not succeed is not used again.
+    /// Undoes the transaction in a task of its own, so that what it has locked is free before its connection is used again.
+    /// Nobody has to wait for that task: a connection on which it does not succeed is closed, which undoes the work, too.
     fn drop(&mut self) {
         let Some(mut client) = self.client.take() else { return };
-        if !client.is_in_transaction || client.is_unusable {
+        if client.is_unusable {
+            return close(client);
+        }
+        if !client.is_in_transaction {
             return;
         }
-        let Ok(runtime) = Handle::try_current() else { return };
+        let Ok(runtime) = Handle::try_current() else { return close(client) };
         runtime.spawn(async move {
-            client.is_unusable = true;
             let rollback = sqlx::raw_sql("rollback").execute(&mut client.connection);
-            if let Ok(Ok(_)) = tokio::time::timeout(ROLLBACK_DEADLINE, rollback).await {
-                (client.is_in_transaction, client.is_unusable) = (false, false);
+            match tokio::time::timeout(ROLLBACK_DEADLINE, rollback).await {
+                Ok(Ok(_)) => client.is_in_transaction = false,
+                Ok(Err(_)) | Err(_) => close(client),
             }
         });
     }
+}
+
+/// Closes a connection now, instead of giving it back to the pool, which would notice when it is needed next.
+fn close(client: Pooled) {
+    drop(Pooled::take(client));
 }
 
 /// Waits for as long as may be waited.

@@ -106,6 +106,11 @@ impl<'a> Parts<'a> {
         let (scheme, rest) = url.split_once("://").ok_or(StoreError::UnknownUrl)?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        if query.contains('@') || path.contains('@') {
+            // Most likely a password with / or ?. Without this check a message about the rest would show a part of it.
+            let message = "characters such as / ? @ in the user, the password or a parameter must be written as %2F, %3F, %40";
+            return Err(StoreError::Url(message.to_owned()));
+        }
         let user_length = authority.rfind('@').map_or(0, |at| at + 1);
         let (user, hosts) = authority.split_at(user_length);
         Ok(Self { scheme, user, hosts, path, query })
@@ -247,6 +252,16 @@ mod tests {
                 .contains("2 ports are named for 3 hosts")
         );
         assert!(refusal("postgres://a:port/books").contains("invalid port"));
+    }
+
+    #[test]
+    fn a_password_that_is_not_encoded_is_refused_without_being_shown() {
+        for url in ["postgres://gateway:secr/et@a/books", "postgres://gateway:secr?et@a/books"] {
+            let refusal = refusal(url);
+
+            assert!(refusal.contains("%2F"), "{refusal}");
+            assert!(!refusal.contains("secr") && !refusal.contains("et@"), "{refusal}");
+        }
     }
 
     #[test]
