@@ -72,11 +72,16 @@ impl Running {
         self.child.id()
     }
 
-    /// Sends the signal and waits for the end: (exit code, the rest of what it printed).
-    pub(crate) fn stop(mut self, signal: &str) -> (i32, String) {
+    /// Sends the signal.
+    pub(crate) fn signal(&self, signal: &str) {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args(["-s", signal, &pid]).status().unwrap();
         assert!(sent.success());
+    }
+
+    /// Sends the signal and waits for the end: (exit code, the rest of what it printed).
+    pub(crate) fn stop(mut self, signal: &str) -> (i32, String) {
+        self.signal(signal);
         let mut rest = String::new();
         self.out.read_to_string(&mut rest).unwrap();
         (self.child.wait().unwrap().code().unwrap_or(-1), rest)

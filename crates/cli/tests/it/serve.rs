@@ -32,6 +32,12 @@ fn with_config<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
 
 /// The service, and where it says that it listens.
 fn serve(folder: &Path) -> (Running, String) {
+    let (running, base, _admin) = serve_with_admin(folder);
+    (running, base)
+}
+
+/// The same, and where its admin listener is.
+fn serve_with_admin(folder: &Path) -> (Running, String, String) {
     let mut command = command(folder, &with_config(&["serve"]));
     let log = folder.join("log");
     command.stderr(std::fs::File::create(&log).unwrap());
@@ -40,7 +46,8 @@ fn serve(folder: &Path) -> (Running, String) {
         let text = std::fs::read_to_string(&log).unwrap();
         let ready = text.lines().find(|line| line.contains("the service listens"));
         if let Some(line) = ready.and_then(|line| serde_json::from_str::<Value>(line).ok()) {
-            return (running, format!("http://{}", line["address"].as_str().unwrap()));
+            let url = |name: &str| format!("http://{}", line[name].as_str().unwrap());
+            return (running, url("address"), url("admin_address"));
         }
         assert!(!text.contains("error:"), "{text}");
         std::thread::yield_now();
@@ -305,4 +312,34 @@ fn what_is_not_there_is_named() {
     let (code, _, err) = run(folder, &["admin", "disable-key", "--key", "x"]);
     assert_eq!(code, 2);
     assert!(err.contains("expected an id that starts with `key_`"), "{err}");
+}
+
+#[test]
+fn after_sigterm_it_serves_on_without_being_ready_until_the_next_signal() {
+    let folder = folder();
+    let folder = folder.path();
+    let config = format!("{CONFIG}[http.timeouts]\nannounce_ms = 300000\n");
+    std::fs::write(folder.join("gateway.toml"), config).unwrap();
+    let (server, base, admin) = serve_with_admin(folder);
+    let status = |base: &str, path: &str| request(base, "GET", path, "", "").0;
+    assert_eq!(status(&admin, "/ready"), 200);
+
+    server.signal("TERM");
+    while status(&admin, "/ready") == 200 {
+        std::thread::yield_now();
+    }
+
+    assert_eq!((status(&admin, "/ready"), status(&base, "/openapi.json")), (503, 200));
+    assert_eq!(server.stop("TERM").0, 0);
+}
+
+#[test]
+fn ctrl_c_does_not_wait_for_load_balancers() {
+    let folder = folder();
+    let folder = folder.path();
+    let config = format!("{CONFIG}[http.timeouts]\nannounce_ms = 300000\n");
+    std::fs::write(folder.join("gateway.toml"), config).unwrap();
+    let (server, _) = serve(folder);
+
+    assert_eq!(server.stop("INT").0, 0);
 }

@@ -11,7 +11,7 @@ fn decent(_: &Seen, _: usize) -> Script {
     Script::json(200, "{}")
 }
 
-/// Every call that is put on the books takes a second, or none is.
+/// Recording a call takes a second.
 const SLOW: [&str; 2] = [
     "create function take_time() returns trigger language plpgsql as
      $$ begin perform pg_sleep(1); return new; end $$",
@@ -52,6 +52,38 @@ async fn a_hold_that_takes_too_long_refuses_the_call_and_is_given_back() {
         assert_eq!((stage.platform.calls().len(), stage.balance().await), (0, CREDITS));
         run_raw(stage.app.store(), "drop trigger take_time on calls").await.unwrap();
         assert_eq!(stage.get("users/me").await.status, 200);
+        stage
+    })
+    .await;
+}
+
+/// A loop that obeys: the key is free again when the hold that came too late is given back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_repeat_of_a_write_whose_hold_took_too_long_is_carried_out_once() {
+    let overrides = "[metering]\nhold_wait_max_ms = 100";
+    on_stage("platform_alpha", overrides, decent, async |stage| {
+        if !is_shared(&stage) {
+            return stage;
+        }
+        for statement in SLOW {
+            run_raw(stage.app.store(), statement).await.unwrap();
+        }
+        let writing = stage.client.with("idempotency-key", "order-17");
+        let path = stage.path("lists");
+        let late = writing.post(&path, &json!({})).await;
+        assert_eq!(late.failure(), (503, "database_unavailable".to_owned()));
+        run_raw(stage.app.store(), "drop trigger take_time on calls").await.unwrap();
+
+        let mut repeat = writing.post(&path, &json!({})).await;
+        while repeat.status != 200 {
+            assert_eq!(repeat.json()["retryable"], true, "{}", repeat.text());
+            repeat = writing.post(&path, &json!({})).await;
+        }
+
+        let again = writing.post(&path, &json!({})).await;
+        assert_eq!((again.status, again.header("idempotent-replayed")), (200, "true"));
+        assert_eq!(stage.platform.calls().len(), 1);
+        assert_eq!(stage.balance().await, CREDITS - 2);
         stage
     })
     .await;
