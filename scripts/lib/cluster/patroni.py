@@ -152,17 +152,8 @@ class PatroniBooks(PostgresBooks):
     def switch_over(self, leader):
         """A planned change: Patroni picks the synchronous standby."""
         patronictl = [program("patronictl", *PACKAGES), "-c", self.members[0].config]
-        done = subprocess.run(
-            [*as_owner(), *patronictl, "switchover", "--master", leader.name, "--force"],
-            check=False,
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=STOP_TIMEOUT_S,
-            env={**os.environ, **ENVIRONMENT, "LC_ALL": "C.UTF-8"},
-        )
-        check(done.returncode == 0, f"patronictl: {done.stdout}{done.stderr}")
+        arguments = [*patronictl, "switchover", "--master", leader.name, "--force"]
+        run_as_owner(arguments, env={**os.environ, **ENVIRONMENT, "LC_ALL": "C.UTF-8"})
 
     def drop(self):
         for other in reversed(self.others):
