@@ -18,6 +18,8 @@ use store::email_changes::EmailChange;
 use store::jobs::NewJob;
 use store::mail_links::{Link, LinkState};
 use store::password_resets::{Reset, Resetting};
+use transport::neighbourhood_text;
+use transport::network_of;
 
 use crate::app::App;
 use crate::audit::{self, Deed};
@@ -25,9 +27,6 @@ use crate::error::ApiError;
 use crate::jobs::{send_mail, update_email};
 use crate::letters::Letter;
 use crate::passwords::{self, Requester};
-use transport::neighbourhood_text;
-use transport::network_of;
-
 /// An address that is confirmed now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Confirmed {

@@ -18,13 +18,12 @@ use domain::id::RequestId;
 use metrics_exporter_prometheus::PrometheusHandle;
 use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
+use transport::ConnectionLimits;
 
 use crate::app::App;
 use crate::middleware::request_id::RequestLabel;
 use crate::request_log::{LineOnDrop, RequestRecord};
 use crate::staff::{self, Command, Desk, StaffError};
-use transport::ConnectionLimits;
-
 /// What the admin listener shows.
 #[derive(Clone)]
 pub(crate) struct Admin {

@@ -20,9 +20,14 @@ use domain::platform::Platform;
 use domain::slot::Allowances;
 use foldhash::fast::RandomState;
 use http::HeaderValue;
+use runtime::clock::{Clock, Random};
+use runtime::tasks::{Calls, Tasks};
+use runtime::vault::Vault;
 use store::Store;
 use store::metering::Meter;
 use tokio::sync::Notify;
+use transport::site_of;
+use transport::{Load, Loads, Network};
 
 use crate::auth::cookie::Transport;
 use crate::billing::low_balances::LowBalances;
@@ -53,12 +58,6 @@ use crate::middleware::rate_limit::{Quota, RateLimiter};
 use crate::middleware::real_ip::Client;
 use crate::passwords::Hashing;
 use crate::start;
-use runtime::clock::{Clock, Random};
-use runtime::tasks::{Calls, Tasks};
-use runtime::vault::Vault;
-use transport::site_of;
-use transport::{Load, Loads, Network};
-
 /// Keys and networks whose rate is remembered; beyond it new ones share one.
 const LIMITED_KEYS_MAX: usize = 100_000;
 

@@ -2,13 +2,12 @@
 
 use domain::account::AccountState;
 use domain::id::{AuditId, CustomerId};
+use runtime::clock::{Clock, Random};
 use serde_json::{Map, Value, json};
 use store::audit::AuditEntry;
 use store::places::Shift;
 
 use crate::app::App;
-use runtime::clock::{Clock, Random};
-
 /// Accounts that an entry or an email names.
 pub(crate) const NAMED_MAX: usize = 50;
 

@@ -18,6 +18,7 @@ use domain::token::TokenHash;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method};
 use parking_lot::Mutex;
+use transport::{Network, is_trusted};
 
 use crate::auth::PresentedCredential;
 use crate::config::RateLimitsSection;
@@ -25,8 +26,6 @@ use crate::error::ApiError;
 use crate::middleware::network_limit::NetworkLimiter;
 use crate::middleware::rate_limit::{Decision, Named, Quota, RateLimiter};
 use crate::middleware::real_ip::Client;
-use transport::{Network, is_trusted};
-
 /// Networks, credentials and customers that are remembered.
 const REMEMBERED_MAX: usize = 100_000;
 /// What needs no limit: load balancers ask it.

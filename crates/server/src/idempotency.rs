@@ -8,6 +8,8 @@ use domain::credits::Credits;
 use domain::id::CustomerId;
 use domain::time::Timestamp;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
+use runtime::clock::Random;
+use runtime::sealing::DataKey;
 use sha2::{Digest, Sha256};
 use store::idempotency::StoredAnswer;
 use store::metering::IdempotencyClaim;
@@ -15,9 +17,6 @@ use store::own_requests::RequestName;
 
 use crate::error::ApiError;
 use crate::idempotency_key::IdempotencyKey;
-use runtime::clock::Random;
-use runtime::sealing::DataKey;
-
 /// How long a response is kept, from the moment its request began.
 pub(crate) const KEPT_FOR_S: i64 = 24 * 3_600;
 

@@ -14,6 +14,7 @@ use domain::token::Token;
 use serde_json::json;
 use store::customers::{Customer, PasswordHash};
 use store::sessions::{Login, NewSession, PasswordChange};
+use transport::neighbourhood_of;
 
 use crate::app::App;
 use crate::audit::{self, Deed};
@@ -23,8 +24,6 @@ use crate::error::ApiError;
 use crate::middleware::network_limit::NetworkLimiter;
 use crate::middleware::rate_limit::{Quota, RateLimiter};
 use crate::passwords::{self, Requester};
-use transport::neighbourhood_of;
-
 /// Networks, addresses and pairs of them that are remembered.
 const REMEMBERED_MAX: usize = 100_000;
 

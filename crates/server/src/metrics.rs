@@ -14,11 +14,10 @@ use metrics::{
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use store::metering::BatchReport;
 use store::processor_events::EventOutcome;
+use transport::ConnectionCounts;
 
 use crate::app::App;
 use crate::billing::reconcile::Report;
-use transport::ConnectionCounts;
-
 const CALLS: &str = "creator_gateway_calls_total";
 const CALL_DURATION: &str = "creator_gateway_call_duration_seconds";
 const UPSTREAM_DURATION: &str = "creator_gateway_upstream_duration_seconds";

@@ -11,6 +11,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use tower::ServiceExt;
+use transport::{Arrived, Peer};
 
 use crate::app::App;
 use crate::auth;
@@ -23,8 +24,6 @@ use crate::middleware::real_ip::Client;
 use crate::middleware::request_id::RequestLabel;
 use crate::middleware::{framing, real_ip, security_headers};
 use crate::request_log::LineOnDrop;
-use transport::{Arrived, Peer};
-
 /// Serves one request: names it, checks its head, answers it, and renders what failed.
 pub(crate) async fn serve(app: App, control: Router, arrived: Arrived) -> Response {
     let Arrived { peer, request } = arrived;

@@ -6,6 +6,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use http::HeaderMap;
+use transport::{Answers, Explaining};
 
 use crate::app::App;
 use crate::contract::Contract;
@@ -14,8 +15,6 @@ use crate::error::ApiError;
 use crate::extract::NoQuery;
 use crate::request_log::RequestRecord;
 use crate::{api, console, gateway, openapi, own_requests, pipeline};
-use transport::{Answers, Explaining};
-
 /// The whole public service as one core serves it. Native calls are most of what comes, so they do not pass the
 /// router of the rest.
 pub(crate) fn service(app: App) -> impl Answers {

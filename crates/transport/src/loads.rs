@@ -1,7 +1,6 @@
-//! How much is going on at present, by whom it is of: counted without a limit being exceeded, also by many threads.
+//! Counts of what is in progress, by owner: calls, connections, bytes. Many threads may count; no limit is exceeded.
 //!
-//! Whoever is called often is found once: its [`Load`] is kept with what else is remembered of it, so that a call
-//! counts without looking anything up.
+//! A caller that counts often looks its [`Load`] up once and keeps it.
 
 use std::collections::HashMap;
 use std::hash::Hash;

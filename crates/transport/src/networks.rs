@@ -1,4 +1,4 @@
-//! Networks: those of trusted proxies, and those that callers are told apart by.
+//! Networks: those of trusted proxies, and those by which callers are distinguished.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;

@@ -9,6 +9,7 @@ use domain::key::{KeyScope, KeySecret};
 use store::customers::NewCustomer;
 use store::keys::{NewKey, NewSecret};
 use store::registration::{self, TrialLimit};
+use transport::network_of;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -24,12 +25,10 @@ use crate::middleware::real_ip::Client;
 use crate::passwords::{self, Requester};
 use crate::request_log::KnownCaller;
 use crate::trial;
-use transport::network_of;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(register_customer))
 }
-
 /// Who wants to be a customer.
 #[derive(serde::Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]

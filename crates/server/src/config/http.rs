@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::Problem;
-use crate::middleware::budget::{Budget, READING_BYTES};
 use transport::Network;
 use transport::TlsFiles;
 
+use super::Problem;
+use crate::middleware::budget::{Budget, READING_BYTES};
 /// The largest event of the payment processor that is read.
 pub(crate) const EVENT_BYTES_MAX: usize = 256 * 1_024;
 

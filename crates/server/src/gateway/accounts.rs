@@ -12,16 +12,15 @@ use domain::account::{AccountState, CreatorId};
 use domain::id::{CustomerId, DataKeyId};
 use domain::platform::Platform;
 use domain::time::Timestamp;
+use runtime::clock::Random;
+use runtime::sealing::DataKey;
+use transport::Load;
 
 use super::token_pauses::TokenPauses;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::error::accounts::AccountProblem;
 use crate::sealed_credentials;
-use runtime::clock::Random;
-use runtime::sealing::DataKey;
-use transport::Load;
-
 /// One account, ready for calls.
 pub(crate) struct AccountEntry {
     /// Who connected it.

@@ -12,13 +12,12 @@ use domain::key::{KeyHash, KeyScope};
 use domain::time::Timestamp;
 use parking_lot::Mutex;
 use quick_cache::Equivalent;
+use transport::Load;
 
 use super::accounts::AccountEntry;
 use super::balance::ShownBalance;
 use crate::app::{App, BuffersOf};
 use crate::error::ApiError;
-use transport::Load;
-
 /// Entries of all cores together, and of one core at least.
 const ENTRIES_MAX: usize = 100_000;
 const ENTRIES_OF_A_CORE_MIN: usize = 5_000;

@@ -61,8 +61,8 @@ pub(super) fn settle_unsent(setting: &Setting<'_>, held: &Held) {
 }
 
 /// The same, for a call whose answer is still here. Gives the balance once the hold is durable, and where a repeat of the
-/// call must find what became of it, once its end is as well; for that the caller is not kept waiting for long: the writer
-/// goes on, and a repeat is told meanwhile that the call is still running.
+/// call must find what became of it, once its end is as well; the caller waits for that no
+/// longer than for a hold. The writer continues, and until the end is committed a repeat gets 409 `idempotency_in_progress`.
 pub(super) async fn settle_before_answer(
     setting: &Setting<'_>,
     held: &mut Held,

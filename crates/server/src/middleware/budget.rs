@@ -12,10 +12,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
-
-use super::body::BodyProblem;
 use transport::Load;
 
+use super::body::BodyProblem;
 /// What is counted for something that comes in parts, besides its bytes: what waiting for it takes.
 pub(crate) const READING_BYTES: usize = 4 * 1024;
 /// So long nobody is slow.

@@ -5,10 +5,9 @@ use std::net::IpAddr;
 
 use domain::time::Timestamp;
 use http::HeaderValue;
-
-use super::rate_limit::{Decision, Quota, RateLimiter};
 use transport::{network_of, site_of};
 
+use super::rate_limit::{Decision, Quota, RateLimiter};
 /// An IPv6 site may do so many times what one of its networks may.
 const SITE_FACTOR: u32 = 8;
 

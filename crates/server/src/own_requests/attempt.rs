@@ -9,6 +9,7 @@ use bytes::Bytes;
 use domain::id::{ChangeId, RunId};
 use domain::time::Timestamp;
 use http::{HeaderMap, HeaderName, header};
+use runtime::sealing::DataKey;
 use store::idempotency::StoredAnswer;
 use store::own_requests::{self, RequestEnd, RequestName};
 
@@ -17,8 +18,6 @@ use super::identity::Identity;
 use crate::app::App;
 use crate::error::{ApiError, Harmless};
 use crate::idempotency::{self, Place};
-use runtime::sealing::DataKey;
-
 /// An attempt that has not renewed its lease for so long has ended with its node.
 const LEASE_S: i64 = 60;
 const RENEWED_EVERY: Duration = Duration::from_secs(20);

@@ -5,6 +5,7 @@ use domain::id::{CustomerId, KeyId};
 use domain::key::KeyScope;
 use http::request::Parts;
 use http::{HeaderValue, header};
+use runtime::sealing::DataKey;
 use sha2::{Digest as _, Sha256};
 use store::own_requests::{RequestCaller, RequestName};
 
@@ -12,8 +13,6 @@ use crate::app::App;
 use crate::auth::{Caller, Credential};
 use crate::error::ApiError;
 use crate::idempotency_key::IdempotencyKey;
-use runtime::sealing::DataKey;
-
 const FINGERPRINTS: &str = "own_requests";
 
 /// Who sends a request, and what it can do.

@@ -18,6 +18,7 @@ use bytes::Bytes;
 use domain::id::{ChangeId, DataKeyId, RunId};
 use domain::key::KeyScope;
 use http::request::Parts;
+use runtime::sealing::DataKey;
 use store::own_requests::{self, Claim, KnownRequest, NewRequest, RequestState};
 
 use crate::app::{App, BodyOf};
@@ -30,8 +31,6 @@ use attempt::{Attempt, leased_until};
 pub(crate) use ending::NotKept;
 use identity::{Identity, fingerprint};
 use routes::Operation;
-use runtime::sealing::DataKey;
-
 /// The id that a change of slots or of the plan gets, where the request came with an `Idempotency-Key`: every attempt at the
 /// request has the same, so that the change of an earlier one is found.
 #[derive(Debug, Clone, Copy)]

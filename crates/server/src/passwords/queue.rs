@@ -11,10 +11,9 @@ use std::sync::Arc;
 use domain::id::CustomerId;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
-
-use crate::error::ApiError;
 use transport::{network_of, site_of};
 
+use crate::error::ApiError;
 /// After so many known customers in a row a stranger has a turn.
 const KNOWN_IN_A_ROW_MAX: u32 = 3;
 

@@ -8,6 +8,9 @@ use domain::id::{CustomerId, KeyId};
 use domain::key::{KeyScope, KeySecret};
 use domain::staff::Permission;
 use domain::time::Timestamp;
+use runtime::clock::{Clock, Random};
+use runtime::keyfile::{self, LockedKeyFile};
+use runtime::vault::{Vault, VaultError};
 use serde_json::{Value, json};
 use store::audit::AuditEntry;
 use store::customers::{Creation, NewCustomer, PasswordHash};
@@ -15,14 +18,10 @@ use store::keys::{NewKey, NewSecret};
 use store::{Store, StoreError, permissions};
 
 use crate::audit::{self, Deed};
-use runtime::clock::{Clock, Random};
-use runtime::keyfile::{self, LockedKeyFile};
-use runtime::vault::{Vault, VaultError};
 
 mod credits;
 
 pub use credits::{CREDITS_MAX, Described, GIFT_END_MAX};
-
 /// One piece of staff work, as it is sent to a running server.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]

@@ -6,11 +6,10 @@ use std::time::Duration;
 use domain::time::Timestamp;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
+use transport::{Certificates, Renewal};
 
 use crate::app::App;
 use crate::metrics;
-use transport::{Certificates, Renewal};
-
 /// Looks after the certificate in use.
 pub(super) struct CertificateWatch {
     certificates: Arc<Certificates>,

@@ -15,10 +15,14 @@ use clients::platform::{Upstream, UpstreamSettings};
 use domain::id::NodeId;
 use domain::platform::Platform;
 use domain::time::{Day, Timestamp};
+use runtime::clock::{Clock, Random};
+use runtime::keyfile::KeyFileError;
+use runtime::vault::{Vault, VaultError};
 use store::{Store, StoreError};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+use transport::Listener;
 
 pub use self::certificates::CertificateReload;
 use self::certificates::CertificateWatch;
@@ -31,11 +35,6 @@ use crate::config::{Config, Problem};
 use crate::exports::pages;
 use crate::staff::{self, Desk};
 use crate::{metrics, router};
-use runtime::clock::{Clock, Random};
-use runtime::keyfile::KeyFileError;
-use runtime::vault::{Vault, VaultError};
-use transport::Listener;
-
 /// Why the service did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {

@@ -17,6 +17,11 @@ use domain::id::NodeId;
 use domain::platform::Platform;
 use domain::time::Timestamp;
 use foldhash::fast::RandomState;
+use runtime::clock::{Clock, Random};
+use runtime::keyfile::{self, KeyFileError};
+use runtime::sealing::{Keyring, MasterKey};
+use runtime::tasks::Tasks;
+use runtime::vault::Vault;
 use secrecy::{ExposeSecret, SecretString};
 use store::metering::{self, MeterOptions, Recovery};
 use store::{Access, OpenOptions, SchemaSteps, Store, StoreError};
@@ -30,12 +35,6 @@ use crate::config::mail::base_folder;
 use crate::config::{Config, Problem};
 use crate::gateway::upload::spool::Spool;
 use crate::{metrics, targets};
-use runtime::clock::{Clock, Random};
-use runtime::keyfile::{self, KeyFileError};
-use runtime::sealing::{Keyring, MasterKey};
-use runtime::tasks::Tasks;
-use runtime::vault::Vault;
-
 /// What starting leaves for the background work.
 pub(super) struct Opened {
     pub(super) shared: Arc<Shared>,

@@ -14,6 +14,7 @@ use domain::platform::Platform;
 use domain::window::Window;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use runtime::sealing::DataKey;
 use sha2::{Digest as _, Sha256};
 use store::accounts::Account;
 use store::exports::{self, Creation, Doing, Export, NewExport};
@@ -33,8 +34,6 @@ use crate::fields::{self, Good, Problems, RequestBody};
 use crate::idempotency::{self, Place};
 use crate::idempotency_key::IdempotencyKey;
 use crate::trial;
-use runtime::sealing::DataKey;
-
 /// Words by which archives of media are asked for.
 const ARCHIVES: [&str; 4] = ["media", "media_archive", "media_zip", "media-archive"];
 

@@ -11,13 +11,12 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use domain::id::CustomerId;
+use runtime::clock::Random;
 use tokio::io::{AsyncWriteExt as _, BufWriter};
+use transport::Loads;
 
 use crate::middleware::body::BodyProblem;
 use crate::middleware::budget::{Budget, Room, Share};
-use runtime::clock::Random;
-use transport::Loads;
-
 /// What is gathered in memory before it is written.
 const WRITE_BYTES: usize = 256 * 1024;
 /// What the names of files begin with while they have one.

@@ -8,12 +8,11 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use transport::{ListenerSettings, Network};
 
 use super::StartError;
 use crate::app::App;
 use crate::config::Config;
-use transport::{ListenerSettings, Network};
-
 /// The listener for probes alone, if there is to be one.
 pub(super) async fn probe_listener(
     wanted: Option<SocketAddr>,
