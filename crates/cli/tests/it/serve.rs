@@ -321,7 +321,7 @@ fn after_sigterm_it_serves_on_without_being_ready_until_the_next_signal() {
     let config = format!("{CONFIG}[http.timeouts]\nannounce_ms = 300000\n");
     std::fs::write(folder.join("gateway.toml"), config).unwrap();
     let (server, base, admin) = serve_with_admin(folder);
-    let status = |base: &str, path: &str| request(base, "GET", path, "", "").0;
+    let status = |url: &str, path: &str| request(url, "GET", path, "", "").0;
     assert_eq!(status(&admin, "/ready"), 200);
 
     server.signal("TERM");
