@@ -29,6 +29,9 @@ const EXPIRED_HOLDS: &str = "creator_gateway_holds_expired_total";
 const LEDGER_FAILURES: &str = "creator_gateway_ledger_invariant_failures";
 const USAGE_SET_ASIDE: &str = "creator_gateway_usage_rows_set_aside";
 const EXPORTS_BEGUN_ANEW: &str = "creator_gateway_exports_begun_anew_total";
+const STANDBYS: &str = "creator_gateway_database_standbys";
+const STANDBY_LAG: &str = "creator_gateway_database_standby_lag_bytes";
+const STANDBY_REQUIRED: &str = "creator_gateway_database_synchronous_standby_required";
 const FAILED_BATCHES: &str = "creator_gateway_metering_failed_batches_total";
 const PLATFORM_REFUSING: &str = "creator_gateway_platform_refusing_credentials";
 const TOKENS_NOT_REFRESHED: &str = "creator_gateway_token_refreshes_failed_total";
@@ -72,6 +75,7 @@ const MAIL_OUTCOMES: [&str; 2] = ["handed_over", "failed"];
 const TOP_UP_OUTCOMES: [&str; 5] =
     ["succeeded", "failed", "requires_action", "turned_off", "unknown"];
 const RECONCILIATION_OUTCOMES: [&str; 2] = ["whole", "in_part"];
+const STANDBY_KINDS: [&str; 3] = ["synchronous", "asynchronous", "hidden"];
 const EXPORT_ENDINGS: [&str; 6] =
     ["completed", "failed", "cancelled", "postponed", "given_back", "lost"];
 
@@ -115,6 +119,7 @@ fn install_once() -> Option<PrometheusHandle> {
 fn declare() {
     declare_calls();
     declare_metering();
+    declare_standbys();
     declare_listeners();
     declare_work();
     declare_payments();
@@ -158,6 +163,18 @@ fn declare_metering() {
     gauge_of(LEDGER_FAILURES, invariant);
     let set_aside = "rows of counted usage that could not be read and were set aside; anything but 0 is an alarm";
     gauge_of(USAGE_SET_ASIDE, set_aside);
+}
+
+fn declare_standbys() {
+    let standbys = "PostgreSQL: standbys that stream from the primary, by kind; hidden: the service's role may not see their state";
+    describe_gauge!(STANDBYS, standbys);
+    for kind in STANDBY_KINDS {
+        drop(gauge!(STANDBYS, "kind" => kind));
+    }
+    let lag = "PostgreSQL: bytes of the log that the standby furthest behind has not flushed";
+    gauge_of(STANDBY_LAG, lag);
+    let required = "PostgreSQL: 1 while commits must wait for a synchronous standby";
+    gauge_of(STANDBY_REQUIRED, required);
 }
 
 fn declare_listeners() {
@@ -330,6 +347,17 @@ pub(crate) fn holds_expired(count: usize) {
 /// The books were checked.
 pub(crate) fn ledger_checked(violations: usize) {
     gauge!(LEDGER_FAILURES).set(float(violations));
+}
+
+/// The primary's standbys were looked at.
+#[expect(clippy::cast_precision_loss, reason = "a gauge is about the size of a number")]
+pub(crate) fn standbys_seen(seen: &store::standbys::Standbys) {
+    let counts = [seen.synchronous, seen.asynchronous, seen.hidden];
+    for (kind, count) in STANDBY_KINDS.into_iter().zip(counts) {
+        gauge!(STANDBYS, "kind" => kind).set(count as f64);
+    }
+    gauge!(STANDBY_LAG).set(seen.lag_bytes as f64);
+    gauge!(STANDBY_REQUIRED).set(f64::from(u8::from(seen.is_synchronous_required)));
 }
 
 /// Log lines that were lost since the process began, also before there were metrics.

@@ -64,6 +64,7 @@ pub mod slot_changes;
 pub mod slot_credits;
 mod sql;
 mod sqlite;
+pub mod standbys;
 mod store;
 pub mod subscription_offers;
 pub mod subscriptions;

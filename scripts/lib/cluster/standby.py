@@ -8,7 +8,7 @@ from lib.cluster.network import CUT_OFF_CALL_MAX_S
 from lib.cluster.nodes import Nodes
 from lib.cluster.postgres import Postgres
 from lib.cluster.proxy import Proxy
-from lib.cluster.watch import seconds
+from lib.cluster.watch import metric, seconds
 from lib.comparison import Findings
 
 DATABASE = "creator_gateway"
@@ -17,6 +17,8 @@ DECISION_S = 2
 # A node goes on in this time after the promotion.
 RETURN_MAX_S = 3
 SETTLE_S = 2
+# Nodes look at the standbys every ten seconds.
+SHOWN_MAX_S = 15
 # How long the asynchronous standby has been behind when it is promoted.
 BEHIND_S = 3
 LOST = "answers delivered to the client without a hold row"
@@ -64,8 +66,10 @@ class Promotion(Nodes):
     title = "Promotion of a synchronous standby"
     is_short = True
     books = PairBooks
+    standby_kind = "synchronous"
 
     def play(self):
+        self.promise("until all nodes' metrics show the standby", self.until(self.is_standby_shown, SHOWN_MAX_S), SHOWN_MAX_S)
         self.before_the_end()
         stopped = time.monotonic()
         self.books.primary.stop_immediately()
@@ -86,6 +90,15 @@ class Promotion(Nodes):
         self.promise_calls("calls meanwhile", stopped, time.monotonic(), self.services, CUT_OFF_CALL_MAX_S)
         time.sleep(SETTLE_S)
 
+    def is_standby_shown(self):
+        """Whether every node's metrics count one standby of the right kind, and say whether commits wait for it."""
+        series = f'creator_gateway_database_standbys{{kind="{self.standby_kind}"}}'
+        required = float(self.standby_kind == "synchronous")
+        return all(
+            metric(each, series) == 1 and metric(each, "creator_gateway_database_synchronous_standby_required") == required
+            for each in self.services
+        )
+
     def before_the_end(self):
         """What happens to the primary before it is gone."""
 
@@ -102,6 +115,7 @@ class AsynchronousPromotion(Promotion):
     title = "Promotion of an asynchronous standby that is behind"
     is_short = False
     books = AsynchronousBooks
+    standby_kind = "asynchronous"
 
     def before_the_end(self):
         self.books.link.silence()

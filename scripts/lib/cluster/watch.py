@@ -115,5 +115,16 @@ def readiness(service):
         return None
 
 
+def metric(service, series):
+    """The value of one series, such as `name{label="value"}`; nothing when the node does not respond or has no such series."""
+    try:
+        with urllib.request.urlopen(f"{service.admin_url}/metrics", timeout=LOOK_TIMEOUT_S) as response:
+            lines = response.read().decode().splitlines()
+    except OSError:
+        return None
+    values = [line.removeprefix(f"{series} ") for line in lines if line.startswith(f"{series} ")]
+    return float(values[0]) if values else None
+
+
 def seconds(value):
     return "never" if value is None else f"{value:.1f} s"

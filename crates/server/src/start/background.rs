@@ -36,6 +36,7 @@ pub(super) fn start(app: &App, opened: &Opened, stop: &CancellationToken) {
     every(app, stop, EVERY_SECOND, |_| async { metrics::sum_up() });
     every(app, stop, EVERY_TEN_SECONDS, |app| async move { follow_clock(&app).await });
     every(app, stop, EVERY_TEN_SECONDS, move |app| async move { heartbeat(&app, node).await });
+    every(app, stop, EVERY_TEN_SECONDS, |app| async move { look_at_standbys(&app).await });
     every(app, stop, EVERY_TEN_SECONDS, |app| async move { platform_health::read(&app).await });
     listen(app, stop);
     runner::start(app, node, stop);
@@ -160,6 +161,15 @@ async fn follow_clock(app: &App) {
         Ok(Some(time)) => app.clock.follow(time),
         Ok(None) => {}
         Err(error) => tracing::warn!(%error, "the database's clock could not be read"),
+    }
+}
+
+/// Shows in the metrics whether a standby of the database could take its place.
+async fn look_at_standbys(app: &App) {
+    match store::standbys::read(&app.store).await {
+        Ok(Some(standbys)) => metrics::standbys_seen(&standbys),
+        Ok(None) => {}
+        Err(error) => tracing::warn!(%error, "the database's standbys could not be read"),
     }
 }
 

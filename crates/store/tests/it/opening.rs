@@ -1,6 +1,6 @@
 //! Opening: what is refused, what may be open at the same time, and what survives.
 
-use store::{Access, DatabaseKind, OpenOptions, Store, StoreError, customers, testing};
+use store::{Access, DatabaseKind, OpenOptions, Store, StoreError, customers, standbys, testing};
 
 use crate::support::{Caller, NOON, assert_sound, credits, new_customer};
 
@@ -11,6 +11,19 @@ async fn a_second_server_cannot_open_the_same_file() {
     let second = Store::open(store.options()).await;
 
     assert!(matches!(second, Err(StoreError::InUse { .. })), "{second:?}");
+}
+
+#[tokio::test]
+async fn a_database_without_standbys_says_so() {
+    for store in testing::stores().await {
+        let seen = standbys::read(&store).await.unwrap();
+
+        let expected = match store.database() {
+            DatabaseKind::Sqlite => None,
+            DatabaseKind::Postgres => Some(standbys::Standbys::default()),
+        };
+        assert_eq!(seen, expected);
+    }
 }
 
 #[tokio::test]

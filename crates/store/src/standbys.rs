@@ -1,0 +1,44 @@
+//! The standby servers of a PostgreSQL primary, as the primary sees them.
+
+use crate::{DatabaseKind, Store, StoreError};
+
+/// What `pg_stat_replication` on the primary says about its standbys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Standbys {
+    /// Streaming, and commits wait for them (`sync_state` is `sync` or `quorum`).
+    pub synchronous: i64,
+    /// Streaming, and commits do not wait for them.
+    pub asynchronous: i64,
+    /// Connected, but the service's role may not see their state (it lacks `pg_read_all_stats`).
+    pub hidden: i64,
+    /// Bytes of the log that the standby furthest behind has not flushed; 0 where there is no standby.
+    pub lag_bytes: i64,
+    /// Whether `synchronous_standby_names` asks commits to wait for a standby.
+    pub is_synchronous_required: bool,
+}
+
+/// The standbys of the primary in use. `None` on SQLite.
+pub async fn read(store: &Store) -> Result<Option<Standbys>, StoreError> {
+    const SQL: &str = "
+        select count(*) filter (where state = 'streaming' and sync_state in ('sync', 'quorum')),
+            count(*) filter (where state = 'streaming' and sync_state not in ('sync', 'quorum')),
+            count(*) filter (where state is null),
+            cast(coalesce(max(pg_wal_lsn_diff(pg_current_wal_lsn(), flush_lsn))
+                filter (where state = 'streaming'), 0) as bigint),
+            cast(case when current_setting('synchronous_standby_names') = '' then 0 else 1 end as bigint)
+        from pg_stat_replication";
+    if store.database() == DatabaseKind::Sqlite {
+        return Ok(None);
+    }
+    let row = store.read().await?.row(SQL, &[]).await?;
+    let standbys = |row: &crate::sql::Row| {
+        Ok(Standbys {
+            synchronous: row.int(0)?,
+            asynchronous: row.int(1)?,
+            hidden: row.int(2)?,
+            lag_bytes: row.int(3)?.max(0),
+            is_synchronous_required: row.int(4)? == 1,
+        })
+    };
+    row.as_ref().map(standbys).transpose()
+}
