@@ -168,8 +168,9 @@ class Bench:
             f"{os.cpu_count()} cores, {model.group(1) if model else system.processor()}, Linux {system.release()}; "
             "the platform, the load and all candidates share the cores",
             "; ".join(tools),
-            f"{options.rounds} round(s) of {options.seconds} s in turns, {KEYS} keys, answers of {len(answer_body())} "
-            f"bytes; a round beside which others took more than {FOREIGN_SHARE_MAX:.0%} of the cores was repeated "
+            f"{options.rounds} round(s) of {options.seconds} s in turns, {KEYS} keys, "
+            f"responses of {len(answer_body())} bytes; a round during which other processes took more than "
+            f"{FOREIGN_SHARE_MAX:.0%} of the cores was repeated "
             f"up to {options.repeats} times; others' CPU is of the worst round that counted",
         ]
 

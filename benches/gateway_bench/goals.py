@@ -49,11 +49,11 @@ GOALS = {
     "added_9000": Goal("median latency beyond P1's, platform of 50 ms, 9,000 connections", 1.5, 0.3, "ms"),
     "errors_9000": Goal("errors with 9,000 connections and a platform of 50 ms", 0, None, ""),
     "memory_connection": Goal("resident memory of a connection, 9,000 connections", None, 40, "KiB"),
-    "large": Goal("resident memory that grows while an answer of 1 GiB passes", 16, 16, "MiB"),
+    "large": Goal("resident memory that grows while a response of 1 GiB passes", 16, 16, "MiB"),
     "growth": Goal("CPU for each call with 100 times more of everything", 1.2, 1.05),
     "nodes": _least("efficiency of three nodes on one PostgreSQL, by CPU for each call", 0.9, None),
     "lost": Goal("credits lost with three nodes on one PostgreSQL", 0, None, ""),
-    "start": Goal("start to first answer, existing database", 300, 100, "ms"),
+    "start": Goal("start to first response, existing database", 300, 100, "ms"),
     "idle": Goal("resident memory, idle", 60, 30, "MiB"),
     "loaded": Goal("resident memory at 256 connections", 120, 60, "MiB"),
 }

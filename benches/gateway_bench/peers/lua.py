@@ -39,6 +39,6 @@ def start_lua(folder, platform, fsync):
     )
     process, url = nginx(folder, name, 2, http, LOAD_LUA)
     wait_for(f"{url}/", process)
-    promise = "before each answer" if fsync == "always" else "every second"
+    promise = "before each response" if fsync == "always" else "every second"
     title = f"nginx + Lua + Redis, to the disk {promise}"
     return Candidate(name, title, url, frozenset({process.pid, redis.pid}), redis.keys, redis.books())

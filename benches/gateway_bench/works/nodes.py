@@ -32,7 +32,7 @@ def measure_nodes(gateways, first, stage):
     section = Section(
         "Nodes on one PostgreSQL",
         f"{CONNECTIONS} connections to one node, or to each of three. Efficiency is CPU for each call with one node, "
-        "divided by the same with three. After the last round the balance, the log and the answers agreed, and "
+        "divided by the same with three. After the last round the balance, the log and the responses agreed, and "
         "`verify` found nothing.",
         ["candidate", "requests/s, × 1 node", "CPU, × 1 node", "CPU ms per 1,000", "p50 ms", "others' CPU"],
     )

@@ -33,7 +33,7 @@ def _fetch(candidate):
 
 
 def measure_large(candidates, stage):
-    """An answer of 1 GiB in turns; memory is what grew above the state before."""
+    """A response of 1 GiB in turns; memory is what grew above the state before."""
     say(f"an answer of 1 GiB: {len(candidates)} candidates × {stage.rounds} rounds, about 1 s each")
     times = {candidate.name: [] for candidate in candidates}
     growth = dict.fromkeys(times, 0.0)
@@ -44,8 +44,8 @@ def measure_large(candidates, stage):
                 times[candidate.name].append(_fetch(candidate))
             growth[candidate.name] = max(growth[candidate.name], peak[0] - before)
     section = Section(
-        "An answer of 1 GiB",
-        "One caller reads it as fast as it comes.",
+        "A response of 1 GiB",
+        "One caller reads it as fast as it arrives.",
         ["candidate", "MiB/s", "MiB/s, × P1", "CPU s", "CPU, × P1", "memory grew by, MiB"],
     )
     first = times["P1"]
@@ -92,7 +92,7 @@ def measure_start(gateway, key):
         ["start to", "ms, median", "ms, worst", "resident MiB"],
     )
     section.rows = [
-        ["first answer (`/health`)", figure(statistics.median(health)), figure(max(health)), ""],
+        ["first response (`/health`)", figure(statistics.median(health)), figure(max(health)), ""],
         ["first metered call", figure(statistics.median(calls)), figure(max(calls)), figure(statistics.median(idle))],
     ]
     section.goals = {"start": statistics.median(calls), "idle": statistics.median(idle)}

@@ -52,8 +52,8 @@ def measure_slow(starters, folder, stage, rate):
     taken = run_rounds(candidates, loads, stage)
     section = Section(
         f"A platform of {DELAY_MS} ms",
-        "Reads. With pauses, the connections together ask as often as the load says, far from anybody's limit: that is "
-        "where latency is compared. Without pauses everybody is at the limit.",
+        "Reads. With pauses, all connections together send the stated load, far below every candidate's limit; this is "
+        "where latency is compared. Without pauses every candidate is at its limit.",
         HEAD,
     )
     for load in loads:

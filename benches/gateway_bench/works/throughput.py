@@ -41,11 +41,11 @@ def measure_throughput(candidates, stage, connections, write):
         rounds = [got for rows in taken.values() for got in rows[candidate.name]]
         watches[candidate.name].check(sum(got.requests for got in rounds))
     text = (
-        "`POST /v1/{account}/native/lists` with a small JSON body; it leaves only after its hold is on disk."
+        "`POST /v1/{account}/native/lists` with a small JSON body; it is sent only after its hold is on disk."
         if write
-        else "`GET /v1/{account}/native/users/me`, an answer of 2 KB."
+        else "`GET /v1/{account}/native/users/me`, a response of 2 KB."
     )
-    text += " After the last round what each charged was compared with what it logged and with what was answered."
+    text += " After the last round, what each charged was compared with what it logged and with the responses."
     section = Section(kind.capitalize(), text, HEAD)
     for load in loads:
         for candidate in candidates:
