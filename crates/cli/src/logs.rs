@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::panic::PanicHookInfo;
 use std::path::Path;
 
-use server::config::{LogFormat, LogSection, Problem};
+use settings::{LogFormat, LogSection, Problem};
 use tracing_subscriber::EnvFilter;
 
 use crate::log_writer::{FlushOnDrop, LogWriter};

@@ -4,6 +4,7 @@
 //! Nobody who only names an address learns whether it has a customer: the response to a request for an email is the same,
 //! and so are its work and its limits, whether one is sent or not (`mail_limits.rs`).
 
+use failures::Failure;
 use std::net::IpAddr;
 
 use domain::credits::Credits;
@@ -27,6 +28,7 @@ use crate::error::ApiError;
 use crate::jobs::{send_mail, update_email};
 use crate::letters::Letter;
 use crate::passwords::{self, Requester};
+
 /// An address that is confirmed now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Confirmed {
@@ -46,7 +48,7 @@ pub(crate) async fn look(app: &App, token: &str) -> Result<Option<Link>, ApiErro
 
 /// Uses a link to confirm an address, and grants the trial that waits for it.
 pub(crate) async fn confirm(app: &App, token: &str) -> Result<Confirmed, ApiError> {
-    let token = Token::parse(token).map_err(|_| ApiError::UnknownLink)?;
+    let token = Token::parse(token).map_err(|_| ApiError::Failure(Failure::UnknownLink))?;
     let (hash, now) = (token.hash(), app.clock.now());
     let link = store::mail_links::find(&app.store, &hash, now).await?;
     let jobs = link.as_ref().map(|link| notices(app, link)).unwrap_or_default();
@@ -67,8 +69,8 @@ pub(crate) async fn confirm(app: &App, token: &str) -> Result<Confirmed, ApiErro
             Ok(Confirmed { customer, email, granted })
         }
         Confirmation::NotOpen(state) => Err(not_open(state)),
-        Confirmation::EmailTaken => Err(ApiError::EmailTaken),
-        Confirmation::NotFound => Err(ApiError::UnknownLink),
+        Confirmation::EmailTaken => Err(ApiError::Failure(Failure::EmailTaken)),
+        Confirmation::NotFound => Err(ApiError::Failure(Failure::UnknownLink)),
     }
 }
 
@@ -120,12 +122,12 @@ pub(crate) async fn reset_password(
     if let Some(problem) = passwords::problem_of_new("new_password", &password) {
         return Err(problem.into());
     }
-    let token = Token::parse(token).map_err(|_| ApiError::UnknownLink)?;
+    let token = Token::parse(token).map_err(|_| ApiError::Failure(Failure::UnknownLink))?;
     let (hash, now) = (token.hash(), app.clock.now());
     // Hashing takes long: who has no link to use does not get that far.
     let link = store::mail_links::find(&app.store, &hash, now).await?;
     let link = link.filter(|link| link.purpose == LinkPurpose::ResetPassword);
-    let link = link.ok_or(ApiError::UnknownLink)?;
+    let link = link.ok_or(ApiError::Failure(Failure::UnknownLink))?;
     if link.state != LinkState::Open {
         return Err(not_open(link.state));
     }
@@ -147,15 +149,15 @@ pub(crate) async fn reset_password(
             Ok(())
         }
         Reset::NotOpen(state) => Err(not_open(state)),
-        Reset::NotFound => Err(ApiError::UnknownLink),
+        Reset::NotFound => Err(ApiError::Failure(Failure::UnknownLink)),
     }
 }
 
 /// Begins a change of address: remembers the new one, mails it a link, and tells the old one. Until the link is
 /// used the old address counts, and logs in. `PATCH /v1/auth/me` calls this with who asks (`Client::ip`) after it
 /// has checked the current password, answers `Unchanged` and `Requested` with 200 and the account as it is
-/// (`store::email_changes::find` gives the address that waits), `EmailTaken` with `ApiError::EmailTaken`, and
-/// `NotFound`, which only a customer deleted meanwhile gives, with `ApiError::NotFound`.
+/// (`store::email_changes::find` gives the address that waits), `EmailTaken` with `ApiError::Failure(Failure::EmailTaken)`, and
+/// `NotFound`, which only a customer deleted meanwhile gives, with `ApiError::Failure(Failure::NotFound)`.
 pub(crate) async fn request_change(
     app: &App,
     ip: IpAddr,
@@ -188,9 +190,9 @@ async fn enqueue(app: &App, letter: &Letter) -> Result<(), ApiError> {
 /// Why a link that is not open does not open anything.
 pub(crate) const fn not_open(state: LinkState) -> ApiError {
     match state {
-        LinkState::Used => ApiError::LinkUsed,
-        LinkState::Expired => ApiError::LinkExpired,
-        LinkState::Outdated => ApiError::LinkOutdated,
-        LinkState::Open => ApiError::UnknownLink,
+        LinkState::Used => ApiError::Failure(Failure::LinkUsed),
+        LinkState::Expired => ApiError::Failure(Failure::LinkExpired),
+        LinkState::Outdated => ApiError::Failure(Failure::LinkOutdated),
+        LinkState::Open => ApiError::Failure(Failure::UnknownLink),
     }
 }

@@ -24,6 +24,7 @@ use crate::app::App;
 use crate::middleware::request_id::RequestLabel;
 use crate::request_log::{LineOnDrop, RequestRecord};
 use crate::staff::{self, Command, Desk, StaffError};
+
 /// What the admin listener shows.
 #[derive(Clone)]
 pub(crate) struct Admin {

@@ -1,5 +1,6 @@
 //! Everything the service stands on, in one place: what a handler or a phase may use.
 
+use failures::Failure;
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Deref;
@@ -23,6 +24,7 @@ use http::HeaderValue;
 use runtime::clock::{Clock, Random};
 use runtime::tasks::{Calls, Tasks};
 use runtime::vault::Vault;
+use settings::Config;
 use store::Store;
 use store::metering::Meter;
 use tokio::sync::Notify;
@@ -30,15 +32,12 @@ use transport::site_of;
 use transport::{Load, Loads, Network};
 
 use crate::auth::cookie::Transport;
-use crate::billing::low_balances::LowBalances;
-
 use crate::auth::csrf::Own;
+use crate::billing::low_balances::LowBalances;
 use crate::billing::plans;
-use crate::config::Config;
 use crate::contract::Contract;
 use crate::control_limits::ControlLimits;
 use crate::error::ApiError;
-use crate::error::payments::PaymentProblem;
 use crate::exports::worker::AtWork;
 use crate::gateway::accounts::HealthBook;
 use crate::gateway::cache::{Cache, Caches};
@@ -58,6 +57,8 @@ use crate::middleware::rate_limit::{Quota, RateLimiter};
 use crate::middleware::real_ip::Client;
 use crate::passwords::Hashing;
 use crate::start;
+use failures::PaymentProblem;
+
 /// Keys and networks whose rate is remembered; beyond it new ones share one.
 const LIMITED_KEYS_MAX: usize = 100_000;
 
@@ -259,10 +260,19 @@ impl Shared {
                 && !parts.config.http.trusted_proxies.is_empty(),
             stopping: AtomicBool::new(false),
             retry_budget: RetryBudget::default(),
-            bodies: limits.room_for_bodies(),
-            open_bodies: limits.room_for_open_bodies(),
+            bodies: Budget::new(
+                limits.native_bodies_bytes_max,
+                limits.native_bodies_per_customer_bytes_max,
+            ),
+            open_bodies: Budget::new(
+                limits.open_bodies_bytes_max,
+                limits.open_bodies_per_network_bytes_max,
+            ),
             body_holders: Loads::new(),
-            envelopes: limits.room_for_envelopes(),
+            envelopes: Budget::new(
+                limits.envelopes_bytes_max,
+                limits.envelopes_per_customer_bytes_max,
+            ),
             envelope_holders: Loads::new(),
             login_limits: LoginLimits::new(rates),
             hashing: Hashing::new(
@@ -301,12 +311,14 @@ impl Shared {
 
     /// How to reach a platform, or that it is not offered.
     pub(crate) fn target(&self, platform: Platform) -> Result<&Target, ApiError> {
-        self.targets.get(&platform).ok_or(ApiError::PlatformNotOffered(platform))
+        self.targets.get(&platform).ok_or(ApiError::Failure(Failure::PlatformNotOffered(platform)))
     }
 
     /// The payment processor, or that nothing can be paid here.
     pub(crate) fn processor(&self) -> Result<&Processor, ApiError> {
-        self.processor.as_ref().ok_or(ApiError::Payment(PaymentProblem::NotConfigured))
+        self.processor
+            .as_ref()
+            .ok_or(ApiError::Failure(Failure::Payment(PaymentProblem::NotConfigured)))
     }
 
     /// The pages that may use a session.

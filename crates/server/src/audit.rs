@@ -8,6 +8,7 @@ use store::audit::AuditEntry;
 use store::places::Shift;
 
 use crate::app::App;
+
 /// Accounts that an entry or an email names.
 pub(crate) const NAMED_MAX: usize = 50;
 

@@ -1,5 +1,6 @@
 //! Connecting an account: the platform confirms the credentials, then they are sealed and stored.
 
+use failures::Failure;
 use std::sync::Arc;
 
 use catalog::AuthValues;
@@ -14,10 +15,11 @@ use store::connections::{self, ConnectionRefusal, ConnectionRequest};
 
 use crate::app::App;
 use crate::audit::{self, Deed};
-use crate::error::accounts::AccountProblem;
-use crate::error::{ApiError, FieldProblem};
+use crate::error::ApiError;
 use crate::gateway::platform_health;
 use crate::sealed_credentials;
+use failures::AccountProblem;
+use failures::FieldProblem;
 
 /// An account to be connected.
 pub(crate) struct Import {
@@ -59,7 +61,7 @@ pub(crate) async fn connect(app: &App, import: Import) -> Result<Connected, ApiE
     }
     let catalog = app.catalog.platform(import.platform);
     let auth = catalog.check_auth(&import.auth).map_err(|problems| {
-        ApiError::Invalid(problems.into_iter().map(FieldProblem::from).collect())
+        ApiError::Failure(Failure::Invalid(problems.into_iter().map(FieldProblem::from).collect()))
     })?;
     let platform_account_id = confirm(app, import.platform, &auth).await?;
     let new = verified(app, &import, (platform_account_id, &auth)).await?;
@@ -75,7 +77,7 @@ pub(crate) async fn connect(app: &App, import: Import) -> Result<Connected, ApiE
     }
     app.cache.forget_account(new.customer, &new.creator_id);
     let stored = store::accounts::find(&app.store, new.customer, &new.creator_id).await?;
-    Ok(Connected { account: stored.ok_or(ApiError::AccountNotFound)?, is_new })
+    Ok(Connected { account: stored.ok_or(ApiError::Failure(Failure::AccountNotFound))?, is_new })
 }
 
 /// What is stored of an account that the platform has confirmed.
@@ -110,17 +112,21 @@ async fn verified(
 /// Why nothing was connected. `presented` is what the platform calls the account of the credentials.
 fn refused(import: &Import, presented: Option<&str>, refusal: ConnectionRefusal) -> ApiError {
     match (refusal, import.authority) {
-        (ConnectionRefusal::NoAuthority, Authority::Session(_)) => ApiError::InvalidSession,
-        (ConnectionRefusal::NoAuthority, Authority::Key(_) | Authority::Operator) => {
-            ApiError::InvalidKey
+        (ConnectionRefusal::NoAuthority, Authority::Session(_)) => {
+            ApiError::Failure(Failure::InvalidSession)
         }
-        (ConnectionRefusal::NotAllowed, _) => ApiError::AccountNotFound,
+        (ConnectionRefusal::NoAuthority, Authority::Key(_) | Authority::Operator) => {
+            ApiError::Failure(Failure::InvalidKey)
+        }
+        (ConnectionRefusal::NotAllowed, _) => ApiError::Failure(Failure::AccountNotFound),
         (ConnectionRefusal::OtherPlatform(other), _) => AccountProblem::CreatorExists(other).into(),
-        (ConnectionRefusal::OtherIdentity { connected }, _) => ApiError::OtherIdentity {
-            creator: import.creator.clone(),
-            connected,
-            presented: presented.unwrap_or_default().to_owned(),
-        },
+        (ConnectionRefusal::OtherIdentity { connected }, _) => {
+            ApiError::Failure(Failure::OtherIdentity {
+                creator: import.creator.clone(),
+                connected,
+                presented: presented.unwrap_or_default().to_owned(),
+            })
+        }
     }
 }
 
@@ -141,15 +147,17 @@ async fn confirm(
         Ok(Verification::Refused { status: 401 })
             if app.platform_health.refusing_since(platform).is_some() =>
         {
-            Err(ApiError::PlatformRefusing(platform))
+            Err(ApiError::Failure(Failure::PlatformRefusing(platform)))
         }
         Ok(Verification::Refused { status }) => {
-            Err(ApiError::VerificationFailed { status: Some(status) })
+            Err(ApiError::Failure(Failure::VerificationFailed { status: Some(status) }))
         }
-        Ok(Verification::Mismatch) => Err(ApiError::VerificationFailed { status: None }),
+        Ok(Verification::Mismatch) => {
+            Err(ApiError::Failure(Failure::VerificationFailed { status: None }))
+        }
         Err(error) => {
             tracing::warn!(%error, %platform, "a platform could not be reached to verify an account");
-            Err(ApiError::of_harmless(&error))
+            Err(Failure::of_harmless(&error).into())
         }
     }
 }

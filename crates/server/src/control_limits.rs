@@ -6,6 +6,7 @@
 //! The first two are counted before anything is looked up. What is counted there is the credential as it was sent, so one that
 //! opens nothing is limited as well.
 
+use failures::Failure;
 use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,14 +19,15 @@ use domain::token::TokenHash;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method};
 use parking_lot::Mutex;
+use settings::RateLimitsSection;
 use transport::{Network, is_trusted};
 
 use crate::auth::PresentedCredential;
-use crate::config::RateLimitsSection;
 use crate::error::ApiError;
 use crate::middleware::network_limit::NetworkLimiter;
 use crate::middleware::rate_limit::{Decision, Named, Quota, RateLimiter};
 use crate::middleware::real_ip::Client;
+
 /// Networks, credentials and customers that are remembered.
 const REMEMBERED_MAX: usize = 100_000;
 /// What needs no limit: load balancers ask it.
@@ -206,7 +208,9 @@ fn judge(
 ) -> Result<(), ApiError> {
     let retry_after_ms = decision.retry_after_ms;
     reported.set(Named { name, policy, decision });
-    retry_after_ms.map_or(Ok(()), |retry_after_ms| Err(ApiError::RateLimited { retry_after_ms }))
+    retry_after_ms.map_or(Ok(()), |retry_after_ms| {
+        Err(ApiError::Failure(Failure::RateLimited { retry_after_ms }))
+    })
 }
 
 impl Work {

@@ -2,6 +2,7 @@
 //!
 //! Made by the same steps as the API takes, so that what the sandbox shows is what a customer gets.
 
+use failures::Failure;
 use std::net::Ipv4Addr;
 
 use domain::account::CreatorId;
@@ -147,7 +148,7 @@ async fn customer(app: &App, wanted: &Wanted) -> Result<(CustomerId, KeySecret),
         first_key,
     };
     if store::customers::create(&app.store, &new).await? == Creation::EmailTaken {
-        return Err(ApiError::EmailTaken.into());
+        return Err(ApiError::Failure(Failure::EmailTaken).into());
     }
     let grant = Grant {
         entry: EntryId::new(now, app.random.bytes()),

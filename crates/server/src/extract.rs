@@ -4,6 +4,7 @@
 //! too, so that a misspelt setting is never silently ignored. `fields` has the rules.
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
+use failures::Failure;
 use http::request::Parts;
 
 use crate::app::App;
@@ -94,9 +95,11 @@ where
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let raw = axum::extract::RawPathParams::from_request_parts(parts, app)
             .await
-            .map_err(|_| ApiError::NotFound("nothing is at this path"))?;
+            .map_err(|_| ApiError::Failure(Failure::NotFound("nothing is at this path")))?;
         let text = raw.iter().next().map(|(_, value)| value).unwrap_or_default();
-        text.parse().map(Self).map_err(|_| ApiError::NotFound("there is nothing of that id"))
+        text.parse()
+            .map(Self)
+            .map_err(|_| ApiError::Failure(Failure::NotFound("there is nothing of that id")))
     }
 }
 

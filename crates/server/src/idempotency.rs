@@ -7,6 +7,7 @@ use bytes::Bytes;
 use domain::credits::Credits;
 use domain::id::CustomerId;
 use domain::time::Timestamp;
+use failures::Failure;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use runtime::clock::Random;
 use runtime::sealing::DataKey;
@@ -17,6 +18,7 @@ use store::own_requests::RequestName;
 
 use crate::error::ApiError;
 use crate::idempotency_key::IdempotencyKey;
+
 /// How long a response is kept, from the moment its request began.
 pub(crate) const KEPT_FOR_S: i64 = 24 * 3_600;
 
@@ -99,7 +101,8 @@ pub(crate) fn open(
     place: &Place<'_>,
     stored: &StoredAnswer,
 ) -> Result<(StatusCode, HeaderMap, Bytes), ApiError> {
-    let unreadable = || ApiError::Internal("a stored answer does not open".to_owned());
+    let unreadable =
+        || ApiError::Failure(Failure::Internal("a stored answer does not open".to_owned()));
     let opened = place.data_key.open(&stored.sealed, &place.name);
     let plain = opened.map_err(|_| unreadable())?;
     let (length, rest) = plain.split_first_chunk::<4>().ok_or_else(unreadable)?;

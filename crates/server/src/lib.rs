@@ -10,7 +10,6 @@ mod app;
 mod audit;
 mod auth;
 mod billing;
-pub mod config;
 mod connect;
 mod console;
 mod contract;
@@ -40,7 +39,6 @@ mod sealed_credentials;
 pub mod staff;
 pub mod start;
 mod support;
-mod targets;
 mod trial;
 
 pub use metrics::log_lines_lost;

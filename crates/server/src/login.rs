@@ -5,6 +5,7 @@
 //! login succeeded lately, so that nobody can lock a customer out from elsewhere. An address that no customer has costs
 //! what a wrong password costs, and the response is the same.
 
+use failures::Failure;
 use std::net::IpAddr;
 
 use domain::customer::Email;
@@ -12,6 +13,7 @@ use domain::id::{CustomerId, SessionId};
 use domain::time::Timestamp;
 use domain::token::Token;
 use serde_json::json;
+use settings::RateLimitsSection;
 use store::customers::{Customer, PasswordHash};
 use store::sessions::{Login, NewSession, PasswordChange};
 use transport::neighbourhood_of;
@@ -19,11 +21,11 @@ use transport::neighbourhood_of;
 use crate::app::App;
 use crate::audit::{self, Deed};
 use crate::auth::device::Device;
-use crate::config::RateLimitsSection;
 use crate::error::ApiError;
 use crate::middleware::network_limit::NetworkLimiter;
 use crate::middleware::rate_limit::{Quota, RateLimiter};
 use crate::passwords::{self, Requester};
+
 /// Networks, addresses and pairs of them that are remembered.
 const REMEMBERED_MAX: usize = 100_000;
 
@@ -89,7 +91,7 @@ pub(crate) async fn log_in(
     let customer = customer.filter(|customer| is_right && customer.disabled_at.is_none());
     let Some(customer) = customer else {
         guess.was_wrong();
-        return Err(ApiError::WrongCredentials);
+        return Err(ApiError::Failure(Failure::WrongCredentials));
     };
     drop(guess);
     let rehashed = if passwords::is_out_of_date(&customer.password_hash) {
@@ -108,7 +110,7 @@ pub(crate) async fn log_in(
     if store::sessions::log_in(&app.store, &login).await? {
         Ok(Begun { customer, session, token })
     } else {
-        Err(ApiError::WrongCredentials)
+        Err(ApiError::Failure(Failure::WrongCredentials))
     }
 }
 
@@ -142,7 +144,7 @@ pub(crate) async fn change_password(
     if store::sessions::change_password(&app.store, &change).await? {
         Ok(Begun { customer, session, token })
     } else {
-        Err(ApiError::WrongPassword)
+        Err(ApiError::Failure(Failure::WrongPassword))
     }
 }
 
@@ -156,14 +158,14 @@ pub(crate) async fn confirm(
 ) -> Result<Customer, ApiError> {
     passwords::check_length_of_given("current_password", &password)?;
     let found = store::customers::find_by_id(&app.store, id).await?;
-    let customer = found.ok_or(ApiError::InvalidSession)?;
+    let customer = found.ok_or(ApiError::Failure(Failure::InvalidSession))?;
     let requester = Requester::Known(id, ip);
     let guess = Guess::begin(app, &customer.email, ip, requester)?;
     if passwords::is_right(app, requester, password, &customer.password_hash).await? {
         Ok(customer)
     } else {
         guess.was_wrong();
-        Err(ApiError::WrongPassword)
+        Err(ApiError::Failure(Failure::WrongPassword))
     }
 }
 
@@ -236,7 +238,9 @@ impl Drop for Guess<'_> {
 }
 
 fn allowed(retry_after_ms: Option<i64>) -> Result<(), ApiError> {
-    retry_after_ms.map_or(Ok(()), |retry_after_ms| Err(ApiError::TooManyLogins { retry_after_ms }))
+    retry_after_ms.map_or(Ok(()), |retry_after_ms| {
+        Err(ApiError::Failure(Failure::TooManyLogins { retry_after_ms }))
+    })
 }
 
 fn new_session(app: &App, customer: CustomerId, device: &Device) -> (NewSession, Token) {

@@ -4,14 +4,15 @@
 //! is limited when the email is written, without a word: who asks learns nothing of the address, and an email that is not
 //! sent counts nothing. An email is left out only where the links of earlier ones to the same address still work.
 
+use failures::Failure;
 use std::net::IpAddr;
 
 use domain::customer::Email;
 use domain::id::CustomerId;
 use domain::mail::LinkPurpose;
 use domain::time::Timestamp;
+use settings::RateLimitsSection;
 
-use crate::config::RateLimitsSection;
 use crate::error::ApiError;
 use crate::letters::Letter;
 use crate::middleware::network_limit::NetworkLimiter;
@@ -168,7 +169,9 @@ impl Drop for Sending<'_> {
 }
 
 fn allowed(retry_after_ms: Option<i64>) -> Result<(), ApiError> {
-    retry_after_ms.map_or(Ok(()), |retry_after_ms| Err(ApiError::TooManyMails { retry_after_ms }))
+    retry_after_ms.map_or(Ok(()), |retry_after_ms| {
+        Err(ApiError::Failure(Failure::TooManyMails { retry_after_ms }))
+    })
 }
 
 #[cfg(test)]
@@ -178,7 +181,7 @@ mod tests {
     const NOON: Timestamp = Timestamp::from_unix_micros(1_800_000_000_000_000);
 
     fn limits() -> MailLimits {
-        let mut rates = crate::config::Config::from_toml("").unwrap().rate_limits;
+        let mut rates = settings::Config::from_toml("").unwrap().rate_limits;
         rates.mails_per_address_per_hour = 3;
         rates.mails_per_address_in_all_per_hour = 6;
         MailLimits::new(&rates)

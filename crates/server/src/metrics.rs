@@ -18,6 +18,7 @@ use transport::ConnectionCounts;
 
 use crate::app::App;
 use crate::billing::reconcile::Report;
+
 const CALLS: &str = "creator_gateway_calls_total";
 const CALL_DURATION: &str = "creator_gateway_call_duration_seconds";
 const UPSTREAM_DURATION: &str = "creator_gateway_upstream_duration_seconds";

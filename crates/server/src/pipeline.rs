@@ -24,6 +24,7 @@ use crate::middleware::real_ip::Client;
 use crate::middleware::request_id::RequestLabel;
 use crate::middleware::{framing, real_ip, security_headers};
 use crate::request_log::LineOnDrop;
+
 /// Serves one request: names it, checks its head, answers it, and renders what failed.
 pub(crate) async fn serve(app: App, control: Router, arrived: Arrived) -> Response {
     let Arrived { peer, request } = arrived;

@@ -5,6 +5,7 @@ use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use failures::Failure;
 use http::HeaderMap;
 use transport::{Answers, Explaining};
 
@@ -15,6 +16,7 @@ use crate::error::ApiError;
 use crate::extract::NoQuery;
 use crate::request_log::RequestRecord;
 use crate::{api, console, gateway, openapi, own_requests, pipeline};
+
 /// The whole public service as one core serves it. Native calls are most of what comes, so they do not pass the
 /// router of the rest.
 pub(crate) fn service(app: App) -> impl Answers {
@@ -56,7 +58,9 @@ async fn on_control(State(app): State<App>, mut request: Request, next: Next) ->
 }
 
 async fn nothing_here() -> ApiError {
-    ApiError::NotFound("nothing is at this path; `GET /openapi.json` lists what there is")
+    ApiError::Failure(Failure::NotFound(
+        "nothing is at this path; `GET /openapi.json` lists what there is",
+    ))
 }
 
 async fn method_not_allowed(request: Request) -> ApiError {

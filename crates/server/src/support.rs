@@ -3,6 +3,7 @@
 
 use domain::id::CustomerId;
 use domain::staff::Permission;
+use failures::Failure;
 use serde_json::Value;
 use store::support_access::{self, Look, Looking};
 
@@ -32,7 +33,7 @@ pub(crate) async fn visit(app: &App, caller: &Caller, visit: Visit) -> Result<()
     let entry = deed.now(&app.clock, &app.random);
     match support_access::look(&app.store, &look, &entry).await? {
         Looking::Allowed => Ok(()),
-        Looking::NotPermitted => Err(ApiError::MissingPermission(needs)),
-        Looking::NotOpen => Err(ApiError::SupportAccessClosed),
+        Looking::NotPermitted => Err(ApiError::Failure(Failure::MissingPermission(needs))),
+        Looking::NotOpen => Err(ApiError::Failure(Failure::SupportAccessClosed)),
     }
 }

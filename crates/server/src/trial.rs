@@ -3,6 +3,7 @@
 use domain::credits::Credits;
 use domain::customer::TrialState;
 use domain::id::CustomerId;
+use failures::Failure;
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -10,12 +11,14 @@ use crate::error::ApiError;
 /// A refusal for want of credits with the trial that would help, or with the debt; any other as it is. Whatever keeps them
 /// from being looked up leaves the refusal as it is.
 pub(crate) async fn explained(app: &App, customer: CustomerId, refusal: ApiError) -> ApiError {
-    let ApiError::InsufficientCredits { balance, cost } = refusal else { return refusal };
+    let ApiError::Failure(Failure::InsufficientCredits { balance, cost }) = refusal else {
+        return refusal;
+    };
     if let Some(debt) = owed(app, customer).await {
-        return ApiError::InDebt { balance, cost, debt };
+        return ApiError::Failure(Failure::InDebt { balance, cost, debt });
     }
     match waiting(app, customer).await {
-        Some(trial) => ApiError::TrialPending { balance, cost, trial },
+        Some(trial) => ApiError::Failure(Failure::TrialPending { balance, cost, trial }),
         None => refusal,
     }
 }

@@ -8,9 +8,9 @@ use domain::customer::Email;
 use domain::id::KeyId;
 use domain::staff::Permission;
 use domain::time::Timestamp;
-use server::config::Config;
 use server::staff::{self, CREDITS_MAX, Done, GIFT_END_MAX, StaffPermission, Whom};
 use server::start::Report;
+use settings::Config;
 
 use crate::ConfigFile;
 use crate::output::say_line;
@@ -172,7 +172,7 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
     let done = match server::start::run_staff_command(&config, command.clone()).await {
         Ok(done) => done,
         Err(failure) if failure.is_held_by_a_server() => {
-            let database = server::start::embedded_path(&config);
+            let database = config.embedded_database();
             let path = database.ok_or_else(|| anyhow!("the database is held by a server"))?;
             let json = serde_json::to_vec(&command)?;
             ask_server(&server::start::admin_file(&path), "/commands", &json).await?
@@ -239,7 +239,7 @@ fn print(done: &Done) -> anyhow::Result<()> {
 
 /// Compares the payment processor with the books, in the server that holds the database if there is one.
 async fn reconcile(config: Config, hours: i64, is_json: bool) -> anyhow::Result<ExitCode> {
-    let database = server::start::embedded_path(&config);
+    let database = config.embedded_database();
     let report: Report = match Box::pin(server::start::reconcile(config, hours)).await {
         Ok(report) => report,
         Err(failure) if failure.is_held_by_a_server() => {

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use catalog::{Catalog, Route};
 use domain::credits::Costs;
 use domain::platform::Platform;
-use server::config::Config;
+use settings::Config;
 
 use crate::output::say;
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use server::config::Unreadable;
+use settings::Unreadable;
 
 use crate::output::{complain, say};
 use crate::{ConfigFile, logs};
@@ -16,7 +16,7 @@ pub(crate) fn run(file: &ConfigFile) -> anyhow::Result<ExitCode> {
                 "# The configuration in force. Secrets are hidden.\n{}",
                 config.to_toml()?
             ))?;
-            let mut problems = server::start::problems(&config);
+            let mut problems = config.all_problems();
             problems.extend(logs::problem(&config.log));
             problems
         }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use server::config::Config;
+use settings::Config;
 
 /// Prints the document.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {

@@ -16,8 +16,8 @@ use anyhow::Context as _;
 use domain::key::KeyScope;
 use domain::platform::Platform;
 use runtime::clock::{Clock, Random};
-use server::config::Config;
 use server::demo::{self, Wanted, WantedAccount};
+use settings::Config;
 
 use super::Signals;
 use crate::{logs, output};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use runtime::clock::Clock;
-use server::config::Config;
+use settings::Config;
 
 use crate::ConfigFile;
 use crate::output::say_line;
@@ -25,7 +25,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
         Some(folder) => sandbox_config(folder)?,
         None => options.file.load()?,
     };
-    if let Some(path) = server::start::embedded_path(&config) {
+    if let Some(path) = config.embedded_database() {
         anyhow::ensure!(path.exists(), "there is no database at {}", path.display());
     }
     let store = server::start::open_store_for_reading(&config).await?;

@@ -5,6 +5,7 @@ use axum::response::{IntoResponse, Response};
 use domain::account::{AccountState, CreatorId, InactiveReason, WantedState};
 use domain::platform::Platform;
 use domain::time::Timestamp;
+use failures::Failure;
 use http::StatusCode;
 use serde_json::json;
 use store::account_switch::{AccountSwitch, SwitchOutcome};
@@ -18,9 +19,9 @@ use crate::auth::{Caller, FullCaller};
 use crate::connect::{self, Import};
 use crate::created::Created;
 use crate::error::ApiError;
-use crate::error::accounts::AccountProblem;
 use crate::extract::{Json, NoQuery, Path};
 use crate::fields::{Good, Problems, RequestBody};
+use failures::AccountProblem;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -214,16 +215,17 @@ async fn get_account(
     Path(account): Path<String>,
     _: NoQuery,
 ) -> Result<axum::Json<AccountOut>, ApiError> {
-    let creator: CreatorId = account.parse().map_err(|_| ApiError::AccountNotFound)?;
+    let creator: CreatorId =
+        account.parse().map_err(|_| ApiError::Failure(Failure::AccountNotFound))?;
     find(&app, &caller, &creator).await.map(axum::Json)
 }
 
 async fn find(app: &App, caller: &Caller, creator: &CreatorId) -> Result<AccountOut, ApiError> {
     if !caller.may_use(creator) {
-        return Err(ApiError::AccountNotFound);
+        return Err(ApiError::Failure(Failure::AccountNotFound));
     }
     let account = store::accounts::find(&app.store, caller.customer, creator).await?;
-    account.map(AccountOut::from).ok_or(ApiError::AccountNotFound)
+    account.map(AccountOut::from).ok_or(ApiError::Failure(Failure::AccountNotFound))
 }
 
 /// What an account is to be.
@@ -253,7 +255,8 @@ async fn update_account(
     Path(account): Path<String>,
     Json(wanted): Json<AccountChanges>,
 ) -> Result<axum::Json<AccountOut>, ApiError> {
-    let creator: CreatorId = account.parse().map_err(|_| ApiError::AccountNotFound)?;
+    let creator: CreatorId =
+        account.parse().map_err(|_| ApiError::Failure(Failure::AccountNotFound))?;
     let on = wanted.state == WantedState::Active;
     let (customer, actor) = (caller.customer, caller.actor());
     let action = if on { audit::ACCOUNT_SWITCHED_ON } else { audit::ACCOUNT_SWITCHED_OFF };
@@ -284,7 +287,7 @@ async fn update_account(
             let is_limited = caller.refuse_limited().is_err();
             Err(AccountProblem::NoFreeSlot { platform, limit, accounts, is_limited }.into())
         }
-        SwitchOutcome::NoAccount => Err(ApiError::AccountNotFound),
+        SwitchOutcome::NoAccount => Err(ApiError::Failure(Failure::AccountNotFound)),
     }
 }
 
@@ -303,9 +306,10 @@ async fn delete_account(
     Path(account): Path<String>,
     _: NoQuery,
 ) -> Result<StatusCode, ApiError> {
-    let creator: CreatorId = account.parse().map_err(|_| ApiError::AccountNotFound)?;
+    let creator: CreatorId =
+        account.parse().map_err(|_| ApiError::Failure(Failure::AccountNotFound))?;
     if !caller.may_use(&creator) {
-        return Err(ApiError::AccountNotFound);
+        return Err(ApiError::Failure(Failure::AccountNotFound));
     }
     let deed = Deed {
         customer: caller.customer,
@@ -324,7 +328,7 @@ async fn delete_account(
     let note = audit::noting_activated(&app, customer, &entry.actor);
     let deleted = store::accounts::delete(&app.store, &removal, &entry, &note).await?;
     app.cache.forget_account(customer, &creator);
-    let shifts = deleted.ok_or(ApiError::AccountNotFound)?;
+    let shifts = deleted.ok_or(ApiError::Failure(Failure::AccountNotFound))?;
     for shift in &shifts {
         app.cache.forget_account(customer, &shift.creator_id);
     }

@@ -8,8 +8,9 @@ use serde_json::{Map, Value};
 use store::key_changes::{KeyChange, LimitChange};
 use store::keys::NewKey;
 
-use crate::error::{ApiError, FieldProblem};
+use crate::error::ApiError;
 use crate::fields::{Good, Problems};
+use failures::FieldProblem;
 
 /// Reads a limit of a change that is present: null ends it. One that is absent is kept, by default.
 pub(super) fn limit_change<'de, T, D>(from: D) -> Result<LimitChange<T>, D::Error>

@@ -10,6 +10,7 @@ use domain::field_error::FieldErrorKind;
 use domain::id::KeyId;
 use domain::key::{KeyScope, KeySecret};
 use domain::time::Timestamp;
+use failures::Failure;
 use http::StatusCode;
 use serde_json::{Value, json};
 use store::audit::AuditEntry;
@@ -24,11 +25,12 @@ use crate::app::App;
 use crate::audit::{self, Deed};
 use crate::auth::{Caller, FullCaller, Manager};
 use crate::created::Created;
-use crate::error::{ApiError, FieldProblem};
+use crate::error::ApiError;
 use crate::extract::{Json, NoQuery, Path};
 use crate::fields::{Good, Problems, RequestBody};
 use crate::login;
 use crate::middleware::real_ip::Client;
+use failures::FieldProblem;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -223,7 +225,7 @@ async fn create_key(
     let count_max = app.config.keys.count_max;
     match store::keys::create(&app.store, caller.customer, &key, count_max, &entry).await? {
         KeyCreation::Created => {}
-        KeyCreation::TooMany => return Err(ApiError::TooManyKeys(count_max)),
+        KeyCreation::TooMany => return Err(ApiError::Failure(Failure::TooManyKeys(count_max))),
         KeyCreation::NoAccount(account) => return Err(key_limits::no_account(&account)),
     }
     let stored = store::keys::find(&app.store, caller.customer, key.id).await?;
@@ -294,7 +296,7 @@ async fn update_key(
     }
 }
 
-const NO_KEY: ApiError = ApiError::NotFound("there is no key of that id");
+const NO_KEY: ApiError = ApiError::Failure(Failure::NotFound("there is no key of that id"));
 
 /// What a caller did to a key.
 fn entry(app: &App, caller: &Caller, action: &'static str, details: Value) -> AuditEntry {

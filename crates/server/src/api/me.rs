@@ -1,5 +1,6 @@
 //! The customer who is signed in: what is known of it, its name, its address, its password.
 
+use failures::Failure;
 use std::net::IpAddr;
 
 use axum::extract::State;
@@ -18,10 +19,11 @@ use crate::addresses;
 use crate::app::App;
 use crate::auth::SignedIn;
 use crate::auth::device::Device;
-use crate::error::{ApiError, FieldProblem};
+use crate::error::ApiError;
 use crate::extract::{Json, NoQuery};
 use crate::fields::{Good, Problems, RequestBody};
 use crate::login;
+use failures::FieldProblem;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(get_me, update_me)).routes(routes!(change_password))
@@ -87,7 +89,7 @@ async fn shown(app: &App, customer: CustomerId) -> Result<axum::Json<MeOut>, Api
     let found = store::customers::find_by_id(&app.store, customer).await?;
     let pending = store::email_changes::find(&app.store, customer).await?;
     Ok(axum::Json(MeOut {
-        customer: found.ok_or(ApiError::InvalidSession)?.into(),
+        customer: found.ok_or(ApiError::Failure(Failure::InvalidSession))?.into(),
         pending_email: pending.map(|email| email.as_str().to_owned()),
     }))
 }
@@ -155,8 +157,8 @@ async fn change_address(
     login::confirm(app, customer, password, ip).await?;
     match addresses::request_change(app, ip, customer, email).await? {
         EmailChange::Requested | EmailChange::Unchanged => Ok(()),
-        EmailChange::EmailTaken => Err(ApiError::EmailTaken),
-        EmailChange::NotFound => Err(ApiError::InvalidSession),
+        EmailChange::EmailTaken => Err(ApiError::Failure(Failure::EmailTaken)),
+        EmailChange::NotFound => Err(ApiError::Failure(Failure::InvalidSession)),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Registration: a customer, its first key and its trial, together or not at all.
 
+use failures::Failure;
 use std::net::IpAddr;
 
 use axum::extract::{Extension, State};
@@ -122,7 +123,7 @@ async fn register_customer(
         jobs: &[send_mail::job(&app, &letter)],
     };
     match registration::register(&app.store, &wanted).await? {
-        registration::Registered::EmailTaken => Err(ApiError::EmailTaken),
+        registration::Registered::EmailTaken => Err(ApiError::Failure(Failure::EmailTaken)),
         registration::Registered::Created { trial: begun } => {
             app.job_signal.notify_one();
             let caller = KnownCaller { customer: new.id, key: Some(key_id) };
@@ -166,6 +167,8 @@ fn limit(app: &App, ip: IpAddr) -> Result<(), ApiError> {
     let decision = app.registrations.check(ip, app.clock.now());
     match decision.and_then(|decision| decision.retry_after_ms) {
         None => Ok(()),
-        Some(retry_after_ms) => Err(ApiError::TooManyRegistrations { retry_after_ms }),
+        Some(retry_after_ms) => {
+            Err(ApiError::Failure(Failure::TooManyRegistrations { retry_after_ms }))
+        }
     }
 }

@@ -6,6 +6,7 @@ use axum::response::IntoResponse;
 use domain::customer::Email;
 use domain::id::SessionId;
 use domain::time::Timestamp;
+use failures::Failure;
 use http::header::SET_COOKIE;
 use http::{HeaderMap, StatusCode};
 use store::sessions::{Lifetime, Session};
@@ -184,6 +185,6 @@ async fn end_session(
     if store::sessions::end(&app.store, signed_in.customer, session).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {
-        Err(ApiError::NotFound("there is no session of that id"))
+        Err(ApiError::Failure(Failure::NotFound("there is no session of that id")))
     }
 }

@@ -1,6 +1,7 @@
 //! The retired way to register (specification 5.6): it issues neither keys nor credits any more.
 
 use axum::response::{AppendHeaders, IntoResponse, Response};
+use failures::Failure;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -23,6 +24,8 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 )]
 async fn sign_up() -> Response {
     let headers = AppendHeaders([("deprecation", DEPRECATED_SINCE), ("link", SUCCESSOR)]);
-    let gone = ApiError::Gone("`POST /v1/signup` is retired; use `POST /v1/auth/register`");
+    let gone = ApiError::Failure(Failure::Gone(
+        "`POST /v1/signup` is retired; use `POST /v1/auth/register`",
+    ));
     (headers, gone).into_response()
 }

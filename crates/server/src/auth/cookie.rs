@@ -3,8 +3,6 @@
 //! Over https its name begins with `__Host-`, so that no other host and no plain connection can set it.
 //! Plain HTTP is for one machine only: the public address is on loopback, and so is the caller.
 
-use std::net::IpAddr;
-
 use domain::token::Token;
 use http::{HeaderValue, Uri};
 
@@ -28,7 +26,7 @@ impl Transport {
         let Ok(address) = public_base_url.parse::<Uri>() else { return Self::Refused };
         match (address.scheme_str(), address.host()) {
             (Some("https"), Some(_)) => Self::Https,
-            (Some("http"), Some(host)) if is_loopback_host(host) => Self::Loopback,
+            (Some("http"), Some(host)) if settings::hosts::is_loopback_host(host) => Self::Loopback,
             _ => Self::Refused,
         }
     }
@@ -74,13 +72,6 @@ impl Transport {
         header.set_sensitive(true);
         header
     }
-}
-
-/// Whether a host is this machine under a name that nobody else can claim.
-pub(crate) fn is_loopback_host(host: &str) -> bool {
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    host.eq_ignore_ascii_case("localhost")
-        || bare.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
 #[cfg(test)]

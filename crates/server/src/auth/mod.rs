@@ -16,6 +16,7 @@ use domain::account::CreatorId;
 use domain::id::{CustomerId, KeyId, SessionId};
 use domain::key::{KeyHash, KeyScope};
 use domain::time::MICROS_PER_SECOND;
+use failures::Failure;
 use http::request::Parts;
 use http::{HeaderMap, Method};
 use store::authority::Authority;
@@ -187,7 +188,7 @@ impl Caller {
     /// Refuses a limited key: what is asked for tells of others, or could widen the limits.
     pub(crate) fn refuse_limited(&self) -> Result<(), ApiError> {
         if self.key().is_some_and(|key| key.is_limited) {
-            Err(ApiError::LimitedKey)
+            Err(ApiError::Failure(Failure::LimitedKey))
         } else {
             Ok(())
         }
@@ -270,7 +271,7 @@ impl FromRequestParts<App> for KeyCaller {
         parts.extensions.insert(Authenticated(caller.customer));
         let is_read = matches!(parts.method, Method::GET | Method::HEAD);
         if !is_read && caller.key.scope != KeyScope::Full {
-            return Err(ApiError::ReadOnlyKey);
+            return Err(ApiError::Failure(Failure::ReadOnlyKey));
         }
         admit(app, parts, share_of(caller.customer, Some(&caller.key)))?;
         Ok(caller)
@@ -315,7 +316,11 @@ impl FromRequestParts<App> for FullCaller {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let caller = Caller::from_request_parts(parts, app).await?;
-        if caller.scope() == KeyScope::Full { Ok(Self(caller)) } else { Err(ApiError::ReadOnlyKey) }
+        if caller.scope() == KeyScope::Full {
+            Ok(Self(caller))
+        } else {
+            Err(ApiError::Failure(Failure::ReadOnlyKey))
+        }
     }
 }
 
@@ -354,7 +359,7 @@ async fn caller_of(app: &App, headers: &HeaderMap) -> Result<KeyCaller, ApiError
     let hash: KeyHash = presented_key(headers)?.hash();
     let found = store::keys::find_by_hash(&app.store, &hash).await?;
     let usable = found.filter(|presented| presented.is_usable(app.clock.now()));
-    let presented = usable.ok_or(ApiError::InvalidKey)?;
+    let presented = usable.ok_or(ApiError::Failure(Failure::InvalidKey))?;
     note_key_use(app, &presented).await?;
     let is_limited = presented.key.is_limited();
     Ok(KeyCaller {
@@ -381,7 +386,7 @@ async fn signed_in(app: &App, parts: &Parts) -> Result<SignedIn, ApiError> {
         refuse_forms(parts)?;
     }
     let found = usable_session(app, &hash).await?;
-    let (session, is_email_verified) = found.ok_or(ApiError::InvalidSession)?;
+    let (session, is_email_verified) = found.ok_or(ApiError::Failure(Failure::InvalidSession))?;
     RequestRecord::note_caller(&parts.extensions, session.customer, None);
     note_use(app, &session).await?;
     Ok(SignedIn { customer: session.customer, session: session.id, is_email_verified })

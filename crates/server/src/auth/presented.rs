@@ -4,6 +4,7 @@
 
 use domain::key::{KeyHash, KeySecret};
 use domain::token::{Token, TokenHash};
+use failures::Failure;
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, COOKIE};
 
@@ -40,7 +41,7 @@ pub(crate) fn presented_key(headers: &HeaderMap) -> Result<KeySecret, ApiError> 
     let own = headers.get("x-api-key").map(http::HeaderValue::as_bytes);
     let bearer = headers.get(AUTHORIZATION).map(http::HeaderValue::as_bytes);
     let bearer = match bearer {
-        Some(value) => Some(bearer_token(value).ok_or(ApiError::InvalidKey)?),
+        Some(value) => Some(bearer_token(value).ok_or(ApiError::Failure(Failure::InvalidKey))?),
         None => None,
     };
     let text = match (own, bearer) {
@@ -48,8 +49,8 @@ pub(crate) fn presented_key(headers: &HeaderMap) -> Result<KeySecret, ApiError> 
         (Some(own), Some(bearer)) if own != bearer => return Err(ApiError::AmbiguousKey),
         (Some(text), _) | (None, Some(text)) => text,
     };
-    let text = std::str::from_utf8(text).map_err(|_| ApiError::InvalidKey)?;
-    KeySecret::parse(text).map_err(|_| ApiError::InvalidKey)
+    let text = std::str::from_utf8(text).map_err(|_| ApiError::Failure(Failure::InvalidKey))?;
+    KeySecret::parse(text).map_err(|_| ApiError::Failure(Failure::InvalidKey))
 }
 
 fn bearer_token(value: &[u8]) -> Option<&[u8]> {
@@ -71,7 +72,7 @@ pub(super) fn presented_token(
     let value = values.next()?;
     let only = if values.next().is_none() { std::str::from_utf8(value).ok() } else { None };
     let token = only.and_then(|text| Token::parse(text).ok());
-    Some(token.ok_or(ApiError::InvalidSession))
+    Some(token.ok_or(ApiError::Failure(Failure::InvalidSession)))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use clients::processor::{
 use domain::id::{CustomerId, JobId};
 use domain::subscription::SubscriptionStatus;
 use domain::time::Timestamp;
+use failures::Failure;
 use store::cards::{self, Card};
 use store::subscriptions::Gives;
 use store::{jobs, processor_customers};
@@ -161,7 +162,7 @@ async fn carry_out(app: &App, mut work: Work) -> Result<OpenInvoices, ApiError> 
             Some(card) => work = Work { card, is_saved: true, ..work },
         }
     }
-    Err(ApiError::Internal("the saved card changes all the time".to_owned()))
+    Err(ApiError::Failure(Failure::Internal("the saved card changes all the time".to_owned())))
 }
 
 /// Makes the card the one that invoices are paid with, and gives the live subscriptions.

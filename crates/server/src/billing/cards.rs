@@ -3,6 +3,7 @@
 //! The processor knows which cards a customer has; what is kept here is the one that charges use, as people recognise
 //! it. Every view of a card is read from the processor.
 
+use failures::Failure;
 use std::cmp::Ordering;
 
 use clients::processor::objects::{CheckoutSession, PaymentMethod, SubscriptionStatus};
@@ -16,13 +17,14 @@ use super::card_on_file::{self, OpenInvoices};
 use super::{fulfil, payer};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::error::payments::PaymentProblem;
+use failures::PaymentProblem;
 
 /// Cards that one customer may have at the processor and that a removal detaches.
 const CARDS_MAX: u8 = 100;
 
-const NO_SESSION: ApiError =
-    ApiError::NotFound("there is no checkout of that id; `POST /v1/billing/checkout` begins one");
+const NO_SESSION: ApiError = ApiError::Failure(Failure::NotFound(
+    "there is no checkout of that id; `POST /v1/billing/checkout` begins one",
+));
 
 /// What taking a card over brought.
 pub(crate) struct Synced {

@@ -13,7 +13,8 @@ use clients::processor::ProcessorError;
 use domain::id::CustomerId;
 use domain::slot::{ChangeProration, ChangeStep, SlotChangeKind, SlotChangeState};
 use domain::time::Timestamp;
-use store::slot_changes::{self, Change, Failure, Start};
+use failures::Failure;
+use store::slot_changes::{self, Change, Start};
 
 use super::change_requests::{send, send_plan};
 use super::decide::{self, Wish};
@@ -22,7 +23,7 @@ use super::{invoices, slot_credits, subscriptions};
 use crate::app::App;
 use crate::audit;
 use crate::error::ApiError;
-use crate::error::payments::PaymentProblem;
+use failures::PaymentProblem;
 
 /// So long nobody else carries a change out: longer than all attempts of the request together.
 pub(crate) const LEASE_S: i64 = 240;
@@ -137,7 +138,7 @@ async fn continued(app: &App, change: &Change) -> Result<Made, ApiError> {
         }
         (SlotChangeState::Failed, None) => Err(PaymentProblem::ChangeInProgress.into()),
         (SlotChangeState::Open, _) => match resume(app, change).await {
-            Err(ApiError::Payment(PaymentProblem::ChangeInProgress)) => {
+            Err(ApiError::Failure(Failure::Payment(PaymentProblem::ChangeInProgress))) => {
                 let reason = "another attempt carries it out".to_owned();
                 Err(PaymentProblem::ChangeUnknown(reason).into())
             }
@@ -370,7 +371,7 @@ async fn fail(
     if change.step != ChangeStep::Change || change.pending_before().is_none() {
         return close_failed(app, change, code, decline_code).await;
     }
-    let failure = Failure { code, decline_code, at: app.clock.now() };
+    let failure = slot_changes::Failure { code, decline_code, at: app.clock.now() };
     let until = failure.at.plus_seconds(LEASE_S);
     let begun = slot_changes::begin_restore(&app.store, change, failure, until).await?;
     let Some(restoring) = begun else { return Ok(()) };
@@ -386,7 +387,7 @@ async fn close_failed(
     code: &str,
     decline_code: Option<&str>,
 ) -> Result<(), ApiError> {
-    let failure = Failure { code, decline_code, at: app.clock.now() };
+    let failure = slot_changes::Failure { code, decline_code, at: app.clock.now() };
     // The places that it was to give up are there again, and accounts that waited get them.
     let note = audit::noting_activated(app, change.customer, &change.actor);
     let shifts = slot_changes::fail(&app.store, change, failure, &app.allowances, &note).await?;

@@ -9,6 +9,7 @@ use domain::id::{CustomerId, OrderId};
 use domain::payment::{OrderChannel, OrderState};
 use domain::time::Timestamp;
 use domain::top_up::WAIT_S;
+use failures::Failure;
 use store::orders::{self, Order};
 use store::payments::{self, Receipt};
 
@@ -17,13 +18,14 @@ use super::lost::{self, Found};
 use super::opening::{self, Purchase};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::error::payments::{ChargePhase, PaymentProblem, UnderWay};
 use crate::idempotency_key::IdempotencyKey;
+use failures::{ChargePhase, ChargeUnderWay, PaymentProblem};
 
 /// Within this many seconds the processor has answered a charge; one that is open after that waits for its customer or bank.
 const ANSWER_WITHIN_S: i64 = 10;
-const NO_PAYMENT: ApiError =
-    ApiError::NotFound("there is no payment of that id; `POST /v1/billing/charge` gives one");
+const NO_PAYMENT: ApiError = ApiError::Failure(Failure::NotFound(
+    "there is no payment of that id; `POST /v1/billing/charge` gives one",
+));
 
 /// A charge: the order that it pays, and how it stands.
 pub(crate) struct Charge {
@@ -159,7 +161,7 @@ pub(super) fn under_way(app: &App, order: Order) -> PaymentProblem {
         None => ChargePhase::Unknown,
     };
     let expires_at = waits_until(&order);
-    PaymentProblem::ChargeUnderWay(UnderWay {
+    PaymentProblem::ChargeUnderWay(ChargeUnderWay {
         order: order.id,
         intent: order.payment,
         expires_at,
@@ -189,7 +191,8 @@ async fn carry_on(app: &App, order: &Order) -> Result<Option<Charged>, ApiError>
     match order.state {
         OrderState::Paid | OrderState::Refunded => {
             let receipt = payments::receipt(&app.store, order.id).await?;
-            let lost = || ApiError::Internal(format!("{} is paid by nothing", order.id));
+            let lost =
+                || ApiError::Failure(Failure::Internal(format!("{} is paid by nothing", order.id)));
             return receipt.map(Charged::Paid).map(Some).ok_or_else(lost);
         }
         OrderState::Failed | OrderState::Expired => {
@@ -271,8 +274,8 @@ async fn answer(app: &App, order: &Order, intent: PaymentIntent) -> Result<Charg
             let action = if waits { action(order, intent) } else { None };
             Ok(action.map_or(Charged::Processing { intent: id }, Charged::ActionRequired))
         }
-        Fulfilment::NotOurs | Fulfilment::Unmatched => {
-            Err(ApiError::Internal(format!("the payment {} is not what was ordered", intent.id)))
-        }
+        Fulfilment::NotOurs | Fulfilment::Unmatched => Err(ApiError::Failure(Failure::Internal(
+            format!("the payment {} is not what was ordered", intent.id),
+        ))),
     }
 }

@@ -4,18 +4,19 @@ use clients::processor::objects::SessionStatus;
 use clients::processor::{Line, LinePrice, NewCheckout, Purpose};
 use domain::id::{CustomerId, OrderId};
 use domain::payment::{OrderChannel, OrderState};
+use failures::Failure;
+use settings::billing::Pack;
 use store::orders::{self, Order};
 
 use super::opening::{self, Purchase};
 use super::payer;
 use crate::app::App;
-use crate::config::billing::Pack;
 use crate::error::ApiError;
 use crate::idempotency_key::IdempotencyKey;
 
-const ENDED: ApiError = ApiError::Gone(
+const ENDED: ApiError = ApiError::Failure(Failure::Gone(
     "the checkout of this Idempotency-Key has ended; begin another one with a new key",
-);
+));
 
 /// A page on which the order can be paid.
 pub(crate) struct Begun {

@@ -8,6 +8,7 @@ use domain::platform::Platform;
 use domain::slot::{ChangeProration, ChangeStep, SlotChangeKind};
 use domain::subscription::SubscriptionStatus;
 use domain::time::{MICROS_PER_SECOND, Timestamp};
+use failures::Failure;
 use store::change_previews;
 use store::slot_changes::{Change, ChangeItem, NewChange};
 use store::subscriptions::{self, Subscription, View};
@@ -16,8 +17,9 @@ use super::changes::LEASE_S;
 use super::period::{self, SubscriptionPeriod};
 use super::{plan_changes, plans};
 use crate::app::App;
-use crate::error::payments::PaymentProblem;
-use crate::error::{ApiError, FieldProblem};
+use crate::error::ApiError;
+use failures::FieldProblem;
+use failures::PaymentProblem;
 
 /// The most extra slots of one platform.
 pub(crate) const SLOTS_MAX: i64 = 1_000;
@@ -228,7 +230,7 @@ async fn slot_item(
     let count_before = view.slots(platform);
     if item.is_some_and(|item| item.quantity != count_before) {
         let message = format!("the subscription has several items for slots on {platform}");
-        return Err(ApiError::Internal(message));
+        return Err(ApiError::Failure(Failure::Internal(message)));
     }
     Ok(ChangeItem {
         platform: Some(platform),

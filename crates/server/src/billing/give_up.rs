@@ -203,7 +203,7 @@ async fn give_back(
     let new = NewBalanceTransaction {
         customer: payer,
         amount_cents: voided.returned_cents.saturating_neg(),
-        currency: crate::config::billing::CURRENCY,
+        currency: settings::billing::CURRENCY,
         description: Some("Credit among the lines of a voided invoice"),
         metadata: &[(VOIDED_KEY, &voided.invoice_id)],
     };

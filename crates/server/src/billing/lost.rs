@@ -4,6 +4,7 @@
 use clients::processor::Listing;
 use clients::processor::objects::PaymentIntent;
 use domain::payment::{OrderChannel, OrderState};
+use failures::Failure;
 use store::orders::{self, Order};
 
 use super::fulfil;
@@ -62,7 +63,9 @@ pub(super) async fn find_intent(app: &App, order: &Order) -> Result<Found, ApiEr
             }
         }
     }
-    Err(ApiError::Internal(format!("{order_id} has too many payments to look through")))
+    Err(ApiError::Failure(Failure::Internal(format!(
+        "{order_id} has too many payments to look through"
+    ))))
 }
 
 /// Looks after orders that have been pending for more than a day: grants what was paid and closes what was not. Top-ups

@@ -37,22 +37,25 @@ pub(crate) mod top_up_worker;
 pub(crate) mod top_ups;
 pub(crate) mod webhook;
 
+use failures::Failure;
 use std::fmt::Display;
 
 use clients::processor::IdempotencyKey;
+use settings::billing::Pack;
 
 use crate::app::App;
-use crate::config::billing::Pack;
 use crate::error::ApiError;
 
 /// The pack of this id. Prices come from here alone.
 pub(crate) fn pack<'a>(app: &'a App, id: &str) -> Result<&'a Pack, ApiError> {
-    const NO_PACK: ApiError =
-        ApiError::NotFound("there is no pack of that id; `GET /v1/billing/plans` lists them");
+    const NO_PACK: ApiError = ApiError::Failure(Failure::NotFound(
+        "there is no pack of that id; `GET /v1/billing/plans` lists them",
+    ));
     app.config.packs.iter().find(|pack| pack.id == id).ok_or(NO_PACK)
 }
 
 /// What the processor knows the request of this kind about this row by, however often it is sent.
 pub(crate) fn key(kind: &str, id: impl Display) -> Result<IdempotencyKey, ApiError> {
-    IdempotencyKey::of(kind, id).map_err(|error| ApiError::Internal(error.to_string()))
+    IdempotencyKey::of(kind, id)
+        .map_err(|error| ApiError::Failure(Failure::Internal(error.to_string())))
 }

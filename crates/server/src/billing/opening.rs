@@ -3,13 +3,14 @@
 use domain::credits::Credits;
 use domain::id::{CustomerId, OrderId};
 use domain::payment::OrderChannel;
+use failures::Failure;
+use settings::billing::{CURRENCY, Pack};
 use store::orders::{self, NewOrder, Opening, Order};
 
 use crate::app::App;
-use crate::config::billing::{CURRENCY, Pack};
 use crate::error::ApiError;
-use crate::error::payments::PaymentProblem;
 use crate::idempotency_key::IdempotencyKey;
+use failures::PaymentProblem;
 
 /// What a customer wants to buy, and how.
 pub(super) struct Purchase<'a> {
@@ -48,7 +49,7 @@ pub(super) async fn open(app: &App, purchase: &Purchase<'_>) -> Result<Order, Ap
         {
             Ok(order)
         }
-        Opening::Known(_) => Err(ApiError::IdempotencyMismatch),
+        Opening::Known(_) => Err(ApiError::Failure(Failure::IdempotencyMismatch)),
         Opening::Busy(order) => Err(super::charge::under_way(app, order).into()),
         Opening::JustEnded => Err(PaymentProblem::ChangeInProgress.into()),
     }

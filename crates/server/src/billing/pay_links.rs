@@ -7,6 +7,7 @@
 use domain::customer::Email;
 use domain::id::OrderId;
 use domain::time::{MICROS_PER_SECOND, Timestamp};
+use failures::Failure;
 use store::orders::{self, Order};
 
 use crate::app::App;
@@ -34,17 +35,17 @@ pub(crate) fn url(app: &App, order: OrderId, until: Timestamp, email: &Email) ->
 
 /// The order that a token leads to.
 pub(crate) async fn open(app: &App, token: &str) -> Result<Order, ApiError> {
-    let (claim, signature) = Claim::parse(token).ok_or(ApiError::UnknownLink)?;
+    let (claim, signature) = Claim::parse(token).ok_or(ApiError::Failure(Failure::UnknownLink))?;
     let order = orders::find_any(&app.store, claim.order).await?;
-    let order = order.ok_or(ApiError::UnknownLink)?;
+    let order = order.ok_or(ApiError::Failure(Failure::UnknownLink))?;
     let customer = store::customers::find_by_id(&app.store, order.customer).await?;
     let customer = customer.filter(|customer| customer.disabled_at.is_none());
-    let email = customer.ok_or(ApiError::UnknownLink)?.email;
+    let email = customer.ok_or(ApiError::Failure(Failure::UnknownLink))?.email;
     if !app.vault.keyring().is_signed(PURPOSE, &claim.text(&email), signature) {
-        return Err(ApiError::UnknownLink);
+        return Err(ApiError::Failure(Failure::UnknownLink));
     }
     let ends_at = Timestamp::from_unix_micros(claim.ends_at_s.saturating_mul(MICROS_PER_SECOND));
-    if app.clock.now() < ends_at { Ok(order) } else { Err(ApiError::LinkExpired) }
+    if app.clock.now() < ends_at { Ok(order) } else { Err(ApiError::Failure(Failure::LinkExpired)) }
 }
 
 impl Claim {

@@ -2,6 +2,7 @@
 
 use clients::processor::NewCustomer;
 use domain::id::CustomerId;
+use failures::Failure;
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -14,7 +15,7 @@ pub(crate) async fn ensure(app: &App, customer: CustomerId) -> Result<String, Ap
     }
     let processor = app.processor()?;
     let found = store::customers::find_by_id(&app.store, customer).await?;
-    let email = found.ok_or(ApiError::InvalidKey)?.email;
+    let email = found.ok_or(ApiError::Failure(Failure::InvalidKey))?.email;
     let customer_id = customer.to_string();
     let new = NewCustomer { email: email.as_str(), customer_id: &customer_id };
     // One that the processor deleted is followed by another.

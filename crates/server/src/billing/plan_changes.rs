@@ -3,6 +3,7 @@
 
 use domain::plan::PlanVersion;
 use domain::slot::{ChangeProration, ChangeStep, SlotChangeKind};
+use failures::Failure;
 use store::plan_versions;
 use store::slot_changes::ChangeItem;
 use store::subscriptions::{Item, View};
@@ -11,7 +12,7 @@ use super::decide::Decision;
 use super::plans::{self, Bought, Offered};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::error::payments::PaymentProblem;
+use failures::PaymentProblem;
 
 /// The change that choosing this plan needs; none when it is so already. A plan that is not sold is 404, unless it is the
 /// paid one.
@@ -48,9 +49,10 @@ pub(crate) async fn next(app: &App, item: &Item) -> Result<PlanVersion, ApiError
     }
     match plans::bought(app, &item.price_id, None).await? {
         Bought::Plan(version) => Ok(version),
-        Bought::Slots(_) | Bought::Other => {
-            Err(ApiError::Internal(format!("the price {} sells no plan", item.price_id)))
-        }
+        Bought::Slots(_) | Bought::Other => Err(ApiError::Failure(Failure::Internal(format!(
+            "the price {} sells no plan",
+            item.price_id
+        )))),
     }
 }
 

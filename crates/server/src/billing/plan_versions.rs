@@ -10,14 +10,15 @@ use domain::plan::PlanVersion;
 use domain::platform::Platform;
 use domain::slot::Accounts;
 use domain::time::Timestamp;
+use failures::Failure;
+use settings::billing::Plan;
+use settings::{Config, Problem};
 use store::plan_versions::{self, UnknownVersion};
 use store::{Store, StoreError};
 
 use super::plans;
 use super::plans::{ACCOUNTS_KEY, CREDITS_KEY, PLAN_KEY, SLOT_KEY};
 use crate::app::App;
-use crate::config::billing::Plan;
-use crate::config::{Config, Problem};
 use crate::error::ApiError;
 
 /// What a price sells.
@@ -61,7 +62,7 @@ pub(crate) enum UnknownPrice {
     },
 }
 
-impl From<UnknownPrice> for ApiError {
+impl From<UnknownPrice> for Failure {
     fn from(unknown: UnknownPrice) -> Self {
         match unknown {
             UnknownPrice::Store(error) => error.into(),
@@ -103,7 +104,7 @@ pub(super) async fn write_down_sold(
     if known.is_same_offer(&version) {
         return Ok(known);
     }
-    Err(ApiError::Internal(other_terms(&known)))
+    Err(ApiError::Failure(Failure::Internal(other_terms(&known))))
 }
 
 /// The accounts of a configured plan.

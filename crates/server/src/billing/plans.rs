@@ -8,13 +8,15 @@
 use clients::processor::{NewPrice, NewProduct, Processor, ProcessorError};
 use domain::platform::Platform;
 use domain::slot::{Accounts, Allowances};
+use failures::Failure;
 
 use super::plan_versions;
+
 pub(crate) use super::plan_versions::{Bought, bought, configured as version};
 use crate::app::App;
-use crate::config::Config;
-use crate::config::billing::{CURRENCY, INTERVAL, Plan, SlotPrice};
 use crate::error::ApiError;
+use settings::Config;
+use settings::billing::{CURRENCY, INTERVAL, Plan, SlotPrice};
 
 /// What ids of our products at the processor begin with.
 const PLAN_PRODUCT: &str = "creator_gateway_plan_";
@@ -46,9 +48,9 @@ pub(crate) fn sold(config: &Config) -> impl Iterator<Item = &Plan> {
 
 /// The plan of this id, if it is sold.
 pub(crate) fn plan<'a>(app: &'a App, id: &str) -> Result<&'a Plan, ApiError> {
-    const NO_PLAN: ApiError = ApiError::NotFound(
+    const NO_PLAN: ApiError = ApiError::Failure(Failure::NotFound(
         "there is no plan of that id; `GET /v1/billing/subscriptions/plans` lists them",
-    );
+    ));
     sold(&app.config).find(|plan| plan.id == id).ok_or(NO_PLAN)
 }
 

@@ -7,14 +7,15 @@ use clients::processor::objects::{CheckoutSession, SessionStatus};
 use clients::processor::{Line, LinePrice, NewCheckout, NewPortal, ProcessorError, Purpose};
 use domain::id::{CustomerId, OfferId};
 use domain::platform::Platform;
+use failures::Failure;
+use settings::billing::Plan;
 use store::subscription_offers::{self, Offer};
 
 use super::plans::{self, Offered};
 use super::{payer, subscriptions};
 use crate::app::App;
-use crate::config::billing::Plan;
 use crate::error::ApiError;
-use crate::error::payments::PaymentProblem;
+use failures::PaymentProblem;
 
 /// A page is asked for again while so much of its day is left.
 const PAGE_USED_S: i64 = 23 * 3_600;
@@ -25,7 +26,8 @@ const ROUNDS_MAX: usize = 3;
 const MAKING_S: i64 = super::changes::LEASE_S;
 /// Within this many seconds the one who made an offer has a page for it.
 const MOMENT_S: i64 = 10;
-const PAGE_OVER: ApiError = ApiError::Gone("the page to subscribe on is over; ask again");
+const PAGE_OVER: ApiError =
+    ApiError::Failure(Failure::Gone("the page to subscribe on is over; ask again"));
 
 /// What a customer chooses.
 pub(crate) struct Choice<'a> {
@@ -69,7 +71,7 @@ pub(crate) async fn subscribe(
         let is_young = now < earlier.created_at.plus_seconds(PAGE_USED_S);
         if is_same && is_young {
             let page = offer(app, &earlier, &payer, choice).await;
-            if !matches!(page, Err(ApiError::Gone(_))) {
+            if !matches!(page, Err(ApiError::Failure(Failure::Gone(_)))) {
                 return page;
             }
         }

@@ -9,18 +9,18 @@ use clients::processor::{Decline, NewIntent, Presence, ProcessorError, Refusal};
 use domain::credits::Credits;
 use domain::id::{CustomerId, OrderId};
 use domain::top_up::{LEASE_S, SAME_KEY_S, TopUpState, WAIT_S};
+use settings::billing::CURRENCY;
 use store::top_up_settings::{self, Settings, Wish};
 use store::top_ups::{self, Claim, Claiming, Failed, Failure, Offer, TopUp};
 
 use super::fulfil;
 use super::lost::{self, Found};
 use crate::app::App;
-use crate::config::billing::CURRENCY;
 use crate::error::ApiError;
-use crate::error::payments::PaymentProblem;
 use crate::jobs::send_mail;
 use crate::letters::Letter;
 use crate::metrics;
+use failures::PaymentProblem;
 
 /// Charges that one look at everybody begins or takes over.
 const CHARGES_MAX: i64 = 1_000;
@@ -164,7 +164,7 @@ async fn claim_and_charge(app: &App, customer: CustomerId) -> Result<bool, ApiEr
     }
 }
 
-fn offer(pack: &crate::config::billing::Pack) -> Offer<'_> {
+fn offer(pack: &settings::billing::Pack) -> Offer<'_> {
     Offer {
         pack_id: &pack.id,
         credits: Credits::from_whole(pack.credits),

@@ -15,9 +15,9 @@ use super::reversals::{self, Taken};
 use super::{cards, invoices, subscriptions};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::error::payments::PaymentProblem;
 use crate::jobs;
 use crate::metrics;
+use failures::PaymentProblem;
 
 /// So long the processor waits for an event to be acted on; then it is answered, and the work goes on.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);

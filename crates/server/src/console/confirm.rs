@@ -6,6 +6,7 @@ use axum::extract::{Extension, Query, State};
 use axum::response::Response;
 use axum::routing::{get, post};
 use domain::mail::LinkPurpose;
+use failures::Failure;
 use http::StatusCode;
 use store::mail_links::LinkState;
 
@@ -69,7 +70,7 @@ async fn show_link(
 ) -> Result<Response, ApiError> {
     let found = addresses::look(&app, &link.token).await?;
     let found = found.filter(|found| found.purpose != LinkPurpose::ResetPassword);
-    let Some(found) = found else { return Ok(refused(&ApiError::UnknownLink)) };
+    let Some(found) = found else { return Ok(refused(&ApiError::Failure(Failure::UnknownLink))) };
     if found.state != LinkState::Open {
         return Ok(refused(&addresses::not_open(found.state)));
     }
@@ -101,7 +102,9 @@ async fn ask_again(
             Ok(()) => {
                 return Ok(show(StatusCode::ACCEPTED, &Page { asked: true, ..Page::default() }));
             }
-            Err(error @ ApiError::TooManyMails { .. }) => (error.row().status, TOO_MANY.to_owned()),
+            Err(error @ ApiError::Failure(Failure::TooManyMails { .. })) => {
+                (error.row().status, TOO_MANY.to_owned())
+            }
             Err(error) => return Err(error),
         },
         Err(domain::customer::InvalidEmail) => {
@@ -122,25 +125,29 @@ pub(super) const TOO_MANY: &str = "So many emails were asked for from your netwo
 
 fn refused_or(error: ApiError) -> Result<Response, ApiError> {
     match error {
-        ApiError::UnknownLink
-        | ApiError::LinkUsed
-        | ApiError::LinkExpired
-        | ApiError::LinkOutdated
-        | ApiError::EmailTaken => Ok(refused(&error)),
+        ApiError::Failure(Failure::UnknownLink)
+        | ApiError::Failure(Failure::LinkUsed)
+        | ApiError::Failure(Failure::LinkExpired)
+        | ApiError::Failure(Failure::LinkOutdated)
+        | ApiError::Failure(Failure::EmailTaken) => Ok(refused(&error)),
         other => Err(other),
     }
 }
 
 fn refused(error: &ApiError) -> Response {
     let reason = match error {
-        ApiError::LinkUsed => {
+        ApiError::Failure(Failure::LinkUsed) => {
             "This link was used before, or another one for the same was. If you confirmed your address, it is confirmed."
         }
-        ApiError::LinkExpired => "This link's time is over: it worked for 24 hours.",
-        ApiError::LinkOutdated => {
+        ApiError::Failure(Failure::LinkExpired) => {
+            "This link's time is over: it worked for 24 hours."
+        }
+        ApiError::Failure(Failure::LinkOutdated) => {
             "This link is for an address that does not wait for a confirmation any more."
         }
-        ApiError::EmailTaken => "Another customer has taken this address meanwhile.",
+        ApiError::Failure(Failure::EmailTaken) => {
+            "Another customer has taken this address meanwhile."
+        }
         _ => {
             "This link is not known. Perhaps a part of it was lost: copy the whole link out of the mail."
         }

@@ -4,6 +4,7 @@ use askama::Template;
 use axum::extract::{FromRequest, Request};
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
 use axum::response::{Html, IntoResponse, Response};
+use failures::Failure;
 use http::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
 
@@ -29,7 +30,7 @@ pub(super) fn show_with<T: Template>(status: StatusCode, page: &T, policy: &str)
             let headers = [(CONTENT_SECURITY_POLICY, policy), (REFERRER_POLICY, REFERRER)];
             (status, headers, Html(text)).into_response()
         }
-        Err(error) => ApiError::Internal(error.to_string()).into_response(),
+        Err(error) => ApiError::Failure(Failure::Internal(error.to_string())).into_response(),
     }
 }
 
@@ -53,7 +54,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Form<T> {
         let bytes = app.read_body(&parts.extensions, incoming, bytes_max).await?;
         serde_urlencoded::from_bytes(&bytes)
             .map(Self)
-            .map_err(|_| ApiError::NotFound("this is not a form of ours"))
+            .map_err(|_| ApiError::Failure(Failure::NotFound("this is not a form of ours")))
     }
 }
 

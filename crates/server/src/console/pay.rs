@@ -7,6 +7,7 @@ use axum::extract::{Query, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use failures::Failure;
 use http::StatusCode;
 use http::uri::Uri;
 use store::orders::Order;
@@ -17,8 +18,8 @@ use crate::app::App;
 use crate::billing::charge::{self, Action, Charged, Standing};
 use crate::billing::pay_links;
 use crate::error::ApiError;
-use crate::error::payments::PaymentProblem;
 use crate::letters;
+use failures::PaymentProblem;
 
 /// Where the script of the processor that this service is made for comes from, and what else it needs.
 const PROCESSOR_SCRIPT_HOST: &str = "js.stripe.com";
@@ -101,7 +102,7 @@ async fn confirm(State(app): State<App>, Form(link): Form<Token>) -> Result<Resp
         Ok(Charged::Processing { .. }) => {
             Ok(show(StatusCode::ACCEPTED, &Page { processing: true, ..Page::default() }))
         }
-        Err(ApiError::Payment(PaymentProblem::Failed { decline_code })) => {
+        Err(ApiError::Failure(Failure::Payment(PaymentProblem::Failed { decline_code }))) => {
             let page = Page { declined: Some(decline_code), ..Page::default() };
             Ok(show(StatusCode::PAYMENT_REQUIRED, &page))
         }
@@ -199,18 +200,20 @@ fn over() -> Response {
 
 fn refused_or(error: ApiError) -> Result<Response, ApiError> {
     let reason = match error {
-        ApiError::UnknownLink => {
+        ApiError::Failure(Failure::UnknownLink) => {
             "This link is not known. Perhaps a part of it was lost: copy the whole link out of the email. A link also stops \
              working when the email address of the account changes."
         }
-        ApiError::LinkExpired => {
+        ApiError::Failure(Failure::LinkExpired) => {
             "This link has expired, and the payment was cancelled. Nothing was charged."
         }
-        ApiError::Payment(
+        ApiError::Failure(Failure::Payment(
             PaymentProblem::Unavailable(_)
             | PaymentProblem::RateLimited { .. }
             | PaymentProblem::Unknown(_),
-        ) => "The payment processor cannot be reached at the moment. Reload this page in a minute.",
+        )) => {
+            "The payment processor cannot be reached at the moment. Reload this page in a minute."
+        }
         other => return Err(other),
     };
     Ok(show(error.row().status, &Page { refused: Some(reason), ..Page::default() }))

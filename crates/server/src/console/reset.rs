@@ -6,6 +6,7 @@ use axum::extract::{Extension, Query, State};
 use axum::response::Response;
 use axum::routing::{get, post};
 use domain::mail::LinkPurpose;
+use failures::Failure;
 use http::StatusCode;
 use store::mail_links::LinkState;
 
@@ -63,7 +64,7 @@ async fn show_link(
     match found.map(|found| found.state) {
         Some(LinkState::Open) => Ok(form(StatusCode::OK, link.token, None)),
         Some(state) => Ok(refused(&addresses::not_open(state))),
-        None => Ok(refused(&ApiError::UnknownLink)),
+        None => Ok(refused(&ApiError::Failure(Failure::UnknownLink))),
     }
 }
 
@@ -79,15 +80,15 @@ async fn set_password(
     let set = addresses::reset_password(&app, client.ip, &new.token, new.new_password).await;
     match set {
         Ok(()) => Ok(show(StatusCode::OK, &Page { done: true, ..Page::default() })),
-        Err(ApiError::Invalid(problems)) => {
+        Err(ApiError::Failure(Failure::Invalid(problems))) => {
             let said = problems.first().map(|problem| format!("The password {}.", problem.msg));
             Ok(form(StatusCode::UNPROCESSABLE_ENTITY, new.token, said))
         }
         Err(
-            error @ (ApiError::UnknownLink
-            | ApiError::LinkUsed
-            | ApiError::LinkExpired
-            | ApiError::LinkOutdated),
+            error @ (ApiError::Failure(Failure::UnknownLink)
+            | ApiError::Failure(Failure::LinkUsed)
+            | ApiError::Failure(Failure::LinkExpired)
+            | ApiError::Failure(Failure::LinkOutdated)),
         ) => Ok(refused(&error)),
         Err(other) => Err(other),
     }
@@ -103,7 +104,9 @@ async fn ask(
             Ok(()) => {
                 return Ok(show(StatusCode::ACCEPTED, &Page { asked: true, ..Page::default() }));
             }
-            Err(error @ ApiError::TooManyMails { .. }) => (error.row().status, TOO_MANY.to_owned()),
+            Err(error @ ApiError::Failure(Failure::TooManyMails { .. })) => {
+                (error.row().status, TOO_MANY.to_owned())
+            }
             Err(error) => return Err(error),
         },
         Err(domain::customer::InvalidEmail) => {
@@ -120,9 +123,13 @@ fn form(status: StatusCode, token: String, password_problem: Option<String>) -> 
 
 fn refused(error: &ApiError) -> Response {
     let reason = match error {
-        ApiError::LinkUsed => "This link was used before, or another one for the same was.",
-        ApiError::LinkExpired => "This link's time is over: it worked for one hour.",
-        ApiError::LinkOutdated => {
+        ApiError::Failure(Failure::LinkUsed) => {
+            "This link was used before, or another one for the same was."
+        }
+        ApiError::Failure(Failure::LinkExpired) => {
+            "This link's time is over: it worked for one hour."
+        }
+        ApiError::Failure(Failure::LinkOutdated) => {
             "This link was mailed to an address that is no longer the account's."
         }
         _ => {

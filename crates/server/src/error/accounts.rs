@@ -1,95 +1,36 @@
 //! What can go wrong with connected accounts, and its rows of the table.
 
-use domain::account::{CreatorId, InactiveReason};
-use domain::platform::Platform;
+use domain::account::InactiveReason;
+use failures::AccountProblem;
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::table::Row;
 
-/// Every way in which the state of an account stands in the way.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum AccountProblem {
-    /// The plan has no slot for it.
-    #[error(
-        "the account `{0}` is inactive: the plan has no free slot for it; switch another account of the platform off or \
-         delete it, or add slots"
-    )]
-    Inactive(CreatorId),
-    /// Its customer has switched it off.
-    #[error(
-        "the account `{0}` is switched off; switch it on with `PATCH /v1/accounts/{0}` and `{{\"state\": \"active\"}}`"
-    )]
-    SwitchedOff(CreatorId),
-    /// It cannot be switched on: other accounts have all slots.
-    #[error(
-        "the account cannot be switched on: {limit} accounts may be active on {platform}, and no slot is free; {}",
-        way_out(*.platform, *.is_limited, accounts)
-    )]
-    NoFreeSlot {
-        /// Where it lives.
-        platform: Platform,
-        /// How many accounts of the platform may be in use.
-        limit: i64,
-        /// Those that are, as far as the caller may use them.
-        accounts: Vec<CreatorId>,
-        /// Whether a limited key asks: it changes no slots and no plan.
-        is_limited: bool,
-    },
-    /// The id belongs to an account on another platform.
-    #[error(
-        "this creator_id is already connected on {0}; delete that account first or choose another id"
-    )]
-    CreatorExists(Platform),
-}
-
-/// What the caller can do for a slot to become free, or for one more.
-const fn way_out(platform: Platform, is_limited: bool, accounts: &[CreatorId]) -> &'static str {
-    if is_limited && accounts.is_empty() {
-        "none of these accounts is this key's; a key without limits or a login can switch one off, delete one, or add a slot"
-    } else if is_limited {
-        "switch another one of this key's off (`PATCH /v1/accounts/{account}` with `{\"state\": \"inactive\"}`) or delete one; \
-         a key without limits or a login can add a slot"
-    } else if platform.sells_slots() {
-        "switch another one off (`PATCH /v1/accounts/{account}` with `{\"state\": \"inactive\"}`), delete one, or add a slot \
-         with `POST /v1/billing/slots`"
-    } else {
-        "switch another one off (`PATCH /v1/accounts/{account}` with `{\"state\": \"inactive\"}`), delete one, or choose a \
-         plan with more accounts"
+/// The row of the table that this failure has.
+pub(super) const fn row(problem: &AccountProblem) -> Row {
+    match problem {
+        AccountProblem::Inactive(_) | AccountProblem::SwitchedOff(_) => ACCOUNT_INACTIVE,
+        AccountProblem::NoFreeSlot { .. } => NO_FREE_SLOT,
+        AccountProblem::CreatorExists(_) => super::table::CREATOR_EXISTS,
     }
 }
 
-impl AccountProblem {
-    /// Why an inactive account is refused.
-    pub(crate) fn of_inactive(creator: &CreatorId, is_switched_off: bool) -> Self {
-        let creator = creator.clone();
-        if is_switched_off { Self::SwitchedOff(creator) } else { Self::Inactive(creator) }
-    }
-
-    /// The row of the table that this failure has.
-    pub(super) const fn row(&self) -> Row {
-        match self {
-            Self::Inactive(_) | Self::SwitchedOff(_) => ACCOUNT_INACTIVE,
-            Self::NoFreeSlot { .. } => NO_FREE_SLOT,
-            Self::CreatorExists(_) => super::table::CREATOR_EXISTS,
+/// What a program may want to read besides the code.
+pub(super) fn members(problem: &AccountProblem) -> Vec<(&'static str, Value)> {
+    match problem {
+        AccountProblem::Inactive(_) => vec![("inactive_reason", json!(InactiveReason::NoFreeSlot))],
+        AccountProblem::SwitchedOff(_) => {
+            vec![("inactive_reason", json!(InactiveReason::SwitchedOff))]
         }
-    }
-
-    /// What a program may want to read besides the code.
-    pub(super) fn members(&self) -> Vec<(&'static str, Value)> {
-        match self {
-            Self::Inactive(_) => vec![("inactive_reason", json!(InactiveReason::NoFreeSlot))],
-            Self::SwitchedOff(_) => vec![("inactive_reason", json!(InactiveReason::SwitchedOff))],
-            Self::NoFreeSlot { platform, limit, accounts, .. } => vec![
-                ("platform", json!(platform)),
-                ("limit", json!(limit)),
-                ("accounts", json!(accounts)),
-            ],
-            Self::CreatorExists(_) => Vec::new(),
-        }
+        AccountProblem::NoFreeSlot { platform, limit, accounts, .. } => vec![
+            ("platform", json!(platform)),
+            ("limit", json!(limit)),
+            ("accounts", json!(accounts)),
+        ],
+        AccountProblem::CreatorExists(_) => Vec::new(),
     }
 }
-
 /// `account_inactive`
 pub(in crate::error) const ACCOUNT_INACTIVE: Row = Row {
     code: "account_inactive",

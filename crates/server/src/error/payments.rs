@@ -1,301 +1,77 @@
 //! What can go wrong where money moves, and its rows of the table.
 
-use clients::processor::{ProcessorError, RateLimit};
-use domain::account::CreatorId;
-use domain::id::OrderId;
-use domain::platform::Platform;
-use domain::subscription::SubscriptionStatus;
-use domain::time::Timestamp;
+use failures::{ChargePhase, ChargeUnderWay, PaymentProblem};
 use http::StatusCode;
 use serde_json::json;
-use store::places::OccupiedSlots;
 
-use super::ApiError;
 use super::table::Row;
 
-/// The `Retry-After` of a response where the processor limits requests without saying for how long, in seconds.
-const RATE_LIMIT_WAIT_S: u64 = 5;
-/// The longest `Retry-After` of such a response, in seconds.
-const RATE_LIMIT_WAIT_S_MAX: u64 = 3_600;
-
-/// Every way a payment or a change of what is paid can fail.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum PaymentProblem {
-    /// The operator has configured no processor.
-    #[error("payments are not configured on this deployment")]
-    NotConfigured,
-    /// The card was declined, or the bank wants the customer to authenticate.
-    #[error("the payment was declined ({decline_code}); nothing was changed")]
-    Failed {
-        /// The bank's reason, or the processor's.
-        decline_code: String,
-    },
-    /// There is no card to charge.
-    #[error("there is no saved card; buy a pack with `POST /v1/billing/checkout` to save one")]
-    NoSavedCard,
-    /// A subscription is paid with the card that is to go.
-    #[error(
-        "a subscription is paid with this card; cancel it in the portal first, or replace the card there"
-    )]
-    CardInUse,
-    /// There is no subscription to change.
-    #[error("there is no subscription; start one with `POST /v1/billing/subscribe`")]
-    NoSubscription,
-    /// There is a subscription already.
-    #[error(
-        "there is already a subscription; change its plan with `POST /v1/billing/subscription/plan`"
-    )]
-    AlreadySubscribed,
-    /// Accounts occupy the slots that are to go.
-    #[error("{}", occupied_slots(.0))]
-    SlotsInUse(OccupiedSlots),
-    /// Another change of the same thing is under way.
-    #[error("another change is in progress; try again in a moment")]
-    ChangeInProgress,
-    /// Another choice of a plan was made while this one was.
-    #[error(
-        "another choice to subscribe was made at the same moment, and its page is the one that is open; ask again only if this \
-         choice is to take its place"
-    )]
-    OtherChoice,
-    /// A charge of the same pack is under way with another `Idempotency-Key`.
-    #[error("{0}")]
-    ChargeUnderWay(UnderWay),
-    /// The subscription is not in a state in which this can be changed.
-    #[error("the subscription is {status}; it can be changed once it is paid (see the portal)")]
-    SubscriptionNotPaid {
-        /// Where it stands.
-        status: SubscriptionStatus,
-    },
-    /// The last invoice is not paid, so nothing more is sold.
-    #[error(
-        "the last payment of the subscription failed, so nothing more can be bought on it; save another card or pay the open \
-         invoice first (`POST /v1/billing/portal`)"
-    )]
-    SubscriptionPastDue,
-    /// The money for the period's slots is not here, so nothing is credited for them.
-    #[error(
-        "the payment for this period's slots is open or was reversed, so they cannot be switched before the period ends; \
-         setting their numbers with `POST /v1/billing/slots` works"
-    )]
-    PaymentReversed,
-    /// There is no extra slot of a platform that could be moved to another.
-    #[error(
-        "there is no extra slot on {platform} that could be switched; `GET /v1/billing/slots` shows how many there are"
-    )]
-    NoSlot {
-        /// The platform that would have one less.
-        platform: Platform,
-    },
-    /// The processor did not say whether it changed the subscription.
-    #[error(
-        "the payment processor did not confirm whether the change was made; we keep asking with the same request, so \
-         nothing is paid twice; `GET /v1/billing/slots` shows the change until it is confirmed"
-    )]
-    ChangeUnknown(String),
-    /// The same of a request without an `Idempotency-Key` that says what is different and not what is to be: repeated after
-    /// the change was made, it would be another one.
-    #[error(
-        "the payment processor did not confirm whether the change was made; we keep asking with the same request. Wait \
-         until `GET /v1/billing/slots` shows no change, and repeat the request only if the slot was not moved; with an \
-         `Idempotency-Key` it can be repeated safely"
-    )]
-    RelativeChangeUnknown(String),
-    /// An event that the processor did not sign, or not now.
-    #[error("the event is not accepted: {0}")]
-    UnsignedEvent(String),
-    /// A thin event: signed, but without the object that it is about.
-    #[error(
-        "this is a thin event (`{0}`), which is not supported; add a webhook endpoint with the payload style \"snapshot\" \
-         instead, whose events have `\"object\": \"event\"`"
-    )]
-    ThinEvent(String),
-    /// The processor takes no more requests for now.
-    #[error(
-        "the payment processor limits requests; nothing was charged or changed; try again in {retry_after_s} s"
-    )]
-    RateLimited {
-        /// Seconds to wait.
-        retry_after_s: u64,
-    },
-    /// The processor was not reached, or answered nothing that can be used.
-    #[error("the payment processor cannot be reached; nothing was charged or changed")]
-    Unavailable(#[source] ProcessorError),
-    /// The processor did not say whether it charged.
-    #[error(
-        "the payment processor did not confirm whether the payment was made; we look it up until it is confirmed \
-         and never charge twice; see `GET /v1/billing/orders`"
-    )]
-    Unknown(#[source] ProcessorError),
-    /// The processor does not take what it was sent.
-    #[error("something went wrong on our side; nothing was charged or changed")]
-    Refused(#[source] ProcessorError),
-}
-
-/// A charge that keeps another one of the same pack from beginning.
-#[derive(Debug)]
-pub(crate) struct UnderWay {
-    /// Its order.
-    pub(crate) order: OrderId,
-    /// Its payment, once the processor has made one.
-    pub(crate) intent: Option<String>,
-    /// When it is given up.
-    pub(crate) expires_at: Timestamp,
-    /// What it waits for.
-    pub(crate) phase: ChargePhase,
-}
-
-/// What a charge waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ChargePhase {
-    /// The processor's response, in a moment.
-    Running,
-    /// The customer, or the bank.
-    Waiting,
-    /// The processor did not say whether it charged.
-    Unknown,
-}
-
-impl std::fmt::Display for UnderWay {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { order, expires_at, phase, .. } = self;
-        let begun =
-            format!("a charge of this pack is under way with another `Idempotency-Key` ({order})");
-        match phase {
-            ChargePhase::Running => write!(formatter, "{begun}; try again in a moment"),
-            ChargePhase::Waiting => write!(
-                formatter,
-                "{begun} and waits for the customer to authenticate or for the bank. `POST /v1/billing/charge` for the same \
-                 pack without an `Idempotency-Key`, or with the one that it began with, returns what a browser needs to \
-                 finish it, then `POST /v1/billing/confirm-charge`. Otherwise it is cancelled after {expires_at}"
-            ),
-            ChargePhase::Unknown => write!(
-                formatter,
-                "{begun}, and the payment processor did not confirm whether it was paid. `POST /v1/billing/charge` for the \
-                 same pack without an `Idempotency-Key`, or with the one that it began with, asks again and never charges \
-                 twice"
-            ),
+/// The row of the table that this failure has.
+pub(super) const fn row(problem: &PaymentProblem) -> Row {
+    match problem {
+        PaymentProblem::NotConfigured => PAYMENTS_NOT_CONFIGURED,
+        PaymentProblem::Failed { .. } => PAYMENT_FAILED,
+        PaymentProblem::NoSavedCard => NO_SAVED_CARD,
+        PaymentProblem::CardInUse => CARD_IN_USE,
+        PaymentProblem::NoSubscription => NO_SUBSCRIPTION,
+        PaymentProblem::AlreadySubscribed => ALREADY_SUBSCRIBED,
+        PaymentProblem::SlotsInUse(_) => SLOTS_IN_USE,
+        PaymentProblem::ChangeInProgress => CHANGE_IN_PROGRESS,
+        // Asking again would close the page that the other choice got.
+        PaymentProblem::OtherChoice => Row { retryable: false, ..CHANGE_IN_PROGRESS },
+        // Only its customer ends it, so a loop need not wait for that.
+        PaymentProblem::ChargeUnderWay(ChargeUnderWay { phase, .. }) => {
+            let may_end = matches!(phase, ChargePhase::Running);
+            Row { retryable: may_end, ..CHANGE_IN_PROGRESS }
         }
+        PaymentProblem::SubscriptionNotPaid { .. } => SUBSCRIPTION_NOT_PAID,
+        PaymentProblem::SubscriptionPastDue => SUBSCRIPTION_PAST_DUE,
+        PaymentProblem::PaymentReversed => PAYMENT_REVERSED,
+        PaymentProblem::NoSlot { .. } => NO_SLOT,
+        PaymentProblem::ChangeUnknown(_) => CHANGE_OUTCOME_UNKNOWN,
+        PaymentProblem::RelativeChangeUnknown(_) => RELATIVE_CHANGE_OUTCOME_UNKNOWN,
+        PaymentProblem::UnsignedEvent(_) => UNSIGNED_EVENT,
+        PaymentProblem::ThinEvent(_) => THIN_EVENT,
+        PaymentProblem::RateLimited { .. } => PROCESSOR_RATE_LIMITED,
+        PaymentProblem::Unavailable(_) => PROCESSOR_UNAVAILABLE,
+        PaymentProblem::Unknown(_) => PAYMENT_OUTCOME_UNKNOWN,
+        PaymentProblem::Refused(_) => super::table::INTERNAL,
     }
 }
 
-/// How many accounts have to go, and which could.
-fn occupied_slots(occupied: &OccupiedSlots) -> String {
-    let OccupiedSlots { platform, must_free, accounts, waiting } = occupied;
-    let names =
-        |names: &[CreatorId]| names.iter().map(CreatorId::as_str).collect::<Vec<_>>().join(", ");
-    let must_go = format!(
-        "{must_free} of the {} active accounts on {platform} must be switched off (`PATCH /v1/accounts/{{account}}` with \
-         `{{\"state\": \"inactive\"}}`) or deleted first: {}",
-        accounts.len(),
-        names(accounts)
-    );
-    if waiting.is_empty() {
-        return must_go;
-    }
-    format!(
-        "{must_go}. Accounts that wait for a slot would take the ones that become free; switch these off before: {}",
-        names(waiting)
-    )
-}
-
-impl From<ProcessorError> for PaymentProblem {
-    fn from(error: ProcessorError) -> Self {
-        match error {
-            ProcessorError::Declined(decline) => {
-                Self::Failed { decline_code: decline.reason().to_owned() }
-            }
-            ProcessorError::LockTimeout => Self::ChangeInProgress,
-            ProcessorError::Unreachable(_) => Self::Unavailable(error),
-            ProcessorError::RateLimited(RateLimit { retry_after_s, .. }) => {
-                let retry_after_s = retry_after_s.unwrap_or(RATE_LIMIT_WAIT_S);
-                Self::RateLimited { retry_after_s: retry_after_s.clamp(1, RATE_LIMIT_WAIT_S_MAX) }
-            }
-            ProcessorError::Unknown(_) => Self::Unknown(error),
-            ProcessorError::Refused(_) | ProcessorError::Missing => Self::Refused(error),
+/// What a program may want to read besides the code.
+pub(super) fn members(problem: &PaymentProblem) -> Vec<(&'static str, serde_json::Value)> {
+    match problem {
+        PaymentProblem::Failed { decline_code } => vec![("decline_code", json!(decline_code))],
+        PaymentProblem::SlotsInUse(occupied) => vec![
+            ("platform", json!(occupied.platform)),
+            ("must_free", json!(occupied.must_free)),
+            ("accounts", json!(occupied.accounts)),
+            ("waiting", json!(occupied.waiting)),
+        ],
+        PaymentProblem::ChargeUnderWay(ChargeUnderWay { order, intent, expires_at, .. }) => {
+            let mut members = vec![("order_id", json!(order)), ("expires_at", json!(expires_at))];
+            members.extend(intent.as_ref().map(|intent| ("pi_id", json!(intent))));
+            members
         }
+        _ => Vec::new(),
     }
 }
 
-impl From<ProcessorError> for ApiError {
-    fn from(error: ProcessorError) -> Self {
-        Self::Payment(error.into())
+/// Milliseconds after which the same request may succeed, where that is known.
+pub(super) fn retry_after_ms(problem: &PaymentProblem) -> Option<i64> {
+    match problem {
+        PaymentProblem::RateLimited { retry_after_s } => {
+            i64::try_from(retry_after_s.saturating_mul(1_000)).ok()
+        }
+        PaymentProblem::ChangeInProgress
+        | PaymentProblem::ChargeUnderWay(ChargeUnderWay { phase: ChargePhase::Running, .. }) => {
+            Some(1_000)
+        }
+        PaymentProblem::Unavailable(_) => Some(5_000),
+        _ => None,
     }
 }
-
-impl PaymentProblem {
-    /// The row of the table that this failure has.
-    pub(super) const fn row(&self) -> Row {
-        match self {
-            Self::NotConfigured => PAYMENTS_NOT_CONFIGURED,
-            Self::Failed { .. } => PAYMENT_FAILED,
-            Self::NoSavedCard => NO_SAVED_CARD,
-            Self::CardInUse => CARD_IN_USE,
-            Self::NoSubscription => NO_SUBSCRIPTION,
-            Self::AlreadySubscribed => ALREADY_SUBSCRIBED,
-            Self::SlotsInUse(_) => SLOTS_IN_USE,
-            Self::ChangeInProgress => CHANGE_IN_PROGRESS,
-            // Asking again would close the page that the other choice got.
-            Self::OtherChoice => Row { retryable: false, ..CHANGE_IN_PROGRESS },
-            // Only its customer ends it, so a loop need not wait for that.
-            Self::ChargeUnderWay(UnderWay { phase, .. }) => {
-                let may_end = matches!(phase, ChargePhase::Running);
-                Row { retryable: may_end, ..CHANGE_IN_PROGRESS }
-            }
-            Self::SubscriptionNotPaid { .. } => SUBSCRIPTION_NOT_PAID,
-            Self::SubscriptionPastDue => SUBSCRIPTION_PAST_DUE,
-            Self::PaymentReversed => PAYMENT_REVERSED,
-            Self::NoSlot { .. } => NO_SLOT,
-            Self::ChangeUnknown(_) => CHANGE_OUTCOME_UNKNOWN,
-            Self::RelativeChangeUnknown(_) => RELATIVE_CHANGE_OUTCOME_UNKNOWN,
-            Self::UnsignedEvent(_) => UNSIGNED_EVENT,
-            Self::ThinEvent(_) => THIN_EVENT,
-            Self::RateLimited { .. } => PROCESSOR_RATE_LIMITED,
-            Self::Unavailable(_) => PROCESSOR_UNAVAILABLE,
-            Self::Unknown(_) => PAYMENT_OUTCOME_UNKNOWN,
-            Self::Refused(_) => super::table::INTERNAL,
-        }
-    }
-
-    /// Whether the processor may have carried out what it was asked for.
-    pub(crate) const fn is_outcome_unknown(&self) -> bool {
-        matches!(self, Self::ChangeUnknown(_) | Self::RelativeChangeUnknown(_) | Self::Unknown(_))
-    }
-
-    /// What a program may want to read besides the code.
-    pub(super) fn members(&self) -> Vec<(&'static str, serde_json::Value)> {
-        match self {
-            Self::Failed { decline_code } => vec![("decline_code", json!(decline_code))],
-            Self::SlotsInUse(occupied) => vec![
-                ("platform", json!(occupied.platform)),
-                ("must_free", json!(occupied.must_free)),
-                ("accounts", json!(occupied.accounts)),
-                ("waiting", json!(occupied.waiting)),
-            ],
-            Self::ChargeUnderWay(UnderWay { order, intent, expires_at, .. }) => {
-                let mut members =
-                    vec![("order_id", json!(order)), ("expires_at", json!(expires_at))];
-                members.extend(intent.as_ref().map(|intent| ("pi_id", json!(intent))));
-                members
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    /// Milliseconds after which the same request may succeed, where that is known.
-    pub(super) fn retry_after_ms(&self) -> Option<i64> {
-        match self {
-            Self::RateLimited { retry_after_s } => {
-                i64::try_from(retry_after_s.saturating_mul(1_000)).ok()
-            }
-            Self::ChangeInProgress
-            | Self::ChargeUnderWay(UnderWay { phase: ChargePhase::Running, .. }) => Some(1_000),
-            Self::Unavailable(_) => Some(5_000),
-            _ => None,
-        }
-    }
-}
-
 /// `payments_not_configured`
 pub(in crate::error) const PAYMENTS_NOT_CONFIGURED: Row = Row {
     code: "payments_not_configured",

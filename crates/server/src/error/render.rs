@@ -5,8 +5,9 @@
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
-use super::outcome::NotStored;
-use super::{ApiError, FieldProblem};
+use failures::{Failure, FieldProblem};
+
+use super::ApiError;
 
 #[derive(serde::Serialize)]
 struct ProblemBody<'a> {
@@ -38,7 +39,7 @@ pub(crate) fn written(
     is_harmless: bool,
 ) -> (StatusCode, HeaderMap, Vec<u8>) {
     let row = error.row_of(is_harmless);
-    let is_ours = matches!(error, ApiError::Store(_) | ApiError::Internal(_));
+    let is_ours = matches!(error, ApiError::Failure(Failure::Store(_) | Failure::Internal(_)));
     if is_ours || row.status == StatusCode::INTERNAL_SERVER_ERROR {
         tracing::error!(request.id = request_id, error = %chain(error), "request failed on our side");
     }
@@ -52,7 +53,7 @@ pub(crate) fn written(
         code: row.code,
         detail: if fields.is_some() { None } else { Some(error.to_string()) },
         fields,
-        members: members(error),
+        members: error.members(),
         request_id,
         retryable: row.retryable,
     };
@@ -84,70 +85,15 @@ pub(crate) fn put_hint(headers: &mut HeaderMap, should_retry: bool) {
 /// What would have been accepted: a key, or a session's cookie.
 const fn challenge(error: &ApiError) -> &'static str {
     match error {
-        ApiError::MissingSession | ApiError::InvalidSession | ApiError::WrongCredentials => {
-            "Cookie"
-        }
+        ApiError::MissingSession
+        | ApiError::Failure(Failure::InvalidSession | Failure::WrongCredentials) => "Cookie",
         _ => "Bearer",
     }
 }
 
-/// What a program may want to read besides the code.
-fn members(error: &ApiError) -> serde_json::Map<String, serde_json::Value> {
-    let mut members = serde_json::Map::new();
-    match error {
-        ApiError::InsufficientCredits { balance, cost } => {
-            members.insert("balance".to_owned(), balance.whole().into());
-            members.insert("cost".to_owned(), cost.whole().into());
-        }
-        ApiError::TrialPending { balance, cost, trial } => {
-            members.insert("balance".to_owned(), balance.whole().into());
-            members.insert("cost".to_owned(), cost.whole().into());
-            members.insert("trial_credits".to_owned(), trial.whole().into());
-        }
-        ApiError::InDebt { balance, cost, debt } => {
-            members.insert("balance".to_owned(), balance.whole().into());
-            members.insert("cost".to_owned(), cost.whole().into());
-            members.insert("debt".to_owned(), debt.whole().into());
-        }
-        ApiError::KeyBudgetExhausted { key, budget, used, cost, resets_at } => {
-            members.insert("key_id".to_owned(), key.to_string().into());
-            members.insert("budget".to_owned(), budget.whole().into());
-            members.insert("used".to_owned(), used.whole().into());
-            members.insert("cost".to_owned(), cost.whole().into());
-            members.insert("resets_at".to_owned(), resets_at.to_rfc3339().into());
-        }
-        ApiError::MissingScope(scopes) => {
-            members.insert("missing_scopes".to_owned(), scopes.clone().into());
-        }
-        ApiError::VerificationFailed { status: Some(status) } => {
-            members.insert("platform_status".to_owned(), (*status).into());
-        }
-        ApiError::Payment(problem) => {
-            let own = problem.members().into_iter();
-            members.extend(own.map(|(name, value)| (name.to_owned(), value)));
-        }
-        ApiError::Account(problem) => {
-            let own = problem.members().into_iter();
-            members.extend(own.map(|(name, value)| (name.to_owned(), value)));
-        }
-        ApiError::AnswerNotStored(NotStored(call)) => {
-            members.extend(call.map(|call| ("call_id".to_owned(), call.to_string().into())));
-        }
-        ApiError::OutcomeUnknown(unknown) => {
-            let call = unknown.call.map(|call| ("call_id".to_owned(), call.to_string().into()));
-            members.extend(call);
-            if let Some(status) = unknown.platform_status {
-                members.insert("platform_status".to_owned(), status.into());
-            }
-        }
-        _ => {}
-    }
-    members
-}
-
 fn chain(error: &ApiError) -> String {
     let mut text = match error {
-        ApiError::Internal(cause) => cause.clone(),
+        ApiError::Failure(Failure::Internal(cause)) => cause.clone(),
         other => other.to_string(),
     };
     let mut source = std::error::Error::source(error);

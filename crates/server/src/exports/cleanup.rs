@@ -3,6 +3,7 @@
 //! What must go is written in the database by whoever makes it useless, and done here, again and again until it is
 //! done. Nothing that an export needs, or that is published, is ever removed: that is asked in the same breath.
 
+use failures::Failure;
 use std::collections::HashMap;
 
 use clients::storage::{ObjectName, Stored};
@@ -124,6 +125,6 @@ pub(crate) async fn remove_orphans(app: &App) -> Result<u64, ApiError> {
     }
     let storage = std::sync::Arc::clone(&app.storage);
     let left = tokio::task::spawn_blocking(move || storage.remove_left_work(before)).await;
-    let left = left.map_err(|error| ApiError::Internal(error.to_string()))??;
+    let left = left.map_err(|error| ApiError::Failure(Failure::Internal(error.to_string())))??;
     Ok(removed + u64::try_from(left).unwrap_or(0))
 }

@@ -3,6 +3,7 @@
 use clients::storage::ObjectName;
 use domain::export::ExportFormat;
 use domain::id::ExportId;
+use failures::Failure;
 
 use crate::error::ApiError;
 
@@ -45,5 +46,5 @@ pub(crate) fn owner(name: &ObjectName) -> Option<ExportId> {
 
 /// A name of ours that was written down.
 pub(crate) fn name(text: String) -> Result<ObjectName, ApiError> {
-    ObjectName::new(text).map_err(|error| ApiError::Internal(error.to_string()))
+    ObjectName::new(text).map_err(|error| ApiError::Failure(Failure::Internal(error.to_string())))
 }

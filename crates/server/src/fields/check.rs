@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 use super::formats::Format;
 use super::shape::{Kind, Object, Shape, Text};
 use super::{Problems, numbers};
-use crate::error::FieldProblem;
+use failures::FieldProblem;
 
 /// The most characters of a name that the caller chose, as it is repeated to it.
 const NAME_CHARS_MAX: usize = 64;

@@ -11,6 +11,7 @@ mod numbers;
 mod query;
 mod shape;
 
+use failures::Failure;
 use std::any::TypeId;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -23,8 +24,9 @@ use utoipa::openapi::path::ParameterIn;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
-use crate::error::{ApiError, FieldProblem};
+use crate::error::ApiError;
 use crate::passwords;
+use failures::FieldProblem;
 
 pub(crate) use check::short;
 pub(crate) use numbers::Decimal;
@@ -77,7 +79,7 @@ impl Problems {
 
     /// Nothing is wrong, or the 422 that names all that is.
     pub(crate) fn finish(self) -> Result<(), ApiError> {
-        if self.0.is_empty() { Ok(()) } else { Err(ApiError::Invalid(self.0)) }
+        if self.0.is_empty() { Ok(()) } else { Err(ApiError::Failure(Failure::Invalid(self.0))) }
     }
 }
 
@@ -134,7 +136,7 @@ pub(crate) fn read_body_with<T: RequestBody>(
     let mut problems = Problems::default();
     query::refuse_beside(query, &[], &mut problems);
     let Some(sent) = json::object(bytes, &mut problems) else {
-        return Err(ApiError::Invalid(problems.0));
+        return Err(ApiError::Failure(Failure::Invalid(problems.0)));
     };
     let mut place = check::Place::of("body", &mut problems);
     let good = check::object(&body_shape::<T>(), sent.clone(), &mut place);
@@ -172,8 +174,9 @@ pub(crate) fn refuse_query_beside(query: Option<&str>, known: &[&str]) -> Result
 /// A value that has the shape of its type is one of its values. `scripts/contract-test` looks for one that is not, with
 /// values made from the schemas: it would be an internal error.
 fn into_type<T: DeserializeOwned>(value: Value) -> Result<T, ApiError> {
-    serde_json::from_value(value)
-        .map_err(|error| ApiError::Internal(format!("a checked request cannot be read: {error}")))
+    serde_json::from_value(value).map_err(|error| {
+        ApiError::Failure(Failure::Internal(format!("a checked request cannot be read: {error}")))
+    })
 }
 
 static SHAPES: LazyLock<RwLock<HashMap<TypeId, Arc<Shape>>>> = LazyLock::new(RwLock::default);

@@ -3,6 +3,7 @@
 //! The credentials are opened by the first call that needs them and stay open, also in the headers of its requests, as
 //! long as the entry lives, a minute or two at most; they are wiped from memory with it.
 
+use failures::Failure;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -19,8 +20,9 @@ use transport::Load;
 use super::token_pauses::TokenPauses;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::error::accounts::AccountProblem;
 use crate::sealed_credentials;
+use failures::AccountProblem;
+
 /// One account, ready for calls.
 pub(crate) struct AccountEntry {
     /// Who connected it.
@@ -150,9 +152,12 @@ impl AccountEntry {
             return Ok(Arc::clone(opened));
         }
         let place = sealed_credentials::place(self.customer, self.platform, &self.creator);
-        let plain =
-            self.data_key.open(&self.sealed, &place).map_err(|_| ApiError::CredentialError)?;
-        let opened = Credentials::from_json(&plain).map_err(|_| ApiError::CredentialError)?;
+        let plain = self
+            .data_key
+            .open(&self.sealed, &place)
+            .map_err(|_| ApiError::Failure(Failure::CredentialError))?;
+        let opened = Credentials::from_json(&plain)
+            .map_err(|_| ApiError::Failure(Failure::CredentialError))?;
         Ok(Arc::clone(self.opened.get_or_init(|| Arc::new(opened))))
     }
 
@@ -164,7 +169,9 @@ impl AccountEntry {
         let headers = target.headers_of(&*self.credentials()?).map_err(|error| {
             let (customer, account) = (self.customer, self.creator.as_str());
             tracing::error!(customer.id = %customer, account, %error, "credentials cannot be sent");
-            ApiError::Internal("a request to a platform could not be built".to_owned())
+            ApiError::Failure(Failure::Internal(
+                "a request to a platform could not be built".to_owned(),
+            ))
         })?;
         Ok(self.headers.get_or_init(|| headers))
     }

@@ -2,6 +2,7 @@
 //!
 //! Everything here costs nothing and sends nothing.
 
+use failures::Failure;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -14,6 +15,7 @@ use domain::method::Method;
 use domain::time::Timestamp;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
+use settings::http::UnlistedRoutes;
 
 use super::accounts::AccountEntry;
 use super::cache::{self, KeyEntry};
@@ -22,7 +24,6 @@ use super::routes::KnownRoute;
 use super::upload::{self, Upload};
 use crate::app::App;
 use crate::auth;
-use crate::config::http::UnlistedRoutes;
 use crate::error::ApiError;
 use crate::extract;
 use crate::fields;
@@ -158,13 +159,14 @@ pub(super) async fn identify_again(app: &App, whole: &mut Whole) -> Result<(), A
 /// Whether the key may make this call; gives the account that it names.
 fn check_key(key: &KeyEntry, method: Method, creator: &str) -> Result<CreatorId, ApiError> {
     if !method.is_read() && key.scope != KeyScope::Full {
-        return Err(ApiError::ReadOnlyKey);
+        return Err(ApiError::Failure(Failure::ReadOnlyKey));
     }
-    let creator: CreatorId = creator.parse().map_err(|_| ApiError::AccountNotFound)?;
+    let creator: CreatorId =
+        creator.parse().map_err(|_| ApiError::Failure(Failure::AccountNotFound))?;
     if key.accounts.is_empty() || key.accounts.contains(&creator) {
         return Ok(creator);
     }
-    Err(ApiError::AccountNotFound)
+    Err(ApiError::Failure(Failure::AccountNotFound))
 }
 
 /// Several ranges multiply what a platform reads and sends for one call, so at most one is passed on.
@@ -179,7 +181,7 @@ fn check_range(headers: &HeaderMap) -> Result<(), ApiError> {
 
 /// Splits the path into the account and what the platform is called with, which begins at the given place.
 fn split_path(entrance: Entrance, path: &str) -> Result<(&str, usize), ApiError> {
-    const NOTHING: ApiError = ApiError::NotFound("nothing is at this path");
+    const NOTHING: ApiError = ApiError::Failure(Failure::NotFound("nothing is at this path"));
     let rest = path.strip_prefix("/v1/").ok_or(NOTHING)?;
     let (account, rest) = rest.split_once('/').ok_or(NOTHING)?;
     let native = match entrance {
@@ -217,7 +219,7 @@ pub(super) fn plan(app: &App, whole: &Whole, account: &AccountEntry) -> Result<P
     };
     let Some(route) = route else {
         if app.config.http.unlisted_routes == UnlistedRoutes::Refuse {
-            return Err(ApiError::RouteNotListed(platform));
+            return Err(ApiError::Failure(Failure::RouteNotListed(platform)));
         }
         return Ok(Plan {
             route: app.unlisted.route(
@@ -262,7 +264,7 @@ fn check_scopes(route: &Route, account: &AccountEntry) -> Result<(), ApiError> {
     if missing.is_empty() {
         return Ok(());
     }
-    Err(ApiError::MissingScope(missing.into_iter().map(str::to_owned).collect()))
+    Err(ApiError::Failure(Failure::MissingScope(missing.into_iter().map(str::to_owned).collect())))
 }
 
 /// Looks at a JSON body only where the route has rules for it. A body that is not JSON goes to the platform.
@@ -271,9 +273,9 @@ fn check_body(route: &Route, arrival: &Arrival, body: &Bytes) -> Result<(), ApiE
         return Ok(());
     }
     match serde_json::from_slice(body) {
-        Ok(value) => {
-            route.check_body(&value).map_err(|problem| ApiError::Invalid(vec![problem.into()]))
-        }
+        Ok(value) => route
+            .check_body(&value)
+            .map_err(|problem| ApiError::Failure(Failure::Invalid(vec![problem.into()]))),
         Err(_) => Ok(()),
     }
 }

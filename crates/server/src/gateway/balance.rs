@@ -3,6 +3,7 @@
 //! On SQLite the balance is in memory. Elsewhere the one that was shown last counts for a second, so that refusals, however
 //! many there are, ask the database once a second for each key.
 
+use failures::Failure;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
@@ -68,13 +69,13 @@ impl ShownBalance {
 /// The balance for a refusal. Where the service itself is in trouble nothing is read for it.
 pub(super) async fn shown(app: &App, key: &KeyEntry, refusal: &ApiError) -> Option<Credits> {
     match refusal {
-        ApiError::InsufficientCredits { balance, .. } => Some(*balance),
-        ApiError::Store(_) | ApiError::Overloaded | ApiError::Internal(_) => {
-            match remembered(app, key) {
-                Remembered::Balance(balance) => Some(balance),
-                Remembered::Unreadable | Remembered::Nothing => None,
-            }
-        }
+        ApiError::Failure(Failure::InsufficientCredits { balance, .. }) => Some(*balance),
+        ApiError::Failure(Failure::Store(_))
+        | ApiError::Failure(Failure::Overloaded)
+        | ApiError::Failure(Failure::Internal(_)) => match remembered(app, key) {
+            Remembered::Balance(balance) => Some(balance),
+            Remembered::Unreadable | Remembered::Nothing => None,
+        },
         // Whoever asks may be another customer.
         ApiError::ConflictingCustomers => None,
         _ => known(app, key).await,

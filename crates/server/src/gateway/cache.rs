@@ -3,6 +3,7 @@
 //! A stale entry can do no harm: every hold checks the key and the account's version again in its own
 //! transaction, and no answer is released before that. An entry that turns out stale is dropped.
 
+use failures::Failure;
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use super::accounts::AccountEntry;
 use super::balance::ShownBalance;
 use crate::app::{App, BuffersOf};
 use crate::error::ApiError;
+
 /// Entries of all cores together, and of one core at least.
 const ENTRIES_MAX: usize = 100_000;
 const ENTRIES_OF_A_CORE_MIN: usize = 5_000;
@@ -135,8 +137,9 @@ pub(super) async fn read_key(app: &App, hash: KeyHash) -> Result<Arc<KeyEntry>, 
     let store = app.store.clone();
     let lookup = async move { store::keys::find_by_hash(&store, &hash).await };
     let presented = app.tasks.on_control(lookup).await??;
-    let usable =
-        presented.filter(|presented| presented.is_usable(now)).ok_or(ApiError::InvalidKey)?;
+    let usable = presented
+        .filter(|presented| presented.is_usable(now))
+        .ok_or(ApiError::Failure(Failure::InvalidKey))?;
     let (ends_at, key) = (usable.ends_at(), usable.key);
     let entry = KeyEntry {
         hash,
@@ -168,7 +171,8 @@ pub(super) async fn account(
     let store = app.store.clone();
     let wanted = creator.clone();
     let lookup = async move { store::accounts::find(&store, customer, &wanted).await };
-    let account = app.tasks.on_control(lookup).await??.ok_or(ApiError::AccountNotFound)?;
+    let account =
+        app.tasks.on_control(lookup).await??.ok_or(ApiError::Failure(Failure::AccountNotFound))?;
     let entry = AccountEntry::open(app, account).await?;
     Ok(app.remembered().accounts.put(place, Arc::new(entry), now))
 }

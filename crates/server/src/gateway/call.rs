@@ -1,5 +1,6 @@
 //! One call from its arrival to its end: the phases in their order, and nothing else.
 
+use failures::Failure;
 use std::sync::Arc;
 
 use axum::extract::Request;
@@ -18,7 +19,7 @@ use super::accounts::AccountEntry;
 use super::admit::{self, Arrival, Entrance, Plan, Whole};
 use super::answer::{self, AnswerSender, Receipt};
 use super::cache::KeyEntry;
-use super::forward::{self, Failure};
+use super::forward::{self, ForwardFailure};
 use super::hold::{self, Held, NotHeld};
 use super::inbound::{InboundCall, refuse};
 use super::limits::{self, Passed};
@@ -82,7 +83,7 @@ pub(super) fn run(
                     }
                 }
             }
-            ApiError::Overloaded
+            ApiError::Failure(Failure::Overloaded)
         };
         refuse(&app, &inbound, caller.as_deref(), refusal, &mut answer).await;
     }
@@ -238,7 +239,7 @@ async fn carry_refused(
 
 /// What came of a call, how long it took to come, and when it was there.
 struct Fetched {
-    received: Result<Received, Failure>,
+    received: Result<Received, ForwardFailure>,
     upstream_ms: f64,
     at: Instant,
 }
@@ -374,7 +375,7 @@ async fn stream(
 async fn fail(
     setting: &Setting<'_>,
     held: &mut Held,
-    failure: Failure,
+    failure: ForwardFailure,
     (upstream_ms, at): (f64, Instant),
     answer: &mut AnswerSender,
 ) -> Result<(), NotHeld> {

@@ -6,26 +6,27 @@
 use clients::platform::{Answer, ClientError, Kind};
 use domain::charge::Outcome;
 use domain::repeat::PlatformStatus;
+use failures::Failure;
 
 use super::admit::Content;
 use super::call::Setting;
 use super::hold::Held;
 use super::prepare::{self, Destination};
 use crate::error::ApiError;
-use crate::error::outcome::UnknownOutcome;
+use failures::UnknownOutcome;
 
 /// How late after its hold a call may still leave: protects against a process that was stopped in between.
 const DISPATCH_GUARD: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// A call that got no usable answer.
-pub(super) struct Failure {
+pub(super) struct ForwardFailure {
     pub(super) outcome: Outcome,
     pub(super) error: ApiError,
     /// Whether the platform did nothing, as the head of its response says.
     pub(super) frees_key: bool,
 }
 
-impl Failure {
+impl ForwardFailure {
     /// The call never left.
     pub(super) const fn not_dispatched(error: ApiError) -> Self {
         Self { outcome: Outcome::NotDispatched, error, frees_key: true }
@@ -42,16 +43,16 @@ pub(super) async fn forward(
     setting: &Setting<'_>,
     held: &Held,
     destination: &Destination<'_>,
-) -> Result<Answer, Failure> {
+) -> Result<Answer, ForwardFailure> {
     let Setting { app, target, whole, account, .. } = *setting;
     if is_late(held) {
-        return Err(Failure::not_dispatched(ApiError::Overloaded));
+        return Err(ForwardFailure::not_dispatched(ApiError::Failure(Failure::Overloaded)));
     }
     app.retry_budget.record_call();
     let mut may_retry = whole.arrival.method.is_read();
     loop {
-        let request =
-            prepare::request(setting, destination, held.call).map_err(Failure::not_dispatched)?;
+        let request = prepare::request(setting, destination, held.call)
+            .map_err(ForwardFailure::not_dispatched)?;
         let sending = app.upstream().send(target, request);
         let sent = match &whole.content {
             Content::Native(_) => sending.await,
@@ -78,21 +79,25 @@ pub(super) fn failure(
     held: &Held,
     error: &ClientError,
     responded: Option<PlatformStatus>,
-) -> Failure {
+) -> ForwardFailure {
     if error.kind == Kind::Build {
-        return Failure::not_dispatched(ApiError::Internal(error.to_string()));
+        return ForwardFailure::not_dispatched(ApiError::Failure(Failure::Internal(
+            error.to_string(),
+        )));
     }
     let arrival = &setting.whole.arrival;
     let frees_key = responded.is_some_and(PlatformStatus::is_not_carried_out);
     let is_harmless = arrival.method.is_read() || !error.sent || frees_key;
     let reported = if is_harmless {
-        ApiError::of_harmless(error)
+        Failure::of_harmless(error).into()
     } else {
         let status = responded.map(|responded| responded.status);
         let has_key = arrival.idempotency.is_some();
-        ApiError::OutcomeUnknown(UnknownOutcome::of(error, held.call, status, has_key))
+        ApiError::Failure(Failure::OutcomeUnknown(UnknownOutcome::of(
+            error, held.call, status, has_key,
+        )))
     };
-    Failure { outcome: outcome_of(error), error: reported, frees_key }
+    ForwardFailure { outcome: outcome_of(error), error: reported, frees_key }
 }
 
 /// How a call without a usable response is logged.

@@ -6,13 +6,14 @@
 
 use domain::credits::Credits;
 use domain::id::{CallId, KeyId};
+use failures::Failure;
 use store::idempotency::{Existing, StoredAnswer};
 use store::metering::{Hold, HoldOutcome, Refusal, Reservation};
 
 use super::call::Setting;
 use super::{idempotency, settle};
 use crate::error::ApiError;
-use crate::error::outcome::{NotStored, UnknownOutcome};
+use failures::{NotStored, UnknownOutcome};
 
 /// A hold on its way to the books, or on them.
 pub(super) struct Held {
@@ -71,11 +72,11 @@ pub(super) async fn take(setting: &Setting<'_>) -> Result<Held, NotHeld> {
     let reservation = reserved.map_err(|refusal| {
         NotHeld::Refused(match refusal {
             Refusal::Insufficient { balance } => {
-                ApiError::InsufficientCredits { balance, cost: plan.cost }
+                ApiError::Failure(Failure::InsufficientCredits { balance, cost: plan.cost })
             }
-            Refusal::Overloaded => ApiError::Overloaded,
-            Refusal::Unavailable => ApiError::NotMetered,
-            Refusal::Store(error) => ApiError::Store(error),
+            Refusal::Overloaded => ApiError::Failure(Failure::Overloaded),
+            Refusal::Unavailable => ApiError::Failure(Failure::NotMetered),
+            Refusal::Store(error) => ApiError::Failure(Failure::Store(error)),
         })
     })?;
     let since = (!may_leave_at_once).then(tokio::time::Instant::now);
@@ -98,7 +99,7 @@ impl Held {
         let (call, waited_ms) = (self.call, limit.as_millis());
         settle::settle_unsent(setting, self);
         tracing::warn!(call.id = %call, waited_ms, "a hold was not committed in time; the call did not leave");
-        Err(NotHeld::Refused(ApiError::NotMetered))
+        Err(NotHeld::Refused(ApiError::Failure(Failure::NotMetered)))
     }
 
     /// Waits until the hold is on the books: the balance after it, or why it is not there.
@@ -106,27 +107,35 @@ impl Held {
         let refused = match self.reservation.durable().await {
             HoldOutcome::Held { balance } => return Ok(balance),
             HoldOutcome::Insufficient { balance } => {
-                ApiError::InsufficientCredits { balance, cost: self.cost }
+                ApiError::Failure(Failure::InsufficientCredits { balance, cost: self.cost })
             }
             HoldOutcome::BudgetExhausted { budget, used, resets_at } => {
                 let (key, cost) = (self.key, self.cost);
-                ApiError::KeyBudgetExhausted { key, budget, used, cost, resets_at }
+                ApiError::Failure(Failure::KeyBudgetExhausted {
+                    key,
+                    budget,
+                    used,
+                    cost,
+                    resets_at,
+                })
             }
-            HoldOutcome::KeyRefused => ApiError::InvalidKey,
+            HoldOutcome::KeyRefused => ApiError::Failure(Failure::InvalidKey),
             HoldOutcome::KeyChanged => return Err(NotHeld::KeyChanged),
             HoldOutcome::AccountChanged => return Err(NotHeld::Stale),
             HoldOutcome::Idempotency(existing) => match existing {
                 Existing::Replay(answer) => return Err(NotHeld::Replay(answer)),
-                Existing::Running => ApiError::IdempotencyInProgress,
+                Existing::Running => ApiError::Failure(Failure::IdempotencyInProgress),
                 Existing::OutcomeUnknown { call } => {
-                    ApiError::OutcomeUnknown(UnknownOutcome::repeated(call))
+                    ApiError::Failure(Failure::OutcomeUnknown(UnknownOutcome::repeated(call)))
                 }
-                Existing::NotStored { call } => ApiError::AnswerNotStored(NotStored(Some(call))),
-                Existing::OtherRequest => ApiError::IdempotencyMismatch,
+                Existing::NotStored { call } => {
+                    ApiError::Failure(Failure::AnswerNotStored(NotStored(Some(call))))
+                }
+                Existing::OtherRequest => ApiError::Failure(Failure::IdempotencyMismatch),
             },
             HoldOutcome::Failed(error) => {
                 tracing::warn!(call.id = %self.call, %error, "a hold could not be written");
-                ApiError::NotMetered
+                ApiError::Failure(Failure::NotMetered)
             }
         };
         Err(NotHeld::Refused(refused))

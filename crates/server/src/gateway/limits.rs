@@ -4,14 +4,14 @@
 
 use domain::credits::Credits;
 use domain::time::Timestamp;
+use failures::Failure;
 
+use super::accounts::AccountEntry;
+use super::cache::KeyEntry;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::middleware::in_flight::{Permit, TooMany};
 use crate::middleware::rate_limit::Decision;
-
-use super::accounts::AccountEntry;
-use super::cache::KeyEntry;
 
 /// What a call that passed the limits carries to its end.
 pub(super) struct Passed {
@@ -30,14 +30,14 @@ pub(super) async fn check(
 ) -> Result<Passed, ApiError> {
     let rate = app.rate_limiter.check(key.key, 1, now);
     if let Some(retry_after_ms) = rate.retry_after_ms {
-        return Err(ApiError::RateLimited { retry_after_ms });
+        return Err(ApiError::Failure(Failure::RateLimited { retry_after_ms }));
     }
     check_health(account, now)?;
     let refusal = match app.in_flight.take(&key.load, &account.load) {
         Ok(permit) => return Ok(Passed { rate, _permit: permit }),
-        Err(TooMany::Process) => ApiError::Overloaded,
-        Err(TooMany::Customer) => ApiError::TooManyInFlight("customer"),
-        Err(TooMany::Account) => ApiError::TooManyInFlight("account"),
+        Err(TooMany::Process) => ApiError::Failure(Failure::Overloaded),
+        Err(TooMany::Customer) => ApiError::Failure(Failure::TooManyInFlight("customer")),
+        Err(TooMany::Account) => ApiError::Failure(Failure::TooManyInFlight("account")),
     };
     Err(poorer(app, key, cost).await.unwrap_or(refusal))
 }
@@ -45,10 +45,12 @@ pub(super) async fn check(
 /// Checks the platform's pause and the breaker.
 pub(super) fn check_health(account: &AccountEntry, now: Timestamp) -> Result<(), ApiError> {
     if let Some(retry_after_ms) = account.health.pause_ms(now) {
-        return Err(ApiError::AccountPaused { retry_after_ms });
+        return Err(ApiError::Failure(Failure::AccountPaused { retry_after_ms }));
     }
     match account.health.breaker.refuses(now) {
-        Some(retry_after_ms) => Err(ApiError::PlatformUnavailable { retry_after_ms }),
+        Some(retry_after_ms) => {
+            Err(ApiError::Failure(Failure::PlatformUnavailable { retry_after_ms }))
+        }
         None => Ok(()),
     }
 }
@@ -103,7 +105,7 @@ async fn poorer(app: &App, key: &KeyEntry, cost: Credits) -> Option<ApiError> {
     let customer = key.customer;
     let lookup = async move { store::usage::balance(&store, customer).await };
     let balance = app.tasks.on_control(lookup).await.ok()?.ok()??.available;
-    (balance < cost).then_some(ApiError::InsufficientCredits { balance, cost })
+    (balance < cost).then_some(ApiError::Failure(Failure::InsufficientCredits { balance, cost }))
 }
 
 #[cfg(test)]

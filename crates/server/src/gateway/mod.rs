@@ -28,6 +28,7 @@ mod token_pauses;
 pub(crate) mod unlisted;
 pub(crate) mod upload;
 
+use failures::Failure;
 use std::net::IpAddr;
 
 use axum::Extension;
@@ -97,7 +98,8 @@ fn relay(
     let call = Box::pin(call::run(app, inbound, request, sender));
     owned::Owned::new((call, place), receiver).map(|answer| {
         answer.unwrap_or_else(|| {
-            ApiError::Internal("a call ended without an answer".to_owned()).into_response()
+            ApiError::Failure(Failure::Internal("a call ended without an answer".to_owned()))
+                .into_response()
         })
     })
 }

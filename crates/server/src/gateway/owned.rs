@@ -8,10 +8,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use axum::response::Response;
+use runtime::tasks::CallPlace;
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
-
-use runtime::tasks::CallPlace;
 
 /// A call, boxed: it changes hands without moving.
 type Call = Pin<Box<dyn Future<Output = ()> + Send>>;

@@ -3,6 +3,7 @@
 //! Shorthands become full paths with the creator's own id, default query parameters are added (an explicit one
 //! always wins), and the platform's headers, credentials, version and signature are put on.
 
+use failures::Failure;
 use std::borrow::Cow;
 
 use bytes::Bytes;
@@ -13,7 +14,8 @@ use domain::id::CallId;
 use super::accounts::AccountEntry;
 use super::admit::{Content, Plan, Whole};
 use super::call::Setting;
-use crate::error::{ApiError, FieldProblem};
+use crate::error::ApiError;
+use failures::FieldProblem;
 
 /// Where the request goes below the platform's prefix.
 pub(super) struct Destination<'a> {
@@ -75,6 +77,8 @@ pub(super) fn request(
     };
     built.map_err(|error| {
         tracing::error!(call.id = %call, %error, "a request to a platform could not be built");
-        ApiError::Internal("a request to a platform could not be built".to_owned())
+        ApiError::Failure(Failure::Internal(
+            "a request to a platform could not be built".to_owned(),
+        ))
     })
 }

@@ -3,6 +3,9 @@
 //! It goes the way of a native call (fresh token, pauses, breaker, the account's places, signature, envelope) and
 //! teaches the same lessons, but nothing is held and nothing is charged: whoever asks has paid before.
 
+use failures::Failure;
+use std::sync::Arc;
+
 use bytes::Bytes;
 use clients::platform::{
     Answer, AnswerBody, ClientError, NativeCall, ReadLimits, ReadUpTo, RequestBody, SigningInput,
@@ -12,7 +15,6 @@ use domain::account::CreatorId;
 use domain::id::CustomerId;
 use domain::method::Method;
 use http::{HeaderMap, StatusCode};
-use std::sync::Arc;
 
 use super::accounts::AccountEntry;
 use super::{cache, limits, receive, reconnect, refresh};
@@ -103,8 +105,8 @@ pub(crate) async fn get(
 /// A pause or an open breaker says how long; anything else is about the account.
 fn waiting(error: ApiError) -> ReadFailure {
     match error {
-        ApiError::AccountPaused { retry_after_ms }
-        | ApiError::PlatformUnavailable { retry_after_ms } => {
+        ApiError::Failure(Failure::AccountPaused { retry_after_ms })
+        | ApiError::Failure(Failure::PlatformUnavailable { retry_after_ms }) => {
             ReadFailure::Wait { for_ms: retry_after_ms }
         }
         other => ReadFailure::Account(other),

@@ -4,6 +4,7 @@
 //! process a lock on the account serves one at a time; between nodes a short claim on its row does. An endpoint that
 //! fails, or refuses, is asked again after a pause that grows.
 
+use failures::Failure;
 use std::sync::Arc;
 
 use clients::platform::oauth::{self, RefreshFailure};
@@ -135,14 +136,14 @@ fn without_refresh(
         return if is_refused {
             Ok(account)
         } else {
-            Err(ApiError::PlatformRefusing(account.platform))
+            Err(ApiError::Failure(Failure::PlatformRefusing(account.platform)))
         };
     }
     if last == LastRefresh::EndpointRefused {
         reconnect::note_endpoint_refusal(app, &account);
     }
     if account.health.tokens.is_endpoint_failing() {
-        return Err(ApiError::PlatformUnreachable);
+        return Err(ApiError::Failure(Failure::PlatformUnreachable));
     }
     Ok(account)
 }
@@ -273,9 +274,9 @@ async fn keep(app: &App, account: &AccountEntry, tokens: Tokens) -> Result<(), A
     if let Some(refresh_token) = tokens.refresh_token {
         credentials.set("refresh_token", refresh_token);
     }
-    let (sealed, data_key) = account
-        .reseal(&app.random, &credentials)
-        .ok_or_else(|| ApiError::Internal("refreshed tokens could not be sealed".to_owned()))?;
+    let (sealed, data_key) = account.reseal(&app.random, &credentials).ok_or_else(|| {
+        ApiError::Failure(Failure::Internal("refreshed tokens could not be sealed".to_owned()))
+    })?;
     let store = app.store.clone();
     let (customer, creator, version) = (account.customer, account.creator.clone(), account.version);
     let change = async move {

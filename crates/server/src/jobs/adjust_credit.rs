@@ -4,11 +4,11 @@ use clients::processor::{NewBalanceTransaction, ProcessorError};
 use domain::id::CustomerId;
 use domain::job::JobKind;
 use domain::sales::Withdrawal;
+use settings::billing::CURRENCY;
 use store::jobs::{Job, NewJob};
 
 use super::{JobError, chain};
 use crate::app::App;
-use crate::config::billing::CURRENCY;
 
 /// A change of a customer's credit.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]

@@ -13,11 +13,12 @@ use domain::time::Timestamp;
 use domain::token::Token;
 use domain::top_up::{TopUpState, WAIT_S};
 use store::mail_links::NewLink;
+use text::{Html, Plain, Words};
 
 use crate::app::App;
 use crate::billing::pay_links;
 use crate::jobs::JobError;
-use text::{Html, Plain, Words};
+
 pub(crate) use text::{amount, time};
 
 /// A mail that was asked for. It holds no secret: the token of a link is made when the mail is written.

@@ -14,9 +14,10 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use transport::Load;
 
+use settings::http::READING_BYTES;
+
 use super::body::BodyProblem;
-/// What is counted for something that comes in parts, besides its bytes: what waiting for it takes.
-pub(crate) const READING_BYTES: usize = 4 * 1024;
+
 /// So long nobody is slow.
 const YOUNG: Duration = Duration::from_secs(1);
 /// Whoever is faster is not given up for others.

@@ -8,6 +8,7 @@ use http::HeaderValue;
 use transport::{network_of, site_of};
 
 use super::rate_limit::{Decision, Quota, RateLimiter};
+
 /// An IPv6 site may do so many times what one of its networks may.
 const SITE_FACTOR: u32 = 8;
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::auth::SESSION_PATHS;
-use crate::error::failure::{self, Failure};
+use crate::error::documented::{self, DocumentedFailure};
 use crate::own_requests::routes::takes_part;
 
 /// What every request can meet before or beside its work.
@@ -266,9 +266,9 @@ fn codes(method: &str, path: &str, operation: &Value, is_open: bool) -> Vec<&'st
 
 /// The failures of one operation: status to response.
 pub(super) fn of(method: &str, path: &str, operation: &Value, is_open: bool) -> Map<String, Value> {
-    let mut by_status: BTreeMap<u16, Vec<Failure>> = BTreeMap::new();
-    let heads = failure::head_failures();
-    let known = failure::failures();
+    let mut by_status: BTreeMap<u16, Vec<DocumentedFailure>> = BTreeMap::new();
+    let heads = documented::head_failures();
+    let known = documented::failures();
     let wanted = codes(method, path, operation, is_open);
     let is_repeated = takes_part(method, path);
     let own = known.into_iter().filter(|failure| {
@@ -284,7 +284,7 @@ pub(super) fn of(method: &str, path: &str, operation: &Value, is_open: bool) -> 
         .collect()
 }
 
-fn response(status: u16, failures: &[Failure]) -> Value {
+fn response(status: u16, failures: &[DocumentedFailure]) -> Value {
     let words: Vec<String> =
         failures.iter().map(|failure| format!("* `{}`: {}", failure.code, failure.title)).collect();
     let codes: Vec<&str> = failures.iter().map(|failure| failure.code).collect();
@@ -309,7 +309,7 @@ fn response(status: u16, failures: &[Failure]) -> Value {
     response
 }
 
-fn example(failure: Option<&Failure>) -> Value {
+fn example(failure: Option<&DocumentedFailure>) -> Value {
     let Some(failure) = failure else { return Value::Null };
     let detail = if failure.status == 422 {
         json!([{ "loc": ["body", "name"], "msg": "is required: a string of 1 to 100 characters", "type": "missing" }])
@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn every_code_of_the_table_is_one_that_there_is() {
-        let known: Vec<&str> = failure::failures().iter().map(|failure| failure.code).collect();
+        let known: Vec<&str> = documented::failures().iter().map(|failure| failure.code).collect();
         let all = OPERATIONS.iter().flat_map(|(_, kinds)| kinds.concat());
         let always =
             [ANY, KEY, SESSION, SESSION_CHANGE, BODY, BODY_BESIDE_KEY, METERED, PLATFORM, REPEATED]

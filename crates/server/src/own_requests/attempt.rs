@@ -1,5 +1,6 @@
 //! One attempt at a request: run while its lease is renewed, and ended with what a repetition is to get.
 
+use failures::Failure;
 use std::convert::Infallible;
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use super::identity::Identity;
 use crate::app::App;
 use crate::error::{ApiError, Harmless};
 use crate::idempotency::{self, Place};
+
 /// An attempt that has not renewed its lease for so long has ended with its node.
 const LEASE_S: i64 = 60;
 const RENEWED_EVERY: Duration = Duration::from_secs(20);
@@ -94,7 +96,9 @@ impl Attempt {
         let (parts, body) = response.into_parts();
         // Responses of these routes are in memory already.
         let body = axum::body::to_bytes(body, usize::MAX).await.map_err(|error| {
-            ApiError::Internal(format!("a response could not be written: {error}"))
+            ApiError::Failure(Failure::Internal(format!(
+                "a response could not be written: {error}"
+            )))
         })?;
         let mut kept = HeaderMap::new();
         for name in &KEPT_HEADERS {

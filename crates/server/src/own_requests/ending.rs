@@ -1,6 +1,7 @@
 //! What the response to an attempt says about the request: whether it was carried out, and what a repetition gets.
 
 use axum::response::Response;
+use failures::Failure;
 use http::header;
 
 use crate::error::{ApiError, Pending};
@@ -49,8 +50,12 @@ impl Ending {
     /// A refusal did nothing; where something of ours or the payment processor did not respond, nobody knows.
     fn of_failure(error: &ApiError) -> Self {
         match error {
-            ApiError::Store(_) | ApiError::Internal(_) => Self::Unknown,
-            ApiError::Payment(problem) if problem.is_outcome_unknown() => Self::Unknown,
+            ApiError::Failure(Failure::Store(_)) | ApiError::Failure(Failure::Internal(_)) => {
+                Self::Unknown
+            }
+            ApiError::Failure(Failure::Payment(problem)) if problem.is_outcome_unknown() => {
+                Self::Unknown
+            }
             _ => Self::Refused,
         }
     }
@@ -62,17 +67,17 @@ mod tests {
     use http::{HeaderValue, StatusCode};
 
     use super::*;
-    use crate::error::payments::PaymentProblem;
+    use failures::PaymentProblem;
 
     #[test]
     fn refusals_did_nothing_and_failures_of_ours_leave_it_open() {
         for refusal in [
-            ApiError::InvalidKey,
-            ApiError::LimitedKey,
-            ApiError::NotFound("nothing"),
-            ApiError::Overloaded,
-            ApiError::RateLimited { retry_after_ms: 1 },
-            ApiError::PlatformUnreachable,
+            ApiError::Failure(Failure::InvalidKey),
+            ApiError::Failure(Failure::LimitedKey),
+            ApiError::Failure(Failure::NotFound("nothing")),
+            ApiError::Failure(Failure::Overloaded),
+            ApiError::Failure(Failure::RateLimited { retry_after_ms: 1 }),
+            ApiError::Failure(Failure::PlatformUnreachable),
             PaymentProblem::Failed { decline_code: "card_declined".to_owned() }.into(),
             PaymentProblem::ChangeInProgress.into(),
         ] {
@@ -80,7 +85,7 @@ mod tests {
             assert_eq!(Ending::of(&refusal.into_response()), Ending::Refused, "{name}");
         }
         for failure in [
-            ApiError::Internal("a task ended early".to_owned()),
+            ApiError::Failure(Failure::Internal("a task ended early".to_owned())),
             PaymentProblem::ChangeUnknown("no response".to_owned()).into(),
         ] {
             let name = failure.to_string();

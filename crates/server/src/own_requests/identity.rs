@@ -3,6 +3,7 @@
 use domain::account::CreatorId;
 use domain::id::{CustomerId, KeyId};
 use domain::key::KeyScope;
+use failures::Failure;
 use http::request::Parts;
 use http::{HeaderValue, header};
 use runtime::sealing::DataKey;
@@ -13,6 +14,7 @@ use crate::app::App;
 use crate::auth::{Caller, Credential};
 use crate::error::ApiError;
 use crate::idempotency_key::IdempotencyKey;
+
 const FINGERPRINTS: &str = "own_requests";
 
 /// Who sends a request, and what it can do.
@@ -80,7 +82,9 @@ pub(super) fn fingerprint(
         body,
     ];
     let digest = data_key.digest(FINGERPRINTS, &asked);
-    digest.ok_or_else(|| ApiError::Internal("a request could not be hashed".to_owned()))
+    digest.ok_or_else(|| {
+        ApiError::Failure(Failure::Internal("a request could not be hashed".to_owned()))
+    })
 }
 
 #[cfg(test)]

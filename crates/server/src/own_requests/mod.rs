@@ -10,6 +10,7 @@ mod ending;
 mod identity;
 pub(crate) mod routes;
 
+use attempt::{Attempt, leased_until};
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
@@ -17,17 +18,18 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use domain::id::{ChangeId, DataKeyId, RunId};
 use domain::key::KeyScope;
+use failures::Failure;
 use http::request::Parts;
 use runtime::sealing::DataKey;
 use store::own_requests::{self, Claim, KnownRequest, NewRequest, RequestState};
 
 use crate::app::{App, BodyOf};
 use crate::auth;
-use crate::error::outcome::{NotStored, UnknownOutcome};
 use crate::error::{ApiError, Harmless};
 use crate::idempotency::{self, Place};
 use crate::idempotency_key::IdempotencyKey;
-use attempt::{Attempt, leased_until};
+use failures::{NotStored, UnknownOutcome};
+
 pub(crate) use ending::NotKept;
 use identity::{Identity, fingerprint};
 use routes::Operation;
@@ -87,7 +89,7 @@ async fn once_with(
     let caller = auth::identify(app, &parts, operation.is_for_sessions()).await?;
     if caller.scope() != KeyScope::Full {
         // Whatever the request is, it changes something.
-        return Err(ApiError::ReadOnlyKey);
+        return Err(ApiError::Failure(Failure::ReadOnlyKey));
     }
     app.control_limits.admit_keyed(&parts, caller.share(), app.clock.now())?;
     parts.extensions.insert(BodyOf(caller.customer));
@@ -123,7 +125,7 @@ async fn take_turn(app: &App, asked: &Asked) -> Result<Turn, ApiError> {
     match own_requests::claim(&app.store, &new).await? {
         Claim::Claimed => Ok(Turn::Run(attempt(asked, &new, data_key))),
         Claim::Known(known) => repeat(app, asked, (new, data_key), known).await,
-        Claim::Busy => Err(ApiError::IdempotencyInProgress),
+        Claim::Busy => Err(ApiError::Failure(Failure::IdempotencyInProgress)),
     }
 }
 
@@ -151,27 +153,29 @@ async fn repeat(
         data_key_of(app, known.data_key).await?
     };
     if !known.has_fingerprint(&fingerprint(&data_key, &asked.parts, &asked.body)?) {
-        return Err(ApiError::IdempotencyMismatch);
+        return Err(ApiError::Failure(Failure::IdempotencyMismatch));
     }
     let permissions = &asked.identity.permissions;
     match &known.state {
         RequestState::Running { leased_until } if new.created_at < *leased_until => {
-            Err(ApiError::IdempotencyInProgress)
+            Err(ApiError::Failure(Failure::IdempotencyInProgress))
         }
         RequestState::Running { .. } if asked.operation.may_run_again() => {
             let (runs, times) = ((known.run, new.run), (new.created_at, new.leased_until));
             if !own_requests::take_over(&app.store, &new.name, runs, times).await? {
-                return Err(ApiError::IdempotencyInProgress);
+                return Err(ApiError::Failure(Failure::IdempotencyInProgress));
             }
             let new = NewRequest { change: known.change, ..new };
             Ok(Turn::Run(attempt(asked, &new, data_key)))
         }
         RequestState::Running { .. } | RequestState::OutcomeUnknown => {
-            Err(ApiError::OutcomeUnknown(UnknownOutcome::of_own_request()))
+            Err(ApiError::Failure(Failure::OutcomeUnknown(UnknownOutcome::of_own_request())))
         }
-        RequestState::NotStored => Err(ApiError::AnswerNotStored(NotStored(None))),
+        RequestState::NotStored => {
+            Err(ApiError::Failure(Failure::AnswerNotStored(NotStored(None))))
+        }
         RequestState::Stored(_) if !known.has_permissions(permissions) => {
-            Err(ApiError::IdempotencyMismatch)
+            Err(ApiError::Failure(Failure::IdempotencyMismatch))
         }
         RequestState::Stored(answer) => {
             let place = Place::of_request(&data_key, &new.name);
@@ -186,9 +190,9 @@ async fn repeat(
 /// The data key of an earlier request, which is not the current one any more.
 async fn data_key_of(app: &App, id: DataKeyId) -> Result<DataKey, ApiError> {
     app.vault.find(id).await.map_err(|error| match error {
-        runtime::VaultError::NoDataKey => {
-            ApiError::Internal(format!("the data key {id} of a stored response does not open"))
-        }
+        runtime::VaultError::NoDataKey => ApiError::Failure(Failure::Internal(format!(
+            "the data key {id} of a stored response does not open"
+        ))),
         other => ApiError::from(other),
     })
 }

@@ -6,6 +6,7 @@
 mod common;
 mod queue;
 
+use failures::Failure;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,7 +20,8 @@ use store::customers::PasswordHash;
 pub(crate) use queue::{Requester, Turn};
 
 use crate::app::App;
-use crate::error::{ApiError, FieldProblem};
+use crate::error::ApiError;
+use failures::FieldProblem;
 
 /// Memory in KiB, passes and lanes: what OWASP recommends for argon2id.
 const MEMORY_KIB: u32 = 19_456;
@@ -71,8 +73,8 @@ impl Hashing {
             work()
         });
         task.await
-            .map_err(|error| ApiError::Internal(error.to_string()))?
-            .map_err(ApiError::Internal)
+            .map_err(|error| ApiError::Failure(Failure::Internal(error.to_string())))?
+            .map_err(|error| Failure::Internal(error).into())
     }
 }
 
@@ -206,7 +208,7 @@ mod tests {
         let refused = hashing.run(STRANGER, || Ok(())).await;
         drop(taken);
 
-        assert!(matches!(refused, Err(ApiError::Overloaded)), "{refused:?}");
+        assert!(matches!(refused, Err(ApiError::Failure(Failure::Overloaded))), "{refused:?}");
         assert!(waiting.await.is_ok());
         assert_eq!(hashing.computed(), 1, "what is refused costs nothing");
         assert_eq!(hashing.occupy().len(), 1, "the turn is given back");

@@ -4,6 +4,7 @@
 //! login succeeded lately) go first and have places of their own, so that no flood of strangers reaches them. Within a lane
 //! whoever has most waiting loses a place to whoever has fewer: a network that fills the lane displaces itself.
 
+use failures::Failure;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use tokio::sync::oneshot;
 use transport::{network_of, site_of};
 
 use crate::error::ApiError;
+
 /// After so many known customers in a row a stranger has a turn.
 const KNOWN_IN_A_ROW_MAX: u32 = 3;
 
@@ -107,7 +109,7 @@ impl HashQueue {
             Entered::Waits(turn) => turn,
         };
         // Whoever is displaced meanwhile hears of it by the end of the channel.
-        turn.await.map_err(|_| ApiError::Overloaded)
+        turn.await.map_err(|_| ApiError::Failure(Failure::Overloaded))
     }
 
     fn enter(&self, requester: Requester) -> Result<Entered, ApiError> {
@@ -120,7 +122,9 @@ impl HashQueue {
             Requester::Known(..) => &mut queue.known,
             Requester::Stranger(_) => &mut queue.strangers,
         };
-        lane.enter(requester.share()).map(Entered::Waits).ok_or(ApiError::Overloaded)
+        lane.enter(requester.share())
+            .map(Entered::Waits)
+            .ok_or(ApiError::Failure(Failure::Overloaded))
     }
 
     /// Takes every free turn, so that whoever comes next must wait; for tests.

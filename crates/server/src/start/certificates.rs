@@ -10,6 +10,7 @@ use transport::{Certificates, Renewal};
 
 use crate::app::App;
 use crate::metrics;
+
 /// Looks after the certificate in use.
 pub(super) struct CertificateWatch {
     certificates: Arc<Certificates>,

@@ -31,15 +31,15 @@ use self::listeners::{listener_settings, probe_listener, serve_admin};
 use crate::admin::{self, Admin};
 use crate::app::App;
 pub use crate::billing::reconcile::{HOURS, HOURS_MAX, Report};
-use crate::config::{Config, Problem};
 use crate::exports::pages;
 use crate::staff::{self, Desk};
 use crate::{metrics, router};
+use settings::{Config, Problem};
 /// Why the service did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The configuration has problems; all of them are told.
-    #[error("the configuration has problems:\n{}", crate::config::listed(.0))]
+    #[error("the configuration has problems:\n{}", settings::listed(.0))]
     Configuration(Vec<Problem>),
     /// The database cannot be used.
     #[error("the database cannot be used")]
@@ -196,27 +196,6 @@ impl StaffFailure {
     pub const fn is_held_by_a_server(&self) -> bool {
         matches!(self, Self::Start(StartError::Store(StoreError::InUse { .. })))
     }
-}
-
-/// Everything that would keep the service from starting with this configuration.
-pub fn problems(config: &Config) -> Vec<Problem> {
-    let mut problems = config.problems();
-    let catalog = crate::targets::catalogue(config);
-    let of_platforms = crate::targets::targets(&config.platforms, catalog.as_ref().ok());
-    let of_platforms = of_platforms.err().unwrap_or_default();
-    let of_catalogue = catalog.err().unwrap_or_default();
-    for problem in of_platforms.into_iter().chain(of_catalogue) {
-        // One sentence for each key is enough: two parts may look at the same one.
-        if problems.iter().all(|known| known.key != problem.key) {
-            problems.push(problem);
-        }
-    }
-    problems
-}
-
-/// The file of the embedded database, if that is what the configuration names.
-pub fn embedded_path(config: &Config) -> Option<PathBuf> {
-    open::embedded_path(config)
 }
 
 /// Starts the service: opens, migrates, recovers, checks, listens. The runtime this is called on becomes the

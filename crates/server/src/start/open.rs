@@ -23,6 +23,8 @@ use runtime::sealing::{Keyring, MasterKey};
 use runtime::tasks::Tasks;
 use runtime::vault::Vault;
 use secrecy::{ExposeSecret, SecretString};
+use settings::mail::base_folder;
+use settings::{Config, Problem};
 use store::metering::{self, MeterOptions, Recovery};
 use store::{Access, OpenOptions, SchemaSteps, Store, StoreError};
 use tokio::sync::oneshot;
@@ -31,10 +33,10 @@ use super::{StartError, admin_file};
 use crate::app::{App, Parts, Shared};
 use crate::billing::low_balances::LowBalances;
 use crate::billing::plan_versions::{self, Versions};
-use crate::config::mail::base_folder;
-use crate::config::{Config, Problem};
 use crate::gateway::upload::spool::Spool;
-use crate::{metrics, targets};
+use crate::metrics;
+use settings::targets;
+
 /// What starting leaves for the background work.
 pub(super) struct Opened {
     pub(super) shared: Arc<Shared>,
@@ -51,17 +53,12 @@ pub(super) async fn store(config: &Config, access: Access) -> Result<Store, Stor
     Store::open(&options).await
 }
 
-/// The path of the embedded database.
-pub(super) fn embedded_path(config: &Config) -> Option<PathBuf> {
-    config.database.url.expose_secret().strip_prefix("sqlite:").map(PathBuf::from)
-}
-
 /// Where the embedded default keeps its master keys; none when they are configured.
 pub(super) fn key_file(config: &Config) -> Option<PathBuf> {
     if !config.secrets.master_keys.is_empty() {
         return None;
     }
-    let database = embedded_path(config)?;
+    let database = config.embedded_database()?;
     let folder = database.parent().map(Path::to_path_buf).unwrap_or_default();
     Some(folder.join(&config.secrets.key_file))
 }
@@ -106,7 +103,7 @@ pub(super) async fn service(
     clock: Clock,
     random: Random,
 ) -> Result<Opened, StartError> {
-    let problems = super::problems(&config);
+    let problems = config.all_problems();
     if !problems.is_empty() {
         return Err(StartError::Configuration(problems));
     }
@@ -229,7 +226,7 @@ fn spool(
     catalog: &Catalog,
     targets: &HashMap<Platform, Target, RandomState>,
 ) -> Result<Spool, StartError> {
-    let beside = embedded_path(config).and_then(|path| path.parent().map(Path::to_path_buf));
+    let beside = config.embedded_database().and_then(|path| path.parent().map(Path::to_path_buf));
     let folder = beside.unwrap_or_default().join(&config.uploads.folder);
     let limits = &config.http.limits;
     let spool = Spool::new(folder, limits.uploads_bytes_max, limits.uploads_per_customer_bytes_max);
@@ -279,7 +276,7 @@ fn admin_token(config: &Config, random: &Random) -> SecretString {
 
 /// Leaves the admin address and token beside an embedded database, for this machine's own staff commands.
 pub(super) fn leave_admin_file(app: &App, address: SocketAddr) -> Result<(), StartError> {
-    let Some(path) = embedded_path(&app.config).map(|path| admin_file(&path)) else {
+    let Some(path) = app.config.embedded_database().map(|path| admin_file(&path)) else {
         return Ok(());
     };
     let text = format!("{address}\n{}\n", app.admin_token.expose_secret());
@@ -294,7 +291,7 @@ pub(super) fn leave_admin_file(app: &App, address: SocketAddr) -> Result<(), Sta
 }
 
 pub(super) fn remove_admin_file(app: &App) {
-    if let Some(path) = embedded_path(&app.config).map(|path| admin_file(&path)) {
+    if let Some(path) = app.config.embedded_database().map(|path| admin_file(&path)) {
         // A file that stays behind is overwritten at the next start.
         drop(std::fs::remove_file(path));
     }

@@ -7,6 +7,8 @@ use domain::id::{CustomerId, OrderId};
 use domain::key::KeyScope;
 use domain::time::Timestamp;
 use domain::top_up::{TopUpState, WAIT_S};
+use failures::Failure;
+use settings::billing::CURRENCY;
 use store::orders;
 use store::top_up_settings::{Settings, Wish};
 use store::top_ups::TopUp;
@@ -18,10 +20,10 @@ use crate::app::App;
 use crate::auth::{Caller, Manager};
 use crate::billing::charge::{self, Standing};
 use crate::billing::{self, top_ups};
-use crate::config::billing::CURRENCY;
-use crate::error::{ApiError, FieldProblem};
+use crate::error::ApiError;
 use crate::extract::{Json, NoQuery};
 use crate::fields::{Decimal, Good, Problems, RequestBody};
+use failures::FieldProblem;
 
 const CENTS_MAX: i64 = 99_999_999;
 
@@ -310,7 +312,7 @@ fn missing(settings: [(&str, bool); 3]) -> ApiError {
     let named = absent.map(|(field, _)| {
         FieldProblem::new("body", field, kind, "is required to turn auto top-up on")
     });
-    ApiError::Invalid(named.collect())
+    ApiError::Failure(Failure::Invalid(named.collect()))
 }
 
 #[cfg(test)]

@@ -14,11 +14,12 @@ use crate::auth::{Caller, Manager};
 use crate::billing;
 use crate::billing::card_on_file::{PaidInvoice, UnpaidInvoice};
 use crate::billing::cards::Synced;
-use crate::error::{ApiError, FieldProblem};
+use crate::error::ApiError;
 use crate::extract::{NoQuery, OptionalJson};
 use crate::fields::RequestBody;
 use crate::login;
 use crate::middleware::real_ip::Client;
+use failures::FieldProblem;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(get_card, delete_card)).routes(routes!(sync_card))

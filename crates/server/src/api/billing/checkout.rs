@@ -3,6 +3,7 @@
 use axum::Extension;
 use axum::extract::State;
 use domain::id::OrderId;
+use failures::Failure;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -58,7 +59,7 @@ async fn begin_checkout(
 ) -> Result<(Extension<NotKept>, axum::Json<CheckoutOut>), ApiError> {
     let begun = checkout::begin(&app, caller.customer, &choice.pack_id, idempotency).await?;
     let balance = store::usage::balance(&app.store, caller.customer).await?;
-    let debt = balance.ok_or(ApiError::InvalidKey)?.debt.whole();
+    let debt = balance.ok_or(ApiError::Failure(Failure::InvalidKey))?.debt.whole();
     let (url, session_id, order_id) = (begun.url, begun.session, begun.order);
     // Whoever asks again must hear when the page has been closed.
     Ok((Extension(NotKept), axum::Json(CheckoutOut { url, session_id, order_id, debt })))

@@ -15,9 +15,10 @@ use crate::api::usage_scope::{self, UsageScope, Wanted};
 use crate::api::words;
 use crate::app::App;
 use crate::auth::Caller;
-use crate::error::{ApiError, FieldProblem};
+use crate::error::ApiError;
 use crate::extract::Query;
 use crate::fields::RequestQuery;
+use failures::FieldProblem;
 
 const LIMIT_DEFAULT: i64 = 50;
 

@@ -7,6 +7,7 @@ use domain::id::{CustomerId, KeyId, LotId};
 use domain::lots::{Lot, LotSource};
 use domain::subscription::SubscriptionStatus;
 use domain::time::Timestamp;
+use failures::Failure;
 use store::ledger_pages::LedgerQuery;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -157,11 +158,11 @@ async fn get_billing(
     let of = wanted.by(&app, &caller, UsageScope::Customer).await?;
     let customer = caller.customer;
     let found = store::customers::find_by_id(&app.store, customer).await?;
-    let state = found.ok_or(ApiError::InvalidKey)?.trial;
+    let state = found.ok_or(ApiError::Failure(Failure::InvalidKey))?.trial;
     let lots = lots::list(&app, customer).await?;
     let now = app.clock.now();
     let overview = store::usage::overview(&app.store, of, now.day()).await?;
-    let (balance, spend) = overview.ok_or(ApiError::InvalidKey)?;
+    let (balance, spend) = overview.ok_or(ApiError::Failure(Failure::InvalidKey))?;
     let lines = LedgerQuery { of, kind: None, before: None, limit: ENTRIES, now };
     let entries = store::ledger_pages::page(&app.store, &lines).await?.unwrap_or_default();
     Ok(Json(Billing {

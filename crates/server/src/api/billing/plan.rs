@@ -4,6 +4,7 @@ use axum::extract::State;
 use domain::id::CustomerId;
 use domain::plan::credits_of_upgrade;
 use domain::time::Timestamp;
+use settings::billing::CURRENCY;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -13,7 +14,6 @@ use crate::auth::{Caller, Manager};
 use crate::billing::changes;
 use crate::billing::decide::{Target, Wish};
 use crate::billing::previews::{self, Preview};
-use crate::config::billing::CURRENCY;
 use crate::error::ApiError;
 use crate::extract::{Json, Query};
 use crate::fields::{RequestBody, RequestQuery};

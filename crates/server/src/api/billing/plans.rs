@@ -1,12 +1,12 @@
 //! What can be bought once: credit packs.
 
 use axum::extract::State;
+use settings::billing::{CURRENCY, Pack};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::auth::Caller;
-use crate::config::billing::{CURRENCY, Pack};
 use crate::extract::NoQuery;
 
 pub(super) fn router() -> OpenApiRouter<App> {

@@ -4,6 +4,7 @@ use axum::extract::State;
 use domain::field_error::FieldErrorKind;
 use domain::platform::Platform;
 use domain::time::Timestamp;
+use settings::billing::CURRENCY;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -13,7 +14,6 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::billing::decide::Target;
 use crate::billing::previews;
-use crate::config::billing::CURRENCY;
 use crate::error::ApiError;
 use crate::extract::Query;
 use crate::fields::{Good, Problems, RequestQuery};

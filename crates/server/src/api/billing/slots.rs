@@ -7,6 +7,8 @@ use domain::id::{ChangeId, CustomerId};
 use domain::platform::Platform;
 use domain::slot::SlotChangeKind;
 use domain::time::Timestamp;
+use failures::Failure;
+use settings::billing::{CURRENCY, INTERVAL};
 use store::limits::{self, Standing};
 use store::slot_changes::{Change, ChangeItem};
 use utoipa_axum::router::OpenApiRouter;
@@ -17,12 +19,12 @@ use crate::app::App;
 use crate::auth::{Caller, Manager};
 use crate::billing::decide::{Target, Wish};
 use crate::billing::{changes, plans};
-use crate::config::billing::{CURRENCY, INTERVAL};
-use crate::error::payments::PaymentProblem;
-use crate::error::{ApiError, FieldProblem};
+use crate::error::ApiError;
 use crate::extract::{Json, NoQuery};
 use crate::fields::{Good, Problems, RequestBody};
 use crate::own_requests::ChangeOfRequest;
+use failures::FieldProblem;
+use failures::PaymentProblem;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(get_slots, set_slots)).routes(routes!(switch_slot))
@@ -266,7 +268,9 @@ async fn switch_slot(
 /// Without an `Idempotency-Key` a switch cannot be recognized when it is repeated.
 fn unknown_switch(change: Option<ChangeId>, error: ApiError) -> ApiError {
     match error {
-        ApiError::Payment(PaymentProblem::ChangeUnknown(cause)) if change.is_none() => {
+        ApiError::Failure(Failure::Payment(PaymentProblem::ChangeUnknown(cause)))
+            if change.is_none() =>
+        {
             PaymentProblem::RelativeChangeUnknown(cause).into()
         }
         error => error,
@@ -299,7 +303,7 @@ async fn check_creator(
 ) -> Result<(), ApiError> {
     let Some(creator) = creator else { return Ok(()) };
     let found = store::accounts::find(&app.store, caller.customer, creator).await?;
-    let account = found.ok_or(ApiError::AccountNotFound)?;
+    let account = found.ok_or(ApiError::Failure(Failure::AccountNotFound))?;
     if account.platform == platform {
         return Ok(());
     }

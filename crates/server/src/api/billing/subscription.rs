@@ -1,5 +1,6 @@
 //! The subscription: what is offered, what a customer has, and the pages on which it is bought and looked after.
 
+use failures::Failure;
 use std::collections::BTreeMap;
 
 use axum::Extension;
@@ -10,6 +11,7 @@ use domain::plan::PlanVersion;
 use domain::platform::Platform;
 use domain::subscription::SubscriptionStatus;
 use domain::time::Timestamp;
+use settings::billing::{CURRENCY, INTERVAL, Plan};
 use store::limits::Parts;
 use store::subscriptions::{Occupant, View};
 use utoipa_axum::router::OpenApiRouter;
@@ -20,7 +22,6 @@ use crate::app::App;
 use crate::auth::{Caller, Manager};
 use crate::billing::plans;
 use crate::billing::subscribe::{self, Choice};
-use crate::config::billing::{CURRENCY, INTERVAL, Plan};
 use crate::error::ApiError;
 use crate::extract::{Json, NoQuery};
 use crate::fields::RequestBody;
@@ -244,7 +245,9 @@ async fn get_subscription(
 /// The subscription as it is now.
 pub(super) async fn state(app: &App, customer: CustomerId) -> Result<SubscriptionState, ApiError> {
     let standing = store::limits::standing(&app.store, customer, &app.allowances).await?;
-    let balance = store::usage::balance(&app.store, customer).await?.ok_or(ApiError::InvalidKey)?;
+    let balance = store::usage::balance(&app.store, customer)
+        .await?
+        .ok_or(ApiError::Failure(Failure::InvalidKey))?;
     let known = standing.subscription.as_ref().map(|known| &known.view);
     let status = known.map_or(SubscriptionStatus::None, |view| view.status);
     let live = known.filter(|view| view.status.is_live());

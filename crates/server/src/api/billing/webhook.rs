@@ -1,12 +1,12 @@
 //! Where the processor delivers its events.
 
 use axum::extract::{Request, State};
+use settings::http::EVENT_BYTES_MAX;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::billing::webhook;
-use crate::config::http::EVENT_BYTES_MAX;
 use crate::error::ApiError;
 use crate::fields;
 

@@ -7,8 +7,8 @@ use domain::field_error::FieldErrorKind;
 use serde_json::Value;
 use tabular::COLUMN_NAME_BYTES_MAX;
 
-use crate::error::FieldProblem;
 use crate::fields::{Good, Problems};
+use failures::FieldProblem;
 
 /// The most columns that a request chooses.
 pub(crate) const CHOSEN_MAX: usize = 200;

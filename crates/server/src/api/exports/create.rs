@@ -12,6 +12,7 @@ use domain::field_error::FieldErrorKind;
 use domain::id::ExportId;
 use domain::platform::Platform;
 use domain::window::Window;
+use failures::Failure;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use runtime::sealing::DataKey;
@@ -25,15 +26,17 @@ use super::record::{ExportOut, Sight};
 use crate::app::App;
 use crate::auth::{self, Authenticated, KeyCaller};
 use crate::created::Created;
-use crate::error::accounts::AccountProblem;
-use crate::error::exports::ExportProblem;
-use crate::error::outcome::{NotStored, UnknownOutcome};
-use crate::error::{ApiError, FieldProblem, Harmless};
+use crate::error::{ApiError, Harmless};
 use crate::extract::{self, Path};
 use crate::fields::{self, Good, Problems, RequestBody};
 use crate::idempotency::{self, Place};
 use crate::idempotency_key::IdempotencyKey;
 use crate::trial;
+use failures::AccountProblem;
+use failures::ExportProblem;
+use failures::FieldProblem;
+use failures::{NotStored, UnknownOutcome};
+
 /// Words by which archives of media are asked for.
 const ARCHIVES: [&str; 4] = ["media", "media_archive", "media_zip", "media-archive"];
 
@@ -112,7 +115,7 @@ async fn refused(app: &App, parts: &Parts, refusal: ApiError) -> Response {
         None => refusal,
     };
     let balance = match (customer, &refusal) {
-        (Some(customer), refusal) if !matches!(refusal, ApiError::Store(_)) => {
+        (Some(customer), refusal) if !matches!(refusal, ApiError::Failure(Failure::Store(_))) => {
             let read = store::usage::balance(&app.store, customer).await;
             read.ok().flatten().map(|balance| balance.available)
         }
@@ -171,13 +174,14 @@ async fn create(app: &App, parts: &mut Parts, incoming: Body) -> Result<Response
 
 /// The account, if the key may use it and it is in use.
 async fn usable_account(app: &App, caller: &KeyCaller, named: &str) -> Result<Account, ApiError> {
-    let creator: CreatorId = named.parse().map_err(|_| ApiError::AccountNotFound)?;
+    let creator: CreatorId =
+        named.parse().map_err(|_| ApiError::Failure(Failure::AccountNotFound))?;
     let allowed = &caller.key.allowed_accounts;
     if !allowed.is_empty() && !allowed.contains(&creator) {
-        return Err(ApiError::AccountNotFound);
+        return Err(ApiError::Failure(Failure::AccountNotFound));
     }
     let found = store::accounts::find(&app.store, caller.customer, &creator).await?;
-    let account = found.ok_or(ApiError::AccountNotFound)?;
+    let account = found.ok_or(ApiError::Failure(Failure::AccountNotFound))?;
     app.target(account.platform)?;
     match account.state {
         AccountState::Inactive => {
@@ -254,7 +258,7 @@ fn check_scopes(dataset: &Dataset, account: &Account) -> Result<(), ApiError> {
     let Some(granted) = &account.credentials.scopes else { return Ok(()) };
     let missing: Vec<String> =
         dataset.scopes.iter().filter(|scope| !granted.contains(scope)).cloned().collect();
-    if missing.is_empty() { Ok(()) } else { Err(ApiError::MissingScope(missing)) }
+    if missing.is_empty() { Ok(()) } else { Err(ApiError::Failure(Failure::MissingScope(missing))) }
 }
 
 /// The parameters that the dataset takes, and no others.
@@ -374,7 +378,9 @@ fn as_created(new: &NewExport) -> Export {
 async fn whole(record: Response) -> Result<Bytes, ApiError> {
     // The record is in memory and a few hundred bytes long.
     let read = axum::body::to_bytes(record.into_body(), usize::MAX).await;
-    read.map_err(|error| ApiError::Internal(format!("a record could not be written: {error}")))
+    read.map_err(|error| {
+        ApiError::Failure(Failure::Internal(format!("a record could not be written: {error}")))
+    })
 }
 
 /// The answer to what became of it.
@@ -400,27 +406,29 @@ fn answered(
             idempotency::mark_replayed(response.headers_mut());
             return Ok(response);
         }
-        Creation::Repeated(Existing::Running) => ApiError::IdempotencyInProgress,
+        Creation::Repeated(Existing::Running) => ApiError::Failure(Failure::IdempotencyInProgress),
         Creation::Repeated(Existing::OutcomeUnknown { call }) => {
-            ApiError::OutcomeUnknown(UnknownOutcome::repeated(call))
+            ApiError::Failure(Failure::OutcomeUnknown(UnknownOutcome::repeated(call)))
         }
         Creation::Repeated(Existing::NotStored { call }) => {
-            ApiError::AnswerNotStored(NotStored(Some(call)))
+            ApiError::Failure(Failure::AnswerNotStored(NotStored(Some(call))))
         }
-        Creation::Repeated(Existing::OtherRequest) => ApiError::IdempotencyMismatch,
-        Creation::KeyRefused => ApiError::InvalidKey,
-        Creation::KeyReadOnly => ApiError::ReadOnlyKey,
-        Creation::NoAccount => ApiError::AccountNotFound,
+        Creation::Repeated(Existing::OtherRequest) => {
+            ApiError::Failure(Failure::IdempotencyMismatch)
+        }
+        Creation::KeyRefused => ApiError::Failure(Failure::InvalidKey),
+        Creation::KeyReadOnly => ApiError::Failure(Failure::ReadOnlyKey),
+        Creation::NoAccount => ApiError::Failure(Failure::AccountNotFound),
         Creation::AccountInactive { is_switched_off } => {
             AccountProblem::of_inactive(&new.account, is_switched_off).into()
         }
         Creation::TooManyPending => ExportProblem::TooMany(new.pending_max).into(),
         Creation::BudgetExhausted { budget, used, resets_at } => {
             let (key, cost) = (new.key, new.cost);
-            ApiError::KeyBudgetExhausted { key, budget, used, cost, resets_at }
+            ApiError::Failure(Failure::KeyBudgetExhausted { key, budget, used, cost, resets_at })
         }
         Creation::Insufficient { balance } => {
-            ApiError::InsufficientCredits { balance, cost: new.cost }
+            ApiError::Failure(Failure::InsufficientCredits { balance, cost: new.cost })
         }
     })
 }

@@ -1,6 +1,7 @@
 //! The finished file: streamed to whoever has a key or a session, or a signed link. A storage that can be asked directly
 //! is pointed at.
 
+use failures::Failure;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -19,11 +20,11 @@ use super::jobs;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::error::exports::ExportProblem;
 use crate::exports::links::{self, Link};
 use crate::exports::place;
 use crate::extract::Path;
 use crate::fields;
+use failures::ExportProblem;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(download_export))
@@ -161,8 +162,11 @@ async fn by_link(app: &App, export: Export, parts: &Parts) -> Result<Response, A
                 return Err(missing(app, &export).await);
             }
             found(app, &export).await?;
-            let location = HeaderValue::try_from(address)
-                .map_err(|_| ApiError::Internal("the storage's address is no header".to_owned()))?;
+            let location = HeaderValue::try_from(address).map_err(|_| {
+                ApiError::Failure(Failure::Internal(
+                    "the storage's address is no header".to_owned(),
+                ))
+            })?;
             let mut response = StatusCode::TEMPORARY_REDIRECT.into_response();
             response.headers_mut().insert(header::LOCATION, location);
             Ok(response)

@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use domain::export::ExportRemoval;
 use domain::id::ExportId;
 use domain::staff::Permission;
+use failures::Failure;
 use serde_json::json;
 use store::exports::{self, Cancelling, Deletion, Export};
 use utoipa_axum::router::OpenApiRouter;
@@ -17,9 +18,9 @@ use crate::app::App;
 use crate::audit;
 use crate::auth::{Caller, FullCaller};
 use crate::error::ApiError;
-use crate::error::exports::ExportProblem;
 use crate::extract::{NoQuery, Path};
 use crate::support::{self, Visit};
+use failures::ExportProblem;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -113,7 +114,7 @@ async fn delete_export(
 }
 
 pub(super) const fn not_found() -> ApiError {
-    ApiError::NotFound("there is no export of that id")
+    ApiError::Failure(Failure::NotFound("there is no export of that id"))
 }
 
 /// The caller's own export.

@@ -8,6 +8,7 @@ use domain::export::ExportState;
 use domain::id::{CustomerId, ExportId};
 use domain::platform::Platform;
 use domain::staff::Permission;
+use failures::Failure;
 use serde_json::json;
 use store::exports::{self, ExportList};
 
@@ -104,9 +105,10 @@ pub(super) async fn list_exports(
     Path(account): Path<String>,
     Query(params): Query<ListParams>,
 ) -> Result<Json<Exports>, ApiError> {
-    let creator: CreatorId = account.parse().map_err(|_| ApiError::AccountNotFound)?;
+    let creator: CreatorId =
+        account.parse().map_err(|_| ApiError::Failure(Failure::AccountNotFound))?;
     if !caller.may_use(&creator) {
-        return Err(ApiError::AccountNotFound);
+        return Err(ApiError::Failure(Failure::AccountNotFound));
     }
     let wanted = ExportList { account: Some(creator.clone()), ..params.wanted(caller.customer) };
     let listed = listed(&app, wanted, Sight::Own).await?;
@@ -114,7 +116,7 @@ pub(super) async fn list_exports(
     if listed.exports.is_empty()
         && store::accounts::find(&app.store, caller.customer, &creator).await?.is_none()
     {
-        return Err(ApiError::AccountNotFound);
+        return Err(ApiError::Failure(Failure::AccountNotFound));
     }
     Ok(Json(listed))
 }

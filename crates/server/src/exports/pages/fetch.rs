@@ -2,6 +2,7 @@
 //!
 //! Only GETs leave from here, so trying again changes nothing on the platform, and nothing is marked as read.
 
+use failures::Failure;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -222,11 +223,13 @@ impl Request<'_> {
                 format!("page {} is longer than {PAGE_BYTES_MAX} bytes", self.number),
             )),
             ReadFailure::Account(error) => match error {
-                ApiError::AccountNotFound
-                | ApiError::Account(_)
-                | ApiError::CredentialError
-                | ApiError::PlatformNotOffered(_) => Err(unavailable(&error)),
-                ApiError::PlatformRefusing(platform) => Err(PageFault::refusing(platform)),
+                ApiError::Failure(Failure::AccountNotFound)
+                | ApiError::Failure(Failure::Account(_))
+                | ApiError::Failure(Failure::CredentialError)
+                | ApiError::Failure(Failure::PlatformNotOffered(_)) => Err(unavailable(&error)),
+                ApiError::Failure(Failure::PlatformRefusing(platform)) => {
+                    Err(PageFault::refusing(platform))
+                }
                 other => self.failed(&other.to_string(), tries),
             },
         }

@@ -5,10 +5,12 @@
 use catalog::Route;
 use domain::field_error::FieldErrorKind;
 use domain::time::Timestamp;
+use failures::Failure;
 use serde_json::json;
 
-use crate::error::{ApiError, FieldProblem};
+use crate::error::ApiError;
 use crate::fields::short;
+use failures::FieldProblem;
 
 /// The text fields, in the order in which they leave.
 const TEXTS: [&str; 7] = [
@@ -163,11 +165,13 @@ impl Given {
     /// rather than that it is too large.
     pub(super) fn failed(mut self, error: ApiError) -> ApiError {
         match error {
-            ApiError::Invalid(found) => {
+            ApiError::Failure(Failure::Invalid(found)) => {
                 self.problems.extend(found);
-                ApiError::Invalid(self.problems)
+                ApiError::Failure(Failure::Invalid(self.problems))
             }
-            ApiError::UploadTooLarge(..) if self.is_wrong() => ApiError::Invalid(self.problems),
+            ApiError::UploadTooLarge(..) if self.is_wrong() => {
+                ApiError::Failure(Failure::Invalid(self.problems))
+            }
             other => other,
         }
     }

@@ -3,6 +3,7 @@
 //! Whatever the caller sends, what is in memory is bounded: no more is handed to the parser than the file has
 //! taken from it, plus what fields and framing may have.
 
+use failures::Failure;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::body::Body;
@@ -17,8 +18,9 @@ use sha2::{Digest as _, Sha256};
 use super::fields::{self, FieldName, FileHead, Given};
 use super::spool::{SpoolProblem, Spooled, Writing};
 use crate::app::App;
-use crate::error::{ApiError, FieldProblem};
+use crate::error::ApiError;
 use crate::middleware::body::{BodyProblem, BodyReader};
+use failures::FieldProblem;
 
 /// The most that is handed to the parser at once.
 const PIECE_BYTES: usize = 16 * 1024;
@@ -200,9 +202,11 @@ impl Parts<'_> {
         let file = file.flatten();
         let is_empty = file.as_ref().is_some_and(|file| file.bytes() == 0);
         let checked = fields::check(route, &self.given, (head.as_ref(), is_empty))
-            .map_err(ApiError::Invalid)?;
+            .map_err(Failure::Invalid)?;
         let (Some(head), Some(file)) = (head, file) else {
-            return Err(ApiError::Internal("the file of a whole form was not kept".to_owned()));
+            return Err(ApiError::Failure(Failure::Internal(
+                "the file of a whole form was not kept".to_owned(),
+            )));
         };
         Ok(Form {
             fields: checked.fields,
@@ -297,7 +301,7 @@ fn of_spool(problem: SpoolProblem) -> ApiError {
         SpoolProblem::NoRoom(problem) => problem.into(),
         SpoolProblem::Disk(error) => {
             tracing::error!(%error, "the file of an upload could not be kept");
-            ApiError::Overloaded
+            ApiError::Failure(Failure::Overloaded)
         }
     }
 }

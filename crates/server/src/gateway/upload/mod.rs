@@ -11,6 +11,7 @@ pub(crate) mod spool;
 use axum::body::Body;
 use catalog::Route;
 use clients::platform::RequestBody;
+use failures::Failure;
 use http::HeaderValue;
 
 use self::form::Form;
@@ -54,7 +55,10 @@ pub(super) async fn receive(
 /// The catalogue's entry of the upload, on the platform that has one.
 pub(super) fn route<'a>(app: &'a App, account: &AccountEntry) -> Result<&'a Route, ApiError> {
     let platform = account.platform;
-    app.catalog.platform(platform).upload().ok_or(ApiError::UnsupportedPlatform(platform))
+    app.catalog
+        .platform(platform)
+        .upload()
+        .ok_or(ApiError::Failure(Failure::UnsupportedPlatform(platform)))
 }
 
 impl Upload {

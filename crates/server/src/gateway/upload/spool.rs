@@ -17,6 +17,7 @@ use transport::Loads;
 
 use crate::middleware::body::BodyProblem;
 use crate::middleware::budget::{Budget, Room, Share};
+
 /// What is gathered in memory before it is written.
 const WRITE_BYTES: usize = 256 * 1024;
 /// What the names of files begin with while they have one.

@@ -6,13 +6,14 @@ mod tests;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use settings::Config;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use transport::{ListenerSettings, Network};
 
 use super::StartError;
 use crate::app::App;
-use crate::config::Config;
+
 /// The listener for probes alone, if there is to be one.
 pub(super) async fn probe_listener(
     wanted: Option<SocketAddr>,

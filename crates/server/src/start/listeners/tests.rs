@@ -19,14 +19,13 @@ use http_body::Frame;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
+use transport::{
+    Answers, Arrived, ConnectionCounts, Listener, ListenerSettings, Peer, Running, TlsFiles,
+};
 
 use crate::middleware::body::{self, BodyLimits, Kept};
 use crate::middleware::budget::{Budget, Room};
 use crate::middleware::framing::{self, FrameRules};
-
-use transport::{
-    Answers, Arrived, ConnectionCounts, Listener, ListenerSettings, Peer, Running, TlsFiles,
-};
 
 /// Short enough for a test to wait for.
 const SHORT: Duration = Duration::from_millis(50);

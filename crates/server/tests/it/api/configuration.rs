@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use server::config::{Config, DEFAULT_TOML};
+use settings::{Config, DEFAULT_TOML};
 
 /// Secrets by their dotted names, each with a value that must never be seen.
 const SECRETS: [&str; 9] = [
@@ -321,7 +321,7 @@ fn all_problems_of_all_sections_are_told_at_once() {
 
     let config = Config::from_toml(toml).unwrap();
     let keys: BTreeSet<String> =
-        server::start::problems(&config).into_iter().map(|problem| problem.key).collect();
+        config.all_problems().into_iter().map(|problem| problem.key).collect();
 
     for key in [
         "http.public_base_url",
@@ -362,8 +362,7 @@ fn a_template_that_names_an_unknown_credential_is_refused_with_the_known_ones() 
     ";
 
     let config = Config::from_toml(toml).unwrap();
-    let problems: Vec<String> =
-        server::start::problems(&config).iter().map(ToString::to_string).collect();
+    let problems: Vec<String> = config.all_problems().iter().map(ToString::to_string).collect();
 
     assert_eq!(
         problems,

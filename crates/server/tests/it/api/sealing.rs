@@ -25,7 +25,7 @@ const IN_THE_CLEAR: &str = "
         end loop;
     end $$";
 
-fn set_keys(config: &mut server::config::Config, keys: &[&str]) {
+fn set_keys(config: &mut settings::Config, keys: &[&str]) {
     config.secrets.master_keys = keys.iter().map(|key| SecretString::from(*key)).collect();
 }
 

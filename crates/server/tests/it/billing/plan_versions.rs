@@ -1,7 +1,7 @@
 //! Versions of plans: whoever bought a plan keeps it as it was sold, whatever becomes of the offer.
 
 use serde_json::{Value, json};
-use server::config::billing::Plan;
+use settings::billing::Plan;
 
 use crate::support::subscriber::{
     BIG_PLAN, GOOD_CARD, MID_PLAN, PLAN, choose, plans_of, selling, selling_three,

@@ -52,7 +52,7 @@ async fn a_change_that_a_killed_process_left_goes_on_at_the_next_start_on_sqlite
         "update slot_changes set leased_until = created_at + 3600000000 where state = 'open'";
     selling(async |mut app| {
         app.stop_service().await;
-        let impatient = |config: &mut server::config::Config| {
+        let impatient = |config: &mut settings::Config| {
             (config.processor.timeout_ms, config.processor.retries_max) = (500, 0);
         };
         app.start_service(impatient).await.unwrap();

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use server::config::Config;
+use settings::Config;
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 

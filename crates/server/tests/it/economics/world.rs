@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::time::Timestamp;
 use runtime::clock::Clock;
 use serde_json::{Value, json};
-use server::config::Config;
+use settings::Config;
 use store::testing::TestStore;
 
 use super::sales::Sale;
@@ -44,7 +44,7 @@ pub(super) struct World {
     /// Prices of the processor's that were read.
     pub(super) prices: BTreeMap<String, Value>,
     /// Plans as they are configured now.
-    plans: Vec<server::config::billing::Plan>,
+    plans: Vec<settings::billing::Plan>,
     /// Events that were sent although others are kept back.
     sent: BTreeSet<String>,
     /// Microseconds that tell what happens within one second apart.
@@ -190,7 +190,7 @@ impl World {
     /// Restarts the service with other plans.
     pub(super) async fn restart_with(
         &mut self,
-        change: impl FnOnce(&mut Vec<server::config::billing::Plan>),
+        change: impl FnOnce(&mut Vec<settings::billing::Plan>),
     ) {
         change(&mut self.plans);
         let plans = self.plans.clone();

@@ -330,7 +330,7 @@ async fn a_platform_without_tls_was_not_reached() {
         let address = stage.platform.address;
         let at = |scheme: &str| {
             let text = format!("{scheme}://{address}");
-            move |config: &mut server::config::Config| {
+            move |config: &mut settings::Config| {
                 config.platforms.platform_alpha.base_url = text;
             }
         };

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use domain::time::Timestamp;
 use runtime::clock::{Clock, Random};
-use server::config::Config;
 use server::start::Running;
+use settings::Config;
 use simulators::Settings;
 use store::testing::TestStore;
 

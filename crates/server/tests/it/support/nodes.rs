@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use runtime::clock::Random;
-use server::config::Config;
 use server::start::Running;
+use settings::Config;
 use tokio::runtime::{Builder, Runtime};
 
 use super::app::TestApp;

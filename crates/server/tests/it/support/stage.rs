@@ -144,7 +144,7 @@ impl Stage {
     }
 
     /// Stops the service and starts it with a changed configuration.
-    pub(crate) async fn restart_with(&mut self, change: impl FnOnce(&mut server::config::Config)) {
+    pub(crate) async fn restart_with(&mut self, change: impl FnOnce(&mut settings::Config)) {
         self.app.stop_service().await;
         self.app.start_service(change).await.unwrap();
         self.client = self.app.with_key(&self.customer.key);

@@ -14,12 +14,12 @@ use foldhash::fast::RandomState;
 use secrecy::ExposeSecret;
 use zeroize::Zeroizing;
 
-use crate::config::platforms::{NamedValue, PlatformSection, PlatformsSection};
-use crate::config::{Config, Problem};
+use crate::platforms::{NamedValue, PlatformSection, PlatformsSection};
+use crate::{Config, Problem};
 
 /// The platforms that are offered, or everything that is wrong with their sections. The catalogue says which credentials
 /// their accounts have; without it names of credentials are not checked.
-pub(crate) fn targets(
+pub fn targets(
     platforms: &PlatformsSection,
     catalog: Option<&Catalog>,
 ) -> Result<HashMap<Platform, Target, RandomState>, Vec<Problem>> {
@@ -98,7 +98,7 @@ fn settings(platform: Platform, section: &PlatformSection) -> TargetSettings {
 }
 
 /// The built-in catalogue with the operator's extra files.
-pub(crate) fn catalogue(config: &Config) -> Result<Catalog, Vec<Problem>> {
+pub fn catalogue(config: &Config) -> Result<Catalog, Vec<Problem>> {
     let key = |platform: Platform| format!("platforms.{platform}.catalog");
     let mut catalog = Catalog::built_in()
         .map_err(|error| vec![Problem::new("the built-in catalogue", error.to_string())])?;

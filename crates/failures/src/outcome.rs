@@ -8,25 +8,24 @@ use std::fmt;
 use clients::platform::{ClientError, Kind};
 use domain::id::CallId;
 
-use super::ApiError;
-use super::table::{self, Row};
+use crate::Failure;
 
 /// A write that may or may not have taken effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct UnknownOutcome {
+pub struct UnknownOutcome {
     /// The call in the log; none of a request to one of the service's own routes.
-    pub(crate) call: Option<CallId>,
+    pub call: Option<CallId>,
     /// Why nobody knows.
-    pub(crate) reason: UnknownReason,
+    pub reason: UnknownReason,
     /// The status of the platform's response, where at least its head came.
-    pub(crate) platform_status: Option<u16>,
+    pub platform_status: Option<u16>,
     /// Whether the request came with an `Idempotency-Key`.
-    pub(crate) has_key: bool,
+    pub has_key: bool,
 }
 
 /// Why nobody knows whether a write took effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UnknownReason {
+pub enum UnknownReason {
     /// There is no response, or none that can be used; the text says why.
     Unusable(&'static str),
     /// The response did not come in time, or not all of it.
@@ -40,7 +39,7 @@ pub(crate) enum UnknownReason {
 /// The response to the first request with an `Idempotency-Key` could not be kept: it is too large. The call in the log; none of
 /// a request to one of the service's own routes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NotStored(pub(crate) Option<CallId>);
+pub struct NotStored(pub Option<CallId>);
 
 impl fmt::Display for NotStored {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -51,7 +50,7 @@ impl fmt::Display for NotStored {
 
 impl UnknownOutcome {
     /// Of a write that may have left and ended like this.
-    pub(crate) fn of(
+    pub fn of(
         error: &ClientError,
         call: CallId,
         platform_status: Option<u16>,
@@ -68,25 +67,15 @@ impl UnknownOutcome {
     }
 
     /// Of the first request with a key, asked for by a repetition.
-    pub(crate) const fn repeated(call: CallId) -> Self {
+    pub const fn repeated(call: CallId) -> Self {
         let reason = UnknownReason::Repeated;
         Self { call: Some(call), reason, platform_status: None, has_key: true }
     }
 
     /// The same of a request to one of the service's own routes.
-    pub(crate) const fn of_own_request() -> Self {
+    pub const fn of_own_request() -> Self {
         let reason = UnknownReason::RepeatedHere;
         Self { call: None, reason, platform_status: None, has_key: true }
-    }
-
-    pub(super) const fn row(&self) -> Row {
-        match self.reason {
-            UnknownReason::Unusable(_) => table::OUTCOME_UNKNOWN_UNUSABLE,
-            UnknownReason::Late => table::OUTCOME_UNKNOWN_LATE,
-            UnknownReason::Repeated | UnknownReason::RepeatedHere => {
-                table::OUTCOME_UNKNOWN_REPEATED
-            }
-        }
     }
 }
 
@@ -121,9 +110,9 @@ impl fmt::Display for UnknownOutcome {
     }
 }
 
-impl ApiError {
+impl Failure {
     /// A read without a usable response, or a write that the platform certainly did not carry out.
-    pub(crate) const fn of_harmless(error: &ClientError) -> Self {
+    pub const fn of_harmless(error: &ClientError) -> Self {
         match error.kind {
             _ if !error.sent => Self::PlatformUnreachable,
             Kind::Timeout(_) => Self::PlatformTimeout,

@@ -11,7 +11,7 @@ use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
 use super::{IncludedSlots, Problem};
-use crate::auth::cookie::is_loopback_host;
+use crate::hosts::is_loopback_host;
 
 /// What everything is paid in.
 pub const CURRENCY: &str = "usd";
@@ -144,7 +144,7 @@ impl ProcessorSection {
     }
 
     /// The processor, if one is configured, or what is wrong with its section.
-    pub(crate) fn client(&self) -> Result<Option<Processor>, Vec<Problem>> {
+    pub fn client(&self) -> Result<Option<Processor>, Vec<Problem>> {
         if !self.is_configured() {
             return Ok(None);
         }

@@ -130,7 +130,7 @@ impl StorageSection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::Config;
 
     const KEY: &str = "access_key_id = \"id\"\nsecret_access_key = \"secret\"";
 

@@ -38,7 +38,7 @@ impl MailSection {
     }
 
     /// What mail is sent with; a relative folder lies in `base`.
-    pub(crate) fn settings(&self, base: &Path) -> Result<MailSettings, Problem> {
+    pub fn settings(&self, base: &Path) -> Result<MailSettings, Problem> {
         let destination = match self.folder() {
             Some(folder) if folder.as_os_str().is_empty() => {
                 return Err(Problem::new("mail.url", "names no folder"));
@@ -121,8 +121,8 @@ impl MailSection {
 }
 
 /// The folder that relative paths of the configuration begin in: the database's, where that is a file.
-pub(crate) fn base_folder(config: &Config) -> PathBuf {
-    let database = crate::start::embedded_path(config);
+pub fn base_folder(config: &Config) -> PathBuf {
+    let database = config.embedded_database();
     database.and_then(|path| path.parent().map(Path::to_path_buf)).unwrap_or_default()
 }
 

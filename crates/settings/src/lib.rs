@@ -8,6 +8,7 @@ pub mod billing;
 mod environment;
 mod exports;
 mod gateway;
+pub mod hosts;
 pub mod http;
 pub mod mail;
 pub mod platforms;
@@ -16,6 +17,7 @@ mod reading;
 pub mod secrets;
 mod sections;
 pub mod storage;
+pub mod targets;
 mod writing;
 
 pub use access::{PasswordsSection, SessionsSection};
@@ -26,10 +28,12 @@ pub use sections::UploadsSection;
 pub use sections::{AdminSection, CreditsSection, DatabaseSection, LogFormat, LogSection};
 pub use sections::{IncludedSlots, JobsSection, KeysSection, MeteringSection, SlotsSection};
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use secrecy::ExposeSecret as _;
 
 /// The reference: every key, its default and its meaning.
-pub const DEFAULT_TOML: &str = include_str!("../../../../config/default.toml");
+pub const DEFAULT_TOML: &str = include_str!("../../../config/default.toml");
 /// What the names of environment variables start with, such as `CREATOR_GATEWAY__HTTP__LISTEN`.
 pub const ENVIRONMENT_PREFIX: &str = "CREATOR_GATEWAY";
 
@@ -101,7 +105,7 @@ pub enum Unreadable {
 }
 
 /// A line for each problem.
-pub(crate) fn listed(problems: &[Problem]) -> String {
+pub fn listed(problems: &[Problem]) -> String {
     problems.iter().map(|problem| format!("  {problem}")).collect::<Vec<_>>().join("\n")
 }
 
@@ -162,7 +166,7 @@ impl Config {
         match read {
             Some(config) if problems.is_empty() => Ok(config),
             Some(config) => {
-                let others = crate::start::problems(&config).into_iter();
+                let others = config.all_problems().into_iter();
                 // What could not be read was replaced by its default, which is no news.
                 let is_news = |other: &Problem| problems.iter().all(|known| known.key != other.key);
                 let others: Vec<Problem> = others.filter(is_news).collect();
@@ -198,6 +202,30 @@ impl Config {
         self.platforms.check(&mut problems);
         self.check_addresses(&mut problems);
         problems
+    }
+}
+
+impl Config {
+    /// Everything that is wrong, also with what the sections of platforms name: their catalogue files, and how they are
+    /// reached. Empty when the service can start.
+    pub fn all_problems(&self) -> Vec<Problem> {
+        let mut problems = self.problems();
+        let catalog = targets::catalogue(self);
+        let of_platforms = targets::targets(&self.platforms, catalog.as_ref().ok());
+        let of_platforms = of_platforms.err().unwrap_or_default();
+        let of_catalogue = catalog.err().unwrap_or_default();
+        for problem in of_platforms.into_iter().chain(of_catalogue) {
+            // One sentence for each key is enough: two parts may look at the same one.
+            if problems.iter().all(|known| known.key != problem.key) {
+                problems.push(problem);
+            }
+        }
+        problems
+    }
+
+    /// The file of the embedded database, if that is what the configuration names.
+    pub fn embedded_database(&self) -> Option<PathBuf> {
+        self.database.url.expose_secret().strip_prefix("sqlite:").map(PathBuf::from)
     }
 }
 

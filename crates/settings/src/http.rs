@@ -7,9 +7,12 @@ use transport::Network;
 use transport::TlsFiles;
 
 use super::Problem;
-use crate::middleware::budget::{Budget, READING_BYTES};
+
 /// The largest event of the payment processor that is read.
-pub(crate) const EVENT_BYTES_MAX: usize = 256 * 1_024;
+pub const EVENT_BYTES_MAX: usize = 256 * 1_024;
+
+/// What is counted for something that comes in parts, besides its bytes: what waiting for it takes.
+pub const READING_BYTES: usize = 4 * 1_024;
 
 /// The public listener.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
@@ -148,14 +151,14 @@ impl HttpSection {
     }
 
     /// Puts the port that was taken in the place of port 0 in the public address.
-    pub(crate) fn name_port(&mut self, listening: SocketAddr) {
+    pub fn name_port(&mut self, listening: SocketAddr) {
         if let Some(base) = self.public_base_url.strip_suffix(":0") {
             self.public_base_url = format!("{base}:{}", listening.port());
         }
     }
 
     /// The certificate and key of the public listener, if it has them.
-    pub(crate) fn tls_files(&self) -> Option<TlsFiles> {
+    pub fn tls_files(&self) -> Option<TlsFiles> {
         (!self.tls.certificate_file.as_os_str().is_empty()).then(|| TlsFiles {
             certificate_file: self.tls.certificate_file.clone(),
             key_file: self.tls.key_file.clone(),
@@ -208,21 +211,6 @@ impl HttpSection {
 }
 
 impl LimitsSection {
-    /// Room for the request bodies of customers.
-    pub(crate) fn room_for_bodies(&self) -> Budget {
-        Budget::new(self.native_bodies_bytes_max, self.native_bodies_per_customer_bytes_max)
-    }
-
-    /// Room for request bodies on routes that need no caller.
-    pub(crate) fn room_for_open_bodies(&self) -> Budget {
-        Budget::new(self.open_bodies_bytes_max, self.open_bodies_per_network_bytes_max)
-    }
-
-    /// Room for responses that are buffered for their envelope.
-    pub(crate) fn room_for_envelopes(&self) -> Budget {
-        Budget::new(self.envelopes_bytes_max, self.envelopes_per_customer_bytes_max)
-    }
-
     fn check(&self, problems: &mut Vec<Problem>) {
         let positive = [
             ("head_bytes_max", self.head_bytes_max),

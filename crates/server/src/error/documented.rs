@@ -1,12 +1,14 @@
 //! The failures of heads and bodies, and all failures as the OpenAPI document lists them.
 
+use failures::Failure;
+
 use super::{ApiError, Row, reference, table};
 use crate::middleware::body::BodyProblem;
 use crate::middleware::framing::FrameProblem;
 
 /// A failure as the contract lists it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Failure {
+pub(crate) struct DocumentedFailure {
     /// What clients match.
     pub(crate) code: &'static str,
     /// The HTTP status.
@@ -17,7 +19,7 @@ pub(crate) struct Failure {
     pub(crate) retryable: bool,
 }
 
-impl From<&Row> for Failure {
+impl From<&Row> for DocumentedFailure {
     fn from(row: &Row) -> Self {
         let Row { code, title, retryable, .. } = *row;
         Self { code, status: row.status.as_u16(), title, retryable }
@@ -25,13 +27,13 @@ impl From<&Row> for Failure {
 }
 
 /// Every failure of the table.
-pub(crate) fn failures() -> Vec<Failure> {
-    table::ALL.iter().map(Failure::from).collect()
+pub(crate) fn failures() -> Vec<DocumentedFailure> {
+    table::ALL.iter().map(DocumentedFailure::from).collect()
 }
 
 /// What the head of any request can be refused for.
-pub(crate) fn head_failures() -> impl Iterator<Item = Failure> {
-    reference::HEAD_PROBLEMS.iter().map(|problem| Failure::from(&frame_row(*problem)))
+pub(crate) fn head_failures() -> impl Iterator<Item = DocumentedFailure> {
+    reference::HEAD_PROBLEMS.iter().map(|problem| DocumentedFailure::from(&frame_row(*problem)))
 }
 
 /// The rules of a request's head keep their own codes.
@@ -45,20 +47,14 @@ pub(super) fn frame_row(problem: FrameProblem) -> Row {
     }
 }
 
-impl From<super::FieldProblem> for ApiError {
-    fn from(problem: super::FieldProblem) -> Self {
-        Self::Invalid(vec![problem])
-    }
-}
-
 impl From<BodyProblem> for ApiError {
     fn from(problem: BodyProblem) -> Self {
         match problem {
             BodyProblem::TooLarge(bytes_max) => Self::BodyTooLarge(bytes_max),
             BodyProblem::TooSlow => Self::BodyTimeout,
             BodyProblem::Broken => Self::BrokenBody,
-            BodyProblem::NoRoom => Self::Overloaded,
-            BodyProblem::ShareFull => Self::TooManyInFlight("caller"),
+            BodyProblem::NoRoom => Self::Failure(Failure::Overloaded),
+            BodyProblem::ShareFull => Self::Failure(Failure::TooManyInFlight("caller")),
         }
     }
 }

@@ -1,0 +1,10 @@
+//! Names of this machine.
+
+use std::net::IpAddr;
+
+/// Whether a host is this machine under a name that nobody else can claim.
+pub fn is_loopback_host(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    host.eq_ignore_ascii_case("localhost")
+        || bare.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
+}
