@@ -45,7 +45,8 @@ fn start_on(log: &LogSection, output: File, is_terminal: bool) -> io::Result<Flu
         LogFormat::Text => true,
         LogFormat::Json => false,
     };
-    let (writer, flush) = LogWriter::start(output, log.buffer_bytes, server::log_lines_lost)?;
+    let (writer, flush) =
+        LogWriter::start(output, log.buffer_bytes, runtime::metrics::log_lines_lost)?;
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .log_internal_errors(false)

@@ -30,6 +30,7 @@ pub mod payment;
 pub mod plan;
 pub mod platform;
 pub mod repeat;
+pub mod request_key;
 pub mod sales;
 pub mod slot;
 pub mod split;

@@ -2,8 +2,11 @@
 //!
 //! Nothing here knows of HTTP or of what the service does.
 
+pub mod audit;
+pub mod cached;
 pub mod clock;
 pub mod keyfile;
+pub mod metrics;
 pub mod sealing;
 pub mod tasks;
 pub mod vault;

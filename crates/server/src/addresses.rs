@@ -4,7 +4,6 @@
 //! Nobody who only names an address learns whether it has a customer: the response to a request for an email is the same,
 //! and so are its work and its limits, whether one is sent or not (`mail_limits.rs`).
 
-use failures::Failure;
 use std::net::IpAddr;
 
 use domain::credits::Credits;
@@ -12,6 +11,8 @@ use domain::customer::Email;
 use domain::id::{CustomerId, EntryId};
 use domain::mail::LinkPurpose;
 use domain::token::Token;
+use failures::Failure;
+use runtime::audit::{self, AuditRecord};
 use serde_json::json;
 use store::audit::AuditEntry;
 use store::confirmations::{Confirmation, Confirming, TrialGrant};
@@ -23,7 +24,6 @@ use transport::neighbourhood_text;
 use transport::network_of;
 
 use crate::app::App;
-use crate::audit::{self, Deed};
 use crate::error::ApiError;
 use crate::jobs::{send_mail, update_email};
 use crate::letters::Letter;
@@ -52,7 +52,7 @@ pub(crate) async fn confirm(app: &App, token: &str) -> Result<Confirmed, ApiErro
     let (hash, now) = (token.hash(), app.clock.now());
     let link = store::mail_links::find(&app.store, &hash, now).await?;
     let jobs = link.as_ref().map(|link| notices(app, link)).unwrap_or_default();
-    let entry = link.as_ref().and_then(|link| deed(app, link));
+    let entry = link.as_ref().and_then(|link| record(app, link));
     let confirming = Confirming {
         hash: &hash,
         trial: TrialGrant {
@@ -75,15 +75,15 @@ pub(crate) async fn confirm(app: &App, token: &str) -> Result<Confirmed, ApiErro
 }
 
 /// What using a link is in the audit list. That an address was confirmed for the first time is no news.
-fn deed(app: &App, link: &Link) -> Option<AuditEntry> {
+fn record(app: &App, link: &Link) -> Option<AuditEntry> {
     let (action, details) = match link.purpose {
         LinkPurpose::ConfirmEmail => return None,
         LinkPurpose::ChangeEmail => (audit::EMAIL_CHANGED, json!({"email": link.email.as_str()})),
         LinkPurpose::ResetPassword => (audit::PASSWORD_RESET, json!({})),
     };
     let actor = audit::MAILED_LINK.to_owned();
-    let deed = Deed { customer: link.customer, actor, action, details };
-    Some(deed.now(&app.clock, &app.random))
+    let record = AuditRecord { customer: link.customer, actor, action, details };
+    Some(record.now(&app.clock, &app.random))
 }
 
 /// Emails the previous address when another one takes its place, and tells the payment processor the new one.
@@ -133,7 +133,7 @@ pub(crate) async fn reset_password(
     }
     let requester = Requester::Known(link.customer, ip);
     let password = passwords::hash(app, requester, password).await?;
-    let entry = deed(app, &link);
+    let entry = record(app, &link);
     let jobs = [send_mail::job(app, &Letter::PasswordReset { email: link.email })];
     let resetting = Resetting {
         hash: &hash,

@@ -3,6 +3,8 @@
 //! It is private (loopback by default). Probes and metrics are open to whoever reaches it; staff commands need the admin
 //! token. A listener of its own may offer the probes and metrics alone, where others than staff must reach them.
 
+use runtime::metrics::Sample;
+use transport::ConnectionCounts;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -125,7 +127,7 @@ async fn get_readiness(State(admin): State<Admin>) -> Response {
 }
 
 async fn get_metrics(State(admin): State<Admin>) -> Response {
-    crate::metrics::sample(&admin.app, admin.connections.counts());
+    runtime::metrics::sample(&sample(&admin.app, admin.connections.counts()));
     match &admin.metrics {
         Some(handle) => handle.render().into_response(),
         None => StatusCode::NOT_FOUND.into_response(),
@@ -228,4 +230,23 @@ fn is_staff(app: &App, headers: &HeaderMap) -> bool {
     let sent = headers.get(http::header::AUTHORIZATION).map(http::HeaderValue::as_bytes);
     let Some(token) = sent.and_then(|value| value.strip_prefix(b"Bearer ")) else { return false };
     Sha256::digest(token) == Sha256::digest(app.admin_token.expose_secret().as_bytes())
+}
+
+/// What the metrics show of this moment.
+fn sample(app: &App, connections: ConnectionCounts) -> Sample {
+    let stats = app.meter.stats();
+    Sample {
+        queued_operations: stats.holds_waiting + stats.resolutions_waiting,
+        late_resolutions: stats.late_resolution_total,
+        calls_in_flight: app.in_flight.running(),
+        body_bytes: app.bodies.bytes_used(),
+        spool_bytes: app.spool.bytes_used(),
+        limited_keys: app.rate_limiter.keys(),
+        connections_open: connections.open,
+        connections_accepted: connections.accepted,
+        connections_refused: connections.refused,
+        connections_refused_by_address: connections.refused_by_ip,
+        connections_closed_idle: connections.closed_idle,
+        connections_closed_stalled: connections.closed_stalled,
+    }
 }

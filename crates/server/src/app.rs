@@ -1,6 +1,5 @@
 //! Everything the service stands on, in one place: what a handler or a phase may use.
 
-use failures::Failure;
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Deref;
@@ -19,6 +18,8 @@ use domain::account::CreatorId;
 use domain::id::{CustomerId, KeyId};
 use domain::platform::Platform;
 use domain::slot::Allowances;
+use failures::Failure;
+use failures::PaymentProblem;
 use foldhash::fast::RandomState;
 use http::HeaderValue;
 use runtime::clock::{Clock, Random};
@@ -57,7 +58,6 @@ use crate::middleware::rate_limit::{Quota, RateLimiter};
 use crate::middleware::real_ip::Client;
 use crate::passwords::Hashing;
 use crate::start;
-use failures::PaymentProblem;
 
 /// Keys and networks whose rate is remembered; beyond it new ones share one.
 const LIMITED_KEYS_MAX: usize = 100_000;

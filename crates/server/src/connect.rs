@@ -1,6 +1,5 @@
 //! Connecting an account: the platform confirms the credentials, then they are sealed and stored.
 
-use failures::Failure;
 use std::sync::Arc;
 
 use catalog::AuthValues;
@@ -8,18 +7,19 @@ use clients::platform::{SigningInput, Verification, verify};
 use domain::account::CreatorId;
 use domain::id::CustomerId;
 use domain::platform::Platform;
+use failures::AccountProblem;
+use failures::Failure;
+use failures::FieldProblem;
+use runtime::audit::{self, AuditRecord};
 use serde_json::{Map, Value, json};
 use store::accounts::{Account, Connection, NewAccount};
 use store::authority::Authority;
 use store::connections::{self, ConnectionRefusal, ConnectionRequest};
 
 use crate::app::App;
-use crate::audit::{self, Deed};
 use crate::error::ApiError;
 use crate::gateway::platform_health;
 use crate::sealed_credentials;
-use failures::AccountProblem;
-use failures::FieldProblem;
 
 /// An account to be connected.
 pub(crate) struct Import {
@@ -89,7 +89,7 @@ async fn verified(
     let Import { customer, platform, creator, .. } = import;
     let credentials =
         sealed_credentials::seal(&app.vault, (*customer, *platform, creator), auth).await?;
-    let deed = Deed {
+    let record = AuditRecord {
         customer: *customer,
         actor: import.actor.clone(),
         action: audit::ACCOUNT_CONNECTED,
@@ -105,7 +105,7 @@ async fn verified(
         credentials,
         at: app.clock.now(),
         allowances: Arc::clone(&app.allowances),
-        entry: deed.now(&app.clock, &app.random),
+        entry: record.now(&app.clock, &app.random),
     })
 }
 

@@ -6,7 +6,6 @@
 //! The first two are counted before anything is looked up. What is counted there is the credential as it was sent, so one that
 //! opens nothing is limited as well.
 
-use failures::Failure;
 use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,6 +15,7 @@ use domain::id::{CustomerId, KeyId};
 use domain::key::KeyHash;
 use domain::time::Timestamp;
 use domain::token::TokenHash;
+use failures::Failure;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method};
 use parking_lot::Mutex;

@@ -2,7 +2,6 @@
 //!
 //! Made by the same steps as the API takes, so that what the sandbox shows is what a customer gets.
 
-use failures::Failure;
 use std::net::Ipv4Addr;
 
 use domain::account::CreatorId;
@@ -12,6 +11,8 @@ use domain::id::{CustomerId, EntryId, KeyId};
 use domain::key::{KeyScope, KeySecret};
 use domain::lots::LotSource;
 use domain::platform::Platform;
+use failures::Failure;
+use runtime::audit::{self, AuditRecord};
 use serde_json::{Map, Value, json};
 use store::authority::Authority;
 use store::customers::{Creation, NewCustomer};
@@ -19,7 +20,6 @@ use store::keys::{KeyCreation, NewKey, NewSecret};
 use store::ledger::Grant;
 
 use crate::app::App;
-use crate::audit::{self, Deed};
 use crate::connect::{self, Import};
 use crate::error::ApiError;
 use crate::passwords::{self, Requester};
@@ -168,13 +168,13 @@ async fn customer(app: &App, wanted: &Wanted) -> Result<(CustomerId, KeySecret),
 
 /// Each start of a sandbox makes fresh keys, however many there are.
 async fn add_key(app: &App, customer: CustomerId, new: &NewKey) -> Result<(), DemoError> {
-    let deed = Deed {
+    let record = AuditRecord {
         customer,
         actor: audit::OPERATOR.to_owned(),
         action: audit::KEY_CREATED,
         details: json!({"key_id": new.id, "name": new.name, "scope": new.scope}),
     };
-    let entry = deed.now(&app.clock, &app.random);
+    let entry = record.now(&app.clock, &app.random);
     match store::keys::create(&app.store, customer, new, i64::MAX, &entry).await? {
         KeyCreation::Created => Ok(()),
         KeyCreation::TooMany | KeyCreation::NoAccount(_) => {

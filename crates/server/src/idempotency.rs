@@ -6,6 +6,7 @@
 use bytes::Bytes;
 use domain::credits::Credits;
 use domain::id::CustomerId;
+use domain::request_key::RequestKey;
 use domain::time::Timestamp;
 use failures::Failure;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
@@ -17,7 +18,6 @@ use store::metering::IdempotencyClaim;
 use store::own_requests::RequestName;
 
 use crate::error::ApiError;
-use crate::idempotency_key::IdempotencyKey;
 
 /// How long a response is kept, from the moment its request began.
 pub(crate) const KEPT_FOR_S: i64 = 24 * 3_600;
@@ -56,7 +56,7 @@ impl<'p> Place<'p> {
 
 impl Request<'_> {
     /// What is claimed with this key.
-    pub(crate) fn claim(&self, key: IdempotencyKey, now: Timestamp) -> IdempotencyClaim {
+    pub(crate) fn claim(&self, key: RequestKey, now: Timestamp) -> IdempotencyClaim {
         IdempotencyClaim {
             key_hash: key.hash(),
             fingerprint: self.fingerprint(),

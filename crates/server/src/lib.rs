@@ -7,7 +7,6 @@ mod addresses;
 mod admin;
 mod api;
 mod app;
-mod audit;
 mod auth;
 mod billing;
 mod connect;
@@ -27,7 +26,6 @@ mod jobs;
 mod letters;
 mod login;
 mod mail_limits;
-mod metrics;
 mod middleware;
 pub mod openapi;
 mod own_requests;
@@ -40,8 +38,6 @@ pub mod staff;
 pub mod start;
 mod support;
 mod trial;
-
-pub use metrics::log_lines_lost;
 
 /// The reference of every error code, as Markdown: what `docs/errors.md` holds.
 pub fn error_reference() -> String {

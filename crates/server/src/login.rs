@@ -5,13 +5,14 @@
 //! login succeeded lately, so that nobody can lock a customer out from elsewhere. An address that no customer has costs
 //! what a wrong password costs, and the response is the same.
 
-use failures::Failure;
 use std::net::IpAddr;
 
 use domain::customer::Email;
 use domain::id::{CustomerId, SessionId};
 use domain::time::Timestamp;
 use domain::token::Token;
+use failures::Failure;
+use runtime::audit::{self, AuditRecord};
 use serde_json::json;
 use settings::RateLimitsSection;
 use store::customers::{Customer, PasswordHash};
@@ -19,7 +20,6 @@ use store::sessions::{Login, NewSession, PasswordChange};
 use transport::neighbourhood_of;
 
 use crate::app::App;
-use crate::audit::{self, Deed};
 use crate::auth::device::Device;
 use crate::error::ApiError;
 use crate::middleware::network_limit::NetworkLimiter;
@@ -128,13 +128,13 @@ pub(crate) async fn change_password(
     let customer = confirm(app, id, current, device.ip).await?;
     let hash = passwords::hash(app, Requester::Known(id, device.ip), new).await?;
     let (session, token) = new_session(app, customer.id, device);
-    let deed = Deed {
+    let record = AuditRecord {
         customer: customer.id,
         actor: session.id.to_string(),
         action: audit::PASSWORD_CHANGED,
         details: json!({"network": session.network, "other_sessions_ended": true}),
     };
-    let entry = deed.now(&app.clock, &app.random);
+    let entry = record.now(&app.clock, &app.random);
     let change = PasswordChange {
         session: &session,
         checked: &customer.password_hash,

@@ -4,13 +4,13 @@
 //! is limited when the email is written, without a word: who asks learns nothing of the address, and an email that is not
 //! sent counts nothing. An email is left out only where the links of earlier ones to the same address still work.
 
-use failures::Failure;
 use std::net::IpAddr;
 
 use domain::customer::Email;
 use domain::id::CustomerId;
 use domain::mail::LinkPurpose;
 use domain::time::Timestamp;
+use failures::Failure;
 use settings::RateLimitsSection;
 
 use crate::error::ApiError;

@@ -10,6 +10,7 @@ use domain::id::RequestId;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body::Body as _;
 use hyper::body::Incoming;
+use runtime::metrics;
 use tower::ServiceExt;
 use transport::{Arrived, Peer};
 
@@ -19,7 +20,6 @@ use crate::error::render::{render, written};
 use crate::error::{ApiError, Harmless, Pending};
 use crate::gateway;
 use crate::idempotency;
-use crate::metrics;
 use crate::middleware::real_ip::Client;
 use crate::middleware::request_id::RequestLabel;
 use crate::middleware::{framing, real_ip, security_headers};
@@ -59,7 +59,7 @@ pub(crate) async fn serve(app: App, control: Router, arrived: Arrived) -> Respon
     }
     label.put(response.headers_mut());
     security_headers::put(response.headers_mut(), app.config.http.is_public_https());
-    metrics::request_answered(response.status());
+    metrics::request_answered(response.status().as_u16());
     response
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn unread(app: &App, peer: Peer, refused_with: StatusCode) -> Option<
         request.id = label.as_str(), client.ip = %peer.ip, status = status.as_u16(), code = problem.code(),
         "a request could not be read"
     );
-    metrics::request_answered(status);
+    metrics::request_answered(status.as_u16());
     let mut text = Vec::new();
     for (name, value) in &headers {
         text.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());

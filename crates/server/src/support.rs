@@ -4,11 +4,11 @@
 use domain::id::CustomerId;
 use domain::staff::Permission;
 use failures::Failure;
+use runtime::audit::AuditRecord;
 use serde_json::Value;
 use store::support_access::{self, Look, Looking};
 
 use crate::app::App;
-use crate::audit::Deed;
 use crate::auth::Caller;
 use crate::error::ApiError;
 
@@ -28,9 +28,9 @@ pub(crate) struct Visit {
 pub(crate) async fn visit(app: &App, caller: &Caller, visit: Visit) -> Result<(), ApiError> {
     caller.refuse_limited()?;
     let Visit { customer, needs, action, details } = visit;
-    let deed = Deed { customer, actor: caller.customer.to_string(), action, details };
+    let record = AuditRecord { customer, actor: caller.customer.to_string(), action, details };
     let look = Look { staff: caller.customer, needs, customer };
-    let entry = deed.now(&app.clock, &app.random);
+    let entry = record.now(&app.clock, &app.random);
     match support_access::look(&app.store, &look, &entry).await? {
         Looking::Allowed => Ok(()),
         Looking::NotPermitted => Err(ApiError::Failure(Failure::MissingPermission(needs))),

@@ -5,8 +5,10 @@ use axum::response::{IntoResponse, Response};
 use domain::account::{AccountState, CreatorId, InactiveReason, WantedState};
 use domain::platform::Platform;
 use domain::time::Timestamp;
+use failures::AccountProblem;
 use failures::Failure;
 use http::StatusCode;
+use runtime::audit::{self, AuditRecord};
 use serde_json::json;
 use store::account_switch::{AccountSwitch, SwitchOutcome};
 use store::accounts::{Account, AccountRemoval};
@@ -14,14 +16,12 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::audit::{self, Deed};
 use crate::auth::{Caller, FullCaller};
 use crate::connect::{self, Import};
 use crate::created::Created;
 use crate::error::ApiError;
 use crate::extract::{Json, NoQuery, Path};
 use crate::fields::{Good, Problems, RequestBody};
-use failures::AccountProblem;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -261,9 +261,9 @@ async fn update_account(
     let (customer, actor) = (caller.customer, caller.actor());
     let action = if on { audit::ACCOUNT_SWITCHED_ON } else { audit::ACCOUNT_SWITCHED_OFF };
     let details = json!({"creator_id": creator});
-    let deed = Deed { customer, actor: actor.clone(), action, details };
-    let entry = deed.now(&app.clock, &app.random);
-    let note = audit::noting_activated(&app, customer, &actor);
+    let record = AuditRecord { customer, actor: actor.clone(), action, details };
+    let entry = record.now(&app.clock, &app.random);
+    let note = audit::noting_activated((&app.clock, &app.random), customer, &actor);
     let switch = AccountSwitch {
         customer,
         authority: caller.authority(),
@@ -311,13 +311,13 @@ async fn delete_account(
     if !caller.may_use(&creator) {
         return Err(ApiError::Failure(Failure::AccountNotFound));
     }
-    let deed = Deed {
+    let record = AuditRecord {
         customer: caller.customer,
         actor: caller.actor(),
         action: audit::ACCOUNT_DELETED,
         details: json!({"creator_id": creator}),
     };
-    let entry = deed.now(&app.clock, &app.random);
+    let entry = record.now(&app.clock, &app.random);
     let customer = caller.customer;
     let removal = AccountRemoval {
         customer,
@@ -325,7 +325,7 @@ async fn delete_account(
         creator_id: &creator,
         allowances: &app.allowances,
     };
-    let note = audit::noting_activated(&app, customer, &entry.actor);
+    let note = audit::noting_activated((&app.clock, &app.random), customer, &entry.actor);
     let deleted = store::accounts::delete(&app.store, &removal, &entry, &note).await?;
     app.cache.forget_account(customer, &creator);
     let shifts = deleted.ok_or(ApiError::Failure(Failure::AccountNotFound))?;

@@ -3,12 +3,12 @@
 use axum::extract::State;
 use domain::id::AuditId;
 use domain::time::Timestamp;
+use runtime::audit;
 use store::audit::{AuditEntry, AuditQuery};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::audit;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::extract::Query;

@@ -3,6 +3,7 @@
 use domain::account::CreatorId;
 use domain::field_error::FieldErrorKind;
 use domain::time::Timestamp;
+use failures::FieldProblem;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use store::key_changes::{KeyChange, LimitChange};
@@ -10,7 +11,6 @@ use store::keys::NewKey;
 
 use crate::error::ApiError;
 use crate::fields::{Good, Problems};
-use failures::FieldProblem;
 
 /// Reads a limit of a change that is present: null ends it. One that is absent is kept, by default.
 pub(super) fn limit_change<'de, T, D>(from: D) -> Result<LimitChange<T>, D::Error>

@@ -11,7 +11,9 @@ use domain::id::KeyId;
 use domain::key::{KeyScope, KeySecret};
 use domain::time::Timestamp;
 use failures::Failure;
+use failures::FieldProblem;
 use http::StatusCode;
+use runtime::audit::{self, AuditRecord};
 use serde_json::{Value, json};
 use store::audit::AuditEntry;
 use store::key_changes::{KeyChange, KeyChanging, LimitChange};
@@ -22,7 +24,6 @@ use utoipa_axum::routes;
 
 use super::key_limits;
 use crate::app::App;
-use crate::audit::{self, Deed};
 use crate::auth::{Caller, FullCaller, Manager};
 use crate::created::Created;
 use crate::error::ApiError;
@@ -30,7 +31,6 @@ use crate::extract::{Json, NoQuery, Path};
 use crate::fields::{Good, Problems, RequestBody};
 use crate::login;
 use crate::middleware::real_ip::Client;
-use failures::FieldProblem;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -300,8 +300,8 @@ const NO_KEY: ApiError = ApiError::Failure(Failure::NotFound("there is no key of
 
 /// What a caller did to a key.
 fn entry(app: &App, caller: &Caller, action: &'static str, details: Value) -> AuditEntry {
-    let deed = Deed { customer: caller.customer, actor: caller.actor(), action, details };
-    deed.now(&app.clock, &app.random)
+    let record = AuditRecord { customer: caller.customer, actor: caller.actor(), action, details };
+    record.now(&app.clock, &app.random)
 }
 
 /// Revokes a key permanently. Every node refuses it from this response on. A limited key can revoke only itself.

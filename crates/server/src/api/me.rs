@@ -1,6 +1,5 @@
 //! The customer who is signed in: what is known of it, its name, its address, its password.
 
-use failures::Failure;
 use std::net::IpAddr;
 
 use axum::extract::State;
@@ -9,6 +8,8 @@ use domain::customer::Email;
 use domain::field_error::FieldErrorKind;
 use domain::id::CustomerId;
 use domain::time::Timestamp;
+use failures::Failure;
+use failures::FieldProblem;
 use store::customers::{Customer, NewCustomer};
 use store::email_changes::EmailChange;
 use utoipa_axum::router::OpenApiRouter;
@@ -23,7 +24,6 @@ use crate::error::ApiError;
 use crate::extract::{Json, NoQuery};
 use crate::fields::{Good, Problems, RequestBody};
 use crate::login;
-use failures::FieldProblem;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(get_me, update_me)).routes(routes!(change_password))

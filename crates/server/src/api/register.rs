@@ -1,12 +1,12 @@
 //! Registration: a customer, its first key and its trial, together or not at all.
 
-use failures::Failure;
 use std::net::IpAddr;
 
 use axum::extract::{Extension, State};
 use domain::customer::{Email, TrialState};
 use domain::id::{CustomerId, KeyId};
 use domain::key::{KeyScope, KeySecret};
+use failures::Failure;
 use store::customers::NewCustomer;
 use store::keys::{NewKey, NewSecret};
 use store::registration::{self, TrialLimit};

@@ -6,6 +6,7 @@ use domain::field_error::FieldErrorKind;
 use domain::id::CustomerId;
 use domain::staff::Permission;
 use domain::time::Timestamp;
+use runtime::audit::{self, AuditRecord};
 use serde_json::json;
 use store::audit::AuditQuery;
 use store::support_access::SupportAccess;
@@ -15,7 +16,6 @@ use utoipa_axum::routes;
 use super::audit::AuditEntryOut;
 use super::usage::{self, DailyQuery, DailyUsage, RecentCallsOut, RecentQuery};
 use crate::app::App;
-use crate::audit::{self, Deed};
 use crate::auth::{Caller, Manager};
 use crate::error::ApiError;
 use crate::extract::{Json, NoQuery, Path, Query};
@@ -95,8 +95,8 @@ async fn set_support_access(
         Some(hours) => (audit::SUPPORT_ENABLED, json!({"hours": hours})),
         None => (audit::SUPPORT_DISABLED, json!({})),
     };
-    let deed = Deed { customer: caller.customer, actor: caller.actor(), action, details };
-    let entry = deed.now(&app.clock, &app.random);
+    let record = AuditRecord { customer: caller.customer, actor: caller.actor(), action, details };
+    let entry = record.now(&app.clock, &app.random);
     let access = match hours {
         Some(hours) => {
             let until = entry.at.plus_seconds(hours * SECONDS_PER_HOUR);

@@ -5,13 +5,13 @@
 use domain::field_error::FieldErrorKind;
 use domain::id::{CustomerId, KeyId};
 use failures::Failure;
+use failures::FieldProblem;
 use store::usage::UsageOf;
 use utoipa::openapi::schema::Object;
 
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::ApiError;
-use failures::FieldProblem;
 
 const NO_KEY: ApiError = ApiError::Failure(Failure::NotFound(
     "there is no key with the id `key_id`; `GET /v1/auth/keys` lists yours",

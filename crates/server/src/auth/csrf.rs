@@ -7,9 +7,9 @@
 use http::header::{HOST, ORIGIN, REFERER};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
+use settings::hosts::is_loopback_host;
 
 use crate::error::ApiError;
-use settings::hosts::is_loopback_host;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 

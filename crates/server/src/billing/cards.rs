@@ -3,13 +3,14 @@
 //! The processor knows which cards a customer has; what is kept here is the one that charges use, as people recognise
 //! it. Every view of a card is read from the processor.
 
-use failures::Failure;
 use std::cmp::Ordering;
 
 use clients::processor::objects::{CheckoutSession, PaymentMethod, SubscriptionStatus};
 use clients::processor::{Listing, Processor, ProcessorError};
 use domain::id::CustomerId;
 use domain::time::Timestamp;
+use failures::Failure;
+use failures::PaymentProblem;
 use store::cards::{self, Card};
 use store::processor_customers;
 
@@ -17,7 +18,6 @@ use super::card_on_file::{self, OpenInvoices};
 use super::{fulfil, payer};
 use crate::app::App;
 use crate::error::ApiError;
-use failures::PaymentProblem;
 
 /// Cards that one customer may have at the processor and that a removal detaches.
 const CARDS_MAX: u8 = 100;

@@ -14,6 +14,8 @@ use domain::id::CustomerId;
 use domain::slot::{ChangeProration, ChangeStep, SlotChangeKind, SlotChangeState};
 use domain::time::Timestamp;
 use failures::Failure;
+use failures::PaymentProblem;
+use runtime::audit;
 use store::slot_changes::{self, Change, Start};
 
 use super::change_requests::{send, send_plan};
@@ -21,9 +23,7 @@ use super::decide::{self, Wish};
 use super::fulfil::Fulfilment;
 use super::{invoices, slot_credits, subscriptions};
 use crate::app::App;
-use crate::audit;
 use crate::error::ApiError;
-use failures::PaymentProblem;
 
 /// So long nobody else carries a change out: longer than all attempts of the request together.
 pub(crate) const LEASE_S: i64 = 240;
@@ -389,7 +389,7 @@ async fn close_failed(
 ) -> Result<(), ApiError> {
     let failure = slot_changes::Failure { code, decline_code, at: app.clock.now() };
     // The places that it was to give up are there again, and accounts that waited get them.
-    let note = audit::noting_activated(app, change.customer, &change.actor);
+    let note = audit::noting_activated((&app.clock, &app.random), change.customer, &change.actor);
     let shifts = slot_changes::fail(&app.store, change, failure, &app.allowances, &note).await?;
     subscriptions::forget(app, change.customer, &shifts.unwrap_or_default());
     Ok(())

@@ -7,9 +7,11 @@ use clients::processor::objects::{ClientSecret, IntentStatus, PaymentIntent};
 use clients::processor::{Decline, NewIntent, Presence, ProcessorError};
 use domain::id::{CustomerId, OrderId};
 use domain::payment::{OrderChannel, OrderState};
+use domain::request_key::RequestKey;
 use domain::time::Timestamp;
 use domain::top_up::WAIT_S;
 use failures::Failure;
+use failures::{ChargePhase, ChargeUnderWay, PaymentProblem};
 use store::orders::{self, Order};
 use store::payments::{self, Receipt};
 
@@ -18,8 +20,6 @@ use super::lost::{self, Found};
 use super::opening::{self, Purchase};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::idempotency_key::IdempotencyKey;
-use failures::{ChargePhase, ChargeUnderWay, PaymentProblem};
 
 /// Within this many seconds the processor has answered a charge; one that is open after that waits for its customer or bank.
 const ANSWER_WITHIN_S: i64 = 10;
@@ -77,7 +77,7 @@ pub(crate) async fn charge(
     app: &App,
     customer: CustomerId,
     pack_id: &str,
-    idempotency: Option<IdempotencyKey>,
+    idempotency: Option<RequestKey>,
 ) -> Result<Charge, ApiError> {
     let pack = super::pack(app, pack_id)?;
     app.processor()?;

@@ -4,6 +4,7 @@ use clients::processor::objects::SessionStatus;
 use clients::processor::{Line, LinePrice, NewCheckout, Purpose};
 use domain::id::{CustomerId, OrderId};
 use domain::payment::{OrderChannel, OrderState};
+use domain::request_key::RequestKey;
 use failures::Failure;
 use settings::billing::Pack;
 use store::orders::{self, Order};
@@ -12,7 +13,6 @@ use super::opening::{self, Purchase};
 use super::payer;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::idempotency_key::IdempotencyKey;
 
 const ENDED: ApiError = ApiError::Failure(Failure::Gone(
     "the checkout of this Idempotency-Key has ended; begin another one with a new key",
@@ -30,7 +30,7 @@ pub(crate) async fn begin(
     app: &App,
     customer: CustomerId,
     pack_id: &str,
-    idempotency: Option<IdempotencyKey>,
+    idempotency: Option<RequestKey>,
 ) -> Result<Begun, ApiError> {
     let pack = super::pack(app, pack_id)?;
     app.processor()?;

@@ -9,6 +9,8 @@ use domain::slot::{ChangeProration, ChangeStep, SlotChangeKind};
 use domain::subscription::SubscriptionStatus;
 use domain::time::{MICROS_PER_SECOND, Timestamp};
 use failures::Failure;
+use failures::FieldProblem;
+use failures::PaymentProblem;
 use store::change_previews;
 use store::slot_changes::{Change, ChangeItem, NewChange};
 use store::subscriptions::{self, Subscription, View};
@@ -18,8 +20,6 @@ use super::period::{self, SubscriptionPeriod};
 use super::{plan_changes, plans};
 use crate::app::App;
 use crate::error::ApiError;
-use failures::FieldProblem;
-use failures::PaymentProblem;
 
 /// The most extra slots of one platform.
 pub(crate) const SLOTS_MAX: i64 = 1_000;

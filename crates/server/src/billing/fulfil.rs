@@ -7,6 +7,7 @@ use clients::processor::ProcessorError;
 use clients::processor::objects::{CheckoutSession, IntentStatus, PaymentIntent, SessionStatus};
 use domain::id::{EntryId, OrderId};
 use domain::payment::{Mismatch, OrderChannel, OrderState};
+use runtime::metrics;
 use store::orders::{self, Order};
 use store::payments::{self, Fulfilled, Paid, PaidFor, Receipt};
 use store::unmatched::Unmatched;
@@ -14,7 +15,6 @@ use store::unmatched::Unmatched;
 use super::{cards, invoices, subscriptions, top_ups};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::metrics;
 
 /// What became of a payment.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -37,10 +37,10 @@ pub(crate) mod top_up_worker;
 pub(crate) mod top_ups;
 pub(crate) mod webhook;
 
-use failures::Failure;
 use std::fmt::Display;
 
 use clients::processor::IdempotencyKey;
+use failures::Failure;
 use settings::billing::Pack;
 
 use crate::app::App;

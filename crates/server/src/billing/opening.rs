@@ -3,14 +3,14 @@
 use domain::credits::Credits;
 use domain::id::{CustomerId, OrderId};
 use domain::payment::OrderChannel;
+use domain::request_key::RequestKey;
 use failures::Failure;
+use failures::PaymentProblem;
 use settings::billing::{CURRENCY, Pack};
 use store::orders::{self, NewOrder, Opening, Order};
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::idempotency_key::IdempotencyKey;
-use failures::PaymentProblem;
 
 /// What a customer wants to buy, and how.
 pub(super) struct Purchase<'a> {
@@ -21,7 +21,7 @@ pub(super) struct Purchase<'a> {
     pub(super) payer: &'a str,
     /// The saved card, where one is charged.
     pub(super) card: Option<&'a str>,
-    pub(super) idempotency: Option<IdempotencyKey>,
+    pub(super) idempotency: Option<RequestKey>,
 }
 
 /// Opens the order, or gives the one that stands for it: of the same `Idempotency-Key`, or of a charge under way.
@@ -39,7 +39,7 @@ pub(super) async fn open(app: &App, purchase: &Purchase<'_>) -> Result<Order, Ap
         livemode: app.config.processor.livemode,
         processor_customer: purchase.payer,
         payment_method: purchase.card,
-        idempotency_hash: purchase.idempotency.map(IdempotencyKey::hash),
+        idempotency_hash: purchase.idempotency.map(RequestKey::hash),
         at: now,
     };
     match orders::open(&app.store, &new).await? {

@@ -4,6 +4,7 @@
 use domain::plan::PlanVersion;
 use domain::slot::{ChangeProration, ChangeStep, SlotChangeKind};
 use failures::Failure;
+use failures::PaymentProblem;
 use store::plan_versions;
 use store::slot_changes::ChangeItem;
 use store::subscriptions::{Item, View};
@@ -12,7 +13,6 @@ use super::decide::Decision;
 use super::plans::{self, Bought, Offered};
 use crate::app::App;
 use crate::error::ApiError;
-use failures::PaymentProblem;
 
 /// The change that choosing this plan needs; none when it is so already. A plan that is not sold is 404, unless it is the
 /// paid one.

@@ -14,6 +14,7 @@ use clients::processor::{EventListing, Listing, Processor, ProcessorError};
 use domain::id::{CustomerId, OrderId};
 use domain::payment::{Mismatch, OrderState, PaymentSource};
 use domain::time::Day;
+use runtime::metrics;
 use store::payments::{self, Booked};
 use tokio_util::sync::CancellationToken;
 
@@ -21,7 +22,6 @@ use super::fulfil::{self, Fulfilment};
 use super::{invoices, reversals, subscriptions, webhook};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::metrics;
 
 /// What the regular reconciliation looks back at, in hours.
 pub const HOURS: i64 = 72;
@@ -96,7 +96,7 @@ pub(crate) async fn run(app: &App, hours: i64) -> Result<Report, ApiError> {
         look.unread(what, &error);
     }
     look.events(untold).await;
-    metrics::reconciled(&look.report);
+    metrics::reconciled(look.report.granted, look.report.failed);
     Ok(look.report)
 }
 

@@ -5,6 +5,7 @@ use clients::processor::{Listing, ProcessorError};
 use domain::id::EntryId;
 use domain::payment::{Mismatch, PaymentSource, ReversalKind, ReversalState};
 use domain::sales::Withdrawal;
+use runtime::metrics;
 use store::jobs::NewJob;
 use store::reversals::{self, Change, Reversal, Reversed};
 
@@ -14,7 +15,6 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::jobs::{adjust_credit, send_mail};
 use crate::letters::Letter;
-use crate::metrics;
 
 /// What became of a refund or dispute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

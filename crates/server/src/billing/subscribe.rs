@@ -8,6 +8,7 @@ use clients::processor::{Line, LinePrice, NewCheckout, NewPortal, ProcessorError
 use domain::id::{CustomerId, OfferId};
 use domain::platform::Platform;
 use failures::Failure;
+use failures::PaymentProblem;
 use settings::billing::Plan;
 use store::subscription_offers::{self, Offer};
 
@@ -15,7 +16,6 @@ use super::plans::{self, Offered};
 use super::{payer, subscriptions};
 use crate::app::App;
 use crate::error::ApiError;
-use failures::PaymentProblem;
 
 /// A page is asked for again while so much of its day is left.
 const PAGE_USED_S: i64 = 23 * 3_600;

@@ -11,6 +11,7 @@ use domain::plan::PlanVersion;
 use domain::slot::ChangeProration;
 use domain::subscription::SubscriptionStatus;
 use domain::time::Timestamp;
+use runtime::audit::{self, AuditRecord, NAMED_MAX, named_accounts};
 use serde_json::{Value, json};
 use store::places::Shift;
 use store::slot_changes::{Change, ChangeItem};
@@ -20,7 +21,6 @@ use super::give_up::{self, Payer};
 use super::period::{self, SubscriptionPeriod, seconds};
 use super::plan_versions::{Bought, UnknownPrice, Versions};
 use crate::app::App;
-use crate::audit::{self, Deed, NAMED_MAX, named_accounts};
 use crate::error::ApiError;
 use crate::jobs::send_mail;
 use crate::letters::Letter;
@@ -239,8 +239,8 @@ fn tell(app: &App, happened: &Happened) -> Told {
     let mut told = Told::default();
     let mut note = |actor: &str, action, details| {
         let (customer, actor) = (happened.customer, actor.to_owned());
-        let deed = Deed { customer, actor, action, details };
-        told.entries.push(deed.now(&app.clock, &app.random));
+        let record = AuditRecord { customer, actor, action, details };
+        told.entries.push(record.now(&app.clock, &app.random));
     };
     let asked_by =
         happened.applied.as_ref().map_or(audit::PROCESSOR, |change| change.actor.as_str());

@@ -9,6 +9,8 @@ use clients::processor::{Decline, NewIntent, Presence, ProcessorError, Refusal};
 use domain::credits::Credits;
 use domain::id::{CustomerId, OrderId};
 use domain::top_up::{LEASE_S, SAME_KEY_S, TopUpState, WAIT_S};
+use failures::PaymentProblem;
+use runtime::metrics;
 use settings::billing::CURRENCY;
 use store::top_up_settings::{self, Settings, Wish};
 use store::top_ups::{self, Claim, Claiming, Failed, Failure, Offer, TopUp};
@@ -19,8 +21,6 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::jobs::send_mail;
 use crate::letters::Letter;
-use crate::metrics;
-use failures::PaymentProblem;
 
 /// Charges that one look at everybody begins or takes over.
 const CHARGES_MAX: i64 = 1_000;

@@ -7,6 +7,8 @@ use clients::processor::objects::{self, MalformedEvent};
 use clients::processor::webhook as signature;
 use domain::payment::Mismatch;
 use domain::time::Timestamp;
+use failures::PaymentProblem;
+use runtime::metrics;
 use secrecy::ExposeSecret;
 use store::processor_events::{self, Event, EventOutcome, Receipt};
 
@@ -16,8 +18,6 @@ use super::{cards, invoices, subscriptions};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::jobs;
-use crate::metrics;
-use failures::PaymentProblem;
 
 /// So long the processor waits for an event to be acted on; then it is answered, and the work goes on.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);

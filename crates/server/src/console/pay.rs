@@ -8,6 +8,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use failures::Failure;
+use failures::PaymentProblem;
 use http::StatusCode;
 use http::uri::Uri;
 use store::orders::Order;
@@ -19,7 +20,6 @@ use crate::billing::charge::{self, Action, Charged, Standing};
 use crate::billing::pay_links;
 use crate::error::ApiError;
 use crate::letters;
-use failures::PaymentProblem;
 
 /// Where the script of the processor that this service is made for comes from, and what else it needs.
 const PROCESSOR_SCRIPT_HOST: &str = "js.stripe.com";

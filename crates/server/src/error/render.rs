@@ -3,9 +3,8 @@
 //! Failures of our own are logged here, once, with their whole chain, and answered with a fixed sentence.
 
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderValue, StatusCode, header};
-
 use failures::{Failure, FieldProblem};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use super::ApiError;
 

@@ -3,18 +3,18 @@
 //! What must go is written in the database by whoever makes it useless, and done here, again and again until it is
 //! done. Nothing that an export needs, or that is published, is ever removed: that is asked in the same breath.
 
-use failures::Failure;
 use std::collections::HashMap;
 
 use clients::storage::{ObjectName, Stored};
 use domain::id::ExportId;
+use failures::Failure;
+use runtime::metrics;
 use store::exports::{self, Cleanup, Lease};
 
 use super::place;
 use super::points::{self, Point};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::metrics;
 
 /// Exports that one round cleans up after.
 const AT_ONCE: i64 = 100;

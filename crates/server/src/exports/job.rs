@@ -14,6 +14,7 @@ use clients::storage::{ObjectName, Put, Segment, SegmentReader, StorageError, Wo
 use domain::dataset::DatasetName;
 use domain::export::ExportPhase;
 use domain::window::Window;
+use runtime::metrics;
 use store::exports::{self, Export, Failure, Lease, Output};
 use tabular::{
     Facts, Format, Layout, Rendered, Rendering, SpoolReader, SpoolWriter, Spooled, TabularError,
@@ -27,7 +28,6 @@ use super::points::{self, Point};
 use super::worker::{Ending, Shared};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::metrics;
 
 /// Why a job does not go on.
 pub(super) enum Halt {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use domain::export::ExportPhase;
 use domain::id::{ExportId, NodeId};
 use domain::time::Timestamp;
+use runtime::metrics;
 use store::StoreError;
 use store::exports::{self, Claimant, Doing, Export, Failure, Lease, Progress, Renewal};
 use tokio::sync::Notify;
@@ -21,7 +22,6 @@ use super::pages::Waits;
 use super::points::{self, Point};
 use super::{cleanup, job};
 use crate::app::App;
-use crate::metrics;
 
 /// How far a job is is written down so often, if it has come further.
 const PROGRESS_EACH: Duration = Duration::from_secs(2);

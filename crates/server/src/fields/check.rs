@@ -3,12 +3,12 @@
 //! Messages never repeat the value: it may be a secret that was put into the wrong field.
 
 use domain::field_error::FieldErrorKind;
+use failures::FieldProblem;
 use serde_json::{Map, Number, Value};
 
 use super::formats::Format;
 use super::shape::{Kind, Object, Shape, Text};
 use super::{Problems, numbers};
-use failures::FieldProblem;
 
 /// The most characters of a name that the caller chose, as it is repeated to it.
 const NAME_CHARS_MAX: usize = 64;

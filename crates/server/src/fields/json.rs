@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 
 use domain::field_error::FieldErrorKind;
+use failures::FieldProblem;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 use super::{Problems, check};
-use failures::FieldProblem;
 
 /// The object that the bytes are. Names given twice are problems; what is no JSON object is one and gives nothing.
 pub(super) fn object(bytes: &[u8], problems: &mut Problems) -> Option<Map<String, Value>> {

@@ -11,12 +11,13 @@ mod numbers;
 mod query;
 mod shape;
 
-use failures::Failure;
 use std::any::TypeId;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use domain::field_error::FieldErrorKind;
+use failures::Failure;
+use failures::FieldProblem;
 use parking_lot::RwLock;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -26,7 +27,6 @@ use utoipa::{IntoParams, ToSchema};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::passwords;
-use failures::FieldProblem;
 
 pub(crate) use check::short;
 pub(crate) use numbers::Decimal;

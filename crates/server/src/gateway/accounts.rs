@@ -3,7 +3,6 @@
 //! The credentials are opened by the first call that needs them and stay open, also in the headers of its requests, as
 //! long as the entry lives, a minute or two at most; they are wiped from memory with it.
 
-use failures::Failure;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -13,6 +12,8 @@ use domain::account::{AccountState, CreatorId};
 use domain::id::{CustomerId, DataKeyId};
 use domain::platform::Platform;
 use domain::time::Timestamp;
+use failures::AccountProblem;
+use failures::Failure;
 use runtime::clock::Random;
 use runtime::sealing::DataKey;
 use transport::Load;
@@ -21,7 +22,6 @@ use super::token_pauses::TokenPauses;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::sealed_credentials;
-use failures::AccountProblem;
 
 /// One account, ready for calls.
 pub(crate) struct AccountEntry {

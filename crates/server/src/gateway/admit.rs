@@ -2,7 +2,6 @@
 //!
 //! Everything here costs nothing and sends nothing.
 
-use failures::Failure;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -12,7 +11,9 @@ use domain::account::CreatorId;
 use domain::credits::Credits;
 use domain::key::KeyScope;
 use domain::method::Method;
+use domain::request_key::RequestKey;
 use domain::time::Timestamp;
+use failures::Failure;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
 use settings::http::UnlistedRoutes;
@@ -27,7 +28,6 @@ use crate::auth;
 use crate::error::ApiError;
 use crate::extract;
 use crate::fields;
-use crate::idempotency_key::IdempotencyKey;
 use crate::middleware::body::Buffered;
 
 /// By which route of the data plane a call came.
@@ -58,7 +58,7 @@ pub(super) struct Arrival {
     pub(super) parts: Parts,
     /// Where the native path begins in the request's path.
     path_at: usize,
-    pub(super) idempotency: Option<IdempotencyKey>,
+    pub(super) idempotency: Option<RequestKey>,
 }
 
 /// What the head of a request says, without the head.
@@ -67,7 +67,7 @@ pub(super) struct Identified {
     creator: CreatorId,
     method: Method,
     path_at: usize,
-    idempotency: Option<IdempotencyKey>,
+    idempotency: Option<RequestKey>,
 }
 
 /// A request with its body read, as often tried as its account changes under it.
@@ -144,7 +144,7 @@ pub(super) async fn identify(
     let creator = allowed?;
     check_range(&parts.headers)?;
     let idempotency =
-        if method.is_read() { None } else { IdempotencyKey::from_headers(&parts.headers)? };
+        if method.is_read() { None } else { crate::idempotency_key::read(&parts.headers)? };
     Ok(Identified { key, creator, method, path_at, idempotency })
 }
 

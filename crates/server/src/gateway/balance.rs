@@ -3,12 +3,12 @@
 //! On SQLite the balance is in memory. Elsewhere the one that was shown last counts for a second, so that refusals, however
 //! many there are, ask the database once a second for each key.
 
-use failures::Failure;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use domain::credits::Credits;
 use domain::time::{MICROS_PER_SECOND, Timestamp};
+use failures::Failure;
 
 use super::cache::KeyEntry;
 use crate::app::App;

@@ -3,7 +3,6 @@
 //! A stale entry can do no harm: every hold checks the key and the account's version again in its own
 //! transaction, and no answer is released before that. An entry that turns out stale is dropped.
 
-use failures::Failure;
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -11,6 +10,7 @@ use domain::account::CreatorId;
 use domain::id::{CustomerId, KeyId};
 use domain::key::{KeyHash, KeyScope};
 use domain::time::Timestamp;
+use failures::Failure;
 use parking_lot::Mutex;
 use quick_cache::Equivalent;
 use transport::Load;

@@ -1,6 +1,5 @@
 //! One call from its arrival to its end: the phases in their order, and nothing else.
 
-use failures::Failure;
 use std::sync::Arc;
 
 use axum::extract::Request;
@@ -11,6 +10,7 @@ use domain::charge::Outcome;
 use domain::credits::Credits;
 use domain::platform::Platform;
 use domain::time::Timestamp;
+use failures::Failure;
 use http::{HeaderMap, StatusCode};
 use http_body::Body as _;
 use tokio::time::Instant;

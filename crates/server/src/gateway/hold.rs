@@ -7,13 +7,13 @@
 use domain::credits::Credits;
 use domain::id::{CallId, KeyId};
 use failures::Failure;
+use failures::{NotStored, UnknownOutcome};
 use store::idempotency::{Existing, StoredAnswer};
 use store::metering::{Hold, HoldOutcome, Refusal, Reservation};
 
 use super::call::Setting;
 use super::{idempotency, settle};
 use crate::error::ApiError;
-use failures::{NotStored, UnknownOutcome};
 
 /// A hold on its way to the books, or on them.
 pub(super) struct Held {

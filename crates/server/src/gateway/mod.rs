@@ -28,12 +28,12 @@ mod token_pauses;
 pub(crate) mod unlisted;
 pub(crate) mod upload;
 
-use failures::Failure;
 use std::net::IpAddr;
 
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
+use failures::Failure;
 use futures_util::FutureExt;
 use tokio::time::Instant;
 

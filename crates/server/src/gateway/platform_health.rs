@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use domain::platform::Platform;
 use domain::time::{MICROS_PER_MILLI, Timestamp};
+use runtime::metrics;
 use store::platform_health::RefusingPlatform;
 
 use crate::app::App;
-use crate::metrics;
 
 /// Successes within this time count as one: what all cores write to must not be written with each call.
 const SUCCESS_GRAIN_MICROS: i64 = 100 * MICROS_PER_MILLI;

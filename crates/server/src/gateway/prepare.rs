@@ -3,19 +3,19 @@
 //! Shorthands become full paths with the creator's own id, default query parameters are added (an explicit one
 //! always wins), and the platform's headers, credentials, version and signature are put on.
 
-use failures::Failure;
 use std::borrow::Cow;
 
 use bytes::Bytes;
 use catalog::shorthand;
 use clients::platform::{NativeCall, RequestBody, SigningInput};
 use domain::id::CallId;
+use failures::Failure;
+use failures::FieldProblem;
 
 use super::accounts::AccountEntry;
 use super::admit::{Content, Plan, Whole};
 use super::call::Setting;
 use crate::error::ApiError;
-use failures::FieldProblem;
 
 /// Where the request goes below the platform's prefix.
 pub(super) struct Destination<'a> {

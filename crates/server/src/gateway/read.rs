@@ -3,7 +3,6 @@
 //! It goes the way of a native call (fresh token, pauses, breaker, the account's places, signature, envelope) and
 //! teaches the same lessons, but nothing is held and nothing is charged: whoever asks has paid before.
 
-use failures::Failure;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -14,6 +13,7 @@ use clients::platform::{
 use domain::account::CreatorId;
 use domain::id::CustomerId;
 use domain::method::Method;
+use failures::Failure;
 use http::{HeaderMap, StatusCode};
 
 use super::accounts::AccountEntry;

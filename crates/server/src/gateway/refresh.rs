@@ -4,12 +4,13 @@
 //! process a lock on the account serves one at a time; between nodes a short claim on its row does. An endpoint that
 //! fails, or refuses, is asked again after a pause that grows.
 
-use failures::Failure;
 use std::sync::Arc;
 
 use clients::platform::oauth::{self, RefreshFailure};
 use clients::platform::{Credentials, Target, Tokens};
 use domain::time::Timestamp;
+use failures::Failure;
+use runtime::metrics;
 use store::platform_health::RefusalCause;
 
 use super::accounts::AccountEntry;
@@ -17,7 +18,6 @@ use super::token_pauses::{LastRefresh, TokenMark};
 use super::{cache, reconnect};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::metrics;
 
 /// A token is refreshed when it has less than this left.
 const REFRESH_BEFORE_S: i64 = 60;

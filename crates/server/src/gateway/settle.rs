@@ -5,13 +5,13 @@
 use domain::charge::Outcome;
 use domain::credits::Credits;
 use domain::id::CallId;
+use runtime::metrics;
 use store::idempotency::StoredAnswer;
 use store::metering::Resolution;
 use tokio::time::Instant;
 
 use super::call::{Setting, milliseconds};
 use super::hold::{Held, NotHeld};
-use crate::metrics;
 
 /// How a call ended.
 pub(super) struct Ending {

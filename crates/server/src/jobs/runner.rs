@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use domain::id::NodeId;
 use domain::job::{GIVE_UP_AFTER_S, pause_s};
+use runtime::metrics;
 use store::StoreError;
 use store::jobs::{self, Claimant, Job};
 use tokio_util::sync::CancellationToken;
 
 use super::JobError;
 use crate::app::App;
-use crate::metrics;
 
 /// For so long nobody else takes a job that was claimed.
 const LEASE_S: i64 = 120;

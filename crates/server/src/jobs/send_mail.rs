@@ -2,12 +2,12 @@
 //! more, or that the limits of its address leave out, is not sent. A crash between handing over and putting that down sends it a second time.
 
 use domain::job::JobKind;
+use runtime::metrics;
 use store::jobs::{Job, NewJob};
 
 use super::{JobError, chain};
 use crate::app::App;
 use crate::letters::{self, Letter};
-use crate::metrics;
 
 /// The mail as a job, to be written down with what makes it necessary.
 pub(crate) fn job(app: &App, letter: &Letter) -> NewJob {

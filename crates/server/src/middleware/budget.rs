@@ -10,11 +10,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use settings::http::READING_BYTES;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use transport::Load;
-
-use settings::http::READING_BYTES;
 
 use super::body::BodyProblem;
 

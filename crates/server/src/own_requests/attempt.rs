@@ -1,6 +1,5 @@
 //! One attempt at a request: run while its lease is renewed, and ended with what a repetition is to get.
 
-use failures::Failure;
 use std::convert::Infallible;
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use domain::id::{ChangeId, RunId};
 use domain::time::Timestamp;
+use failures::Failure;
 use http::{HeaderMap, HeaderName, header};
 use runtime::sealing::DataKey;
 use store::idempotency::StoredAnswer;

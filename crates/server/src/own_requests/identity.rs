@@ -3,6 +3,7 @@
 use domain::account::CreatorId;
 use domain::id::{CustomerId, KeyId};
 use domain::key::KeyScope;
+use domain::request_key::RequestKey;
 use failures::Failure;
 use http::request::Parts;
 use http::{HeaderValue, header};
@@ -13,7 +14,6 @@ use store::own_requests::{RequestCaller, RequestName};
 use crate::app::App;
 use crate::auth::{Caller, Credential};
 use crate::error::ApiError;
-use crate::idempotency_key::IdempotencyKey;
 
 const FINGERPRINTS: &str = "own_requests";
 
@@ -37,7 +37,7 @@ impl Identity {
     }
 
     /// The request that this caller names so.
-    pub(super) fn request(&self, key: IdempotencyKey) -> RequestName {
+    pub(super) fn request(&self, key: RequestKey) -> RequestName {
         let caller = self.key.map_or(RequestCaller::Session, RequestCaller::Key);
         RequestName { customer: self.customer, caller, key_hash: key.hash() }
     }

@@ -18,7 +18,9 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use domain::id::{ChangeId, DataKeyId, RunId};
 use domain::key::KeyScope;
+use domain::request_key::RequestKey;
 use failures::Failure;
+use failures::{NotStored, UnknownOutcome};
 use http::request::Parts;
 use runtime::sealing::DataKey;
 use store::own_requests::{self, Claim, KnownRequest, NewRequest, RequestState};
@@ -27,8 +29,6 @@ use crate::app::{App, BodyOf};
 use crate::auth;
 use crate::error::{ApiError, Harmless};
 use crate::idempotency::{self, Place};
-use crate::idempotency_key::IdempotencyKey;
-use failures::{NotStored, UnknownOutcome};
 
 pub(crate) use ending::NotKept;
 use identity::{Identity, fingerprint};
@@ -49,7 +49,7 @@ impl<S: Send + Sync> FromRequestParts<S> for ChangeOfRequest {
 /// A request with its body, and who sent it.
 struct Asked {
     operation: Operation,
-    key: IdempotencyKey,
+    key: RequestKey,
     identity: Identity,
     parts: Parts,
     body: Bytes,
@@ -66,7 +66,7 @@ enum Turn {
 /// Carries a request with an `Idempotency-Key` out once; every other request passes.
 pub(crate) async fn once(State(app): State<App>, request: Request, next: Next) -> Response {
     let Some(operation) = Operation::of(&request) else { return next.run(request).await };
-    let key = match IdempotencyKey::from_headers(request.headers()) {
+    let key = match crate::idempotency_key::read(request.headers()) {
         Ok(Some(key)) => key,
         Ok(None) => return next.run(request).await,
         Err(refused) => return refused.into_response(),
@@ -81,7 +81,7 @@ pub(crate) async fn once(State(app): State<App>, request: Request, next: Next) -
 
 async fn once_with(
     app: &App,
-    (operation, key): (Operation, IdempotencyKey),
+    (operation, key): (Operation, RequestKey),
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {

@@ -6,7 +6,6 @@
 mod common;
 mod queue;
 
-use failures::Failure;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,6 +14,7 @@ use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use argon2::{Algorithm, Argon2, Params, Version};
 use domain::customer::PASSWORD_CHARS;
 use domain::field_error::FieldErrorKind;
+use failures::Failure;
 use store::customers::PasswordHash;
 
 pub(crate) use queue::{Requester, Turn};

@@ -4,12 +4,12 @@
 //! login succeeded lately) go first and have places of their own, so that no flood of strangers reaches them. Within a lane
 //! whoever has most waiting loses a place to whoever has fewer: a network that fills the lane displaces itself.
 
-use failures::Failure;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use domain::id::CustomerId;
+use failures::Failure;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use transport::{network_of, site_of};

@@ -4,11 +4,11 @@ use domain::credits::Credits;
 use domain::id::{CustomerId, EntryId};
 use domain::lots::LotSource;
 use domain::time::{MICROS_PER_SECOND, Timestamp};
+use runtime::audit;
 use serde_json::json;
 use store::ledger::{Adjustment, Grant, Granting};
 
 use super::{Desk, Done, StaffError, entry};
-use crate::audit;
 
 /// The most credits that one command gives or takes.
 pub const CREDITS_MAX: i64 = 1_000_000_000_000;

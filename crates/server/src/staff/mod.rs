@@ -8,6 +8,7 @@ use domain::id::{CustomerId, KeyId};
 use domain::key::{KeyScope, KeySecret};
 use domain::staff::Permission;
 use domain::time::Timestamp;
+use runtime::audit::{self, AuditRecord};
 use runtime::clock::{Clock, Random};
 use runtime::keyfile::{self, LockedKeyFile};
 use runtime::vault::{Vault, VaultError};
@@ -16,8 +17,6 @@ use store::audit::AuditEntry;
 use store::customers::{Creation, NewCustomer, PasswordHash};
 use store::keys::{NewKey, NewSecret};
 use store::{Store, StoreError, permissions};
-
-use crate::audit::{self, Deed};
 
 mod credits;
 
@@ -442,6 +441,6 @@ fn entry(
     action: &'static str,
     details: Value,
 ) -> AuditEntry {
-    let deed = Deed { customer, actor: audit::OPERATOR.to_owned(), action, details };
-    deed.now(desk.clock, desk.random)
+    let record = AuditRecord { customer, actor: audit::OPERATOR.to_owned(), action, details };
+    record.now(desk.clock, desk.random)
 }

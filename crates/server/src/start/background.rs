@@ -4,6 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use domain::time::Timestamp;
+use runtime::metrics;
 use store::metering;
 use store::notices::{self, Notice};
 use tokio::time::Instant;
@@ -15,7 +16,6 @@ use crate::billing::{changes, give_up, lost, lots, reconcile, slot_credits, top_
 use crate::exports::{cleanup, worker};
 use crate::gateway::platform_health;
 use crate::jobs::runner;
-use crate::metrics;
 
 const EVERY_SECOND: Duration = Duration::from_secs(1);
 const EVERY_TEN_SECONDS: Duration = Duration::from_secs(10);

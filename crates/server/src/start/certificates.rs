@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::time::Timestamp;
+use runtime::metrics;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use transport::{Certificates, Renewal};
 
 use crate::app::App;
-use crate::metrics;
 
 /// Looks after the certificate in use.
 pub(super) struct CertificateWatch {

@@ -32,8 +32,9 @@ use crate::admin::{self, Admin};
 use crate::app::App;
 pub use crate::billing::reconcile::{HOURS, HOURS_MAX, Report};
 use crate::exports::pages;
+use crate::router;
 use crate::staff::{self, Desk};
-use crate::{metrics, router};
+use runtime::metrics;
 use settings::{Config, Problem};
 /// Why the service did not start.
 #[derive(Debug, thiserror::Error)]

@@ -19,11 +19,13 @@ use domain::time::Timestamp;
 use foldhash::fast::RandomState;
 use runtime::clock::{Clock, Random};
 use runtime::keyfile::{self, KeyFileError};
+use runtime::metrics;
 use runtime::sealing::{Keyring, MasterKey};
 use runtime::tasks::Tasks;
 use runtime::vault::Vault;
 use secrecy::{ExposeSecret, SecretString};
 use settings::mail::base_folder;
+use settings::targets;
 use settings::{Config, Problem};
 use store::metering::{self, MeterOptions, Recovery};
 use store::{Access, OpenOptions, SchemaSteps, Store, StoreError};
@@ -34,8 +36,6 @@ use crate::app::{App, Parts, Shared};
 use crate::billing::low_balances::LowBalances;
 use crate::billing::plan_versions::{self, Versions};
 use crate::gateway::upload::spool::Spool;
-use crate::metrics;
-use settings::targets;
 
 /// What starting leaves for the background work.
 pub(super) struct Opened {

@@ -8,6 +8,7 @@ use domain::key::KeyScope;
 use domain::time::Timestamp;
 use domain::top_up::{TopUpState, WAIT_S};
 use failures::Failure;
+use failures::FieldProblem;
 use settings::billing::CURRENCY;
 use store::orders;
 use store::top_up_settings::{Settings, Wish};
@@ -23,7 +24,6 @@ use crate::billing::{self, top_ups};
 use crate::error::ApiError;
 use crate::extract::{Json, NoQuery};
 use crate::fields::{Decimal, Good, Problems, RequestBody};
-use failures::FieldProblem;
 
 const CENTS_MAX: i64 = 99_999_999;
 

@@ -3,6 +3,7 @@
 use axum::extract::{Extension, State};
 use domain::field_error::FieldErrorKind;
 use domain::id::CustomerId;
+use failures::FieldProblem;
 use store::cards::{self, Card};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -19,7 +20,6 @@ use crate::extract::{NoQuery, OptionalJson};
 use crate::fields::RequestBody;
 use crate::login;
 use crate::middleware::real_ip::Client;
-use failures::FieldProblem;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(get_card, delete_card)).routes(routes!(sync_card))

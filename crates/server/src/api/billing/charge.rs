@@ -16,7 +16,7 @@ use crate::billing::charge::{self, Action, Charge, Charged};
 use crate::error::ApiError;
 use crate::extract::Json;
 use crate::fields::RequestBody;
-use crate::idempotency_key::Chosen;
+use crate::idempotency_key::OptionalRequestKey;
 use crate::own_requests::NotKept;
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -144,7 +144,7 @@ fn waiting(app: &App, order_id: OrderId, action: Action) -> ActionOut {
 async fn charge_card(
     State(app): State<App>,
     Manager(caller): Manager,
-    Chosen(idempotency): Chosen,
+    OptionalRequestKey(idempotency): OptionalRequestKey,
     Json(choice): Json<PackChoice>,
 ) -> Result<Response, ApiError> {
     let charge = charge::charge(&app, caller.customer, &choice.pack_id, idempotency).await?;

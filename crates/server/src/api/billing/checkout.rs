@@ -13,7 +13,7 @@ use crate::billing::checkout;
 use crate::error::ApiError;
 use crate::extract::Json;
 use crate::fields::RequestBody;
-use crate::idempotency_key::Chosen;
+use crate::idempotency_key::OptionalRequestKey;
 use crate::own_requests::NotKept;
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -54,7 +54,7 @@ struct CheckoutOut {
 async fn begin_checkout(
     State(app): State<App>,
     Manager(caller): Manager,
-    Chosen(idempotency): Chosen,
+    OptionalRequestKey(idempotency): OptionalRequestKey,
     Json(choice): Json<PackChoice>,
 ) -> Result<(Extension<NotKept>, axum::Json<CheckoutOut>), ApiError> {
     let begun = checkout::begin(&app, caller.customer, &choice.pack_id, idempotency).await?;

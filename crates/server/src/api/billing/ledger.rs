@@ -7,6 +7,7 @@ use domain::field_error::FieldErrorKind;
 use domain::id::{EntryId, KeyId, LotId};
 use domain::ledger::{LedgerLine, MalformedLine};
 use domain::time::Timestamp;
+use failures::FieldProblem;
 use store::ledger_pages::{self, Entry, LedgerQuery};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -18,7 +19,6 @@ use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::extract::Query;
 use crate::fields::RequestQuery;
-use failures::FieldProblem;
 
 const LIMIT_DEFAULT: i64 = 50;
 

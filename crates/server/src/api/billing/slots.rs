@@ -8,6 +8,8 @@ use domain::platform::Platform;
 use domain::slot::SlotChangeKind;
 use domain::time::Timestamp;
 use failures::Failure;
+use failures::FieldProblem;
+use failures::PaymentProblem;
 use settings::billing::{CURRENCY, INTERVAL};
 use store::limits::{self, Standing};
 use store::slot_changes::{Change, ChangeItem};
@@ -23,8 +25,6 @@ use crate::error::ApiError;
 use crate::extract::{Json, NoQuery};
 use crate::fields::{Good, Problems, RequestBody};
 use crate::own_requests::ChangeOfRequest;
-use failures::FieldProblem;
-use failures::PaymentProblem;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(get_slots, set_slots)).routes(routes!(switch_slot))

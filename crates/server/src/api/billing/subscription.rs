@@ -1,6 +1,5 @@
 //! The subscription: what is offered, what a customer has, and the pages on which it is bought and looked after.
 
-use failures::Failure;
 use std::collections::BTreeMap;
 
 use axum::Extension;
@@ -11,6 +10,7 @@ use domain::plan::PlanVersion;
 use domain::platform::Platform;
 use domain::subscription::SubscriptionStatus;
 use domain::time::Timestamp;
+use failures::Failure;
 use settings::billing::{CURRENCY, INTERVAL, Plan};
 use store::limits::Parts;
 use store::subscriptions::{Occupant, View};

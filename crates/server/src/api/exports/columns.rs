@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use catalog::column::{Column, Unit};
 use domain::field_error::FieldErrorKind;
+use failures::FieldProblem;
 use serde_json::Value;
 use tabular::COLUMN_NAME_BYTES_MAX;
 
 use crate::fields::{Good, Problems};
-use failures::FieldProblem;
 
 /// The most columns that a request chooses.
 pub(crate) const CHOSEN_MAX: usize = 200;

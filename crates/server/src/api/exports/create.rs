@@ -12,7 +12,11 @@ use domain::field_error::FieldErrorKind;
 use domain::id::ExportId;
 use domain::platform::Platform;
 use domain::window::Window;
+use failures::AccountProblem;
+use failures::ExportProblem;
 use failures::Failure;
+use failures::FieldProblem;
+use failures::{NotStored, UnknownOutcome};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use runtime::sealing::DataKey;
@@ -30,12 +34,7 @@ use crate::error::{ApiError, Harmless};
 use crate::extract::{self, Path};
 use crate::fields::{self, Good, Problems, RequestBody};
 use crate::idempotency::{self, Place};
-use crate::idempotency_key::IdempotencyKey;
 use crate::trial;
-use failures::AccountProblem;
-use failures::ExportProblem;
-use failures::FieldProblem;
-use failures::{NotStored, UnknownOutcome};
 
 /// Words by which archives of media are asked for.
 const ARCHIVES: [&str; 4] = ["media", "media_archive", "media_zip", "media-archive"];
@@ -122,7 +121,7 @@ async fn refused(app: &App, parts: &Parts, refusal: ApiError) -> Response {
         _ => None,
     };
     let mut response = refusal.into_response();
-    if matches!(IdempotencyKey::from_headers(&parts.headers), Ok(Some(_))) {
+    if matches!(crate::idempotency_key::read(&parts.headers), Ok(Some(_))) {
         response.extensions_mut().insert(Harmless);
     }
     idempotency::put_free(response.headers_mut(), balance);
@@ -135,7 +134,7 @@ async fn create(app: &App, parts: &mut Parts, incoming: Body) -> Result<Response
     if !extract::is_json(&parts.headers) {
         return Err(ApiError::UnsupportedMediaType);
     }
-    let key = IdempotencyKey::from_headers(&parts.headers)?;
+    let key = crate::idempotency_key::read(&parts.headers)?;
     let bytes_max = app.config.http.limits.json_body_bytes_max;
     let body = app.read_body(&parts.extensions, incoming, bytes_max).await?;
     let account = usable_account(app, &caller, &named).await?;

@@ -1,7 +1,6 @@
 //! The finished file: streamed to whoever has a key or a session, or a signed link. A storage that can be asked directly
 //! is pointed at.
 
-use failures::Failure;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -10,6 +9,8 @@ use axum::extract::{FromRequestParts as _, Request, State};
 use axum::response::{IntoResponse, Response};
 use domain::export::{ExportRemoval, ExportState};
 use domain::id::ExportId;
+use failures::ExportProblem;
+use failures::Failure;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use store::exports::{self, Export, Output};
@@ -24,7 +25,6 @@ use crate::exports::links::{self, Link};
 use crate::exports::place;
 use crate::extract::Path;
 use crate::fields;
-use failures::ExportProblem;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(download_export))

@@ -6,7 +6,9 @@ use axum::http::StatusCode;
 use domain::export::ExportRemoval;
 use domain::id::ExportId;
 use domain::staff::Permission;
+use failures::ExportProblem;
 use failures::Failure;
+use runtime::audit;
 use serde_json::json;
 use store::exports::{self, Cancelling, Deletion, Export};
 use utoipa_axum::router::OpenApiRouter;
@@ -15,12 +17,10 @@ use utoipa_axum::routes;
 use super::record::{ExportOut, Sight};
 use super::{create, lists};
 use crate::app::App;
-use crate::audit;
 use crate::auth::{Caller, FullCaller};
 use crate::error::ApiError;
 use crate::extract::{NoQuery, Path};
 use crate::support::{self, Visit};
-use failures::ExportProblem;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()

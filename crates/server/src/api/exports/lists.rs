@@ -9,13 +9,13 @@ use domain::id::{CustomerId, ExportId};
 use domain::platform::Platform;
 use domain::staff::Permission;
 use failures::Failure;
+use runtime::audit;
 use serde_json::json;
 use store::exports::{self, ExportList};
 
 use super::record::{ExportOut, Sight};
 use crate::api::words;
 use crate::app::App;
-use crate::audit;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::extract::{Path, Query};

@@ -2,7 +2,6 @@
 //!
 //! Only GETs leave from here, so trying again changes nothing on the platform, and nothing is marked as read.
 
-use failures::Failure;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,6 +10,7 @@ use catalog::dataset::{self, Paging, PagingStyle, Place};
 use domain::platform::Platform;
 use domain::time::Timestamp;
 use domain::window::Window;
+use failures::Failure;
 use http::StatusCode;
 
 use super::Wanted;

@@ -6,11 +6,11 @@ use catalog::Route;
 use domain::field_error::FieldErrorKind;
 use domain::time::Timestamp;
 use failures::Failure;
+use failures::FieldProblem;
 use serde_json::json;
 
 use crate::error::ApiError;
 use crate::fields::short;
-use failures::FieldProblem;
 
 /// The text fields, in the order in which they leave.
 const TEXTS: [&str; 7] = [

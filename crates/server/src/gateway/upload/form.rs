@@ -3,7 +3,6 @@
 //! Whatever the caller sends, what is in memory is bounded: no more is handed to the parser than the file has
 //! taken from it, plus what fields and framing may have.
 
-use failures::Failure;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::body::Body;
@@ -11,6 +10,8 @@ use bytes::Bytes;
 use catalog::Route;
 use domain::field_error::FieldErrorKind;
 use domain::id::CustomerId;
+use failures::Failure;
+use failures::FieldProblem;
 use futures_util::stream::{self, Stream};
 use http::HeaderMap;
 use sha2::{Digest as _, Sha256};
@@ -20,7 +21,6 @@ use super::spool::{SpoolProblem, Spooled, Writing};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::middleware::body::{BodyProblem, BodyReader};
-use failures::FieldProblem;
 
 /// The most that is handed to the parser at once.
 const PIECE_BYTES: usize = 16 * 1024;

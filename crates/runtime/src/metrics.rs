@@ -14,10 +14,6 @@ use metrics::{
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use store::metering::BatchReport;
 use store::processor_events::EventOutcome;
-use transport::ConnectionCounts;
-
-use crate::app::App;
-use crate::billing::reconcile::Report;
 
 const CALLS: &str = "creator_gateway_calls_total";
 const CALL_DURATION: &str = "creator_gateway_call_duration_seconds";
@@ -94,14 +90,14 @@ fn recorder() -> Result<metrics_exporter_prometheus::PrometheusRecorder, BuildEr
 
 /// The handle that renders the process's recorder, which is put in place by the first service of the process;
 /// `None` if somebody else's recorder is there.
-pub(crate) fn install() -> Option<PrometheusHandle> {
+pub fn install() -> Option<PrometheusHandle> {
     static INSTALLED: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
     INSTALLED.get_or_init(install_once).clone()
 }
 
 /// Adds the times that were recorded since the last time to their histograms. To be called every second: until then, or
 /// until somebody reads the metrics, each of them takes memory of its own.
-pub(crate) fn sum_up() {
+pub fn sum_up() {
     if let Some(handle) = install() {
         handle.run_upkeep();
     }
@@ -299,12 +295,12 @@ impl Handles {
 }
 
 /// Whether a platform refuses everybody's credentials.
-pub(crate) fn platform_refusing(platform: Platform, is_refusing: bool) {
+pub fn platform_refusing(platform: Platform, is_refusing: bool) {
     gauge!(PLATFORM_REFUSING, "platform" => platform.as_str()).set(float(usize::from(is_refusing)));
 }
 
 /// A refresh of an account's token brought none.
-pub(crate) fn token_not_refreshed(platform: Platform, reason: &'static str) {
+pub fn token_not_refreshed(platform: Platform, reason: &'static str) {
     not_refreshed(platform, reason).increment(1);
 }
 
@@ -313,7 +309,7 @@ fn not_refreshed(platform: Platform, reason: &'static str) -> Counter {
 }
 
 /// A native call ended.
-pub(crate) fn call_ended(
+pub fn call_ended(
     platform: Platform,
     outcome: Outcome,
     duration_ms: f64,
@@ -332,7 +328,7 @@ pub(crate) fn call_ended(
 }
 
 /// A batch of holds and settlements was committed.
-pub(crate) fn batch_committed(report: &BatchReport) {
+pub fn batch_committed(report: &BatchReport) {
     histogram!(COMMIT_DURATION).record(report.duration.as_secs_f64());
     histogram!(BATCH_SIZE).record(float(report.holds + report.resolutions));
     if !report.committed {
@@ -341,18 +337,18 @@ pub(crate) fn batch_committed(report: &BatchReport) {
 }
 
 /// Holds were given back because nobody ended their calls.
-pub(crate) fn holds_expired(count: usize) {
+pub fn holds_expired(count: usize) {
     counter!(EXPIRED_HOLDS).increment(u64::try_from(count).unwrap_or(u64::MAX));
 }
 
 /// The books were checked.
-pub(crate) fn ledger_checked(violations: usize) {
+pub fn ledger_checked(violations: usize) {
     gauge!(LEDGER_FAILURES).set(float(violations));
 }
 
 /// The primary's standbys were looked at.
 #[expect(clippy::cast_precision_loss, reason = "a gauge is about the size of a number")]
-pub(crate) fn standbys_seen(seen: &store::standbys::Standbys) {
+pub fn standbys_seen(seen: &store::standbys::Standbys) {
     let counts = [seen.synchronous, seen.asynchronous, seen.hidden];
     for (kind, count) in STANDBY_KINDS.into_iter().zip(counts) {
         gauge!(STANDBYS, "kind" => kind).set(count as f64);
@@ -370,30 +366,58 @@ pub fn log_lines_lost(lines: u64) {
 }
 
 /// An export is read from its first page, because what was kept of it cannot be read.
-pub(crate) fn export_begun_anew() {
+pub fn export_begun_anew() {
     counter!(EXPORTS_BEGUN_ANEW).increment(1);
 }
 
 /// Rows of counted usage that could not be read and were set aside.
-pub(crate) fn usage_set_aside(rows: i64) {
+pub fn usage_set_aside(rows: i64) {
     gauge!(USAGE_SET_ASIDE).set(float(usize::try_from(rows).unwrap_or_default()));
 }
 
-/// Reads what is known at any moment; called when the metrics are read.
-pub(crate) fn sample(app: &App, connections: ConnectionCounts) {
-    let stats = app.meter.stats();
-    gauge!(QUEUE_DEPTH).set(float(stats.holds_waiting + stats.resolutions_waiting));
-    counter!(LATE_RESOLUTIONS).absolute(stats.late_resolution_total);
-    gauge!(CALLS_IN_FLIGHT).set(float(app.in_flight.running()));
-    gauge!(BODY_BYTES).set(float(app.bodies.bytes_used()));
-    gauge!(SPOOL_BYTES).set(float(app.spool.bytes_used()));
-    gauge!(LIMITED_KEYS).set(float(app.rate_limiter.keys()));
-    gauge!(CONNECTIONS).set(float(connections.open));
-    counter!(ACCEPTED).absolute(connections.accepted);
-    counter!(REFUSED).absolute(connections.refused);
-    counter!(REFUSED_BY_IP).absolute(connections.refused_by_ip);
-    counter!(CLOSED_IDLE).absolute(connections.closed_idle);
-    counter!(CLOSED_STALLED).absolute(connections.closed_stalled);
+/// What is known at any moment.
+#[derive(Debug, Clone, Copy)]
+pub struct Sample {
+    /// Operations that wait for a commit.
+    pub queued_operations: usize,
+    /// Ends of calls that came after somebody else had ended them, since the start.
+    pub late_resolutions: u64,
+    /// Native calls between arrival and end.
+    pub calls_in_flight: usize,
+    /// Bytes of request bodies in memory.
+    pub body_bytes: usize,
+    /// Bytes of uploaded files that wait on disk.
+    pub spool_bytes: usize,
+    /// Keys whose rate is remembered.
+    pub limited_keys: usize,
+    /// Open connections of the public listener.
+    pub connections_open: usize,
+    /// Connections since the start: accepted.
+    pub connections_accepted: u64,
+    /// Refused, because there were too many.
+    pub connections_refused: u64,
+    /// Refused, because their address had too many.
+    pub connections_refused_by_address: u64,
+    /// Closed, because no request came in time.
+    pub connections_closed_idle: u64,
+    /// Closed, because nobody read their responses.
+    pub connections_closed_stalled: u64,
+}
+
+/// Records what is known at any moment; called when the metrics are read.
+pub fn sample(seen: &Sample) {
+    gauge!(QUEUE_DEPTH).set(float(seen.queued_operations));
+    counter!(LATE_RESOLUTIONS).absolute(seen.late_resolutions);
+    gauge!(CALLS_IN_FLIGHT).set(float(seen.calls_in_flight));
+    gauge!(BODY_BYTES).set(float(seen.body_bytes));
+    gauge!(SPOOL_BYTES).set(float(seen.spool_bytes));
+    gauge!(LIMITED_KEYS).set(float(seen.limited_keys));
+    gauge!(CONNECTIONS).set(float(seen.connections_open));
+    counter!(ACCEPTED).absolute(seen.connections_accepted);
+    counter!(REFUSED).absolute(seen.connections_refused);
+    counter!(REFUSED_BY_IP).absolute(seen.connections_refused_by_address);
+    counter!(CLOSED_IDLE).absolute(seen.connections_closed_idle);
+    counter!(CLOSED_STALLED).absolute(seen.connections_closed_stalled);
     counter!(LOG_LINES_LOST).absolute(LOST.load(Ordering::Relaxed));
 }
 
@@ -403,13 +427,13 @@ const fn float(count: usize) -> f64 {
 }
 
 /// An attempt of a job ended.
-pub(crate) fn job_ended(kind: JobKind, outcome: &'static str) {
+pub fn job_ended(kind: JobKind, outcome: &'static str) {
     debug_assert!(JOB_OUTCOMES.contains(&outcome), "{outcome} is not declared");
     counter!(JOBS, "kind" => kind.as_str(), "outcome" => outcome).increment(1);
 }
 
 /// An attempt at an export ended so.
-pub(crate) fn export_ended(
+pub fn export_ended(
     ending: &'static str,
     progress: store::exports::Progress,
     took: std::time::Duration,
@@ -424,7 +448,7 @@ pub(crate) fn export_ended(
 
 /// So many exports wait and run.
 #[expect(clippy::cast_precision_loss, reason = "a gauge is about the size of a number")]
-pub(crate) fn exports_counted(counts: store::exports::Counts, now: domain::time::Timestamp) {
+pub fn exports_counted(counts: store::exports::Counts, now: domain::time::Timestamp) {
     let micros = counts.oldest_pending.map_or(0, |since| now.micros_since(since));
     gauge!(EXPORTS_PENDING).set(counts.pending as f64);
     gauge!(EXPORTS_RUNNING).set(counts.running as f64);
@@ -432,7 +456,7 @@ pub(crate) fn exports_counted(counts: store::exports::Counts, now: domain::time:
 }
 
 /// The jobs were counted.
-pub(crate) fn jobs_counted(counts: store::jobs::Counts) {
+pub fn jobs_counted(counts: store::jobs::Counts) {
     let float = |count: i64| float(usize::try_from(count).unwrap_or(0));
     gauge!(JOBS_WAITING).set(float(counts.waiting));
     gauge!(JOBS_GIVEN_UP).set(float(counts.given_up));
@@ -440,59 +464,60 @@ pub(crate) fn jobs_counted(counts: store::jobs::Counts) {
 
 /// A certificate is shown to new connections, until it expires then.
 #[expect(clippy::cast_precision_loss, reason = "seconds of Unix time are exact in a float")]
-pub(crate) fn certificate_in_use(expires: domain::time::Timestamp) {
+pub fn certificate_in_use(expires: domain::time::Timestamp) {
     gauge!(CERTIFICATE_EXPIRY).set(expires.unix_seconds() as f64);
 }
 
 /// The files of the certificate were read again, and could be used or not.
-pub(crate) fn certificate_looked_at(is_usable: bool) {
+pub fn certificate_looked_at(is_usable: bool) {
     gauge!(CERTIFICATE_REFUSED).set(f64::from(u8::from(!is_usable)));
 }
 
 /// A mail was handed over, or not.
-pub(crate) fn mail_ended(handed_over: bool) {
+pub fn mail_ended(handed_over: bool) {
     let [done, failed] = MAIL_OUTCOMES;
     let outcome = if handed_over { done } else { failed };
     counter!(MAILS, "outcome" => outcome).increment(1);
 }
 
 /// Credits were granted for a payment.
-pub(crate) fn payment_granted() {
+pub fn payment_granted() {
     counter!(PAYMENTS).increment(1);
 }
 
 /// An automatic charge came to an end, or to where it must wait.
-pub(crate) fn top_up_ended(outcome: &'static str) {
+pub fn top_up_ended(outcome: &'static str) {
     debug_assert!(TOP_UP_OUTCOMES.contains(&outcome), "{outcome} is not declared");
     counter!(TOP_UPS, "outcome" => outcome).increment(1);
 }
 
-/// The books were reconciled with the processor.
-pub(crate) fn reconciled(report: &Report) {
+/// The ledger was compared with the processor: `granted` payments had not been reported by an event, `failed` could not be
+/// compared.
+pub fn reconciled(granted: u64, failed: u64) {
     let [whole, in_part] = RECONCILIATION_OUTCOMES;
-    let outcome = if report.failed == 0 { whole } else { in_part };
+    let outcome = if failed == 0 { whole } else { in_part };
     counter!(RECONCILIATIONS, "outcome" => outcome).increment(1);
-    counter!(RECONCILED).increment(report.granted);
+    counter!(RECONCILED).increment(granted);
 }
 
 /// A refund or a dispute changed.
-pub(crate) fn payment_reversed(kind: ReversalKind) {
+pub fn payment_reversed(kind: ReversalKind) {
     counter!(REVERSALS, "kind" => kind.as_str()).increment(1);
 }
 
 /// Money of the processor's was not booked.
-pub(crate) fn payment_unmatched(reason: Mismatch) {
+pub fn payment_unmatched(reason: Mismatch) {
     counter!(UNMATCHED, "reason" => reason.as_str()).increment(1);
 }
 
 /// An event of the processor was acted on.
-pub(crate) fn event_ended(outcome: EventOutcome) {
+pub fn event_ended(outcome: EventOutcome) {
     counter!(EVENTS, "outcome" => outcome.as_str()).increment(1);
 }
 
 /// A request to the public listener was answered.
-pub(crate) fn request_answered(status: http::StatusCode) {
-    let class = usize::from(status.as_u16() / 100).clamp(1, 5) - 1;
+pub fn request_answered(status: u16) {
+    let class = usize::from(status / 100).clamp(1, 5) - 1;
     if let Some(counter) = Handles::get().requests.get(class) {
         counter.increment(1);
     }

@@ -2,95 +2,94 @@
 
 use domain::account::AccountState;
 use domain::id::{AuditId, CustomerId};
-use runtime::clock::{Clock, Random};
 use serde_json::{Map, Value, json};
 use store::audit::AuditEntry;
 use store::places::Shift;
 
-use crate::app::App;
+use crate::clock::{Clock, Random};
 
 /// Accounts that an entry or an email names.
-pub(crate) const NAMED_MAX: usize = 50;
+pub const NAMED_MAX: usize = 50;
 
 /// A further key was made.
-pub(crate) const KEY_CREATED: &str = "key.created";
+pub const KEY_CREATED: &str = "key.created";
 /// The name or the limits of a key were changed.
-pub(crate) const KEY_CHANGED: &str = "key.changed";
+pub const KEY_CHANGED: &str = "key.changed";
 /// A key got another secret.
-pub(crate) const KEY_ROTATED: &str = "key.rotated";
+pub const KEY_ROTATED: &str = "key.rotated";
 /// A key was revoked for good.
-pub(crate) const KEY_DELETED: &str = "key.deleted";
+pub const KEY_DELETED: &str = "key.deleted";
 /// An account was connected, or connected anew with other credentials.
-pub(crate) const ACCOUNT_CONNECTED: &str = "account.connected";
+pub const ACCOUNT_CONNECTED: &str = "account.connected";
 /// An account was switched off: it keeps its credentials and has no slot.
-pub(crate) const ACCOUNT_SWITCHED_OFF: &str = "account.switched_off";
+pub const ACCOUNT_SWITCHED_OFF: &str = "account.switched_off";
 /// An account was switched on again.
-pub(crate) const ACCOUNT_SWITCHED_ON: &str = "account.switched_on";
+pub const ACCOUNT_SWITCHED_ON: &str = "account.switched_on";
 /// An account and its credentials were deleted.
-pub(crate) const ACCOUNT_DELETED: &str = "account.deleted";
+pub const ACCOUNT_DELETED: &str = "account.deleted";
 /// The password was changed by who knew the old one.
-pub(crate) const PASSWORD_CHANGED: &str = "password.changed";
+pub const PASSWORD_CHANGED: &str = "password.changed";
 /// The password was replaced by who had the link mailed for that.
-pub(crate) const PASSWORD_RESET: &str = "password.reset";
+pub const PASSWORD_RESET: &str = "password.reset";
 /// Another address took the place of the old one, once it was confirmed.
-pub(crate) const EMAIL_CHANGED: &str = "email.changed";
+pub const EMAIL_CHANGED: &str = "email.changed";
 /// The customer allowed staff to look at its calls, exports and usage.
-pub(crate) const SUPPORT_ENABLED: &str = "support_access.enabled";
+pub const SUPPORT_ENABLED: &str = "support_access.enabled";
 /// The customer ended that.
-pub(crate) const SUPPORT_DISABLED: &str = "support_access.disabled";
+pub const SUPPORT_DISABLED: &str = "support_access.disabled";
 /// What the words for all that staff looked at begin with.
-pub(crate) const STAFF_LOOKS: &str = "support.";
+pub const STAFF_LOOKS: &str = "support.";
 /// A member of the staff read the customer's call log.
-pub(crate) const STAFF_READ_CALLS: &str = "support.calls_read";
+pub const STAFF_READ_CALLS: &str = "support.calls_read";
 /// A member of the staff read the customer's usage by day.
-pub(crate) const STAFF_READ_USAGE: &str = "support.usage_read";
+pub const STAFF_READ_USAGE: &str = "support.usage_read";
 /// A member of the staff looked at the customer's exports.
-pub(crate) const STAFF_READ_EXPORTS: &str = "support.exports_read";
+pub const STAFF_READ_EXPORTS: &str = "support.exports_read";
 /// A member of the staff removed an export of the customer.
-pub(crate) const STAFF_DELETED_EXPORT: &str = "support.export_deleted";
+pub const STAFF_DELETED_EXPORT: &str = "support.export_deleted";
 /// The customer became staff, or may do more as such.
-pub(crate) const PERMISSION_GRANTED: &str = "permission.granted";
+pub const PERMISSION_GRANTED: &str = "permission.granted";
 /// The customer may do less as staff, or is none any more.
-pub(crate) const PERMISSION_REVOKED: &str = "permission.revoked";
+pub const PERMISSION_REVOKED: &str = "permission.revoked";
 /// Credits were given or taken by an operator.
-pub(crate) const CREDITS_ADJUSTED: &str = "credits.adjusted";
+pub const CREDITS_ADJUSTED: &str = "credits.adjusted";
 /// The plan was changed, as the processor shows.
-pub(crate) const PLAN_CHANGED: &str = "plan.changed";
+pub const PLAN_CHANGED: &str = "plan.changed";
 /// Another plan begins with the next period.
-pub(crate) const PLAN_CHANGE_PENDING: &str = "plan.change_pending";
+pub const PLAN_CHANGE_PENDING: &str = "plan.change_pending";
 /// The plan that was to begin with the next period does not.
-pub(crate) const PLAN_CHANGE_TAKEN_BACK: &str = "plan.change_taken_back";
+pub const PLAN_CHANGE_TAKEN_BACK: &str = "plan.change_taken_back";
 /// Slots were changed, as the processor shows.
-pub(crate) const SLOTS_CHANGED: &str = "slots.changed";
+pub const SLOTS_CHANGED: &str = "slots.changed";
 /// The subscription began, ended, or is another one.
-pub(crate) const SUBSCRIPTION_CHANGED: &str = "subscription.changed";
+pub const SUBSCRIPTION_CHANGED: &str = "subscription.changed";
 /// Accounts that waited for room got it.
-pub(crate) const ACCOUNTS_ACTIVATED: &str = "accounts.activated";
+pub const ACCOUNTS_ACTIVATED: &str = "accounts.activated";
 /// Accounts over the limit became inactive.
-pub(crate) const ACCOUNTS_DEACTIVATED: &str = "accounts.deactivated";
+pub const ACCOUNTS_DEACTIVATED: &str = "accounts.deactivated";
 /// Who acts when the payment processor shows a new state.
-pub(crate) const PROCESSOR: &str = "processor";
+pub const PROCESSOR: &str = "processor";
 /// Who acts through the command line or the admin listener.
-pub(crate) const OPERATOR: &str = "operator";
+pub const OPERATOR: &str = "operator";
 
 /// Who acts by a link that was mailed.
-pub(crate) const MAILED_LINK: &str = "mailed link";
+pub const MAILED_LINK: &str = "mailed link";
 
 /// Something that somebody does, about to be written down.
-pub(crate) struct Deed {
+pub struct AuditRecord {
     /// The customer it concerns.
-    pub(crate) customer: CustomerId,
+    pub customer: CustomerId,
     /// Who: the id of a key or of a session, `operator`, `mailed link`, or the customer id of staff.
-    pub(crate) actor: String,
+    pub actor: String,
     /// One of the words of this module.
-    pub(crate) action: &'static str,
+    pub action: &'static str,
     /// What else is worth knowing, as a JSON object of fields; never a secret.
-    pub(crate) details: Value,
+    pub details: Value,
 }
 
-impl Deed {
+impl AuditRecord {
     /// The entry of the list, at this moment.
-    pub(crate) fn now(self, clock: &Clock, random: &Random) -> AuditEntry {
+    pub fn now(self, clock: &Clock, random: &Random) -> AuditEntry {
         let at = clock.now();
         AuditEntry {
             id: AuditId::new(at, random.bytes()),
@@ -104,15 +103,15 @@ impl Deed {
 }
 
 /// The fields that name accounts that got a slot or lost it, as far as there is room.
-pub(crate) fn named_accounts(shifts: &[&Shift]) -> Value {
+pub fn named_accounts(shifts: &[&Shift]) -> Value {
     let account =
         |shift: &&Shift| json!({"creator_id": shift.creator_id, "platform": shift.platform});
     json!({"accounts": shifts.iter().take(NAMED_MAX).map(account).collect::<Vec<_>>()})
 }
 
 /// What notes the accounts that get the slot which another one had; nothing where no account waited for it.
-pub(crate) fn noting_activated<'n>(
-    app: &'n App,
+pub fn noting_activated<'n>(
+    (clock, random): (&'n Clock, &'n Random),
     customer: CustomerId,
     actor: &'n str,
 ) -> impl Fn(&[Shift]) -> Option<AuditEntry> + Send + Sync + 'n {
@@ -120,13 +119,14 @@ pub(crate) fn noting_activated<'n>(
         let given = shifts.iter().filter(|shift| shift.state == AccountState::Active);
         let given: Vec<&Shift> = given.collect();
         let details = (!given.is_empty()).then(|| named_accounts(&given))?;
-        let deed = Deed { customer, actor: actor.to_owned(), action: ACCOUNTS_ACTIVATED, details };
-        Some(deed.now(&app.clock, &app.random))
+        let record =
+            AuditRecord { customer, actor: actor.to_owned(), action: ACCOUNTS_ACTIVATED, details };
+        Some(record.now(clock, random))
     }
 }
 
 /// The fields of an entry as it is stored. What versions without fields wrote is one text.
-pub(crate) fn fields(details: &str) -> Map<String, Value> {
+pub fn fields(details: &str) -> Map<String, Value> {
     if details.is_empty() {
         return Map::new();
     }
