@@ -34,6 +34,13 @@ pub fn pause_s(attempt: i64, chance: u8) -> i64 {
     pause.saturating_add(spread.checked_div(500).unwrap_or(0))
 }
 
+/// The payload of [`JobKind::UpdateEmail`]: whose address is to be given to the processor.
+#[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
+pub struct AddressChange {
+    /// The customer.
+    pub customer: crate::id::CustomerId,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,8 +9,10 @@ use std::net::IpAddr;
 use domain::credits::Credits;
 use domain::customer::Email;
 use domain::id::{CustomerId, EntryId};
+use domain::job::{AddressChange, JobKind};
 use domain::mail::LinkPurpose;
 use domain::token::Token;
+use emails::EmailRequest;
 use failures::Failure;
 use runtime::audit::{self, AuditRecord};
 use serde_json::json;
@@ -25,8 +27,6 @@ use transport::network_of;
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::jobs::{send_mail, update_email};
-use crate::letters::Letter;
 use crate::passwords::{self, Requester};
 
 /// An address that is confirmed now.
@@ -65,7 +65,7 @@ pub(crate) async fn confirm(app: &App, token: &str) -> Result<Confirmed, ApiErro
     };
     match store::confirmations::confirm(&app.store, &confirming).await? {
         Confirmation::Confirmed { customer, email, granted } => {
-            app.job_signal.notify_one();
+            app.jobs.wake();
             Ok(Confirmed { customer, email, granted })
         }
         Confirmation::NotOpen(state) => Err(not_open(state)),
@@ -91,8 +91,11 @@ fn notices(app: &App, link: &Link) -> Vec<NewJob> {
     match link.purpose {
         LinkPurpose::ChangeEmail => {
             let (email, current) = (link.current_email.clone(), link.email.clone());
-            let letter = Letter::EmailChanged { email, current };
-            vec![send_mail::job(app, &letter), update_email::job(app, link.customer)]
+            let letter = EmailRequest::EmailChanged { email, current };
+            vec![
+                emails::job(&app.jobs, &letter),
+                app.jobs.job(JobKind::UpdateEmail, &AddressChange { customer: link.customer }),
+            ]
         }
         LinkPurpose::ConfirmEmail | LinkPurpose::ResetPassword => Vec::new(),
     }
@@ -102,14 +105,14 @@ fn notices(app: &App, link: &Link) -> Vec<NewJob> {
 pub(crate) async fn send_confirmation(app: &App, ip: IpAddr, email: Email) -> Result<(), ApiError> {
     app.mail_limits.ask(LinkPurpose::ConfirmEmail, ip, app.clock.now())?;
     let asked_by = Some(network_of(ip).to_string());
-    enqueue(app, &Letter::ConfirmEmail { email, asked_by }).await
+    enqueue(app, &EmailRequest::ConfirmEmail { email, asked_by }).await
 }
 
 /// Asks for the mail that lets a customer set a password. `ip` is who asks.
 pub(crate) async fn forgot_password(app: &App, ip: IpAddr, email: Email) -> Result<(), ApiError> {
     app.mail_limits.ask(LinkPurpose::ResetPassword, ip, app.clock.now())?;
     let asked_by = Some(network_of(ip).to_string());
-    enqueue(app, &Letter::ResetPassword { email, asked_by }).await
+    enqueue(app, &EmailRequest::ResetPassword { email, asked_by }).await
 }
 
 /// Uses a link to set a password; every session of the customer ends. `ip` is who uses it.
@@ -134,7 +137,7 @@ pub(crate) async fn reset_password(
     let requester = Requester::Known(link.customer, ip);
     let password = passwords::hash(app, requester, password).await?;
     let entry = record(app, &link);
-    let jobs = [send_mail::job(app, &Letter::PasswordReset { email: link.email })];
+    let jobs = [emails::job(&app.jobs, &EmailRequest::PasswordReset { email: link.email })];
     let resetting = Resetting {
         hash: &hash,
         password: &password,
@@ -145,7 +148,7 @@ pub(crate) async fn reset_password(
     };
     match store::password_resets::reset(&app.store, &resetting).await? {
         Reset::Done { .. } => {
-            app.job_signal.notify_one();
+            app.jobs.wake();
             Ok(())
         }
         Reset::NotOpen(state) => Err(not_open(state)),
@@ -171,19 +174,19 @@ pub(crate) async fn request_change(
         app.mail_limits.ask_change(customer, ip, app.clock.now())?;
     }
     let letters = [
-        Letter::ChangeEmail { customer, email: email.clone() },
-        Letter::EmailChangeAsked { email: current.email, wanted: email.clone() },
+        EmailRequest::ChangeEmail { customer, email: email.clone() },
+        EmailRequest::EmailChangeAsked { email: current.email, wanted: email.clone() },
     ];
-    let jobs = letters.map(|letter| send_mail::job(app, &letter));
+    let jobs = letters.map(|letter| emails::job(&app.jobs, &letter));
     let now = app.clock.now();
     let change = store::email_changes::request(&app.store, customer, &email, &jobs, now).await?;
-    app.job_signal.notify_one();
+    app.jobs.wake();
     Ok(change)
 }
 
-async fn enqueue(app: &App, letter: &Letter) -> Result<(), ApiError> {
-    store::jobs::enqueue(&app.store, &send_mail::job(app, letter)).await?;
-    app.job_signal.notify_one();
+async fn enqueue(app: &App, letter: &EmailRequest) -> Result<(), ApiError> {
+    store::jobs::enqueue(&app.store, &emails::job(&app.jobs, letter)).await?;
+    app.jobs.wake();
     Ok(())
 }
 

@@ -3,8 +3,6 @@
 //! It is private (loopback by default). Probes and metrics are open to whoever reaches it; staff commands need the admin
 //! token. A listener of its own may offer the probes and metrics alone, where others than staff must reach them.
 
-use runtime::metrics::Sample;
-use transport::ConnectionCounts;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +16,14 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use domain::id::RequestId;
 use metrics_exporter_prometheus::PrometheusHandle;
+use runtime::metrics::Sample;
 use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
+use transport::ConnectionCounts;
 use transport::ConnectionLimits;
 
 use crate::app::App;
+use crate::error::ApiError;
 use crate::middleware::request_id::RequestLabel;
 use crate::request_log::{LineOnDrop, RequestRecord};
 use crate::staff::{self, Command, Desk, StaffError};
@@ -199,10 +200,13 @@ async fn reconcile(
         Err(malformed) => return refused(malformed.status(), malformed.body_text()),
     };
     let app = admin.app.clone();
-    let work = async move { crate::billing::reconcile::run(&app, hours).await };
+    let work = async move { billing::reconcile::run(&app.billing, hours).await };
     match admin.app.tasks.on_control(work).await {
         Ok(Ok(report)) => axum::Json(report).into_response(),
-        Ok(Err(error)) => refused(error.row().status, error.to_string()),
+        Ok(Err(error)) => {
+            let error = ApiError::from(error);
+            refused(error.row().status, error.to_string())
+        }
         Err(lost) => refused(StatusCode::INTERNAL_SERVER_ERROR, lost.to_string()),
     }
 }

@@ -8,6 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use billing::low_balances::LowBalances;
+use billing::plans;
+use billing::{BillingParts, BillingState};
 use catalog::{Catalog, Route};
 use clients::mail::Mailer;
 use clients::platform::breaker::RetryBudget;
@@ -18,10 +21,11 @@ use domain::account::CreatorId;
 use domain::id::{CustomerId, KeyId};
 use domain::platform::Platform;
 use domain::slot::Allowances;
+use emails::EmailsState;
 use failures::Failure;
-use failures::PaymentProblem;
 use foldhash::fast::RandomState;
 use http::HeaderValue;
+use jobs::JobQueue;
 use runtime::clock::{Clock, Random};
 use runtime::tasks::{Calls, Tasks};
 use runtime::vault::Vault;
@@ -34,8 +38,6 @@ use transport::{Load, Loads, Network};
 
 use crate::auth::cookie::Transport;
 use crate::auth::csrf::Own;
-use crate::billing::low_balances::LowBalances;
-use crate::billing::plans;
 use crate::contract::Contract;
 use crate::control_limits::ControlLimits;
 use crate::error::ApiError;
@@ -91,7 +93,7 @@ pub(crate) struct Shared {
     /// Which routes exist.
     pub(crate) catalog: Catalog,
     /// The configuration in force.
-    pub(crate) config: Config,
+    pub(crate) config: Arc<Config>,
     /// How many accounts customers and plans have, beside what is paid for.
     pub(crate) allowances: Arc<Allowances>,
     /// The time.
@@ -99,17 +101,19 @@ pub(crate) struct Shared {
     /// Chance.
     pub(crate) random: Random,
     /// Master keys and data keys.
-    pub(crate) vault: Vault,
+    pub(crate) vault: Arc<Vault>,
     /// Where the embedded default keeps its master keys.
     pub(crate) key_file: Option<PathBuf>,
     /// The platforms that are offered.
     pub(crate) targets: HashMap<Platform, Target, RandomState>,
-    /// Whose balance has just become low.
-    pub(crate) low_balances: Arc<LowBalances>,
-    /// The payment processor, if one is configured.
-    processor: Option<Processor>,
+    /// Payments.
+    pub(crate) billing: BillingState,
+    /// What emails say.
+    pub(crate) emails: EmailsState,
+    /// Where work that follows a commit is queued.
+    pub(crate) jobs: JobQueue,
     /// What the cores remember of keys and accounts.
-    pub(crate) cache: Caches,
+    pub(crate) cache: Arc<Caches>,
     /// What was learnt about reaching accounts.
     pub(crate) health: HealthBook,
     /// What stands for paths that the catalogue does not list.
@@ -128,8 +132,6 @@ pub(crate) struct Shared {
     pub(crate) mail_limits: MailLimits,
     /// Hands mails over.
     pub(crate) mailer: Mailer,
-    /// Wakes the runner of jobs: there may be one.
-    pub(crate) job_signal: Notify,
     /// Where finished exports and their spools lie.
     pub(crate) storage: Arc<Storage>,
     /// Wakes the workers of exports: there may be one.
@@ -227,8 +229,35 @@ impl Shared {
     pub(crate) fn new(parts: Parts) -> Self {
         let limits = &parts.config.http.limits;
         let rates = &parts.config.rate_limits;
+        let config = Arc::new(parts.config.clone());
+        let vault = Arc::new(parts.vault);
+        let cache = Arc::new(Caches::new(config.http.cores_in_force()));
+        let allowances = Arc::new(plans::allowances(&config));
+        let jobs = JobQueue::new(parts.clock.clone(), parts.random.clone());
+        let emails = EmailsState {
+            store: parts.store.clone(),
+            clock: parts.clock.clone(),
+            random: parts.random.clone(),
+            vault: Arc::clone(&vault),
+            config: Arc::clone(&config),
+        };
+        let billing = BillingState::new(BillingParts {
+            store: parts.store.clone(),
+            clock: parts.clock.clone(),
+            random: parts.random.clone(),
+            tasks: parts.tasks.clone(),
+            config: Arc::clone(&config),
+            allowances: Arc::clone(&allowances),
+            processor: parts.processor,
+            low_balances: parts.low_balances,
+            jobs: jobs.clone(),
+            cached: Arc::<Caches>::clone(&cache),
+        });
         Self {
-            cache: Caches::new(parts.config.http.cores_in_force()),
+            cache,
+            billing,
+            emails,
+            jobs,
             health: HealthBook::new(),
             platform_health: PlatformHealth::default(),
             unlisted: UnlistedShapes::new(parts.config.http.unlisted_shapes_max),
@@ -247,7 +276,6 @@ impl Shared {
                 LIMITED_KEYS_MAX,
             ),
             mail_limits: MailLimits::new(rates),
-            job_signal: Notify::new(),
             storage: Arc::new(parts.storage),
             export_signal: Notify::new(),
             exports_at_work: AtWork::default(),
@@ -284,15 +312,13 @@ impl Shared {
             store: parts.store,
             meter: parts.meter,
             catalog: parts.catalog,
-            allowances: Arc::new(plans::allowances(&parts.config)),
-            config: parts.config,
+            allowances,
+            config,
             clock: parts.clock,
             random: parts.random,
-            vault: parts.vault,
+            vault,
             key_file: parts.key_file,
             targets: parts.targets,
-            processor: parts.processor,
-            low_balances: parts.low_balances,
             spool: parts.spool,
             tasks: parts.tasks,
             admin_token: parts.admin_token,
@@ -314,13 +340,6 @@ impl Shared {
         self.targets.get(&platform).ok_or(ApiError::Failure(Failure::PlatformNotOffered(platform)))
     }
 
-    /// The payment processor, or that nothing can be paid here.
-    pub(crate) fn processor(&self) -> Result<&Processor, ApiError> {
-        self.processor
-            .as_ref()
-            .ok_or(ApiError::Failure(Failure::Payment(PaymentProblem::NotConfigured)))
-    }
-
     /// The pages that may use a session.
     pub(crate) fn own_pages(&self) -> Own<'_> {
         Own {
@@ -330,7 +349,7 @@ impl Shared {
     }
 
     /// What a request's body of at most so many bytes may be.
-    pub(crate) const fn body_limits(&self, bytes_max: usize) -> BodyLimits {
+    pub(crate) fn body_limits(&self, bytes_max: usize) -> BodyLimits {
         let timeouts = &self.config.http.timeouts;
         BodyLimits {
             bytes_max,
@@ -341,7 +360,7 @@ impl Shared {
     }
 
     /// The same for an upload, which has more time.
-    pub(crate) const fn upload_limits(&self, bytes_max: usize) -> BodyLimits {
+    pub(crate) fn upload_limits(&self, bytes_max: usize) -> BodyLimits {
         let total = Duration::from_millis(self.config.http.timeouts.upload_ms);
         BodyLimits { total, kept: Kept::OnDisk, ..self.body_limits(bytes_max) }
     }

@@ -10,11 +10,11 @@ use domain::customer::Email;
 use domain::id::CustomerId;
 use domain::mail::LinkPurpose;
 use domain::time::Timestamp;
+use emails::EmailRequest;
 use failures::Failure;
 use settings::RateLimitsSection;
 
 use crate::error::ApiError;
-use crate::letters::Letter;
 use crate::middleware::network_limit::NetworkLimiter;
 use crate::middleware::rate_limit::{Quota, RateLimiter};
 
@@ -94,7 +94,7 @@ impl MailLimits {
     }
 
     /// Takes one of the emails that the letter's address may be sent; nothing where this one is left out.
-    pub(crate) fn send(&self, letter: &Letter, now: Timestamp) -> Option<Sending<'_>> {
+    pub(crate) fn send(&self, letter: &EmailRequest, now: Timestamp) -> Option<Sending<'_>> {
         let Some(asked) = Asked::of(letter) else {
             return Some(Sending { limits: self, counted: None, in_all: false, now });
         };
@@ -125,15 +125,15 @@ impl MailLimits {
 
 impl Asked {
     /// Nothing for a letter that nobody asked for by naming an address.
-    fn of(letter: &Letter) -> Option<Self> {
+    fn of(letter: &EmailRequest) -> Option<Self> {
         let (purpose, email, by) = match letter {
-            Letter::ConfirmEmail { email, asked_by: Some(by) } => {
+            EmailRequest::ConfirmEmail { email, asked_by: Some(by) } => {
                 (LinkPurpose::ConfirmEmail, email, by.clone())
             }
-            Letter::ResetPassword { email, asked_by: Some(by) } => {
+            EmailRequest::ResetPassword { email, asked_by: Some(by) } => {
                 (LinkPurpose::ResetPassword, email, by.clone())
             }
-            Letter::ChangeEmail { customer, email } => {
+            EmailRequest::ChangeEmail { customer, email } => {
                 (LinkPurpose::ChangeEmail, email, customer.to_string())
             }
             _ => return None,
@@ -192,14 +192,14 @@ mod tests {
     }
 
     fn reset(by: &str) -> Letter {
-        Letter::ResetPassword { email: email(), asked_by: Some(by.to_owned()) }
+        EmailRequest::ResetPassword { email: email(), asked_by: Some(by.to_owned()) }
     }
 
     fn change(by: u8) -> Letter {
-        Letter::ChangeEmail { customer: CustomerId::new(NOON, [by; 10]), email: email() }
+        EmailRequest::ChangeEmail { customer: CustomerId::new(NOON, [by; 10]), email: email() }
     }
 
-    fn is_sent(limits: &MailLimits, letter: &Letter, now: Timestamp) -> bool {
+    fn is_sent(limits: &MailLimits, letter: &EmailRequest, now: Timestamp) -> bool {
         limits.send(letter, now).map(Sending::done).is_some()
     }
 
@@ -221,7 +221,7 @@ mod tests {
         }
         assert!(!is_sent(&limits, &reset("7"), NOON));
 
-        let confirm = Letter::ConfirmEmail { email: email(), asked_by: Some("7".to_owned()) };
+        let confirm = EmailRequest::ConfirmEmail { email: email(), asked_by: Some("7".to_owned()) };
 
         assert!(is_sent(&limits, &confirm, NOON));
     }
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn what_a_registration_sends_is_not_limited_here() {
         let limits = limits();
-        let letter = Letter::ConfirmEmail { email: email(), asked_by: None };
+        let letter = EmailRequest::ConfirmEmail { email: email(), asked_by: None };
 
         assert!((0..20).all(|_| is_sent(&limits, &letter, NOON)));
     }

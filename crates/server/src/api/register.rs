@@ -6,6 +6,7 @@ use axum::extract::{Extension, State};
 use domain::customer::{Email, TrialState};
 use domain::id::{CustomerId, KeyId};
 use domain::key::{KeyScope, KeySecret};
+use emails::EmailRequest;
 use failures::Failure;
 use store::customers::NewCustomer;
 use store::keys::{NewKey, NewSecret};
@@ -20,8 +21,6 @@ use crate::created::Created;
 use crate::error::ApiError;
 use crate::extract::Json;
 use crate::fields::{Good, Problems, RequestBody};
-use crate::jobs::send_mail;
-use crate::letters::Letter;
 use crate::middleware::real_ip::Client;
 use crate::passwords::{self, Requester};
 use crate::request_log::KnownCaller;
@@ -116,16 +115,16 @@ async fn register_customer(
             expires_at: None,
         },
     };
-    let letter = Letter::ConfirmEmail { email: new.email.clone(), asked_by: None };
+    let letter = EmailRequest::ConfirmEmail { email: new.email.clone(), asked_by: None };
     let wanted = registration::Registration {
         customer: &new,
         trial_limits: &trial_limits(&app, client.ip, &new.email),
-        jobs: &[send_mail::job(&app, &letter)],
+        jobs: &[emails::job(&app.jobs, &letter)],
     };
     match registration::register(&app.store, &wanted).await? {
         registration::Registered::EmailTaken => Err(ApiError::Failure(Failure::EmailTaken)),
         registration::Registered::Created { trial: begun } => {
-            app.job_signal.notify_one();
+            app.jobs.wake();
             let caller = KnownCaller { customer: new.id, key: Some(key_id) };
             let answer = RegisteredOut::new(&app, new, begun, &secret);
             let created = Created { location: "/v1/auth/me".to_owned(), body: answer };

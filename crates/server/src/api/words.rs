@@ -1,5 +1,6 @@
 //! The fixed words of the contract, described from the enums of the domain, so that a reader sees every value.
 
+use billing::decide::SLOTS_MAX;
 use catalog::column::{ColumnType, Unit};
 use domain::account::{AccountState, InactiveReason, WantedState};
 use domain::customer::TrialState;
@@ -13,7 +14,6 @@ use serde_json::{Value, json};
 use utoipa::openapi::schema::{Object, ObjectBuilder, Schema, Type};
 
 use super::exports::columns::CHOSEN_MAX;
-use crate::billing::decide::SLOTS_MAX;
 
 /// The four platforms.
 pub(crate) fn platform() -> Object {

@@ -7,6 +7,8 @@ use axum::extract::{Query, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use billing::charge::{self, Action, Charged, Standing};
+use emails::pay_links;
 use failures::Failure;
 use failures::PaymentProblem;
 use http::StatusCode;
@@ -16,10 +18,7 @@ use store::orders::Order;
 use super::confirm::Token;
 use super::page::{Form, show, show_with};
 use crate::app::App;
-use crate::billing::charge::{self, Action, Charged, Standing};
-use crate::billing::pay_links;
 use crate::error::ApiError;
-use crate::letters;
 
 /// Where the script of the processor that this service is made for comes from, and what else it needs.
 const PROCESSOR_SCRIPT_HOST: &str = "js.stripe.com";
@@ -73,28 +72,28 @@ async fn show_payment(
     State(app): State<App>,
     Query(link): Query<Token>,
 ) -> Result<Response, ApiError> {
-    let order = match pay_links::open(&app, &link.token).await {
+    let order = match pay_links::open(&app.emails, &link.token).await {
         Ok(order) => order,
-        Err(error) => return refused_or(error),
+        Err(error) => return refused_or(error.into()),
     };
-    match charge::look(&app, &order).await {
+    match charge::look(&app.billing, &order).await {
         Ok(Standing::Waiting(action)) => waiting(&app, link.token, &order, (action, false)).await,
         Ok(Standing::Processing) => {
             Ok(show(StatusCode::OK, &Page { processing: true, ..Page::default() }))
         }
         Ok(Standing::Paid) => Ok(paid(&order)),
         Ok(Standing::Over) => Ok(over()),
-        Err(error) => refused_or(error),
+        Err(error) => refused_or(error.into()),
     }
 }
 
 /// Reads what came of it, and grants what was paid.
 async fn confirm(State(app): State<App>, Form(link): Form<Token>) -> Result<Response, ApiError> {
-    let order = match pay_links::open(&app, &link.token).await {
+    let order = match pay_links::open(&app.emails, &link.token).await {
         Ok(order) => order,
-        Err(error) => return refused_or(error),
+        Err(error) => return refused_or(error.into()),
     };
-    match charge::confirm_order(&app, &order).await {
+    match charge::confirm_order(&app.billing, &order).await {
         Ok(Charged::Paid(_)) => Ok(paid(&order)),
         Ok(Charged::ActionRequired(action)) => {
             waiting(&app, link.token, &order, (action, true)).await
@@ -102,11 +101,11 @@ async fn confirm(State(app): State<App>, Form(link): Form<Token>) -> Result<Resp
         Ok(Charged::Processing { .. }) => {
             Ok(show(StatusCode::ACCEPTED, &Page { processing: true, ..Page::default() }))
         }
-        Err(ApiError::Failure(Failure::Payment(PaymentProblem::Failed { decline_code }))) => {
+        Err(Failure::Payment(PaymentProblem::Failed { decline_code })) => {
             let page = Page { declined: Some(decline_code), ..Page::default() };
             Ok(show(StatusCode::PAYMENT_REQUIRED, &page))
         }
-        Err(error) => refused_or(error),
+        Err(error) => refused_or(error.into()),
     }
 }
 
@@ -130,10 +129,10 @@ async fn waiting(
         script.as_ref().map(|script| policy(&script.js_url, &app.config.processor.base_url));
     let open = Open {
         token,
-        amount: letters::amount(order.amount_cents, &order.currency.to_uppercase()),
+        amount: emails::amount(order.amount_cents, &order.currency.to_uppercase()),
         credits: order.credits.whole(),
         card: saved.map(|card| format!("{} ending in {}", card.brand, card.last4)),
-        until: letters::time(action.until),
+        until: emails::time(action.until),
         script,
         is_again,
     };

@@ -13,6 +13,7 @@ use domain::time::Timestamp;
 use failures::Failure;
 use parking_lot::Mutex;
 use quick_cache::Equivalent;
+use runtime::cached::CachedEntries;
 use transport::Load;
 
 use super::accounts::AccountEntry;
@@ -224,6 +225,16 @@ impl<K: Hash + Eq, V: Clone> Shelf<K, V> {
 
 fn is_fresh(loaded_at: Timestamp, now: Timestamp) -> bool {
     now.micros_since(loaded_at) < AGE_MAX_S * domain::time::MICROS_PER_SECOND
+}
+
+impl CachedEntries for Caches {
+    fn forget_account(&self, customer: CustomerId, creator: &CreatorId) {
+        Self::forget_account(self, customer, creator);
+    }
+
+    fn forget_keys_of(&self, customer: CustomerId) {
+        Self::forget_keys_of(self, customer);
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
+use billing::{changes, give_up, lost, lots, reconcile, slot_credits, top_up_worker};
 use domain::time::Timestamp;
 use runtime::metrics;
 use store::metering;
@@ -11,11 +12,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::open::Opened;
+use super::runner;
 use crate::app::App;
-use crate::billing::{changes, give_up, lost, lots, reconcile, slot_credits, top_up_worker};
 use crate::exports::{cleanup, worker};
 use crate::gateway::platform_health;
-use crate::jobs::runner;
 
 const EVERY_SECOND: Duration = Duration::from_secs(1);
 const EVERY_TEN_SECONDS: Duration = Duration::from_secs(10);
@@ -39,20 +39,27 @@ pub(super) fn start(app: &App, opened: &Opened, stop: &CancellationToken) {
     every(app, stop, EVERY_TEN_SECONDS, |app| async move { look_at_standbys(&app).await });
     every(app, stop, EVERY_TEN_SECONDS, |app| async move { platform_health::read(&app).await });
     listen(app, stop);
-    runner::start(app, node, stop);
-    every(app, stop, EVERY_TEN_SECONDS, |app| async move { changes::resume_left(&app).await });
-    every(app, stop, EVERY_TEN_SECONDS, |app| async move { slot_credits::resume_left(&app).await });
-    every(app, stop, EVERY_MINUTE, |app| async move { give_up::resume_left(&app).await });
+    runner(app, node).start(app.config.jobs.workers, stop);
+    every(
+        app,
+        stop,
+        EVERY_TEN_SECONDS,
+        |app| async move { changes::resume_left(&app.billing).await },
+    );
+    every(app, stop, EVERY_TEN_SECONDS, |app| async move {
+        slot_credits::resume_left(&app.billing).await
+    });
+    every(app, stop, EVERY_MINUTE, |app| async move { give_up::resume_left(&app.billing).await });
     worker::start(app, node, stop);
     every(app, stop, EVERY_TEN_SECONDS, |app| async move { cleanup::round(&app).await });
     every(app, stop, EVERY_HOUR, |app| async move { remove_orphans(&app).await });
-    top_up_worker::start(app, stop);
-    reconcile::start(app, stop);
+    top_up_worker::start(&app.billing, stop);
+    reconcile::start(&app.billing, stop);
     every(app, stop, EVERY_MINUTE, |app| async move { keep_house(&app).await });
     every(app, stop, EVERY_TEN_SECONDS, |app| async move { forget_answers(&app).await });
-    every(app, stop, EVERY_MINUTE, |app| async move { lots::expire_due(&app).await });
+    every(app, stop, EVERY_MINUTE, |app| async move { lots::expire_due(&app.billing).await });
     every(app, stop, EVERY_MINUTE, |app| async move { check_books(&app).await });
-    every(app, stop, EVERY_MINUTE, |app| async move { lost::settle_old(&app).await });
+    every(app, stop, EVERY_MINUTE, |app| async move { lost::settle_old(&app.billing).await });
 }
 
 /// How long after a failure changes of other nodes are listened for again.

@@ -30,10 +30,12 @@ pub(crate) use self::listeners::trusted_proxies;
 use self::listeners::{listener_settings, probe_listener, serve_admin};
 use crate::admin::{self, Admin};
 use crate::app::App;
-pub use crate::billing::reconcile::{HOURS, HOURS_MAX, Report};
 use crate::exports::pages;
+use crate::job_kinds;
 use crate::router;
 use crate::staff::{self, Desk};
+pub use billing::reconcile::{HOURS, HOURS_MAX, Report};
+use jobs::Runner;
 use runtime::metrics;
 use settings::{Config, Problem};
 /// Why the service did not start.
@@ -152,7 +154,7 @@ pub async fn reconcile(mut config: Config, hours: i64) -> Result<Report, Reconci
     config.metering.node.clear();
     let opened = Box::pin(open::service(config, Clock::system(), Random::System)).await?;
     let app = App::new(Arc::clone(&opened.shared), Upstream::new(&UpstreamSettings::default()));
-    let reconciled = crate::billing::reconcile::run(&app, hours).await;
+    let reconciled = billing::reconcile::run(&app.billing, hours).await;
     app.tasks.control_ended().await;
     let store = app.store.clone();
     drop((app, opened.shared));
@@ -329,7 +331,7 @@ impl Running {
     /// Carries out every job that is due, and gives how many attempts that took: for tests, and where no
     /// worker runs.
     pub async fn run_due_jobs(&self) -> Result<usize, StoreError> {
-        crate::jobs::runner::run_due(&self.app, self.node).await
+        runner(&self.app, self.node).run_due().await
     }
 
     /// Reads the pages of a list as an export does: for tests of what becomes of them.
@@ -357,7 +359,7 @@ impl Running {
 
     /// Looks after orders that have been pending for more than a day, once: for tests.
     pub async fn settle_old_orders(&self) {
-        crate::billing::lost::settle_old(&self.app).await;
+        billing::lost::settle_old(&self.app.billing).await;
     }
 
     /// What calls are metered with: for tests that let a customer spend.
@@ -367,20 +369,20 @@ impl Running {
 
     /// Ends credits whose time is over, once: for tests.
     pub async fn expire_credits(&self) {
-        crate::billing::lots::expire_due(&self.app).await;
+        billing::lots::expire_due(&self.app.billing).await;
     }
 
     /// Goes on with changes of subscriptions that nobody carries out, reads what lowered slots credited, and voids what is
     /// open of subscriptions that have ended, once: for tests.
     pub async fn look_after_subscriptions(&self) {
-        crate::billing::changes::resume_left(&self.app).await;
-        crate::billing::slot_credits::resume_left(&self.app).await;
-        crate::billing::give_up::resume_left(&self.app).await;
+        billing::changes::resume_left(&self.app.billing).await;
+        billing::slot_credits::resume_left(&self.app.billing).await;
+        billing::give_up::resume_left(&self.app.billing).await;
     }
 
     /// Looks after automatic top-up once, for everybody, and gives how many charges were begun or taken up: for tests.
     pub async fn look_after_top_ups(&self) -> usize {
-        crate::billing::top_up_worker::look_once(&self.app).await
+        billing::top_up_worker::look_once(&self.app.billing).await
     }
 
     /// Looks at the files of the certificate now: what an operator asks for with SIGHUP.
@@ -393,13 +395,13 @@ impl Running {
 
     /// Compares the payment processor's last hours with the books, and grants what was paid.
     pub async fn reconcile(&self, hours: i64) -> Result<Report, ReconcileError> {
-        let reconciled = crate::billing::reconcile::run(&self.app, hours).await;
+        let reconciled = billing::reconcile::run(&self.app.billing, hours).await;
         reconciled.map_err(|error| ReconcileError::Refused(error.to_string()))
     }
 
     /// Compares a day's payments on the books with the processor's; gives how many differ.
     pub async fn compare_day(&self, day: Day) -> Result<u64, ReconcileError> {
-        let compared = crate::billing::reconcile::compare(&self.app, day).await;
+        let compared = billing::reconcile::compare(&self.app.billing, day).await;
         compared.map_err(|error| ReconcileError::Refused(error.to_string()))
     }
 
@@ -443,5 +445,19 @@ impl Running {
         }
         give_back(&store, self.node, now).await;
         store.close().await;
+    }
+}
+
+/// Carries out the jobs of this node.
+fn runner(app: &App, node: NodeId) -> Runner {
+    Runner {
+        store: app.store.clone(),
+        clock: app.clock.clone(),
+        random: app.random.clone(),
+        tasks: app.tasks.clone(),
+        queue: app.jobs.clone(),
+        node,
+        poll: Duration::from_millis(app.config.jobs.poll_ms),
+        dispatch: job_kinds::dispatch(app),
     }
 }

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use billing::low_balances::LowBalances;
+use billing::plan_versions::{self, Versions};
 use catalog::Catalog;
 use clients::mail::{Destination, InvalidMailSettings, Mailer};
 use clients::platform::Target;
@@ -33,8 +35,6 @@ use tokio::sync::oneshot;
 
 use super::{StartError, admin_file};
 use crate::app::{App, Parts, Shared};
-use crate::billing::low_balances::LowBalances;
-use crate::billing::plan_versions::{self, Versions};
 use crate::gateway::upload::spool::Spool;
 
 /// What starting leaves for the background work.

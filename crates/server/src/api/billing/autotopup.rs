@@ -1,6 +1,8 @@
 //! Automatic top-up: what a customer asks of it, and how it stands.
 
 use axum::extract::State;
+use billing::charge::{self, Standing};
+use billing::{self, top_ups};
 use domain::credits::Credits;
 use domain::field_error::FieldErrorKind;
 use domain::id::{CustomerId, OrderId};
@@ -19,8 +21,6 @@ use utoipa_axum::routes;
 use super::card::Script;
 use crate::app::App;
 use crate::auth::{Caller, Manager};
-use crate::billing::charge::{self, Standing};
-use crate::billing::{self, top_ups};
 use crate::error::ApiError;
 use crate::extract::{Json, NoQuery};
 use crate::fields::{Decimal, Good, Problems, RequestBody};
@@ -176,19 +176,19 @@ async fn set_autotopup(
     Manager(caller): Manager,
     Json(wanted): Json<AutoTopUpIn>,
 ) -> Result<axum::Json<AutoTopUp>, ApiError> {
-    let known = top_ups::view(&app, caller.customer).await?.settings;
+    let known = top_ups::view(&app.billing, caller.customer).await?.settings;
     if wanted.is_on() {
         let wish = wish(&app, caller.customer, (&wanted, known.as_ref()))?;
-        top_ups::turn_on(&app, &wish).await?;
+        top_ups::turn_on(&app.billing, &wish).await?;
     } else {
-        top_ups::turn_off(&app, caller.customer).await?;
+        top_ups::turn_off(&app.billing, caller.customer).await?;
     }
     shown(&app, caller.customer).await.map(axum::Json)
 }
 
 /// Automatic top-up as the view of the card shows it.
 pub(super) async fn shown(app: &App, customer: CustomerId) -> Result<AutoTopUp, ApiError> {
-    let view = top_ups::view(app, customer).await?;
+    let view = top_ups::view(&app.billing, customer).await?;
     let settings = view.settings.as_ref();
     let waits = |known: &Settings| {
         let is_later = known.enabled && known.next_attempt_at > app.clock.now();
@@ -233,7 +233,7 @@ impl PendingTopUp {
     async fn show_action(&mut self, app: &App, customer: CustomerId) {
         let read = async {
             let order = orders::find(&app.store, customer, self.order_id).await.ok()??;
-            match charge::look(app, &order).await.ok()? {
+            match charge::look(&app.billing, &order).await.ok()? {
                 Standing::Waiting(action) => Some(action),
                 Standing::Processing | Standing::Paid | Standing::Over => None,
             }
@@ -262,7 +262,7 @@ fn wish<'a>(
             ("daily_cap_usd", cap.is_none()),
         ]));
     };
-    let pack = billing::pack(app, pack_id)?;
+    let pack = billing::pack(&app.billing, pack_id)?;
     if daily_cap_cents < pack.price_cents {
         let message =
             format!("must be at least the price of the pack, {:.2}", usd(pack.price_cents));

@@ -1,6 +1,9 @@
 //! The saved card: shown, taken over after a checkout, removed.
 
 use axum::extract::{Extension, State};
+use billing;
+use billing::card_on_file::{PaidInvoice, UnpaidInvoice};
+use billing::cards::Synced;
 use domain::field_error::FieldErrorKind;
 use domain::id::CustomerId;
 use failures::FieldProblem;
@@ -12,9 +15,6 @@ use super::autotopup::{self, AutoTopUp};
 use super::plans::{self, PackOut};
 use crate::app::App;
 use crate::auth::{Caller, Manager};
-use crate::billing;
-use crate::billing::card_on_file::{PaidInvoice, UnpaidInvoice};
-use crate::billing::cards::Synced;
 use crate::error::ApiError;
 use crate::extract::{NoQuery, OptionalJson};
 use crate::fields::RequestBody;
@@ -101,7 +101,7 @@ async fn view(
     Ok(axum::Json(CardView {
         card: card.map(CardOut::from),
         autotopup: autotopup::shown(app, customer).await?,
-        packs: plans::packs(app),
+        packs: plans::packs(&app),
         publishable_key: script.publishable_key,
         js_url: script.js_url,
         processor_configured: app.config.processor.is_configured(),
@@ -136,7 +136,7 @@ async fn delete_card(
         let password = removal.current_password.ok_or_else(missing_password)?;
         login::confirm(&app, caller.customer, password, client.ip).await?;
     }
-    billing::cards::remove(&app, caller.customer).await?;
+    billing::cards::remove(&app.billing, caller.customer).await?;
     view(&app, caller.customer, None).await
 }
 
@@ -221,7 +221,8 @@ async fn sync_card(
     OptionalJson(sync): OptionalJson<SyncIn>,
 ) -> Result<axum::Json<SyncOut>, ApiError> {
     let session = sync.session_id.as_deref();
-    let Synced { card, invoices } = billing::cards::sync(&app, caller.customer, session).await?;
+    let Synced { card, invoices } =
+        billing::cards::sync(&app.billing, caller.customer, session).await?;
     let axum::Json(view) = view(&app, caller.customer, card).await?;
     Ok(axum::Json(SyncOut {
         view,

@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use billing::charge::{self, Action, Charge, Charged};
 use domain::id::OrderId;
 use domain::time::Timestamp;
 use http::StatusCode;
@@ -12,7 +13,6 @@ use super::card::Script;
 use super::checkout::PackChoice;
 use crate::app::App;
 use crate::auth::Manager;
-use crate::billing::charge::{self, Action, Charge, Charged};
 use crate::error::ApiError;
 use crate::extract::Json;
 use crate::fields::RequestBody;
@@ -147,7 +147,8 @@ async fn charge_card(
     OptionalRequestKey(idempotency): OptionalRequestKey,
     Json(choice): Json<PackChoice>,
 ) -> Result<Response, ApiError> {
-    let charge = charge::charge(&app, caller.customer, &choice.pack_id, idempotency).await?;
+    let charge =
+        charge::charge(&app.billing, caller.customer, &choice.pack_id, idempotency).await?;
     Ok(shown(&app, charge))
 }
 
@@ -176,6 +177,6 @@ async fn confirm_charge(
     Manager(caller): Manager,
     Json(confirmation): Json<Confirmation>,
 ) -> Result<Response, ApiError> {
-    let charge = charge::confirm(&app, caller.customer, &confirmation.pi_id).await?;
+    let charge = charge::confirm(&app.billing, caller.customer, &confirmation.pi_id).await?;
     Ok(shown(&app, charge))
 }

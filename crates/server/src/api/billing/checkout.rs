@@ -2,6 +2,7 @@
 
 use axum::Extension;
 use axum::extract::State;
+use billing::checkout;
 use domain::id::OrderId;
 use failures::Failure;
 use utoipa_axum::router::OpenApiRouter;
@@ -9,7 +10,6 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::auth::Manager;
-use crate::billing::checkout;
 use crate::error::ApiError;
 use crate::extract::Json;
 use crate::fields::RequestBody;
@@ -57,7 +57,8 @@ async fn begin_checkout(
     OptionalRequestKey(idempotency): OptionalRequestKey,
     Json(choice): Json<PackChoice>,
 ) -> Result<(Extension<NotKept>, axum::Json<CheckoutOut>), ApiError> {
-    let begun = checkout::begin(&app, caller.customer, &choice.pack_id, idempotency).await?;
+    let begun =
+        checkout::begin(&app.billing, caller.customer, &choice.pack_id, idempotency).await?;
     let balance = store::usage::balance(&app.store, caller.customer).await?;
     let debt = balance.ok_or(ApiError::Failure(Failure::InvalidKey))?.debt.whole();
     let (url, session_id, order_id) = (begun.url, begun.session, begun.order);

@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use billing::lots;
 use domain::customer::TrialState;
 use domain::id::{CustomerId, KeyId, LotId};
 use domain::lots::{Lot, LotSource};
@@ -16,7 +17,6 @@ use super::ledger::{self, EntryOut};
 use crate::api::usage_scope::{self, UsageScope, Wanted};
 use crate::app::App;
 use crate::auth::Caller;
-use crate::billing::lots;
 use crate::error::ApiError;
 use crate::extract::Query;
 use crate::fields::RequestQuery;
@@ -159,7 +159,7 @@ async fn get_billing(
     let customer = caller.customer;
     let found = store::customers::find_by_id(&app.store, customer).await?;
     let state = found.ok_or(ApiError::Failure(Failure::InvalidKey))?.trial;
-    let lots = lots::list(&app, customer).await?;
+    let lots = lots::list(&app.billing, customer).await?;
     let now = app.clock.now();
     let overview = store::usage::overview(&app.store, of, now.day()).await?;
     let (balance, spend) = overview.ok_or(ApiError::Failure(Failure::InvalidKey))?;

@@ -1,6 +1,9 @@
 //! The plan of a subscription: another one, and what it would cost.
 
 use axum::extract::State;
+use billing::changes;
+use billing::decide::{Target, Wish};
+use billing::previews::{self, Preview};
 use domain::id::CustomerId;
 use domain::plan::credits_of_upgrade;
 use domain::time::Timestamp;
@@ -11,9 +14,6 @@ use utoipa_axum::routes;
 use super::subscription::{self, OverLimitAccount, SubscriptionState};
 use crate::app::App;
 use crate::auth::{Caller, Manager};
-use crate::billing::changes;
-use crate::billing::decide::{Target, Wish};
-use crate::billing::previews::{self, Preview};
 use crate::error::ApiError;
 use crate::extract::{Json, Query};
 use crate::fields::{RequestBody, RequestQuery};
@@ -69,7 +69,7 @@ async fn change_plan(
         creator: None,
         target: Target::Plan(wanted.plan_id),
     };
-    let made = changes::make(&app, wish).await?;
+    let made = changes::make(&app.billing, wish).await?;
     Ok(axum::Json(PlanChanged {
         subscription: subscription::state(&app, caller.customer).await?,
         charged_cents: made.charged_cents,
@@ -131,7 +131,7 @@ async fn preview_plan(
 ) -> Result<axum::Json<PlanPreview>, ApiError> {
     caller.refuse_limited()?;
     let target = Target::Plan(wanted.plan_id.clone());
-    let preview = previews::preview(&app, caller.customer, &target).await?;
+    let preview = previews::preview(&app.billing, caller.customer, &target).await?;
     let now = preview.proration_date;
     let end = preview.view.period_end;
     let effects = effects(&app, caller.customer, &preview).await?;

@@ -1,6 +1,8 @@
 //! Previews of slots: what setting or moving them would cost.
 
 use axum::extract::State;
+use billing::decide::Target;
+use billing::previews;
 use domain::field_error::FieldErrorKind;
 use domain::platform::Platform;
 use domain::time::Timestamp;
@@ -12,8 +14,6 @@ use super::slots::not_sold;
 use crate::api::words;
 use crate::app::App;
 use crate::auth::Caller;
-use crate::billing::decide::Target;
-use crate::billing::previews;
 use crate::error::ApiError;
 use crate::extract::Query;
 use crate::fields::{Good, Problems, RequestQuery};
@@ -84,7 +84,7 @@ async fn preview_slots(
     caller.refuse_limited()?;
     let PreviewQuery { platform, count } = wanted;
     let target = Target::Slots(platform, count);
-    let preview = previews::preview(&app, caller.customer, &target).await?;
+    let preview = previews::preview(&app.billing, caller.customer, &target).await?;
     Ok(axum::Json(PreviewOut {
         platform,
         count_before: preview.view.slots(platform),
@@ -161,7 +161,8 @@ async fn preview_switch(
 ) -> Result<axum::Json<SwitchPreview>, ApiError> {
     caller.refuse_limited()?;
     let SwitchQuery { from, to } = wanted;
-    let preview = previews::preview(&app, caller.customer, &Target::Switch(from, to)).await?;
+    let preview =
+        previews::preview(&app.billing, caller.customer, &Target::Switch(from, to)).await?;
     Ok(axum::Json(SwitchPreview {
         from,
         to,

@@ -1,6 +1,8 @@
 //! Slots: how many accounts may be in use on each platform, and extra ones bought, given back and moved.
 
 use axum::extract::State;
+use billing::decide::{Target, Wish};
+use billing::{changes, plans};
 use domain::account::CreatorId;
 use domain::field_error::FieldErrorKind;
 use domain::id::{ChangeId, CustomerId};
@@ -19,8 +21,6 @@ use utoipa_axum::routes;
 use crate::api::words;
 use crate::app::App;
 use crate::auth::{Caller, Manager};
-use crate::billing::decide::{Target, Wish};
-use crate::billing::{changes, plans};
 use crate::error::ApiError;
 use crate::extract::{Json, NoQuery};
 use crate::fields::{Good, Problems, RequestBody};
@@ -107,7 +107,8 @@ impl From<Change> for ChangeOut {
 
 impl Slots {
     fn new(app: &App, standing: Standing) -> Self {
-        let price = |platform: &Platform| plans::slot(app, *platform).map(|sold| sold.cents());
+        let price =
+            |platform: &Platform| plans::slot(&app.billing, *platform).map(|sold| sold.cents());
         let slot = |platform: &Platform| SlotOut {
             platform: *platform,
             price_cents: price(platform),
@@ -145,7 +146,7 @@ struct SlotsChanged {
 
 async fn changed(app: &App, wish: Wish) -> Result<axum::Json<SlotsChanged>, ApiError> {
     let customer = wish.customer;
-    let made = changes::make(app, wish).await?;
+    let made = changes::make(&app.billing, wish).await?;
     let standing = limits::standing(&app.store, customer, &app.allowances).await?;
     Ok(axum::Json(SlotsChanged {
         slots: Slots::new(app, standing),

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use axum::Extension;
 use axum::extract::State;
+use billing::plans;
+use billing::subscribe::{self, Choice};
 use domain::account::CreatorId;
 use domain::id::CustomerId;
 use domain::plan::PlanVersion;
@@ -20,8 +22,6 @@ use utoipa_axum::routes;
 use crate::api::words;
 use crate::app::App;
 use crate::auth::{Caller, Manager};
-use crate::billing::plans;
-use crate::billing::subscribe::{self, Choice};
 use crate::error::ApiError;
 use crate::extract::{Json, NoQuery};
 use crate::fields::RequestBody;
@@ -118,7 +118,7 @@ async fn list_subscription_plans(
     _: NoQuery,
 ) -> axum::Json<SubscriptionPlans> {
     let price = |platform: &Platform| {
-        let price_cents = plans::slot(&app, *platform)?.cents();
+        let price_cents = plans::slot(&app.billing, *platform)?.cents();
         Some(SlotPriceOut {
             platform: *platform,
             price_cents,
@@ -169,9 +169,9 @@ async fn subscribe(
     Manager(caller): Manager,
     Json(wanted): Json<SubscribeIn>,
 ) -> Result<(Extension<NotKept>, axum::Json<SubscribeOut>), ApiError> {
-    let plan = plans::plan(&app, &wanted.plan_id)?;
+    let plan = plans::plan(&app.billing, &wanted.plan_id)?;
     let slots = wanted.slots.into_iter().filter(|(_, count)| *count > 0).collect();
-    let page = subscribe::subscribe(&app, caller.customer, &Choice { plan, slots }).await?;
+    let page = subscribe::subscribe(&app.billing, caller.customer, &Choice { plan, slots }).await?;
     let out = SubscribeOut { url: page.url, session_id: page.session };
     // Whoever asks again must hear when the page has been closed.
     Ok((Extension(NotKept), axum::Json(out)))
@@ -322,7 +322,7 @@ async fn open_portal(
     Manager(caller): Manager,
     _: NoQuery,
 ) -> Result<(Extension<NotKept>, axum::Json<PortalOut>), ApiError> {
-    let url = subscribe::portal(&app, caller.customer).await?;
+    let url = subscribe::portal(&app.billing, caller.customer).await?;
     // The page is for one use: whoever asks again needs another.
     Ok((Extension(NotKept), axum::Json(PortalOut { url })))
 }

@@ -1,12 +1,12 @@
 //! Where the processor delivers its events.
 
 use axum::extract::{Request, State};
+use billing::webhook;
 use settings::http::EVENT_BYTES_MAX;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::billing::webhook;
 use crate::error::ApiError;
 use crate::fields;
 
@@ -42,6 +42,6 @@ async fn receive_event(
     let signature = signatures.next().and_then(|value| value.to_str().ok());
     let signature = signature.filter(|_| signatures.next().is_none());
     let event = app.read_body(&parts.extensions, incoming, EVENT_BYTES_MAX).await?;
-    webhook::receive(&app, signature, &event).await?;
+    webhook::receive(&app.billing, signature, &event).await?;
     Ok(axum::Json(Received { received: true }))
 }

@@ -1,0 +1,356 @@
+//! The card on file pays: a card that is saved becomes the default for invoices, is put on every live subscription, and
+//! pays their open invoices.
+//!
+//! A job is committed before the first request and dropped after the last one, so a crash in between leaves the job, which
+//! does everything again. Setting a card twice changes nothing, and an invoice is paid once; the key of its payment is made
+//! of the job, so a repetition is no second attempt at the bank.
+
+use clients::processor::objects::{Invoice, InvoiceStatus, PaymentMethod, Reference, Subscription};
+use clients::processor::{
+    CustomerChange, Listing, Processor, ProcessorError, Proration, SubscriptionChange,
+};
+use domain::id::{CustomerId, JobId};
+use domain::subscription::SubscriptionStatus;
+use domain::time::Timestamp;
+use failures::Failure;
+use store::cards::{self, Card};
+use store::subscriptions::Gives;
+use store::{jobs, processor_customers};
+
+use super::{invoices, subscriptions};
+use crate::BillingState;
+use crate::jobs::use_card;
+
+/// Seconds after which the job takes up what was not done by then.
+const JOB_AFTER_S: i64 = 60;
+/// How often the work starts again because another card was saved meanwhile.
+const ROUNDS_MAX: usize = 5;
+
+/// What became of the open invoices of a customer's subscriptions.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct OpenInvoices {
+    /// Those that the card paid.
+    pub paid: Vec<PaidInvoice>,
+    /// Those that are still open.
+    pub failed: Vec<UnpaidInvoice>,
+}
+
+/// An invoice that was paid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PaidInvoice {
+    /// Its id at the processor.
+    pub id: String,
+    /// What was charged, in the smallest unit of the currency.
+    pub amount_cents: i64,
+    /// Such as `usd`.
+    pub currency: String,
+}
+
+/// An invoice that the card did not pay.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnpaidInvoice {
+    /// Its id at the processor.
+    pub id: String,
+    /// What is to be paid, in the smallest unit of the currency.
+    pub amount_cents: i64,
+    /// Such as `usd`.
+    pub currency: String,
+    /// The bank's reason, or the processor's.
+    pub decline_code: String,
+    /// The processor's page on which the invoice can be paid.
+    pub url: Option<String>,
+}
+
+/// A card that is to pay.
+struct Work {
+    job: JobId,
+    customer: CustomerId,
+    /// The processor's id of the customer.
+    payer: String,
+    card: Card,
+    /// Whether the card is the saved one already.
+    is_saved: bool,
+    /// Whether somebody may have begun with it and stopped.
+    is_resumed: bool,
+}
+
+/// Saves a card and lets it pay. The work goes on to its end if the caller goes away.
+pub(super) async fn save(
+    billing: &BillingState,
+    customer: CustomerId,
+    payer: &str,
+    card: Card,
+) -> Result<OpenInvoices, Failure> {
+    let job = use_card::job(billing, customer, &card.payment_method);
+    let run_at = job.created_at.plus_seconds(JOB_AFTER_S);
+    jobs::enqueue_at(&billing.store, &job, run_at).await?;
+    let (worker, job) = (billing.clone(), job.id);
+    let payer = payer.to_owned();
+    let work = Work { job, customer, payer, card, is_saved: false, is_resumed: false };
+    let done = billing.tasks.on_control(async move {
+        let done = carry_out(&worker, work).await?;
+        jobs::discard(&worker.store, job).await?;
+        Ok::<_, Failure>(done)
+    });
+    done.await?
+}
+
+/// Does the work of a job that was written down at `since`. A card that was detached is forgotten, one that another card
+/// replaced since then makes room for that one.
+pub async fn resume(
+    billing: &BillingState,
+    job: JobId,
+    (customer, method): (CustomerId, &str),
+    since: Timestamp,
+) -> Result<(), Failure> {
+    let Some(payer) = processor_customers::find(&billing.store, customer).await? else {
+        return Ok(());
+    };
+    let later = cards::find_saved_after(&billing.store, customer, since).await?;
+    let later = later.filter(|card| card.payment_method != method);
+    let is_saved = later.is_some();
+    let card = match later {
+        Some(card) => Some(card),
+        None => attached(billing.processor()?, method, &payer).await?,
+    };
+    let Some(card) = card else {
+        cards::remove_detached(&billing.store, method, billing.clock.now()).await?;
+        return Ok(());
+    };
+    let work = Work { job, customer, payer, card, is_saved, is_resumed: true };
+    carry_out(billing, work).await.map(drop)
+}
+
+/// What is kept of a card.
+pub(super) fn kept(method: &PaymentMethod) -> Option<Card> {
+    let card = method.card.as_ref()?;
+    Some(Card {
+        payment_method: method.id.clone(),
+        brand: card.brand.clone(),
+        last4: card.last4.clone(),
+        exp_month: card.exp_month,
+        exp_year: card.exp_year,
+        fingerprint: card.fingerprint.clone(),
+    })
+}
+
+/// The card as the processor has it; nothing when it is not this customer's any more.
+async fn attached(
+    processor: &Processor,
+    method: &str,
+    payer: &str,
+) -> Result<Option<Card>, ProcessorError> {
+    let read = match processor.retrieve_payment_method(method).await {
+        Err(ProcessorError::Missing) => return Ok(None),
+        read => read?,
+    };
+    let is_theirs = read.customer.as_ref().map(Reference::id) == Some(payer);
+    Ok(kept(&read).filter(|_| is_theirs))
+}
+
+async fn carry_out(billing: &BillingState, mut work: Work) -> Result<OpenInvoices, Failure> {
+    for _ in 0..ROUNDS_MAX {
+        let subscriptions = put_on(billing, &work).await?;
+        match cards::find(&billing.store, work.customer).await? {
+            Some(card) if card.payment_method == work.card.payment_method => {
+                return pay_open(billing, &work, &subscriptions).await;
+            }
+            // It was removed meanwhile.
+            None => return Ok(OpenInvoices::default()),
+            // A card saved meanwhile counts, whichever of the two was put on last.
+            Some(card) => work = Work { card, is_saved: true, ..work },
+        }
+    }
+    Err(Failure::Internal("the saved card changes all the time".to_owned()))
+}
+
+/// Makes the card the one that invoices are paid with, and gives the live subscriptions.
+async fn put_on(billing: &BillingState, work: &Work) -> Result<Vec<Subscription>, Failure> {
+    let (processor, method) = (billing.processor()?, work.card.payment_method.as_str());
+    let change = CustomerChange { default_payment_method: Some(method), email: None };
+    let key = key_now(billing, work, &work.payer)?;
+    processor.update_customer(&work.payer, &change, &key).await?;
+    if !work.is_saved {
+        cards::save(&billing.store, work.customer, &work.card, billing.clock.now()).await?;
+    }
+    let live = subscriptions_of(billing, &work.payer).await?;
+    for subscription in &live {
+        let own = subscription.default_payment_method.as_ref().map(Reference::id);
+        if own != Some(method) {
+            put_on_one(billing, work, &subscription.id).await?;
+        }
+    }
+    Ok(live)
+}
+
+async fn put_on_one(
+    billing: &BillingState,
+    work: &Work,
+    subscription: &str,
+) -> Result<(), Failure> {
+    let change = SubscriptionChange {
+        items: &[],
+        proration: Proration::None,
+        proration_date: None,
+        default_payment_method: Some(&work.card.payment_method),
+        cancel_at_period_end: None,
+        metadata: &[],
+    };
+    let key = key_now(billing, work, subscription)?;
+    billing.processor()?.update_subscription(subscription, &change, &key).await?;
+    Ok(())
+}
+
+/// The key of a request that sets something. The same card may be set a second time, so the time is part of it.
+fn key_now(
+    billing: &BillingState,
+    work: &Work,
+    object: &str,
+) -> Result<clients::processor::IdempotencyKey, Failure> {
+    let now = billing.clock.now().unix_micros();
+    let method = &work.card.payment_method;
+    let chance = hex::encode(billing.random.bytes::<4>());
+    super::key("card", format!("{}:{method}:{object}:{now}:{chance}", work.job))
+}
+
+/// The customer's subscriptions that sell something of ours and will be paid for again.
+async fn subscriptions_of(
+    billing: &BillingState,
+    payer: &str,
+) -> Result<Vec<Subscription>, Failure> {
+    let processor = billing.processor()?;
+    let mut found = Vec::new();
+    let mut after: Option<String> = None;
+    loop {
+        let listing =
+            Listing { customer: Some(payer), after: after.as_deref(), ..Listing::default() };
+        let page = processor.list_subscriptions(&listing).await?;
+        after = page.next().map(str::to_owned);
+        for subscription in page.data {
+            if is_ours(billing, &subscription).await? {
+                found.push(subscription);
+            }
+        }
+        if after.is_none() {
+            return Ok(found);
+        }
+    }
+}
+
+/// One whose first payment was never made is no subscription yet: no card is charged for it unasked.
+async fn is_ours(billing: &BillingState, subscription: &Subscription) -> Result<bool, Failure> {
+    let status = SubscriptionStatus::from_processor(subscription.status.as_str());
+    if !status.is_live() || status == SubscriptionStatus::Incomplete {
+        return Ok(false);
+    }
+    // What our page sold says so, also where the configuration no longer knows its prices.
+    if subscription.metadata.contains_key("offer_id") {
+        return Ok(true);
+    }
+    for item in &subscription.items.data {
+        if subscriptions::gives(billing, &item.price).await? != Gives::Other {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Pays every open invoice of these subscriptions.
+async fn pay_open(
+    billing: &BillingState,
+    work: &Work,
+    subscriptions: &[Subscription],
+) -> Result<OpenInvoices, Failure> {
+    let mut outcome = OpenInvoices::default();
+    if subscriptions.is_empty() {
+        return Ok(outcome);
+    }
+    for invoice in open_invoices(billing.processor()?, &work.payer).await? {
+        let of = |subscription: &Subscription| invoice.subscription_id() == Some(&subscription.id);
+        if invoice.amount_due > 0 && subscriptions.iter().any(of) {
+            pay(billing, work, &invoice, &mut outcome).await?;
+        }
+    }
+    if work.is_resumed {
+        grant_paid(billing, subscriptions).await?;
+    }
+    if work.is_resumed || !outcome.paid.is_empty() {
+        subscriptions::sync_customer(billing, work.customer, &work.payer).await?;
+    }
+    Ok(outcome)
+}
+
+/// Grants what an earlier attempt paid without hearing of it: such an invoice is no longer open.
+async fn grant_paid(billing: &BillingState, subscriptions: &[Subscription]) -> Result<(), Failure> {
+    for subscription in subscriptions {
+        if let Some(latest) = &subscription.latest_invoice {
+            invoices::fulfil_invoice(billing, latest.id()).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Oldest first.
+async fn open_invoices(processor: &Processor, payer: &str) -> Result<Vec<Invoice>, ProcessorError> {
+    let mut found = Vec::new();
+    let mut after: Option<String> = None;
+    loop {
+        let listing = Listing {
+            customer: Some(payer),
+            status: Some("open"),
+            after: after.as_deref(),
+            ..Listing::default()
+        };
+        let page = processor.list_invoices(&listing).await?;
+        after = page.next().map(str::to_owned);
+        found.extend(page.data);
+        if after.is_none() {
+            found.reverse();
+            return Ok(found);
+        }
+    }
+}
+
+/// Pays one invoice. Nobody is there to authenticate at the bank, so a bank that wants that declines.
+async fn pay(
+    billing: &BillingState,
+    work: &Work,
+    invoice: &Invoice,
+    outcome: &mut OpenInvoices,
+) -> Result<(), Failure> {
+    let processor = billing.processor()?;
+    let method = work.card.payment_method.as_str();
+    let key = super::key("pay", format!("{}:{method}:{}", work.job, invoice.id))?;
+    let reason = match processor.pay_invoice(&invoice.id, Some(method), true, &key).await {
+        Ok(_) => "processing".to_owned(),
+        Err(ProcessorError::Declined(decline)) => decline.reason().to_owned(),
+        // It may have been paid or voided meanwhile: reading it says so.
+        Err(ProcessorError::Refused(refusal)) => {
+            refusal.code.clone().unwrap_or_else(|| "refused".to_owned())
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let now = match processor.retrieve_invoice(&invoice.id).await {
+        Err(ProcessorError::Missing) => return Ok(()),
+        read => read?,
+    };
+    // Grants what was paid, or tells the customer of the attempt that failed.
+    if now.is_paid() {
+        invoices::take_invoice(billing, &now).await?;
+        outcome.paid.push(paid(now));
+    } else if now.status == InvoiceStatus::Open {
+        invoices::payment_failed(billing, &now.id).await?;
+        outcome.failed.push(unpaid(now, reason));
+    }
+    Ok(())
+}
+
+fn paid(invoice: Invoice) -> PaidInvoice {
+    let Invoice { id, amount_paid, currency, .. } = invoice;
+    PaidInvoice { id, amount_cents: amount_paid, currency }
+}
+
+fn unpaid(invoice: Invoice, decline_code: String) -> UnpaidInvoice {
+    let Invoice { id, amount_due, currency, hosted_invoice_url, .. } = invoice;
+    UnpaidInvoice { id, amount_cents: amount_due, currency, decline_code, url: hosted_invoice_url }
+}

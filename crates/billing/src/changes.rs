@@ -1,0 +1,407 @@
+//! Changes of slots and of the plan: decided from what the processor shows, written down, carried out, and closed by what
+//! the processor shows afterwards.
+//!
+//! The row is committed first and its id is what the processor knows the requests by, so that sending one again is not
+//! doing it again. While an outcome is unknown the row stays open, and whoever comes next, or the background work, goes
+//! on with the same request. One is open for each customer at a time.
+//!
+//! Most changes are one request. An upgrade while a cheaper plan is pending is two: the pending plan is taken back, so
+//! that the upgrade counts from the paid one, then the upgrade is paid. If it is not, the pending plan is put back by a
+//! third request before the change is closed.
+
+use clients::processor::ProcessorError;
+use domain::id::CustomerId;
+use domain::slot::{ChangeProration, ChangeStep, SlotChangeKind, SlotChangeState};
+use domain::time::Timestamp;
+use failures::Failure;
+use failures::PaymentProblem;
+use runtime::audit;
+use store::slot_changes::{self, Change, Start};
+
+use super::change_requests::{send, send_plan};
+use super::decide::{self, Wish};
+use super::fulfil::Fulfilment;
+use super::{invoices, slot_credits, subscriptions};
+use crate::BillingState;
+
+/// So long nobody else carries a change out: longer than all attempts of the request together.
+pub const LEASE_S: i64 = 240;
+/// The processor remembers a request for a day; one that is older is not sent again.
+const SENT_AGAIN_S: i64 = 23 * 3_600;
+/// A request that was not carried out by then never will be.
+const SETTLED_AFTER_S: i64 = 600;
+/// A pending plan that could not be put back by then is not tried to be any more.
+const GIVEN_UP_AFTER_S: i64 = 25 * 3_600;
+/// So long after an unknown outcome the background work tries again.
+const AGAIN_AFTER_S: i64 = 10;
+/// How often a decision is made anew when the subscription is written meanwhile.
+const ROUNDS_MAX: usize = 50;
+/// A change that was made, and that the processor does not show: it was changed again since.
+const SUPERSEDED: &str = "superseded";
+/// Changes that one round of the background work takes up.
+const LEFT_MAX: i64 = 20;
+
+/// What a change cost and brought, as far as it is known when it ends.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Made {
+    /// The invoice that was paid for it.
+    pub invoice_id: Option<String>,
+    /// What was charged, in cents.
+    pub charged_cents: Option<i64>,
+    /// The credits that it brought.
+    pub credits_granted: Option<i64>,
+}
+
+impl Made {
+    /// Of a change that was made before.
+    fn of(change: &Change) -> Self {
+        if change.proration != ChangeProration::PayNow {
+            return Self::nothing();
+        }
+        let (invoice_id, charged_cents) = (change.invoice_id.clone(), change.charged_cents);
+        Self { invoice_id, charged_cents, credits_granted: None }
+    }
+
+    /// Of a change that moves no money now.
+    pub(super) const fn nothing() -> Self {
+        Self { invoice_id: None, charged_cents: Some(0), credits_granted: Some(0) }
+    }
+}
+
+/// Does what is wished for, to its end, also when the one who asks goes away.
+pub async fn make(billing: &BillingState, wish: Wish) -> Result<Made, Failure> {
+    let worker = billing.clone();
+    billing.tasks.on_control(async move { make_now(&worker, &wish).await }).await?
+}
+
+/// Goes on with changes that nobody carries out at this moment.
+pub async fn resume_left(billing: &BillingState) {
+    if billing.processor().is_err() {
+        return;
+    }
+    let left = match slot_changes::list_left(&billing.store, billing.clock.now(), LEFT_MAX).await {
+        Ok(left) => left,
+        Err(error) => return tracing::warn!(%error, "open changes of slots could not be read"),
+    };
+    for change in left {
+        if let Err(error) = resume(billing, &change).await {
+            tracing::warn!(%error, change.id = %change.id, "a change of slots is still open or failed");
+        }
+    }
+}
+
+async fn make_now(billing: &BillingState, wish: &Wish) -> Result<Made, Failure> {
+    billing.processor()?;
+    let payer = store::processor_customers::find(&billing.store, wish.customer).await?;
+    let payer = payer.ok_or(PaymentProblem::NoSubscription)?;
+    if let Some(made) = made_before(billing, wish).await? {
+        return continued(billing, &made).await;
+    }
+    if let Some(open) = slot_changes::find_open(&billing.store, wish.customer).await? {
+        let ended = resume(billing, &open).await;
+        // Whoever repeats what is open gets its end; anybody else goes on once it has one.
+        if wish.is_of(&open) {
+            return ended;
+        }
+        if is_open(billing, &open).await? {
+            return Err(PaymentProblem::ChangeInProgress.into());
+        }
+    }
+    subscriptions::sync_customer(billing, wish.customer, &payer).await?;
+    for _ in 0..ROUNDS_MAX {
+        let Some(new) = decide::decide(billing, wish).await? else { return Ok(Made::nothing()) };
+        match slot_changes::start(&billing.store, &new, &billing.allowances).await? {
+            Start::Started(change) => return carry_out(billing, &change).await,
+            Start::Busy(open) if wish.id == Some(open.id) => {
+                return continued(billing, &open).await;
+            }
+            Start::Busy(_) => return Err(PaymentProblem::ChangeInProgress.into()),
+            Start::InUse(occupied) => return Err(PaymentProblem::SlotsInUse(occupied).into()),
+            Start::Overtaken => {}
+        }
+    }
+    Err(PaymentProblem::ChangeInProgress.into())
+}
+
+/// The change that an earlier attempt at the same request made.
+async fn made_before(billing: &BillingState, wish: &Wish) -> Result<Option<Change>, Failure> {
+    let Some(id) = wish.id else { return Ok(None) };
+    let found = slot_changes::find(&billing.store, id).await?;
+    Ok(found.filter(|change| change.customer == wish.customer))
+}
+
+/// What became of it, or becomes of it now. While somebody else carries it out its outcome is unknown.
+async fn continued(billing: &BillingState, change: &Change) -> Result<Made, Failure> {
+    match (change.state, &change.decline_code) {
+        (SlotChangeState::Applied, _) => Ok(follow(billing, change, Made::of(change)).await),
+        (SlotChangeState::Failed, Some(code)) => {
+            Err(PaymentProblem::Failed { decline_code: code.clone() }.into())
+        }
+        (SlotChangeState::Failed, None) => Err(PaymentProblem::ChangeInProgress.into()),
+        (SlotChangeState::Open, _) => match resume(billing, change).await {
+            Err(Failure::Payment(PaymentProblem::ChangeInProgress)) => {
+                let reason = "another attempt carries it out".to_owned();
+                Err(PaymentProblem::ChangeUnknown(reason).into())
+            }
+            ended => ended,
+        },
+    }
+}
+
+/// Takes an open change over, if nobody has it, and carries it out.
+async fn resume(billing: &BillingState, change: &Change) -> Result<Made, Failure> {
+    let now = billing.clock.now();
+    let until = now.plus_seconds(LEASE_S);
+    match slot_changes::take_over(&billing.store, change, now, until).await? {
+        Some(taken) => carry_out(billing, &taken).await,
+        None => Err(PaymentProblem::ChangeInProgress.into()),
+    }
+}
+
+/// Sends the requests of a change, from the one that it has come to, and writes down what became of them.
+async fn carry_out(billing: &BillingState, change: &Change) -> Result<Made, Failure> {
+    match change.step {
+        ChangeStep::TakeBack => {
+            let Some(next) = take_back(billing, change).await? else { return Ok(Made::default()) };
+            carry_out_change(billing, &next).await
+        }
+        ChangeStep::Change => carry_out_change(billing, change).await,
+        ChangeStep::Restore => {
+            restore(billing, change).await?;
+            refused_before(change)
+        }
+    }
+}
+
+/// The answer to whoever repeats a change that was refused while the pending plan was being put back.
+fn refused_before(change: &Change) -> Result<Made, Failure> {
+    match &change.decline_code {
+        Some(reason) => Err(PaymentProblem::Failed { decline_code: reason.clone() }.into()),
+        None => Ok(Made::default()),
+    }
+}
+
+/// Brings the plan's item back to the price that is paid for, which moves no money. Nothing when somebody else goes on
+/// with the change.
+async fn take_back(billing: &BillingState, change: &Change) -> Result<Option<Change>, Failure> {
+    let paid = change.plan_item().and_then(|item| item.paid_price_id.as_deref());
+    let paid = paid.unwrap_or_default();
+    if let Err(error) = send_plan(billing, change, paid, "slot_back").await {
+        let is_certain = matches!(error, ProcessorError::Refused(_) | ProcessorError::Missing)
+            || (change.attempts == 1 && is_not_sent(&error));
+        if is_certain {
+            fail(billing, change, "not_taken_back", None).await?;
+            return Err(error.into());
+        }
+        if !shows_plan_at(billing, change, paid).await? {
+            if is_older(billing, change, SETTLED_AFTER_S) {
+                fail(billing, change, "not_taken_back", None).await?;
+                return Err(PaymentProblem::Unavailable(error).into());
+            }
+            release(billing, change).await?;
+            return Err(PaymentProblem::ChangeUnknown(chain(&error)).into());
+        }
+    }
+    let until = billing.clock.now().plus_seconds(LEASE_S);
+    Ok(slot_changes::set_step(&billing.store, change, ChangeStep::Change, until).await?)
+}
+
+async fn carry_out_change(billing: &BillingState, change: &Change) -> Result<Made, Failure> {
+    if is_older(billing, change, SENT_AGAIN_S) {
+        settle(billing, change, "expired").await?;
+        return Ok(Made::default());
+    }
+    match send(billing, change).await {
+        Ok(made) => {
+            settle(billing, change, SUPERSEDED).await?;
+            Ok(follow(billing, change, made).await)
+        }
+        Err(ProcessorError::Declined(decline)) => {
+            let code = decline.code.as_deref().unwrap_or("card_declined");
+            fail(billing, change, code, Some(decline.reason())).await?;
+            Err(ProcessorError::Declined(decline).into())
+        }
+        Err(error @ (ProcessorError::Refused(_) | ProcessorError::Missing)) => {
+            settle(billing, change, "refused").await?;
+            Err(error.into())
+        }
+        // What this attempt did not do, an earlier one may have done.
+        Err(error) if change.attempts == 1 && is_not_sent(&error) => {
+            fail(billing, change, "not_sent", None).await?;
+            Err(error.into())
+        }
+        Err(error) => {
+            unknown(billing, change, error).await?;
+            Ok(Made::default())
+        }
+    }
+}
+
+/// What follows from a change that was made: the credits of an upgrade come at once, and what a lowering credited is
+/// noted. Both come by themselves a little later if they cannot be had now.
+async fn follow(billing: &BillingState, change: &Change, mut made: Made) -> Made {
+    if change.kind == SlotChangeKind::Lower && change.proration == ChangeProration::NextInvoice {
+        slot_credits::follow(billing, change.id).await;
+    }
+    let invoice = made.invoice_id.as_deref().filter(|_| change.kind == SlotChangeKind::Plan);
+    if let Some(invoice) = invoice {
+        match invoices::fulfil_invoice(billing, invoice).await {
+            Ok(Fulfilment::Granted(receipt)) => {
+                made.credits_granted = Some(receipt.credits.whole());
+            }
+            Ok(_) => {}
+            Err(error) => {
+                tracing::warn!(%error, change.id = %change.id, "the credits of an upgrade are granted later");
+            }
+        }
+    }
+    made
+}
+
+/// Puts the plan back that was pending before an upgrade that was not made, and closes the change.
+async fn restore(billing: &BillingState, change: &Change) -> Result<(), Failure> {
+    let before = change.pending_before().unwrap_or_default();
+    let sent = send_plan(billing, change, before, "slot_again").await;
+    let is_over = match &sent {
+        Ok(()) | Err(ProcessorError::Refused(_) | ProcessorError::Missing) => true,
+        Err(_) => is_older(billing, change, GIVEN_UP_AFTER_S),
+    };
+    if !is_over && !shows_plan_at(billing, change, before).await.unwrap_or(false) {
+        release(billing, change).await?;
+        return Err(PaymentProblem::ChangeInProgress.into());
+    }
+    if let Err(error) = sent {
+        tracing::warn!(%error, change.id = %change.id, "a pending plan may not have been put back");
+    }
+    if let Err(error) = read_again(billing, change).await {
+        tracing::warn!(%error, change.id = %change.id, "a subscription is read again later");
+    }
+    let code = change.failure.as_deref().unwrap_or("not_done");
+    close_failed(billing, change, code, change.decline_code.as_deref()).await
+}
+
+const fn is_not_sent(error: &ProcessorError) -> bool {
+    matches!(
+        error,
+        ProcessorError::LockTimeout
+            | ProcessorError::RateLimited(_)
+            | ProcessorError::Unreachable(_)
+    )
+}
+
+fn is_older(billing: &BillingState, change: &Change, seconds: i64) -> bool {
+    billing.clock.now() >= change.created_at.plus_seconds(seconds)
+}
+
+/// Whether the processor shows the plan's item at this price.
+async fn shows_plan_at(
+    billing: &BillingState,
+    change: &Change,
+    price: &str,
+) -> Result<bool, Failure> {
+    if read_again(billing, change).await.is_err() {
+        return Ok(false);
+    }
+    let known = store::subscriptions::find(&billing.store, change.customer).await?;
+    let item = known.as_ref().and_then(|known| known.view.plan_item());
+    Ok(item.is_some_and(|item| item.price_id == price))
+}
+
+/// Reads the subscription, which closes the change if it shows it. What it does not show by now was not done, or was
+/// changed again since: then the change is closed with this word, and the limits are the processor's in any case.
+async fn settle(billing: &BillingState, change: &Change, otherwise: &str) -> Result<(), Failure> {
+    if let Err(error) = read_again(billing, change).await {
+        release(billing, change).await?;
+        return Err(PaymentProblem::ChangeUnknown(error.to_string()).into());
+    }
+    if !is_open(billing, change).await? {
+        return Ok(());
+    }
+    match otherwise {
+        // It was made: nothing of what was before is put back.
+        SUPERSEDED => close_failed(billing, change, otherwise, None).await,
+        _ => fail(billing, change, otherwise, None).await,
+    }
+}
+
+/// The processor may or may not have carried the change out.
+async fn unknown(
+    billing: &BillingState,
+    change: &Change,
+    error: ProcessorError,
+) -> Result<(), Failure> {
+    let read = read_again(billing, change).await;
+    if !is_open(billing, change).await? {
+        return Ok(());
+    }
+    if read.is_ok() && is_older(billing, change, SETTLED_AFTER_S) {
+        fail(billing, change, "not_done", None).await?;
+        return Err(PaymentProblem::Unavailable(error).into());
+    }
+    release(billing, change).await?;
+    Err(PaymentProblem::ChangeUnknown(chain(&error)).into())
+}
+
+/// Leaves a change to whoever comes next, or to the background work a little later.
+async fn release(billing: &BillingState, change: &Change) -> Result<(), Failure> {
+    let again: Timestamp = billing.clock.now().plus_seconds(AGAIN_AFTER_S);
+    Ok(slot_changes::release(&billing.store, change, again).await?)
+}
+
+/// An error and its causes as one sentence.
+fn chain(error: &ProcessorError) -> String {
+    let cause = std::error::Error::source(error).map(ToString::to_string);
+    cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
+}
+
+async fn read_again(billing: &BillingState, change: &Change) -> Result<(), Failure> {
+    let payer = payer(billing, change.customer).await?;
+    subscriptions::sync_customer(billing, change.customer, &payer).await
+}
+
+async fn payer(billing: &BillingState, customer: CustomerId) -> Result<String, Failure> {
+    let payer = store::processor_customers::find(&billing.store, customer).await?;
+    Ok(payer.ok_or(PaymentProblem::NoSubscription)?)
+}
+
+async fn is_open(billing: &BillingState, change: &Change) -> Result<bool, Failure> {
+    let found = slot_changes::find(&billing.store, change.id).await?;
+    Ok(found.is_some_and(|found| found.state == SlotChangeState::Open))
+}
+
+/// Ends a change that was not made. A plan that was pending before it is put back first; if that cannot be done now, the
+/// background work goes on with it.
+async fn fail(
+    billing: &BillingState,
+    change: &Change,
+    code: &str,
+    decline_code: Option<&str>,
+) -> Result<(), Failure> {
+    if change.step != ChangeStep::Change || change.pending_before().is_none() {
+        return close_failed(billing, change, code, decline_code).await;
+    }
+    let failure = slot_changes::Failure { code, decline_code, at: billing.clock.now() };
+    let until = failure.at.plus_seconds(LEASE_S);
+    let begun = slot_changes::begin_restore(&billing.store, change, failure, until).await?;
+    let Some(restoring) = begun else { return Ok(()) };
+    if let Err(error) = restore(billing, &restoring).await {
+        tracing::warn!(%error, change.id = %change.id, "a pending plan is put back later");
+    }
+    Ok(())
+}
+
+async fn close_failed(
+    billing: &BillingState,
+    change: &Change,
+    code: &str,
+    decline_code: Option<&str>,
+) -> Result<(), Failure> {
+    let failure = slot_changes::Failure { code, decline_code, at: billing.clock.now() };
+    // The places that it was to give up are there again, and accounts that waited get them.
+    let note =
+        audit::noting_activated((&billing.clock, &billing.random), change.customer, &change.actor);
+    let shifts =
+        slot_changes::fail(&billing.store, change, failure, &billing.allowances, &note).await?;
+    subscriptions::forget(billing, change.customer, &shifts.unwrap_or_default());
+    Ok(())
+}

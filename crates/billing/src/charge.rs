@@ -1,0 +1,286 @@
+//! One click: the saved card is charged while the customer is there, who may have to authenticate.
+//!
+//! The order is committed before the request leaves. A request whose outcome is unknown leaves the order pending, and
+//! whoever asks again for the same pack continues that order with the same request, so that nothing is paid twice.
+
+use clients::processor::objects::{ClientSecret, IntentStatus, PaymentIntent};
+use clients::processor::{Decline, NewIntent, Presence, ProcessorError};
+use domain::id::{CustomerId, OrderId};
+use domain::payment::{OrderChannel, OrderState};
+use domain::request_key::RequestKey;
+use domain::time::Timestamp;
+use domain::top_up::WAIT_S;
+use failures::Failure;
+use failures::{ChargePhase, ChargeUnderWay, PaymentProblem};
+use store::orders::{self, Order};
+use store::payments::{self, Receipt};
+
+use super::fulfil::{self, Fulfilment};
+use super::lost::{self, Found};
+use super::opening::{self, Purchase};
+use crate::BillingState;
+
+/// Within this many seconds the processor has answered a charge; one that is open after that waits for its customer or bank.
+const ANSWER_WITHIN_S: i64 = 10;
+const NO_PAYMENT: Failure =
+    Failure::NotFound("there is no payment of that id; `POST /v1/billing/charge` gives one");
+
+/// A charge: the order that it pays, and how it stands.
+pub struct Charge {
+    /// The order.
+    pub order: OrderId,
+    /// How it stands.
+    pub state: Charged,
+}
+
+/// How a charge stands.
+pub enum Charged {
+    /// Paid, and granted.
+    Paid(Receipt),
+    /// The bank wants the customer to authenticate.
+    ActionRequired(Action),
+    /// The bank takes its time; an event tells the end.
+    Processing {
+        /// The payment intent.
+        intent: String,
+    },
+}
+
+/// What a browser needs to let the customer authenticate a payment.
+pub struct Action {
+    /// The payment intent, to be confirmed afterwards.
+    pub intent: String,
+    /// For the customer's browser, and for nothing else.
+    pub client_secret: ClientSecret,
+    /// The card that pays.
+    pub payment_method: Option<String>,
+    /// When the payment is given up.
+    pub until: Timestamp,
+}
+
+/// How the payment of an order stands, where nothing is changed by looking.
+pub enum Standing {
+    /// The bank wants the customer.
+    Waiting(Action),
+    /// It is under way, or was paid a moment ago.
+    Processing,
+    /// Paid, and granted.
+    Paid,
+    /// Declined or given up.
+    Over,
+}
+
+/// Charges the saved card for a pack, or continues the charge of that pack that is under way.
+pub async fn charge(
+    billing: &BillingState,
+    customer: CustomerId,
+    pack_id: &str,
+    idempotency: Option<RequestKey>,
+) -> Result<Charge, Failure> {
+    let pack = super::pack(billing, pack_id)?;
+    billing.processor()?;
+    let (card, payer) = super::cards::to_charge(billing, customer).await?;
+    let purchase = Purchase {
+        customer,
+        pack,
+        channel: OrderChannel::Charge,
+        payer: &payer,
+        card: Some(&card.payment_method),
+        idempotency,
+    };
+    let order = opening::open(billing, &purchase).await?;
+    if let Some(state) = carry_on(billing, &order).await? {
+        return Ok(Charge { order: order.id, state });
+    }
+    // An old order whose request never arrived is closed by now; this is the next one.
+    let next = opening::open(billing, &purchase).await?;
+    let state = carry_on(billing, &next).await?.ok_or(PaymentProblem::ChangeInProgress)?;
+    Ok(Charge { order: next.id, state })
+}
+
+/// Grants a payment that the customer has authenticated, if it is paid. A payment of somebody else does not exist.
+pub async fn confirm(
+    billing: &BillingState,
+    customer: CustomerId,
+    intent: &str,
+) -> Result<Charge, Failure> {
+    let intent = match billing.processor()?.retrieve_intent(intent).await {
+        Ok(intent) => intent,
+        Err(ProcessorError::Missing) => return Err(NO_PAYMENT),
+        Err(error) => return Err(error.into()),
+    };
+    let named = intent.metadata.get("order_id").and_then(|id| id.parse::<OrderId>().ok());
+    let order = match named {
+        Some(id) => orders::find(&billing.store, customer, id).await?,
+        None => None,
+    };
+    let order = order.ok_or(NO_PAYMENT)?;
+    if intent.customer_id() != Some(order.processor_customer.as_str()) {
+        return Err(NO_PAYMENT);
+    }
+    let state = answer(billing, &order, intent).await?;
+    Ok(Charge { order: order.id, state })
+}
+
+/// The same for the payment of this order.
+pub async fn confirm_order(billing: &BillingState, order: &Order) -> Result<Charged, Failure> {
+    if order.state == OrderState::Pending && order.payment.is_none() {
+        return Err(NO_PAYMENT);
+    }
+    carry_on(billing, order).await?.ok_or(NO_PAYMENT)
+}
+
+/// How the payment of an order stands.
+pub async fn look(billing: &BillingState, order: &Order) -> Result<Standing, Failure> {
+    let intent = match (order.state, &order.payment) {
+        (OrderState::Pending, Some(intent)) => billing.processor()?.retrieve_intent(intent).await?,
+        (OrderState::Pending, None) => return Ok(Standing::Processing),
+        (OrderState::Paid | OrderState::Refunded, _) => return Ok(Standing::Paid),
+        (OrderState::Failed | OrderState::Expired, _) => return Ok(Standing::Over),
+    };
+    Ok(match intent.status {
+        IntentStatus::Canceled => Standing::Over,
+        IntentStatus::Processing | IntentStatus::Succeeded | IntentStatus::RequiresCapture => {
+            Standing::Processing
+        }
+        IntentStatus::RequiresAction
+        | IntentStatus::RequiresPaymentMethod
+        | IntentStatus::RequiresConfirmation
+        | IntentStatus::Other => action(order, intent).map_or(Standing::Over, Standing::Waiting),
+    })
+}
+
+/// A charge that keeps another one of the same pack from beginning, as it stands by what is known here.
+pub(super) fn under_way(billing: &BillingState, order: Order) -> PaymentProblem {
+    let is_young = billing.clock.now() < order.created_at.plus_seconds(ANSWER_WITHIN_S);
+    let phase = match order.payment {
+        _ if is_young => ChargePhase::Running,
+        Some(_) => ChargePhase::Waiting,
+        None => ChargePhase::Unknown,
+    };
+    let expires_at = waits_until(&order);
+    PaymentProblem::ChargeUnderWay(ChargeUnderWay {
+        order: order.id,
+        intent: order.payment,
+        expires_at,
+        phase,
+    })
+}
+
+/// When a payment that waits for its customer is given up.
+pub fn waits_until(order: &Order) -> Timestamp {
+    let seconds = match order.channel {
+        OrderChannel::TopUp => WAIT_S,
+        OrderChannel::Charge | OrderChannel::Checkout => lost::PAGE_OPEN_FOR_S,
+    };
+    order.created_at.plus_seconds(seconds)
+}
+
+fn action(order: &Order, intent: PaymentIntent) -> Option<Action> {
+    let of_intent = intent.payment_method_id().map(str::to_owned);
+    let payment_method = of_intent.or_else(|| order.payment_method.clone());
+    let (client_secret, until) = (intent.client_secret?, waits_until(order));
+    Some(Action { intent: intent.id, client_secret, payment_method, until })
+}
+
+/// Brings an order to its end, or as far as it goes. Nothing when it turned out that the processor never heard of it;
+/// it is closed then.
+async fn carry_on(billing: &BillingState, order: &Order) -> Result<Option<Charged>, Failure> {
+    match order.state {
+        OrderState::Paid | OrderState::Refunded => {
+            let receipt = payments::receipt(&billing.store, order.id).await?;
+            let lost = || Failure::Internal(format!("{} is paid by nothing", order.id));
+            return receipt.map(Charged::Paid).map(Some).ok_or_else(lost);
+        }
+        OrderState::Failed | OrderState::Expired => {
+            let reason = order.failure.clone().unwrap_or_else(|| "payment_failed".to_owned());
+            return Err(PaymentProblem::Failed { decline_code: reason }.into());
+        }
+        OrderState::Pending => {}
+    }
+    if let Some(intent) = &order.payment {
+        let intent = billing.processor()?.retrieve_intent(intent).await?;
+        return answer(billing, order, intent).await.map(Some);
+    }
+    if !lost::is_old(billing, order) {
+        return attempt(billing, order).await.map(Some);
+    }
+    match lost::find_intent(billing, order).await? {
+        Found::Intent(intent) => answer(billing, order, *intent).await.map(Some),
+        Found::Nothing => Ok(None),
+    }
+}
+
+/// Sends the charge. Sent again with the same order, the processor gives the same answer.
+async fn attempt(billing: &BillingState, order: &Order) -> Result<Charged, Failure> {
+    let card = order.payment_method.as_deref().ok_or(PaymentProblem::NoSavedCard)?;
+    let (order_id, customer_id) = (order.id.to_string(), order.customer.to_string());
+    let new = NewIntent {
+        amount_cents: order.amount_cents,
+        currency: &order.currency,
+        customer: &order.processor_customer,
+        payment_method: card,
+        presence: Presence::OnSession { return_url: None },
+        description: None,
+        metadata: &[("order_id", &order_id), ("customer_id", &customer_id)],
+    };
+    match billing.processor()?.create_intent(&new, &super::key("pi", order.id)?).await {
+        Ok(intent) => {
+            orders::set_payment(&billing.store, order.id, &intent.id).await?;
+            answer(billing, order, intent).await
+        }
+        Err(ProcessorError::Declined(decline)) => declined(billing, order, &decline).await,
+        Err(ProcessorError::Refused(refusal))
+            if refusal.param.as_deref() == Some("payment_method") =>
+        {
+            close(billing, order, "card_gone").await?;
+            store::cards::remove_detached(&billing.store, card, billing.clock.now()).await?;
+            Err(PaymentProblem::NoSavedCard.into())
+        }
+        // Nothing is certain, or another try may succeed: the order stays open for it.
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn declined(
+    billing: &BillingState,
+    order: &Order,
+    decline: &Decline,
+) -> Result<Charged, Failure> {
+    if let Some(intent) = &decline.payment_intent {
+        orders::set_payment(&billing.store, order.id, &intent.id).await?;
+    }
+    let reason = decline.reason().to_owned();
+    close(billing, order, &reason).await?;
+    Err(PaymentProblem::Failed { decline_code: reason }.into())
+}
+
+async fn close(billing: &BillingState, order: &Order, reason: &str) -> Result<(), Failure> {
+    let ending = (OrderState::Failed, Some(reason));
+    orders::close(&billing.store, order.id, ending, billing.clock.now()).await?;
+    Ok(())
+}
+
+/// What an intent, as the processor has it, means for the customer.
+async fn answer(
+    billing: &BillingState,
+    order: &Order,
+    intent: PaymentIntent,
+) -> Result<Charged, Failure> {
+    match fulfil::take_intent(billing, &intent).await? {
+        Fulfilment::Granted(receipt) => Ok(Charged::Paid(receipt)),
+        Fulfilment::Ended { reason } => Err(PaymentProblem::Failed { decline_code: reason }.into()),
+        Fulfilment::Open => {
+            let id = intent.id.clone();
+            // The bank refused an automatic charge for want of the customer: it can still be confirmed.
+            let is_refused = intent.status == IntentStatus::RequiresPaymentMethod;
+            let waits = intent.status == IntentStatus::RequiresAction
+                || is_refused && order.channel == OrderChannel::TopUp;
+            let action = if waits { action(order, intent) } else { None };
+            Ok(action.map_or(Charged::Processing { intent: id }, Charged::ActionRequired))
+        }
+        Fulfilment::NotOurs | Fulfilment::Unmatched => {
+            Err(Failure::Internal(format!("the payment {} is not what was ordered", intent.id)))
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! A pack on the processor's page: the order, then the page.
+
+use clients::processor::objects::SessionStatus;
+use clients::processor::{Line, LinePrice, NewCheckout, Purpose};
+use domain::id::{CustomerId, OrderId};
+use domain::payment::{OrderChannel, OrderState};
+use domain::request_key::RequestKey;
+use failures::Failure;
+use settings::billing::Pack;
+use store::orders::{self, Order};
+
+use super::opening::{self, Purchase};
+use super::payer;
+use crate::BillingState;
+
+const ENDED: Failure = Failure::Gone(
+    "the checkout of this Idempotency-Key has ended; begin another one with a new key",
+);
+
+/// A page on which the order can be paid.
+pub struct Begun {
+    /// The address of the page.
+    pub url: String,
+    /// The processor's id of the session.
+    pub session: String,
+    /// The order that the session pays.
+    pub order: OrderId,
+}
+
+/// Begins a checkout. The same `Idempotency-Key` gives the same page as long as it is open.
+pub async fn begin(
+    billing: &BillingState,
+    customer: CustomerId,
+    pack_id: &str,
+    idempotency: Option<RequestKey>,
+) -> Result<Begun, Failure> {
+    let pack = super::pack(billing, pack_id)?;
+    billing.processor()?;
+    let payer = payer::ensure(billing, customer).await?;
+    let purchase = Purchase {
+        customer,
+        pack,
+        channel: OrderChannel::Checkout,
+        payer: &payer,
+        card: None,
+        idempotency,
+    };
+    let order = opening::open(billing, &purchase).await?;
+    match order.state {
+        OrderState::Pending => {}
+        OrderState::Paid | OrderState::Failed | OrderState::Expired | OrderState::Refunded => {
+            return Err(ENDED);
+        }
+    }
+    match order.session.as_deref() {
+        Some(session) => again(billing, &order, session).await,
+        None => open_page(billing, &order, pack).await,
+    }
+}
+
+/// Opens the page. Asked again with the same order, the processor gives the same page.
+async fn open_page(billing: &BillingState, order: &Order, pack: &Pack) -> Result<Begun, Failure> {
+    let section = &billing.config.processor;
+    let base = &billing.config.http.public_base_url;
+    let (success_url, cancel_url) = (section.success_url(base), section.cancel_url(base));
+    let (order_id, customer_id) = (order.id.to_string(), order.customer.to_string());
+    let price = if pack.price_id.is_empty() {
+        LinePrice::Inline {
+            name: &pack.name,
+            unit_amount_cents: order.amount_cents,
+            currency: &order.currency,
+            interval: None,
+        }
+    } else {
+        LinePrice::Known(&pack.price_id)
+    };
+    let new = NewCheckout {
+        purpose: Purpose::Payment,
+        customer: &order.processor_customer,
+        client_reference_id: Some(&order_id),
+        lines: &[Line { price, quantity: 1 }],
+        success_url: &success_url,
+        cancel_url: &cancel_url,
+        metadata: &[("order_id", &order_id), ("customer_id", &customer_id)],
+        expires_at: None,
+    };
+    let session = billing.processor()?.create_checkout(&new, &super::key("co", order.id)?).await?;
+    orders::set_session(&billing.store, order.id, &session.id).await?;
+    let url = session.url.ok_or(ENDED)?;
+    Ok(Begun { url, session: session.id, order: order.id })
+}
+
+/// The page of an order that was begun before.
+async fn again(billing: &BillingState, order: &Order, session: &str) -> Result<Begun, Failure> {
+    let session = billing.processor()?.retrieve_checkout(session).await?;
+    let url = session.url.filter(|_| session.status == SessionStatus::Open);
+    Ok(Begun { url: url.ok_or(ENDED)?, session: session.id, order: order.id })
+}

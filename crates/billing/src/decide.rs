@@ -1,0 +1,291 @@
+//! What a wish means for the subscription as it is: which items change, whether the difference is paid at once, and
+//! what is refused before the processor is asked.
+
+use domain::account::CreatorId;
+use domain::field_error::FieldErrorKind;
+use domain::id::{ChangeId, CustomerId};
+use domain::platform::Platform;
+use domain::slot::{ChangeProration, ChangeStep, SlotChangeKind};
+use domain::subscription::SubscriptionStatus;
+use domain::time::{MICROS_PER_SECOND, Timestamp};
+use failures::Failure;
+use failures::FieldProblem;
+use failures::PaymentProblem;
+use store::change_previews;
+use store::slot_changes::{Change, ChangeItem, NewChange};
+use store::subscriptions::{self, Subscription, View};
+
+use super::changes::LEASE_S;
+use super::period::{self, SubscriptionPeriod};
+use super::{plan_changes, plans};
+use crate::BillingState;
+
+/// The most extra slots of one platform.
+pub const SLOTS_MAX: i64 = 1_000;
+/// So long a change costs what a preview said.
+pub const PREVIEW_HOLDS_S: i64 = 600;
+
+/// What a customer asks for.
+#[derive(Debug, Clone)]
+pub struct Wish {
+    /// The id that the change gets; with one, a change of that id is this one and is not made again.
+    pub id: Option<ChangeId>,
+    /// Who asks.
+    pub customer: CustomerId,
+    /// By which key or session, for the audit list.
+    pub actor: String,
+    /// The account that gets a place first.
+    pub creator: Option<CreatorId>,
+    /// What is to be.
+    pub target: Target,
+}
+
+/// What is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// So many extra slots on a platform.
+    Slots(Platform, i64),
+    /// One extra slot less on the first platform and one more on the second.
+    Switch(Platform, Platform),
+    /// Another plan.
+    Plan(String),
+}
+
+/// Items that change, and how.
+pub struct Decision {
+    /// What is changed.
+    pub kind: SlotChangeKind,
+    /// The items of the subscription after the change.
+    pub items: Vec<ChangeItem>,
+    /// How the rest of the period is charged.
+    pub proration: ChangeProration,
+    /// The first request.
+    pub step: ChangeStep,
+}
+
+impl Wish {
+    /// Whether an open change is this wish.
+    pub fn is_of(&self, change: &Change) -> bool {
+        let on = |place: usize| change.items.get(place).and_then(|item| item.platform);
+        let first = change.items.first();
+        match &self.target {
+            Target::Slots(platform, count) => {
+                matches!(change.kind, SlotChangeKind::Raise | SlotChangeKind::Lower)
+                    && on(0) == Some(*platform)
+                    && first.is_some_and(|item| item.count_after == *count)
+            }
+            Target::Switch(from, to) => {
+                change.kind == SlotChangeKind::Switch && (on(0), on(1)) == (Some(*from), Some(*to))
+            }
+            Target::Plan(plan) => {
+                change.kind == SlotChangeKind::Plan
+                    && first.is_some_and(|item| item.plan_id.as_deref() == Some(plan))
+            }
+        }
+    }
+}
+
+/// The change that a wish needs, from the newest state that is known; nothing when it is so already.
+pub async fn decide(billing: &BillingState, wish: &Wish) -> Result<Option<NewChange>, Failure> {
+    let known = subscription(billing, wish.customer).await?;
+    let view = &known.view;
+    let Some(decision) = items(billing, view, &wish.target).await? else { return Ok(None) };
+    let now = billing.clock.now();
+    Ok(Some(NewChange {
+        id: wish.id.unwrap_or_else(|| ChangeId::new(now, billing.random.bytes())),
+        customer: wish.customer,
+        version: known.version,
+        kind: decision.kind,
+        subscription_id: view.subscription_id.clone().unwrap_or_default(),
+        creator: wish.creator.clone(),
+        proration: decision.proration,
+        step: decision.step,
+        period_end: view.period_end,
+        proration_date_s: proration_date(billing, wish, &decision, view).await?,
+        actor: wish.actor.clone(),
+        items: decision.items,
+        at: now,
+        leased_until: now.plus_seconds(LEASE_S),
+    }))
+}
+
+/// The subscription of a customer, if it is not over.
+pub async fn subscription(
+    billing: &BillingState,
+    customer: CustomerId,
+) -> Result<Subscription, Failure> {
+    let known = subscriptions::find(&billing.store, customer).await?;
+    let live = known.filter(|known| known.view.status.is_live());
+    Ok(live.ok_or(PaymentProblem::NoSubscription)?)
+}
+
+/// Which items of the subscription a target changes; none when it is so already.
+pub async fn items(
+    billing: &BillingState,
+    view: &View,
+    target: &Target,
+) -> Result<Option<Decision>, Failure> {
+    let decided = match target {
+        Target::Slots(platform, count) => slots(billing, view, *platform, *count).await?,
+        Target::Switch(from, to) => Some(switch(billing, view, *from, *to).await?),
+        Target::Plan(plan_id) => plan_changes::decide(billing, view, plan_id).await?,
+    };
+    let Some(decision) = decided else { return Ok(None) };
+    refuse_unpaid(view.status, &decision)?;
+    Ok(Some(decision))
+}
+
+async fn slots(
+    billing: &BillingState,
+    view: &View,
+    platform: Platform,
+    count: i64,
+) -> Result<Option<Decision>, Failure> {
+    let before = view.slots(platform);
+    if before == count {
+        return Ok(None);
+    }
+    let items = vec![slot_item(billing, view, platform, count).await?];
+    let (kind, proration) = if count > before {
+        (SlotChangeKind::Raise, ChangeProration::PayNow)
+    } else if time_is_paid(billing, view).await? {
+        (SlotChangeKind::Lower, ChangeProration::NextInvoice)
+    } else {
+        (SlotChangeKind::Lower, ChangeProration::None)
+    };
+    Ok(Some(Decision { kind, items, proration, step: ChangeStep::Change }))
+}
+
+async fn switch(
+    billing: &BillingState,
+    view: &View,
+    from: Platform,
+    to: Platform,
+) -> Result<Decision, Failure> {
+    if view.status == SubscriptionStatus::PastDue {
+        return Err(PaymentProblem::SubscriptionPastDue.into());
+    }
+    let (fewer, more) = (view.slots(from) - 1, view.slots(to) + 1);
+    if fewer < 0 {
+        return Err(PaymentProblem::NoSlot { platform: from }.into());
+    }
+    if !time_is_paid(billing, view).await? {
+        return Err(PaymentProblem::PaymentReversed.into());
+    }
+    let given = slot_item(billing, view, from, fewer).await?;
+    Ok(Decision {
+        kind: SlotChangeKind::Switch,
+        items: vec![given, slot_item(billing, view, to, more).await?],
+        proration: ChangeProration::NextInvoice,
+        step: ChangeStep::Change,
+    })
+}
+
+/// Whether the money for this period's slots is here: a credit is given only for time that was paid.
+async fn time_is_paid(billing: &BillingState, view: &View) -> Result<bool, Failure> {
+    let (Some(subscription), Some(start), Some(end)) =
+        (view.subscription_id.as_deref(), view.period_start, view.period_end)
+    else {
+        return Ok(true);
+    };
+    if !store::sales::slot_money_is_whole(&billing.store, subscription, end).await? {
+        return Ok(false);
+    }
+    let (start, end) = (start.unix_seconds(), end.unix_seconds());
+    let period = SubscriptionPeriod { subscription, start, end };
+    Ok(period::slots_are_paid(&period::invoices(billing, period).await?))
+}
+
+/// More is sold on a paid subscription alone; less is taken back while the subscription gives something.
+const fn refuse_unpaid(
+    status: SubscriptionStatus,
+    decision: &Decision,
+) -> Result<(), PaymentProblem> {
+    let is_open_to = match decision.proration {
+        ChangeProration::PayNow => status.takes_raises(),
+        ChangeProration::NextInvoice | ChangeProration::None => status.entitles(),
+    };
+    match status {
+        _ if is_open_to => Ok(()),
+        SubscriptionStatus::PastDue => Err(PaymentProblem::SubscriptionPastDue),
+        status => Err(PaymentProblem::SubscriptionNotPaid { status }),
+    }
+}
+
+async fn slot_item(
+    billing: &BillingState,
+    view: &View,
+    platform: Platform,
+    count: i64,
+) -> Result<ChangeItem, Failure> {
+    let item = view.slot_item(platform);
+    let price_id = match (item, plans::slot(billing, platform)) {
+        (Some(item), _) => item.price_id.clone(),
+        (None, Some(offered)) => plans::price(billing, offered).await?,
+        (None, None) => {
+            let message = format!("this deployment sells no extra slots on {platform}");
+            return Err(
+                FieldProblem::new("body", "platform", FieldErrorKind::NotAllowed, message).into()
+            );
+        }
+    };
+    let count_before = view.slots(platform);
+    if item.is_some_and(|item| item.quantity != count_before) {
+        let message = format!("the subscription has several items for slots on {platform}");
+        return Err(Failure::Internal(message));
+    }
+    Ok(ChangeItem {
+        platform: Some(platform),
+        plan_id: None,
+        item_id: item.map(|item| item.id.clone()),
+        price_id,
+        price_before: None,
+        paid_price_id: None,
+        count_before,
+        count_after: count,
+    })
+}
+
+/// The instant that the difference is counted from: the one of the preview of the same change, or now; always within
+/// the period, whatever the clocks say.
+async fn proration_date(
+    billing: &BillingState,
+    wish: &Wish,
+    decision: &Decision,
+    view: &View,
+) -> Result<i64, Failure> {
+    let now = billing.clock.now();
+    let (subject, wanted) = wish.target.told_as(decision);
+    let told = change_previews::find(&billing.store, wish.customer, &subject).await?;
+    let holds = |preview: &change_previews::Preview| {
+        preview.wanted == wanted
+            && now.micros_since(preview.made_at) <= PREVIEW_HOLDS_S * MICROS_PER_SECOND
+    };
+    let told = told.filter(holds).map(|preview| preview.proration_date_s);
+    Ok(within(view, told.unwrap_or_else(|| now.unix_seconds())))
+}
+
+impl Target {
+    /// What a preview of this change is remembered as: what changes, and what it becomes.
+    pub(super) fn told_as(&self, decision: &Decision) -> (String, String) {
+        match self {
+            Self::Slots(platform, count) => (platform.to_string(), count.to_string()),
+            Self::Switch(from, to) => {
+                let counts = decision.items.iter().map(|item| item.count_after.to_string());
+                let counts = counts.collect::<Vec<_>>().join(",");
+                ("switch".to_owned(), format!("{from},{to}:{counts}"))
+            }
+            Self::Plan(_) => {
+                let price = decision.items.first().map(|item| item.price_id.clone());
+                ("plan".to_owned(), price.unwrap_or_default())
+            }
+        }
+    }
+}
+
+/// The nearest second of the period.
+pub fn within(view: &View, date: i64) -> i64 {
+    let start = view.period_start.map_or(date, Timestamp::unix_seconds);
+    let end = view.period_end.map_or(date, |end| end.unix_seconds().saturating_sub(1));
+    date.min(end).max(start)
+}

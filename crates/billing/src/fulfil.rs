@@ -1,0 +1,299 @@
+//! From what the processor says to what the books say: the object is read, and what was paid is granted, once.
+//!
+//! Called by the webhook, the charge, its confirmation, the page that comes back, the reconciler and auto top-up, in
+//! any order and at once. Which of them comes first makes no difference.
+
+use clients::processor::ProcessorError;
+use clients::processor::objects::{CheckoutSession, IntentStatus, PaymentIntent, SessionStatus};
+use domain::id::{EntryId, OrderId};
+use domain::payment::{Mismatch, OrderChannel, OrderState};
+use failures::Failure;
+use runtime::metrics;
+use store::orders::{self, Order};
+use store::payments::{self, Fulfilled, Paid, PaidFor, Receipt};
+use store::unmatched::Unmatched;
+
+use super::{cards, invoices, subscriptions, top_ups};
+use crate::BillingState;
+
+/// What became of a payment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fulfilment {
+    /// Its credits are granted, now or before.
+    Granted(Receipt),
+    /// It is not paid, and may still be.
+    Open,
+    /// It was declined or given up.
+    Ended {
+        /// The processor's word for why.
+        reason: String,
+    },
+    /// It is not about an order of ours.
+    NotOurs,
+    /// It is not what was ordered; it is noted for somebody to look at.
+    Unmatched,
+}
+
+/// Reads a payment intent and grants what it paid.
+pub async fn fulfil_intent(billing: &BillingState, intent: &str) -> Result<Fulfilment, Failure> {
+    match billing.processor()?.retrieve_intent(intent).await {
+        Ok(intent) => take_intent(billing, &intent).await,
+        Err(ProcessorError::Missing) => Ok(Fulfilment::NotOurs),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Reads the session of a hosted page and grants what it sold.
+pub async fn fulfil_session(billing: &BillingState, session: &str) -> Result<Fulfilment, Failure> {
+    match billing.processor()?.retrieve_checkout(session).await {
+        Ok(session) => take_session(billing, &session).await,
+        Err(ProcessorError::Missing) => Ok(Fulfilment::NotOurs),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Takes note of an intent as it was read from the processor.
+pub async fn take_intent(
+    billing: &BillingState,
+    intent: &PaymentIntent,
+) -> Result<Fulfilment, Failure> {
+    // Intents that pay invoices carry nothing of ours.
+    let Some(named) = intent.metadata.get("order_id") else { return Ok(Fulfilment::NotOurs) };
+    match intent.status {
+        IntentStatus::Succeeded => grant(billing, named, intent).await,
+        IntentStatus::Canceled | IntentStatus::RequiresPaymentMethod => {
+            end(billing, named, intent).await
+        }
+        IntentStatus::RequiresConfirmation
+        | IntentStatus::RequiresAction
+        | IntentStatus::Processing
+        | IntentStatus::RequiresCapture
+        | IntentStatus::Other => {
+            if let Some(order) = order_of(billing, named, intent.customer_id()).await? {
+                orders::set_payment(&billing.store, order.id, &intent.id).await?;
+            }
+            Ok(Fulfilment::Open)
+        }
+    }
+}
+
+/// Takes note of a session as it was read from the processor, with its payment.
+pub async fn take_session(
+    billing: &BillingState,
+    session: &CheckoutSession,
+) -> Result<Fulfilment, Failure> {
+    if session.mode == "subscription" {
+        subscriptions::take_session(billing, session).await?;
+        return match &session.invoice {
+            Some(invoice) if session.is_paid() => {
+                invoices::fulfil_invoice(billing, invoice.id()).await
+            }
+            Some(_) | None => Ok(Fulfilment::NotOurs),
+        };
+    }
+    if session.mode != "payment" {
+        return Ok(Fulfilment::NotOurs);
+    }
+    let Some(named) = session.client_reference_id.as_deref() else {
+        return Ok(Fulfilment::NotOurs);
+    };
+    let intent = session.payment_intent.as_ref();
+    if session.is_paid() {
+        let Some(intent) = intent else { return Ok(Fulfilment::NotOurs) };
+        let fulfilment = match intent.object() {
+            Some(read) => take_intent(billing, read).await?,
+            None => fulfil_intent(billing, intent.id()).await?,
+        };
+        remember_card(billing, session, &fulfilment).await;
+        return Ok(fulfilment);
+    }
+    let is_over = match session.status {
+        SessionStatus::Expired => true,
+        // A slow payment that came to nothing; while the page is open another card may be tried.
+        SessionStatus::Complete => {
+            intent.and_then(|intent| intent.object()).is_some_and(|intent| {
+                matches!(
+                    intent.status,
+                    IntentStatus::RequiresPaymentMethod | IntentStatus::Canceled
+                )
+            })
+        }
+        SessionStatus::Open | SessionStatus::Other => false,
+    };
+    if !is_over {
+        return Ok(Fulfilment::Open);
+    }
+    let (state, reason) = if session.status == SessionStatus::Expired {
+        (OrderState::Expired, "expired")
+    } else {
+        (OrderState::Failed, "payment_failed")
+    };
+    if let Some(order) = order_of(billing, named, session.customer_id()).await? {
+        orders::close(&billing.store, order.id, (state, Some(reason)), billing.clock.now()).await?;
+    }
+    Ok(Fulfilment::Ended { reason: reason.to_owned() })
+}
+
+/// Tells somebody of money that was not booked.
+pub async fn note_unmatched(
+    billing: &BillingState,
+    object: &str,
+    reason: Mismatch,
+    details: &str,
+) -> Result<(), Failure> {
+    let unmatched = Unmatched { object, reason, details, at: billing.clock.now() };
+    let is_new = payments::note_unmatched(&billing.store, &unmatched).await?;
+    tell_unmatched(object, reason, details, is_new);
+    Ok(())
+}
+
+/// The alarm for money that was not booked: once for each object and reason.
+pub fn tell_unmatched(object: &str, reason: Mismatch, details: &str, is_new: bool) {
+    if is_new {
+        metrics::payment_unmatched(reason);
+        tracing::error!(
+            payment.object = object,
+            reason = reason.as_str(),
+            details,
+            "money of the processor's was not booked"
+        );
+    }
+}
+
+async fn grant(
+    billing: &BillingState,
+    named: &str,
+    intent: &PaymentIntent,
+) -> Result<Fulfilment, Failure> {
+    let Ok(order) = named.parse::<OrderId>() else {
+        let details = "its order_id is no id of ours";
+        note_unmatched(billing, &intent.id, Mismatch::UnknownOrder, details).await?;
+        return Ok(Fulfilment::Unmatched);
+    };
+    let price = price_of(billing, order, intent).await?;
+    let now = billing.clock.now();
+    let days = billing.config.credits.expiry.pack_days;
+    let expires_at = (days > 0).then(|| now.plus_seconds(days.saturating_mul(86_400)));
+    let paid = Paid {
+        entry: EntryId::new(now, billing.random.bytes()),
+        what: PaidFor::Order { id: order, subtotal_cents: price.subtotal_cents, expires_at },
+        payment: &intent.id,
+        intent: Some(&intent.id),
+        processor_customer: intent.customer_id(),
+        amount_cents: intent.amount_received,
+        tax_cents: price.tax_cents,
+        currency: &intent.currency,
+        livemode: intent.livemode,
+        at: now,
+    };
+    Ok(told(&paid, payments::fulfil(&billing.store, &paid).await?))
+}
+
+/// What was paid, before discounts and without tax, and the tax.
+struct PaidPrice {
+    subtotal_cents: i64,
+    tax_cents: i64,
+}
+
+/// What of a payment was the price of its order. On a hosted page a discount and tax may make what is charged another
+/// amount: what the page sold counts, not what arrived.
+async fn price_of(
+    billing: &BillingState,
+    order: OrderId,
+    intent: &PaymentIntent,
+) -> Result<PaidPrice, Failure> {
+    let plain = PaidPrice { subtotal_cents: intent.amount_received, tax_cents: 0 };
+    let order = orders::find_any(&billing.store, order).await?;
+    let session = order.filter(|order| {
+        order.channel == OrderChannel::Checkout && order.amount_cents != intent.amount_received
+    });
+    let Some(session) = session.and_then(|found| found.session) else { return Ok(plain) };
+    let session = match billing.processor()?.retrieve_checkout(&session).await {
+        Ok(session) => session,
+        Err(ProcessorError::Missing) => return Ok(plain),
+        Err(error) => return Err(error.into()),
+    };
+    let is_paid_by = session.payment_intent.as_ref().is_some_and(|paid| paid.id() == intent.id);
+    Ok(match session.amount_subtotal.filter(|_| is_paid_by) {
+        Some(subtotal_cents) => {
+            PaidPrice { subtotal_cents, tax_cents: session.total_details.amount_tax }
+        }
+        None => plain,
+    })
+}
+
+/// What the books said of a payment, counted, and told where somebody must look.
+pub fn told(paid: &Paid<'_>, fulfilled: Fulfilled) -> Fulfilment {
+    match fulfilled {
+        Fulfilled::Granted(receipt) => {
+            metrics::payment_granted();
+            tracing::info!(
+                customer.id = %receipt.customer, payment.object = paid.payment, credits = receipt.credits.whole(),
+                "a payment was granted"
+            );
+            Fulfilment::Granted(receipt)
+        }
+        Fulfilled::Repeated(receipt) => Fulfilment::Granted(receipt),
+        Fulfilled::Unmatched { reason, details, is_new } => {
+            tell_unmatched(paid.payment, reason, &details, is_new);
+            Fulfilment::Unmatched
+        }
+    }
+}
+
+/// A payment that was declined or cancelled. On a hosted page another card may be tried, so only its cancellation
+/// closes the order; what becomes of a top-up is decided where its attempts are counted.
+async fn end(
+    billing: &BillingState,
+    named: &str,
+    intent: &PaymentIntent,
+) -> Result<Fulfilment, Failure> {
+    let is_canceled = intent.status == IntentStatus::Canceled;
+    let fault = intent.last_payment_error.as_ref();
+    let reason = fault.and_then(|fault| fault.decline_code.as_deref().or(fault.code.as_deref()));
+    let reason = reason.unwrap_or(if is_canceled { "canceled" } else { "payment_failed" });
+    let Some(order) = order_of(billing, named, intent.customer_id()).await? else {
+        return Ok(Fulfilment::NotOurs);
+    };
+    orders::set_payment(&billing.store, order.id, &intent.id).await?;
+    let closes = match order.channel {
+        OrderChannel::Charge => true,
+        OrderChannel::Checkout => is_canceled,
+        OrderChannel::TopUp => {
+            if top_ups::take_unpaid(billing, order.id, intent).await? {
+                return Ok(Fulfilment::Open);
+            }
+            false
+        }
+    };
+    if closes {
+        let ending = (OrderState::Failed, Some(reason));
+        orders::close(&billing.store, order.id, ending, billing.clock.now()).await?;
+        return Ok(Fulfilment::Ended { reason: reason.to_owned() });
+    }
+    let is_open = order.channel == OrderChannel::Checkout;
+    Ok(if is_open { Fulfilment::Open } else { Fulfilment::Ended { reason: reason.to_owned() } })
+}
+
+/// The order that an object names, if it is of the one who pays.
+async fn order_of(
+    billing: &BillingState,
+    named: &str,
+    payer: Option<&str>,
+) -> Result<Option<Order>, Failure> {
+    let Ok(id) = named.parse::<OrderId>() else { return Ok(None) };
+    let found = orders::find_any(&billing.store, id).await?;
+    Ok(found.filter(|order| payer == Some(order.processor_customer.as_str())))
+}
+
+/// The card that paid is the one for later charges. That it cannot be remembered does not undo the payment.
+async fn remember_card(billing: &BillingState, session: &CheckoutSession, fulfilment: &Fulfilment) {
+    let (Fulfilment::Granted(receipt), Some(card)) =
+        (fulfilment, session.payment_method().and_then(|method| method.object()))
+    else {
+        return;
+    };
+    if let Err(error) = cards::remember_newest(billing, receipt.customer, card).await {
+        tracing::warn!(%error, customer.id = %receipt.customer, "the card of a payment was not saved");
+    }
+}

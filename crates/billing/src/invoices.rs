@@ -1,0 +1,114 @@
+//! Invoices of subscriptions: what each paid one sold is written down once and brings its credits, and the customer is told
+//! of a payment that failed.
+
+use clients::processor::ProcessorError;
+use clients::processor::objects::{Invoice, InvoiceStatus};
+use domain::id::{CustomerId, EntryId};
+use domain::time::Timestamp;
+use emails::EmailRequest;
+use failures::Failure;
+use store::invoice_notices::{self, FailedPayment};
+use store::payments::{self, Paid, PaidFor};
+
+use super::fulfil::{self, Fulfilment};
+use super::give_up::{self, Payer};
+use super::sold;
+use crate::BillingState;
+
+/// Reads an invoice and grants the credits of what it sold.
+pub async fn fulfil_invoice(billing: &BillingState, invoice: &str) -> Result<Fulfilment, Failure> {
+    match billing.processor()?.retrieve_invoice(invoice).await {
+        Ok(invoice) => take_invoice(billing, &invoice).await,
+        Err(ProcessorError::Missing) => Ok(Fulfilment::NotOurs),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The same for an invoice that was just read from the processor, with its payments.
+pub async fn take_invoice(
+    billing: &BillingState,
+    invoice: &Invoice,
+) -> Result<Fulfilment, Failure> {
+    if !invoice.is_paid() {
+        return Ok(match invoice.status {
+            InvoiceStatus::Void | InvoiceStatus::Uncollectible => {
+                Fulfilment::Ended { reason: invoice.status.as_str().to_owned() }
+            }
+            InvoiceStatus::Draft
+            | InvoiceStatus::Open
+            | InvoiceStatus::Paid
+            | InvoiceStatus::Other => Fulfilment::Open,
+        });
+    }
+    let Some(sold) = sold::read(billing, invoice).await? else { return Ok(Fulfilment::NotOurs) };
+    let now = billing.clock.now();
+    let paid = Paid {
+        entry: EntryId::new(now, billing.random.bytes()),
+        what: PaidFor::Invoice(&sold),
+        payment: &invoice.id,
+        intent: invoice.payment_intent_id(),
+        processor_customer: invoice.customer_id(),
+        amount_cents: invoice.amount_paid,
+        tax_cents: invoice.tax().max(0),
+        currency: &invoice.currency,
+        livemode: invoice.livemode,
+        at: now,
+    };
+    Ok(fulfil::told(&paid, payments::fulfil(&billing.store, &paid).await?))
+}
+
+/// Reads an invoice whose payment failed, or waits for the customer at its bank, and tells the customer once for each
+/// attempt.
+pub async fn payment_failed(billing: &BillingState, invoice: &str) -> Result<Fulfilment, Failure> {
+    let invoice = match billing.processor()?.retrieve_invoice(invoice).await {
+        Ok(invoice) => invoice,
+        Err(ProcessorError::Missing) => return Ok(Fulfilment::NotOurs),
+        Err(error) => return Err(error.into()),
+    };
+    if invoice.status != InvoiceStatus::Open {
+        // It was paid in the meantime, or was taken back with the change that it was for.
+        return take_invoice(billing, &invoice).await;
+    }
+    let payer = invoice.customer_id().unwrap_or_default();
+    match store::processor_customers::owner(&billing.store, payer).await? {
+        Some(customer) => {
+            let Some(subscription) = invoice.subscription_id() else {
+                return Ok(Fulfilment::NotOurs);
+            };
+            tell(billing, customer, &invoice).await?;
+            let is_renewal = invoice.billing_reason.as_deref() == Some("subscription_cycle");
+            if is_renewal && invoice.next_payment_attempt.is_none() {
+                let payer = Payer { customer, processor_customer: payer };
+                give_up::tries_ended(billing, payer, subscription).await?;
+            }
+            Ok(Fulfilment::Open)
+        }
+        None => Ok(Fulfilment::NotOurs),
+    }
+}
+
+async fn tell(
+    billing: &BillingState,
+    customer: CustomerId,
+    invoice: &Invoice,
+) -> Result<(), Failure> {
+    let next = invoice.next_payment_attempt;
+    let next = next.map(|unix| Timestamp::from_unix_micros(0).plus_seconds(unix));
+    let letter = EmailRequest::PaymentFailed {
+        customer,
+        amount_cents: invoice.amount_due,
+        currency: invoice.currency.to_uppercase(),
+        next_attempt: next.map(Timestamp::to_rfc3339),
+    };
+    let payment = FailedPayment {
+        invoice_id: &invoice.id,
+        attempt: invoice.attempt_count,
+        customer,
+        at: billing.clock.now(),
+    };
+    let letter = emails::job(&billing.jobs, &letter);
+    if invoice_notices::tell_once(&billing.store, payment, &letter).await? {
+        billing.jobs.wake();
+    }
+    Ok(())
+}

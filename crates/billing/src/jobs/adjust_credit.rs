@@ -1,0 +1,55 @@
+//! Changes what the processor holds for a customer. Safe to run again: the processor knows the request by the job.
+
+use ::jobs::{JobError, chain, payload};
+use clients::processor::{NewBalanceTransaction, ProcessorError};
+use domain::id::CustomerId;
+use domain::job::JobKind;
+use domain::sales::Withdrawal;
+use settings::billing::CURRENCY;
+use store::jobs::{Job, NewJob};
+
+use crate::BillingState;
+
+/// A change of a customer's credit.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub struct Adjustment {
+    /// Whose credit.
+    customer: CustomerId,
+    /// Because of which sale.
+    sale: String,
+    /// Cents that are withdrawn (positive) or returned (negative).
+    cents: i64,
+}
+
+impl Adjustment {
+    /// A withdrawal, or the return of one.
+    pub fn of(customer: CustomerId, withdrawal: &Withdrawal) -> Self {
+        Self { customer, sale: withdrawal.sale.clone(), cents: withdrawal.cents }
+    }
+}
+
+/// The change as a job, to be written down with what makes it necessary.
+pub fn job(billing: &BillingState, adjustment: &Adjustment) -> NewJob {
+    billing.jobs.job(JobKind::AdjustCredit, adjustment)
+}
+
+/// Makes the change.
+pub async fn run(billing: &BillingState, job: &Job) -> Result<(), JobError> {
+    let adjustment: Adjustment = payload(job)?;
+    let payer = store::processor_customers::find(&billing.store, adjustment.customer).await?;
+    let Some(payer) = payer else { return Ok(()) };
+    let processor = billing.processor().map_err(|error| JobError::Later(error.to_string()))?;
+    let new = NewBalanceTransaction {
+        customer: &payer,
+        amount_cents: adjustment.cents,
+        currency: CURRENCY,
+        description: Some("money that went back after it had been credited"),
+        metadata: &[("sale", &adjustment.sale)],
+    };
+    let key = crate::key("credit", job.id).map_err(|error| JobError::Never(error.to_string()))?;
+    match processor.create_balance_transaction(&new, &key).await {
+        // Missing: the customer was deleted at the processor, so there is nothing left to be changed.
+        Ok(_) | Err(ProcessorError::Missing) => Ok(()),
+        Err(error) => Err(JobError::Later(chain(&error))),
+    }
+}

@@ -1,0 +1,6 @@
+//! The kinds of jobs that are about payments.
+
+pub mod adjust_credit;
+pub mod process_event;
+pub mod update_email;
+pub mod use_card;

@@ -1,0 +1,58 @@
+//! Opening an order: the row that is committed before the processor hears of a purchase.
+
+use domain::credits::Credits;
+use domain::id::{CustomerId, OrderId};
+use domain::payment::OrderChannel;
+use domain::request_key::RequestKey;
+use failures::Failure;
+use failures::PaymentProblem;
+use settings::billing::{CURRENCY, Pack};
+use store::orders::{self, NewOrder, Opening, Order};
+
+use crate::BillingState;
+
+/// What a customer wants to buy, and how.
+pub(super) struct Purchase<'a> {
+    pub(super) customer: CustomerId,
+    pub(super) pack: &'a Pack,
+    pub(super) channel: OrderChannel,
+    /// Who the customer is at the processor.
+    pub(super) payer: &'a str,
+    /// The saved card, where one is charged.
+    pub(super) card: Option<&'a str>,
+    pub(super) idempotency: Option<RequestKey>,
+}
+
+/// Opens the order, or gives the one that stands for it: of the same `Idempotency-Key`, or of a charge under way.
+pub(super) async fn open(
+    billing: &BillingState,
+    purchase: &Purchase<'_>,
+) -> Result<Order, Failure> {
+    let now = billing.clock.now();
+    let new = NewOrder {
+        id: OrderId::new(now, billing.random.bytes()),
+        customer: purchase.customer,
+        channel: purchase.channel,
+        pack_id: &purchase.pack.id,
+        packs: 1,
+        credits: Credits::from_whole(purchase.pack.credits),
+        amount_cents: purchase.pack.price_cents,
+        currency: CURRENCY,
+        livemode: billing.config.processor.livemode,
+        processor_customer: purchase.payer,
+        payment_method: purchase.card,
+        idempotency_hash: purchase.idempotency.map(RequestKey::hash),
+        at: now,
+    };
+    match orders::open(&billing.store, &new).await? {
+        Opening::Opened(order) | Opening::UnderWay(order) => Ok(order),
+        Opening::Known(order)
+            if order.pack_id == purchase.pack.id && order.channel == purchase.channel =>
+        {
+            Ok(order)
+        }
+        Opening::Known(_) => Err(Failure::IdempotencyMismatch),
+        Opening::Busy(order) => Err(super::charge::under_way(billing, order).into()),
+        Opening::JustEnded => Err(PaymentProblem::ChangeInProgress.into()),
+    }
+}

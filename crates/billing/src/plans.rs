@@ -1,0 +1,216 @@
+//! Plans and slots: what the configuration offers, at which of the processor's prices, and what an item of a
+//! subscription is.
+//!
+//! A price that the configuration names is taken as it is. Otherwise one is made at the processor when it is first
+//! needed, and found again by a word that says what it is for and what it costs. Prices and products say what they are
+//! for in their metadata, so that a subscription keeps what it bought when the offer changes.
+
+use clients::processor::{NewPrice, NewProduct, Processor, ProcessorError};
+use domain::platform::Platform;
+use domain::slot::{Accounts, Allowances};
+use failures::Failure;
+
+use super::plan_versions;
+
+pub use super::plan_versions::{Bought, bought, configured as version};
+use crate::BillingState;
+use settings::Config;
+use settings::billing::{CURRENCY, INTERVAL, Plan, SlotPrice};
+
+/// What ids of our products at the processor begin with.
+const PLAN_PRODUCT: &str = "creator_gateway_plan_";
+const SLOT_PRODUCT: &str = "creator_gateway_slot_";
+/// What prices say they are for: a plan by its id, with what one month of it brings, or slots by their platform.
+pub(super) const PLAN_KEY: &str = "plan_id";
+pub(super) const CREDITS_KEY: &str = "monthly_credits";
+pub(super) const ACCOUNTS_KEY: &str = "accounts";
+pub(super) const SLOT_KEY: &str = "slot_platform";
+
+/// Something that is paid by the month.
+#[derive(Debug, Clone, Copy)]
+pub enum Offered<'a> {
+    /// A plan.
+    Plan(&'a Plan),
+    /// One extra account on a platform.
+    Slot(Platform, &'a SlotPrice),
+}
+
+/// How many accounts customers have for good.
+pub fn allowances(config: &Config) -> Allowances {
+    Allowances { included: Accounts::each(|platform| config.slots.included_on(platform)) }
+}
+
+/// The plans that are sold.
+pub fn sold(config: &Config) -> impl Iterator<Item = &Plan> {
+    config.plans.iter().filter(|plan| !plan.retired)
+}
+
+/// The plan of this id, if it is sold.
+pub fn plan<'a>(billing: &'a BillingState, id: &str) -> Result<&'a Plan, Failure> {
+    const NO_PLAN: Failure = Failure::NotFound(
+        "there is no plan of that id; `GET /v1/billing/subscriptions/plans` lists them",
+    );
+    sold(&billing.config).find(|plan| plan.id == id).ok_or(NO_PLAN)
+}
+
+/// What an extra slot costs, where one is sold.
+pub fn slot(billing: &BillingState, platform: Platform) -> Option<Offered<'_>> {
+    billing.config.slots.prices.of(platform).map(|price| Offered::Slot(platform, price))
+}
+
+/// The processor's price for it. The version of a plan is written down before it is sold.
+pub async fn price(billing: &BillingState, offered: Offered<'_>) -> Result<String, Failure> {
+    let price_id = find_or_make_price(billing, offered).await?;
+    if let Offered::Plan(plan) = offered {
+        plan_versions::write_down_sold(billing, plan, &price_id).await?;
+    }
+    Ok(price_id)
+}
+
+async fn find_or_make_price(
+    billing: &BillingState,
+    offered: Offered<'_>,
+) -> Result<String, Failure> {
+    if !offered.configured_price().is_empty() {
+        return Ok(offered.configured_price().to_owned());
+    }
+    let processor = billing.processor()?;
+    let word = offered.word();
+    if let Some(found) = processor.find_prices(&word).await?.data.into_iter().next() {
+        return Ok(found.id);
+    }
+    make_product(processor, offered).await?;
+    let purpose = offered.purpose();
+    let metadata: Vec<_> = purpose.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let new = NewPrice {
+        product: &offered.product(),
+        unit_amount_cents: offered.cents(),
+        currency: CURRENCY,
+        interval: Some(INTERVAL),
+        lookup_key: Some(&word),
+        metadata: &metadata,
+    };
+    match processor.create_price(&new, &super::key("price", &word)?).await {
+        Ok(price) => Ok(price.id),
+        // Somebody else made it in the meantime.
+        Err(ProcessorError::Refused(refusal)) => {
+            let found = processor.find_prices(&word).await?.data.into_iter().next();
+            found.map(|price| price.id).ok_or_else(|| ProcessorError::Refused(refusal).into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The platform whose slots are sold at a price, by the configuration or by the price's product.
+pub(super) fn slot_platform(
+    config: &Config,
+    price: &str,
+    product: Option<&str>,
+) -> Option<Platform> {
+    let is_price = |slot: &SlotPrice| !slot.price_id.is_empty() && slot.price_id == price;
+    let mut sold = Platform::ALL.iter();
+    let configured = sold.find(|on| config.slots.prices.of(**on).is_some_and(is_price));
+    configured.copied().or_else(|| product?.strip_prefix(SLOT_PRODUCT)?.parse().ok())
+}
+
+/// The plan that a product of ours stands for.
+pub(super) fn plan_of_product(product: Option<&str>) -> Option<&str> {
+    product?.strip_prefix(PLAN_PRODUCT)
+}
+
+/// Makes the product, unless it is there.
+async fn make_product(processor: &Processor, offered: Offered<'_>) -> Result<(), Failure> {
+    let (id, name) = (offered.product(), offered.name());
+    let (key, value) = offered.subject();
+    let new = NewProduct { id: Some(&id), name: &name, metadata: &[(key, &value)] };
+    match processor.create_product(&new, &super::key("product", &id)?).await {
+        Ok(_) => Ok(()),
+        Err(ProcessorError::Refused(refusal))
+            if refusal.code.as_deref() == Some("resource_already_exists") =>
+        {
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Offered<'_> {
+    /// What it costs a month, in cents.
+    pub const fn cents(&self) -> i64 {
+        match self {
+            Self::Plan(plan) => plan.price_cents,
+            Self::Slot(_, price) => price.price_cents,
+        }
+    }
+
+    fn configured_price(&self) -> &str {
+        match self {
+            Self::Plan(plan) => &plan.price_id,
+            Self::Slot(_, price) => &price.price_id,
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Self::Plan(plan) => plan.name.clone(),
+            Self::Slot(platform, _) => format!("Extra account on {platform}"),
+        }
+    }
+
+    fn product(&self) -> String {
+        match self {
+            Self::Plan(plan) => format!("{PLAN_PRODUCT}{}", plan.id),
+            Self::Slot(platform, _) => format!("{SLOT_PRODUCT}{platform}"),
+        }
+    }
+
+    /// What the price is found by: another amount, other credits or other accounts are another price.
+    fn word(&self) -> String {
+        let terms = match self {
+            Self::Plan(plan) => {
+                let accounts = Platform::ALL.iter().map(|on| plan.platforms.of(*on).to_string());
+                let accounts = accounts.collect::<Vec<_>>().join("-");
+                format!("{}_{}_{accounts}", plan.price_cents, plan.monthly_credits)
+            }
+            Self::Slot(_, price) => price.price_cents.to_string(),
+        };
+        format!("{}_{terms}_{CURRENCY}_{INTERVAL}", self.product())
+    }
+
+    /// What its price says of itself.
+    fn purpose(&self) -> Vec<(&'static str, String)> {
+        let mut purpose = vec![self.subject()];
+        if let Self::Plan(plan) = self {
+            purpose.push((CREDITS_KEY, plan.monthly_credits.to_string()));
+            purpose.push((ACCOUNTS_KEY, plan_versions::accounts(plan).to_string()));
+        }
+        purpose
+    }
+
+    fn subject(&self) -> (&'static str, String) {
+        match self {
+            Self::Plan(plan) => (PLAN_KEY, plan.id.clone()),
+            Self::Slot(platform, _) => (SLOT_KEY, platform.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_known_by_the_configuration_or_by_the_product_of_their_price() {
+        let config = Config::from_toml(
+            "[slots.prices]\nplatform_beta = { price_cents = 500, price_id = \"price_beta\" }\n",
+        )
+        .unwrap();
+        let product = |id| slot_platform(&config, "price_1", Some(id));
+
+        assert_eq!(slot_platform(&config, "price_beta", None), Some(Platform::Beta));
+        assert_eq!(product("creator_gateway_slot_platform_alpha"), Some(Platform::Alpha));
+        assert_eq!(product("creator_gateway_slot_x"), None);
+        assert_eq!(slot_platform(&config, "price_1", None), None);
+        assert_eq!(plan_of_product(Some("creator_gateway_plan_old")), Some("old"));
+    }
+}

@@ -1,0 +1,166 @@
+//! Previews: what a change would cost, by the processor's own computation, and from which instant. A change that is made
+//! soon afterwards is counted from the same instant, so it costs what was shown.
+
+use clients::processor::objects::{Invoice, InvoiceLine};
+use clients::processor::{InvoicePreview, ItemChange, ItemPrice};
+use domain::id::CustomerId;
+use domain::slot::{ChangeProration, ChangeStep, SlotChangeKind};
+use domain::time::Timestamp;
+use failures::Failure;
+use store::change_previews;
+use store::slot_changes::ChangeItem;
+use store::subscriptions::View;
+
+use super::decide::{self, Decision, PREVIEW_HOLDS_S, Target};
+use super::{change_requests, period};
+use crate::BillingState;
+
+/// What a change would cost.
+#[derive(Debug, Clone)]
+pub struct Preview {
+    /// The subscription as it is.
+    pub view: View,
+    /// Whether the change would count immediately; a cheaper plan counts from the period's end.
+    pub is_immediate: bool,
+    /// The plan's price that the subscription would have.
+    pub plan_price_id: Option<String>,
+    /// Whether it would be an upgrade of the plan.
+    pub is_upgrade: bool,
+    /// What would be charged immediately, in cents, with tax and after credit.
+    pub charged_now_cents: i64,
+    /// What would be on the next invoice, in cents; negative: a credit.
+    pub next_invoice_cents: i64,
+    /// What the unused time of the paid plan takes off what is charged now, in cents.
+    pub unused_cents: i64,
+    /// The instant that the rest of the period is counted from.
+    pub proration_date: Timestamp,
+    /// Until when a change costs this.
+    pub holds_until: Timestamp,
+}
+
+/// Computes what reaching a target would cost. Nothing changes.
+pub async fn preview(
+    billing: &BillingState,
+    customer: CustomerId,
+    target: &Target,
+) -> Result<Preview, Failure> {
+    billing.processor()?;
+    let view = decide::subscription(billing, customer).await?.view;
+    let now = billing.clock.now();
+    let date = decide::within(&view, now.unix_seconds());
+    let decision = decide::items(billing, &view, target).await?;
+    let mut preview = Preview {
+        is_immediate: true,
+        is_upgrade: false,
+        plan_price_id: view.plan_item().map(|item| item.price_id.clone()),
+        charged_now_cents: 0,
+        next_invoice_cents: 0,
+        unused_cents: 0,
+        proration_date: period::seconds(date),
+        holds_until: now.plus_seconds(PREVIEW_HOLDS_S),
+        view,
+    };
+    let Some(decision) = decision else { return Ok(preview) };
+    if let Some(item) = decision.items.iter().find(|item| item.platform.is_none()) {
+        preview.plan_price_id = Some(item.price_id.clone());
+    }
+    match decision.proration {
+        ChangeProration::PayNow => {
+            let charge = charge(billing, &preview.view, &decision, date).await?;
+            preview.is_upgrade = decision.kind == SlotChangeKind::Plan;
+            (preview.charged_now_cents, preview.unused_cents) =
+                (charge.due_cents, charge.unused_cents);
+        }
+        ChangeProration::NextInvoice => {
+            let invoice = ask(billing, &preview.view, &decision.items, &decision, date).await?;
+            preview.next_invoice_cents = own_lines(&invoice, date).sum();
+        }
+        ChangeProration::None => {
+            preview.is_immediate =
+                decision.kind != SlotChangeKind::Plan || is_taken_back(&decision);
+        }
+    }
+    let (subject, wanted) = target.told_as(&decision);
+    let told = change_previews::Preview { subject, wanted, proration_date_s: date, made_at: now };
+    change_previews::remember(&billing.store, customer, &told).await?;
+    Ok(preview)
+}
+
+/// What would be paid immediately.
+struct Charge {
+    due_cents: i64,
+    unused_cents: i64,
+}
+
+/// The invoice that would be made at once. While a cheaper plan is pending, the upgrade takes that one back first: what the
+/// processor counts from the pending plan is counted from the paid one instead.
+async fn charge(
+    billing: &BillingState,
+    view: &View,
+    decision: &Decision,
+    date: i64,
+) -> Result<Charge, Failure> {
+    let invoice = ask(billing, view, &decision.items, decision, date).await?;
+    let credits: i64 = own_lines(&invoice, date).filter(|cents| *cents < 0).sum();
+    let charge =
+        Charge { due_cents: invoice.amount_due.max(0), unused_cents: credits.saturating_neg() };
+    if decision.step != ChangeStep::TakeBack {
+        return Ok(charge);
+    }
+    let back: Vec<_> = decision.items.iter().map(taken_back).collect();
+    let taking_back = ask(billing, view, &back, decision, date).await?;
+    let difference: i64 = own_lines(&taking_back, date).sum();
+    if difference == 0 {
+        return Ok(charge);
+    }
+    let total = invoice.total.saturating_add(invoice.starting_balance);
+    Ok(Charge {
+        due_cents: total.saturating_sub(difference).max(0),
+        unused_cents: charge.unused_cents.saturating_add(difference),
+    })
+}
+
+async fn ask(
+    billing: &BillingState,
+    view: &View,
+    items: &[ChangeItem],
+    decision: &Decision,
+    date: i64,
+) -> Result<Invoice, Failure> {
+    let items: Vec<_> = items.iter().map(|it| item(it, decision.kind)).collect();
+    let request = InvoicePreview {
+        subscription: view.subscription_id.as_deref().unwrap_or_default(),
+        items: &items,
+        proration: change_requests::proration(decision.proration),
+        proration_date: Some(date),
+    };
+    Ok(billing.processor()?.preview_invoice(&request).await?)
+}
+
+fn item(item: &ChangeItem, kind: SlotChangeKind) -> ItemChange<'_> {
+    let is_new_price = item.item_id.is_none() || kind == SlotChangeKind::Plan;
+    ItemChange {
+        id: item.item_id.as_deref(),
+        price: is_new_price.then_some(ItemPrice::Known(&item.price_id)),
+        quantity: Some(item.count_after),
+        is_deleted: false,
+    }
+}
+
+/// The plan's item as it is once the pending plan is taken back.
+fn taken_back(item: &ChangeItem) -> ChangeItem {
+    let paid = item.paid_price_id.clone().unwrap_or_else(|| item.price_id.clone());
+    ChangeItem { price_id: paid, ..item.clone() }
+}
+
+fn is_taken_back(decision: &Decision) -> bool {
+    let mut items = decision.items.iter();
+    items.any(|item| item.paid_price_id.as_deref() == Some(&item.price_id))
+}
+
+/// What of an invoice comes from this change: the lines that begin at its instant, each after discounts.
+fn own_lines(invoice: &Invoice, date: i64) -> impl Iterator<Item = i64> {
+    let own = invoice.lines.data.iter();
+    let own = own.filter(move |line| line.is_proration() && line.period.start == date);
+    own.map(InvoiceLine::net_amount)
+}

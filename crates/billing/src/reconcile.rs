@@ -1,0 +1,469 @@
+//! The reconciler: what the processor has of the last days, compared with the books, so that a payment is granted though
+//! no event of it ever came, and after the database was restored from an older copy.
+//!
+//! It grants nothing itself. What is not on the books goes the way that an event would have sent it, payments of every kind
+//! in the order in which they were made: a debt is paid by the credits that were paid first. Once a day the other direction is
+//! looked at too: every payment on the books of the day before must be at the processor as it was booked.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use clients::processor::objects::{Event, Identified};
+use clients::processor::objects::{IntentStatus, Invoice, List, PaymentIntent};
+use clients::processor::{EventListing, Listing, Processor, ProcessorError};
+use domain::id::{CustomerId, OrderId};
+use domain::payment::{Mismatch, OrderState, PaymentSource};
+use domain::time::Day;
+use failures::Failure;
+use runtime::metrics;
+use store::payments::{self, Booked};
+use tokio_util::sync::CancellationToken;
+
+use super::fulfil::{self, Fulfilment};
+use super::{invoices, reversals, subscriptions, webhook};
+use crate::BillingState;
+
+/// What the regular reconciliation looks back at, in hours.
+pub const HOURS: i64 = 72;
+/// What can be looked back at: a year. The processor keeps events for 30 days, and what they tell of for good.
+pub const HOURS_MAX: i64 = 366 * 24;
+/// Pages of one list that are read: 100 objects each.
+const PAGES_MAX: usize = 1_000;
+/// What the processor says when an invoice was paid.
+const INVOICE_PAID: &str = "invoice.paid";
+/// Customers that are read from the store at a time.
+const CUSTOMERS: i64 = 100;
+
+/// What a reconciliation found and did.
+#[derive(Debug, Default, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Report {
+    /// How far it looked back.
+    pub hours: i64,
+    /// Objects of the processor that it looked at.
+    pub looked_at: u64,
+    /// Payments that were not on the books and were granted.
+    pub granted: u64,
+    /// Events that had not reached us and were acted on.
+    pub events: u64,
+    /// Payments that match nothing of ours; each is told of once as an error, and listed as unmatched.
+    pub unmatched: u64,
+    /// Objects or lists that could not be read or acted on; the next reconciliation tries again.
+    pub failed: u64,
+}
+
+/// Reconciles again and again, the first time at once, and compares each day once it is over.
+pub fn start(billing: &BillingState, stop: &CancellationToken) {
+    let section = &billing.config.processor;
+    if !section.is_configured() || section.reconcile_every_s == 0 {
+        return;
+    }
+    let (worker, stopped) = (billing.clone(), stop.clone());
+    let every = Duration::from_secs(section.reconcile_every_s);
+    billing.tasks.spawn_control(async move {
+        let mut timer = tokio::time::interval(every);
+        timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut compared = None;
+        loop {
+            tokio::select! {
+                () = stopped.cancelled() => return,
+                _ = timer.tick() => {}
+            }
+            let yesterday = worker.clock.now().day().plus_days(-1);
+            tokio::select! {
+                () = stopped.cancelled() => return,
+                () = round(&worker, (compared != Some(yesterday)).then_some(yesterday)) => {}
+            }
+            compared = Some(yesterday);
+        }
+    });
+}
+
+/// Reconciles the last `hours`.
+pub async fn run(billing: &BillingState, hours: i64) -> Result<Report, Failure> {
+    let processor = billing.processor()?.clone();
+    let hours = hours.clamp(1, HOURS_MAX);
+    let from = billing.clock.now().plus_seconds(-hours.saturating_mul(3_600)).unix_seconds();
+    let mut look = Look { billing, processor, from, report: Report { hours, ..Report::default() } };
+    let untold = look.untold().await;
+    let untold = look.read("events", untold);
+    look.payments(&untold).await;
+    let parts = [
+        look.checkouts().await.map_err(|error| ("checkouts", error)),
+        look.subscriptions().await.map_err(|error| ("subscriptions", error)),
+        look.reversals().await.map_err(|error| ("refunds and disputes", error)),
+    ];
+    for (what, error) in parts.into_iter().filter_map(Result::err) {
+        look.unread(what, &error);
+    }
+    look.events(untold).await;
+    metrics::reconciled(look.report.granted, look.report.failed);
+    Ok(look.report)
+}
+
+/// Compares what was booked on a day with what the processor has of it; gives how many payments differ. Each is told of.
+pub async fn compare(billing: &BillingState, day: Day) -> Result<u64, Failure> {
+    let processor = billing.processor()?;
+    let mut differing = 0;
+    for booked in payments::list_booked(&billing.store, day).await? {
+        let difference = match booked.source {
+            PaymentSource::Intent => of_intent(&booked, processor).await,
+            PaymentSource::Invoice => of_invoice(&booked, processor).await,
+        };
+        if let Some((reason, details)) = difference? {
+            differing += 1;
+            fulfil::note_unmatched(billing, &booked.payment, reason, &details).await?;
+        }
+    }
+    Ok(differing)
+}
+
+async fn round(billing: &BillingState, day: Option<Day>) {
+    match run(billing, HOURS).await {
+        Ok(report) if report.granted > 0 => {
+            tracing::warn!(?report, "payments were found that no event had told of");
+        }
+        Ok(report) => tracing::debug!(?report, "reconciled"),
+        Err(error) => tracing::warn!(%error, "the processor could not be reconciled with"),
+    }
+    let Some(day) = day else { return };
+    match compare(billing, day).await {
+        Ok(0) => {
+            tracing::info!(%day, "the day's payments are at the processor as they were booked");
+        }
+        Ok(differing) => tracing::error!(%day, differing, "payments differ from the processor's"),
+        Err(error) => tracing::warn!(%error, %day, "the day's payments could not be compared"),
+    }
+}
+
+/// One reconciliation.
+struct Look<'a> {
+    billing: &'a BillingState,
+    processor: Processor,
+    /// Seconds since 1970.
+    from: i64,
+    report: Report,
+}
+
+/// Something that may have been paid.
+struct Payment {
+    /// When, in seconds since 1970.
+    at: i64,
+    what: Paid,
+}
+
+enum Paid {
+    /// By its id.
+    Invoice(String),
+    Intent(Box<PaymentIntent>),
+}
+
+impl Payment {
+    fn of_intent(intent: PaymentIntent) -> Self {
+        Self { at: intent.created, what: Paid::Intent(Box::new(intent)) }
+    }
+
+    /// Of two payments of one second the invoice comes first, since a renewal falls due by itself.
+    const fn place(&self) -> (i64, bool) {
+        (self.at, matches!(self.what, Paid::Intent(_)))
+    }
+}
+
+impl Look<'_> {
+    /// What the books do not know yet of invoices and orders, in the order in which it was paid.
+    async fn payments(&mut self, untold: &[Event]) {
+        let invoices = self.invoices(untold).await;
+        let mut payments = self.read("invoices", invoices);
+        let intents = self.intents().await;
+        payments.extend(self.read("payment intents", intents));
+        payments.sort_by_key(Payment::place);
+        for payment in payments {
+            self.report.looked_at += 1;
+            match payment.what {
+                Paid::Invoice(id) => {
+                    let taken = self.take_invoice(&id).await;
+                    self.count(&id, taken);
+                }
+                Paid::Intent(intent) => {
+                    let taken = self.take_intent(&intent).await;
+                    self.count(&intent.id, taken);
+                }
+            }
+        }
+    }
+
+    async fn intents(&self) -> Result<Vec<Payment>, ProcessorError> {
+        let (processor, from) = (self.processor.clone(), self.from);
+        let intents: Vec<PaymentIntent> = all(move |after| {
+            let processor = processor.clone();
+            async move { processor.list_intents(&listing(from, after.as_deref())).await }
+        })
+        .await?;
+        Ok(intents.into_iter().map(Payment::of_intent).collect())
+    }
+
+    /// Takes an intent of an order that is not closed, and money for an order that is.
+    async fn take_intent(&self, intent: &PaymentIntent) -> Result<Option<Fulfilment>, Failure> {
+        if self.is_news(intent).await? {
+            return fulfil::take_intent(self.billing, intent).await.map(Some);
+        }
+        Ok(None)
+    }
+
+    /// Whether an intent says something that its order does not know yet.
+    async fn is_news(&self, intent: &PaymentIntent) -> Result<bool, Failure> {
+        let Some(named) = intent.metadata.get("order_id") else { return Ok(false) };
+        let is_paid = intent.status == IntentStatus::Succeeded;
+        let Ok(id) = named.parse::<OrderId>() else { return Ok(is_paid) };
+        let order = store::orders::find_any(&self.billing.store, id).await?;
+        Ok(order.map_or(is_paid, |order| match order.state {
+            OrderState::Pending => true,
+            OrderState::Failed | OrderState::Expired => is_paid,
+            OrderState::Paid | OrderState::Refunded => {
+                is_paid && order.payment.as_deref() != Some(&intent.id)
+            }
+        }))
+    }
+
+    /// Pages that were paid or are over, and subscriptions that began on one.
+    async fn checkouts(&mut self) -> Result<(), Failure> {
+        let (processor, from) = (self.processor.clone(), self.from);
+        let sessions = all(move |after| {
+            let processor = processor.clone();
+            async move { processor.list_checkouts(&listing(from, after.as_deref())).await }
+        })
+        .await?;
+        let mut subscribers = BTreeSet::new();
+        for session in sessions {
+            self.report.looked_at += 1;
+            if session.mode == "subscription" {
+                subscribers.extend(session.customer_id().map(str::to_owned));
+                continue;
+            }
+            let named = session.client_reference_id.as_deref();
+            let Some(id) = named.and_then(|named| named.parse().ok()) else { continue };
+            let order = store::orders::find_any(&self.billing.store, id).await?;
+            if order.is_some_and(|order| order.state == OrderState::Pending) {
+                let taken = fulfil::fulfil_session(self.billing, &session.id).await;
+                self.count(&session.id, taken.map(Some));
+            }
+        }
+        for subscriber in subscribers {
+            if let Err(error) = subscriptions::sync(self.billing, &subscriber).await {
+                self.failed(&subscriber, &error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Paid invoices, also those that were made before the hours that are looked at and paid within them, as far as an
+    /// event says so that our endpoint has not taken.
+    async fn invoices(&self, untold: &[Event]) -> Result<Vec<Payment>, ProcessorError> {
+        let (processor, from) = (self.processor.clone(), self.from);
+        let listed: Vec<Invoice> = all(move |after| {
+            let processor = processor.clone();
+            async move { processor.list_invoices(&listing(from, after.as_deref())).await }
+        })
+        .await?;
+        let known: BTreeSet<&str> = listed.iter().map(|invoice| invoice.id.as_str()).collect();
+        let told = untold.iter().filter(|event| event.kind == INVOICE_PAID);
+        let told = told.filter_map(|event| Some((event.created, event.object_id()?)));
+        let older = told.filter(|(_, id)| !known.contains(id));
+        let paid = listed.iter().filter(|invoice| invoice.is_paid());
+        let paid = paid.map(|invoice| (invoice.paid_at(), invoice.id.as_str()));
+        let payment = |(at, id): (i64, &str)| Payment { at, what: Paid::Invoice(id.to_owned()) };
+        Ok(older.chain(paid).map(payment).collect())
+    }
+
+    /// Takes a paid invoice whose credits are not granted.
+    async fn take_invoice(&self, id: &str) -> Result<Option<Fulfilment>, Failure> {
+        if payments::is_granted(&self.billing.store, id).await? {
+            return Ok(None);
+        }
+        invoices::fulfil_invoice(self.billing, id).await.map(Some)
+    }
+
+    /// Subscriptions that are alive on the books: each is read again, however old it is, since its change or its end
+    /// may be what no event told of.
+    async fn subscriptions(&mut self) -> Result<(), Failure> {
+        let mut after = None;
+        loop {
+            let store = &self.billing.store;
+            let customers = store::subscriptions::list_live(store, after, CUSTOMERS).await?;
+            let Some(last) = customers.last().copied() else { return Ok(()) };
+            after = Some(last);
+            for customer in customers {
+                self.report.looked_at += 1;
+                if let Err(error) = self.follow(customer).await {
+                    self.failed(&customer.to_string(), &error);
+                }
+            }
+        }
+    }
+
+    async fn follow(&self, customer: CustomerId) -> Result<(), Failure> {
+        let payer = store::processor_customers::find(&self.billing.store, customer).await?;
+        match payer {
+            Some(payer) => subscriptions::sync_customer(self.billing, customer, &payer).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn reversals(&mut self) -> Result<(), Failure> {
+        let (processor, from) = (self.processor.clone(), self.from);
+        let refunds = all(move |after| {
+            let processor = processor.clone();
+            async move { processor.list_refunds(&listing(from, after.as_deref())).await }
+        })
+        .await?;
+        for refund in refunds {
+            self.report.looked_at += 1;
+            if let Err(error) = reversals::take_refund(self.billing, &refund).await {
+                self.failed(&refund.id, &error);
+            }
+        }
+        self.disputes().await
+    }
+
+    async fn disputes(&mut self) -> Result<(), Failure> {
+        let (processor, from) = (self.processor.clone(), self.from);
+        let disputes = all(move |after| {
+            let processor = processor.clone();
+            async move { processor.list_disputes(&listing(from, after.as_deref())).await }
+        })
+        .await?;
+        for dispute in disputes {
+            self.report.looked_at += 1;
+            if let Err(error) = reversals::take_dispute(self.billing, &dispute).await {
+                self.failed(&dispute.id, &error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Events that our endpoint has not taken, oldest first.
+    async fn untold(&self) -> Result<Vec<Event>, ProcessorError> {
+        let (processor, from) = (self.processor.clone(), self.from);
+        all(move |after| {
+            let processor = processor.clone();
+            async move {
+                let listing = EventListing {
+                    delivered: Some(false),
+                    created_from: Some(from),
+                    after: after.as_deref(),
+                    ..EventListing::default()
+                };
+                processor.list_events(&listing).await
+            }
+        })
+        .await
+    }
+
+    async fn events(&mut self, untold: Vec<Event>) {
+        for event in untold {
+            self.report.looked_at += 1;
+            let id = event.id.clone();
+            match webhook::accept(self.billing, event).await {
+                Ok(true) => self.report.events += 1,
+                Ok(false) => {}
+                Err(error) => self.failed(&id, &error),
+            }
+        }
+    }
+
+    /// What became of an object; nothing where the books knew it.
+    fn count(&mut self, object: &str, taken: Result<Option<Fulfilment>, Failure>) {
+        match taken {
+            Ok(Some(Fulfilment::Granted(_))) => self.report.granted += 1,
+            Ok(Some(Fulfilment::Unmatched)) => self.report.unmatched += 1,
+            Ok(Some(Fulfilment::Open | Fulfilment::Ended { .. } | Fulfilment::NotOurs) | None) => {}
+            Err(error) => self.failed(object, &error),
+        }
+    }
+
+    /// What a list holds; nothing where it could not be read, which is noted.
+    fn read<T>(&mut self, what: &str, list: Result<Vec<T>, ProcessorError>) -> Vec<T> {
+        list.unwrap_or_else(|error| {
+            self.unread(what, &error.into());
+            Vec::new()
+        })
+    }
+
+    fn unread(&mut self, what: &str, error: &Failure) {
+        self.report.failed += 1;
+        tracing::warn!(%error, what, "a list of the processor's could not be reconciled");
+    }
+
+    fn failed(&mut self, object: &str, error: &Failure) {
+        self.report.failed += 1;
+        tracing::warn!(%error, payment.object = object, "an object could not be reconciled");
+    }
+}
+
+const fn listing(from: i64, after: Option<&str>) -> Listing<'_> {
+    Listing {
+        customer: None,
+        subscription: None,
+        payment_intent: None,
+        status: None,
+        created_from: Some(from),
+        after,
+        limit: None,
+    }
+}
+
+/// Every page of a list, its objects from the oldest on.
+async fn all<T, F, R>(mut page: F) -> Result<Vec<T>, ProcessorError>
+where
+    T: Identified,
+    F: FnMut(Option<String>) -> R,
+    R: Future<Output = Result<List<T>, ProcessorError>>,
+{
+    let mut found = Vec::new();
+    let mut after = None;
+    for _ in 0..PAGES_MAX {
+        let read = page(after.take()).await?;
+        after = read.next().map(str::to_owned);
+        found.extend(read.data);
+        if after.is_none() {
+            break;
+        }
+    }
+    // The processor lists from the newest on.
+    found.reverse();
+    Ok(found)
+}
+
+type Difference = Option<(Mismatch, String)>;
+
+async fn of_intent(booked: &Booked, processor: &Processor) -> Result<Difference, ProcessorError> {
+    let intent = match processor.retrieve_intent(&booked.payment).await {
+        Err(ProcessorError::Missing) => return Ok(Some(missing(booked))),
+        read => read?,
+    };
+    let is_paid = intent.status == IntentStatus::Succeeded;
+    Ok(differing(booked, is_paid.then_some(intent.amount_received), &intent.currency))
+}
+
+async fn of_invoice(booked: &Booked, processor: &Processor) -> Result<Difference, ProcessorError> {
+    let invoice = match processor.retrieve_invoice(&booked.payment).await {
+        Err(ProcessorError::Missing) => return Ok(Some(missing(booked))),
+        read => read?,
+    };
+    Ok(differing(booked, invoice.is_paid().then_some(invoice.amount_paid), &invoice.currency))
+}
+
+fn missing(booked: &Booked) -> (Mismatch, String) {
+    let details =
+        format!("{} cents are booked, and the processor has no such payment", booked.cents);
+    (Mismatch::MissingPayment, details)
+}
+
+fn differing(booked: &Booked, paid: Option<i64>, currency: &str) -> Difference {
+    if paid == Some(booked.cents) && currency == booked.currency {
+        return None;
+    }
+    let found = paid.map_or_else(|| "nothing".to_owned(), |cents| format!("{cents} {currency}"));
+    let details =
+        format!("{} {} are booked, the processor has {found}", booked.cents, booked.currency);
+    Some((Mismatch::OtherAmount, details))
+}

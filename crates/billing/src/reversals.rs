@@ -1,0 +1,222 @@
+//! Money that goes back: refunds and disputes are read from the processor and take their credits.
+
+use clients::processor::objects::{Dispute, DisputeStatus, PaymentIntent, Reference, Refund};
+use clients::processor::{Listing, ProcessorError};
+use domain::id::EntryId;
+use domain::payment::{Mismatch, PaymentSource, ReversalKind, ReversalState};
+use domain::sales::Withdrawal;
+use emails::EmailRequest;
+use failures::Failure;
+use runtime::metrics;
+use store::jobs::NewJob;
+use store::reversals::{self, Change, Reversal, Reversed};
+
+use super::fulfil::{self, Fulfilment};
+use super::{credit, invoices, slot_credits};
+use crate::BillingState;
+use crate::jobs::adjust_credit;
+
+/// What became of a refund or dispute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// It is on the books.
+    Booked,
+    /// It is about money that is not ours to book.
+    NotOurs,
+    /// It is about a payment of ours that was never booked.
+    Unmatched,
+}
+
+/// Reads a refund and books it.
+pub async fn refund(billing: &BillingState, id: &str) -> Result<Taken, Failure> {
+    match billing.processor()?.retrieve_refund(id).await {
+        Ok(read) => take_refund(billing, &read).await,
+        Err(ProcessorError::Missing) => Ok(Taken::NotOurs),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Reads the refunds of a charge and books each.
+pub async fn refunds_of_charge(billing: &BillingState, charge: &str) -> Result<Taken, Failure> {
+    let processor = billing.processor()?;
+    let read = match processor.retrieve_charge(charge).await {
+        Ok(read) => read,
+        Err(ProcessorError::Missing) => return Ok(Taken::NotOurs),
+        Err(error) => return Err(error.into()),
+    };
+    let Some(intent) = read.payment_intent.as_ref().map(Reference::id) else {
+        return Ok(Taken::NotOurs);
+    };
+    let listing = Listing { payment_intent: Some(intent), ..Listing::default() };
+    let mut taken = Taken::NotOurs;
+    for refund in processor.list_refunds(&listing).await?.data {
+        taken = take_refund(billing, &refund).await?;
+    }
+    Ok(taken)
+}
+
+/// Reads a dispute and books it.
+pub async fn dispute(billing: &BillingState, id: &str) -> Result<Taken, Failure> {
+    match billing.processor()?.retrieve_dispute(id).await {
+        Ok(read) => take_dispute(billing, &read).await,
+        Err(ProcessorError::Missing) => Ok(Taken::NotOurs),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Books a refund as it was read from the processor.
+pub async fn take_refund(billing: &BillingState, refund: &Refund) -> Result<Taken, Failure> {
+    let state = match refund.status.as_deref() {
+        Some("failed" | "canceled") => ReversalState::Undone,
+        // Under way, or a word that is new: the money is about to be with the customer.
+        _ => ReversalState::Standing,
+    };
+    let money = Money {
+        kind: ReversalKind::Refund,
+        id: &refund.id,
+        amount: refund.amount,
+        currency: &refund.currency,
+        state,
+    };
+    let charge = refund.charge.as_ref().map(Reference::id);
+    take(billing, &money, refund.payment_intent.as_ref(), charge).await
+}
+
+/// Books a dispute as it was read from the processor.
+pub async fn take_dispute(billing: &BillingState, dispute: &Dispute) -> Result<Taken, Failure> {
+    let state = match dispute.status {
+        DisputeStatus::WarningNeedsResponse | DisputeStatus::WarningUnderReview => {
+            ReversalState::Waiting
+        }
+        DisputeStatus::NeedsResponse
+        | DisputeStatus::UnderReview
+        | DisputeStatus::Lost
+        | DisputeStatus::Other => ReversalState::Standing,
+        DisputeStatus::WarningClosed | DisputeStatus::Won | DisputeStatus::Prevented => {
+            ReversalState::Undone
+        }
+    };
+    let money = Money {
+        kind: ReversalKind::Dispute,
+        id: &dispute.id,
+        amount: dispute.amount,
+        currency: &dispute.currency,
+        state,
+    };
+    let charge = dispute.charge.as_ref().map(Reference::id);
+    take(billing, &money, dispute.payment_intent.as_ref(), charge).await
+}
+
+/// What goes back, and how far it is.
+struct Money<'a> {
+    kind: ReversalKind,
+    id: &'a str,
+    amount: i64,
+    currency: &'a str,
+    state: ReversalState,
+}
+
+async fn take(
+    billing: &BillingState,
+    money: &Money<'_>,
+    intent: Option<&Reference<PaymentIntent>>,
+    charge: Option<&str>,
+) -> Result<Taken, Failure> {
+    let intent = match (intent, charge) {
+        (Some(intent), _) => intent.id().to_owned(),
+        (None, Some(charge)) => {
+            let read = billing.processor()?.retrieve_charge(charge).await?;
+            let Some(paid_by) = read.payment_intent else { return Ok(Taken::NotOurs) };
+            paid_by.id().to_owned()
+        }
+        (None, None) => return Ok(Taken::NotOurs),
+    };
+    let Some(source) = booked(billing, &intent).await? else { return Ok(Taken::NotOurs) };
+    let credit_cents = match source {
+        PaymentSource::Intent => 0,
+        PaymentSource::Invoice => {
+            slot_credits::read_all(billing).await;
+            credit::of_payer_of(billing, &intent).await?
+        }
+    };
+    let now = billing.clock.now();
+    let reversal = Reversal {
+        entry: EntryId::new(now, billing.random.bytes()),
+        id: money.id,
+        kind: money.kind,
+        intent: &intent,
+        amount_cents: money.amount,
+        state: money.state,
+        credit_cents,
+        at: now,
+    };
+    let follow = |change: &Change| following(billing, money, change);
+    match reversals::apply(&billing.store, &reversal, &follow).await? {
+        Reversed::Booked(booked) => {
+            metrics::payment_reversed(money.kind);
+            billing.jobs.wake();
+            tracing::info!(
+                customer.id = %booked.customer, payment.object = money.id, credits = booked.taken.whole(),
+                debt = booked.debt.whole(), "money went back, and its credits with it"
+            );
+            Ok(Taken::Booked)
+        }
+        Reversed::Unchanged => Ok(Taken::Booked),
+        Reversed::Unmatched { is_new } => {
+            let reason = Mismatch::UnknownPayment;
+            fulfil::tell_unmatched(money.id, reason, "its payment was never booked", is_new);
+            Ok(Taken::Unmatched)
+        }
+    }
+}
+
+/// What follows from money that went back: an email to the customer, and changes of its credit at the processor.
+fn following(billing: &BillingState, money: &Money<'_>, change: &Change) -> Vec<NewJob> {
+    let of_credit = |withdrawal: &Withdrawal| {
+        let customer = change.customer;
+        adjust_credit::job(billing, &adjust_credit::Adjustment::of(customer, withdrawal))
+    };
+    let mut jobs: Vec<NewJob> = change.withdrawals.iter().map(of_credit).collect();
+    if money.state != ReversalState::Waiting {
+        jobs.push(emails::job(
+            &billing.jobs,
+            &EmailRequest::MoneyReversed {
+                customer: change.customer,
+                kind: money.kind,
+                is_undone: money.state == ReversalState::Undone,
+                amount_cents: money.amount,
+                currency: money.currency.to_uppercase(),
+                credits: change.taken.whole(),
+                balance: change.balance.whole(),
+                debt: change.debt.whole(),
+                stops_top_up: change.stops_top_up,
+            },
+        ));
+    }
+    jobs
+}
+
+/// How the payment is known, if it should be. It may have gone back before anybody told of it: it is booked first then,
+/// since the processor says that it was paid, for a pack or for an invoice.
+async fn booked(billing: &BillingState, intent: &str) -> Result<Option<PaymentSource>, Failure> {
+    if let Some(source) = store::payments::source_of(&billing.store, intent).await? {
+        return Ok(Some(source));
+    }
+    if is_ours(&fulfil::fulfil_intent(billing, intent).await?) {
+        return Ok(Some(PaymentSource::Intent));
+    }
+    for paid in billing.processor()?.list_invoice_payments(intent).await?.data {
+        let Some(invoice) = paid.invoice else { continue };
+        if is_ours(&invoices::fulfil_invoice(billing, invoice.id()).await?) {
+            return Ok(Some(PaymentSource::Invoice));
+        }
+    }
+    Ok(None)
+}
+
+const fn is_ours(fulfilment: &Fulfilment) -> bool {
+    match fulfilment {
+        Fulfilment::Granted(_) | Fulfilment::Unmatched => true,
+        Fulfilment::Open | Fulfilment::Ended { .. } | Fulfilment::NotOurs => false,
+    }
+}

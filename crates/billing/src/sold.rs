@@ -1,0 +1,163 @@
+//! What a paid invoice sold: each line by what it is for and which time it covers (economics 9).
+//!
+//! Credits follow the version of the plan and the time, never the cents: a line of a whole period brings the monthly credits,
+//! a proration the share of its time, and one that gives time back takes its share away. What the lines of one period sum up
+//! to is rounded up. Money is read as the processor computed it.
+
+use clients::processor::ProcessorError;
+use clients::processor::objects::{Invoice, InvoiceLine};
+use domain::billing_period::BillingPeriod;
+use domain::sales::PartKind;
+use domain::time::Timestamp;
+use failures::Failure;
+use store::payments::{SoldInvoice, SoldPart};
+use store::sales::SoldLine;
+
+use super::period::{self, seconds};
+use super::plans::{self, Bought};
+use crate::BillingState;
+
+/// Reads what an invoice sold, all its lines. Nothing when no line of it is for something of ours.
+pub(super) async fn read(
+    billing: &BillingState,
+    invoice: &Invoice,
+) -> Result<Option<SoldInvoice>, Failure> {
+    let Some(subscription) = invoice.subscription_id() else { return Ok(None) };
+    let lines = period::all_lines(billing, invoice).await?;
+    let mut bought = Vec::new();
+    for line in &lines {
+        bought.push(match line.price_id() {
+            Some(price) => plans::bought(billing, price, line.product_id()).await?,
+            None => Bought::Other,
+        });
+    }
+    if bought.iter().all(|bought| *bought == Bought::Other) {
+        return Ok(None);
+    }
+    let mut sorted = Sorted { anchor: anchor(billing, subscription).await?, ..Sorted::default() };
+    for (line, what) in lines.iter().zip(&bought) {
+        sorted.add(line, what, monthly_credits(billing, subscription, (line, what)).await?);
+    }
+    Ok(Some(SoldInvoice {
+        subscription: subscription.to_owned(),
+        number: invoice.number.clone().unwrap_or_default(),
+        sold_at: seconds(invoice.created),
+        parts: sorted.parts(),
+        lines: sorted.lines,
+        livemode: billing.config.processor.livemode,
+    }))
+}
+
+/// What the months of a subscription are counted from; nothing when the processor does not have it any more.
+async fn anchor(billing: &BillingState, subscription: &str) -> Result<Option<Timestamp>, Failure> {
+    match billing.processor()?.retrieve_subscription(subscription).await {
+        Ok(subscription) => Ok(Some(seconds(subscription.billing_cycle_anchor))),
+        Err(ProcessorError::Missing) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The credits of a whole period of what a line is for, below zero where the line gives time back.
+async fn monthly_credits(
+    billing: &BillingState,
+    subscription: &str,
+    (line, bought): (&InvoiceLine, &Bought),
+) -> Result<i64, Failure> {
+    let Bought::Plan(version) = bought else { return Ok(0) };
+    let credits = version.monthly_credits.saturating_mul(line.quantity.unwrap_or(1).max(0));
+    if !line.is_proration() {
+        // A whole period that costs nothing is a trial of the operator's.
+        let is_trial = line.amount == 0 && version.price_cents > 0;
+        return Ok(if is_trial { 0 } else { credits });
+    }
+    let gives_back = match line.amount {
+        0 => {
+            // Too little time is left for a cent: what was changed to is what we asked for.
+            let start = line.period.start;
+            let asked = store::sales::plan_price_at(&billing.store, subscription, start).await?;
+            asked.is_some_and(|asked| line.price_id() != Some(&asked))
+        }
+        amount => amount < 0,
+    };
+    Ok(if gives_back { -credits } else { credits })
+}
+
+/// The lines of an invoice, sorted by what they are for.
+#[derive(Default)]
+struct Sorted {
+    anchor: Option<Timestamp>,
+    parts: Vec<Gathered>,
+    lines: Vec<SoldLine>,
+}
+
+/// What was gathered of one thing and one period.
+struct Gathered {
+    part: SoldPart,
+    /// Credits times seconds.
+    exact: i128,
+    period_s: i64,
+}
+
+impl Sorted {
+    fn add(&mut self, line: &InvoiceLine, bought: &Bought, monthly_credits: i64) {
+        let (start, end) = (seconds(line.period.start), seconds(line.period.end));
+        let kind = match bought {
+            Bought::Plan(_) => PartKind::Plan,
+            Bought::Slots(_) => PartKind::Slot,
+            Bought::Other => PartKind::Other,
+        };
+        let place = self.place(kind, (start, end));
+        let Some(gathered) = self.parts.get_mut(place) else { return };
+        gathered.part.money_cents = gathered.part.money_cents.saturating_add(line.net_amount());
+        let covered = end.unix_seconds().saturating_sub(start.unix_seconds());
+        gathered.exact += i128::from(monthly_credits) * i128::from(covered);
+        if let (Bought::Plan(version), true) = (bought, monthly_credits >= 0) {
+            gathered.part.reference.clone_from(&version.plan_id);
+        }
+        self.lines.push(SoldLine {
+            part: place,
+            price_id: line.price_id().map(str::to_owned),
+            amount_cents: line.amount,
+            discount_cents: line.discount(),
+            quantity: line.quantity.unwrap_or(1),
+            starts_at: start,
+            ends_at: end,
+            is_proration: line.is_proration(),
+            monthly_credits,
+            period_s: gathered.period_s,
+        });
+    }
+
+    /// Where lines of this kind and period are gathered.
+    fn place(&mut self, kind: PartKind, (start, end): (Timestamp, Timestamp)) -> usize {
+        let is_same = |one: &Gathered| one.part.kind == kind && one.part.period_end == end;
+        if let Some(place) = self.parts.iter().position(is_same) {
+            return place;
+        }
+        let period = self.anchor.and_then(|anchor| BillingPeriod::ending(anchor, end));
+        let own = end.unix_seconds().saturating_sub(start.unix_seconds()).max(1);
+        let part = SoldPart {
+            kind,
+            period_end: end,
+            money_cents: 0,
+            credits: 0,
+            expires_at: Some(period.map_or(end.plus_seconds(own), |period| period.next_end)),
+            reference: String::new(),
+        };
+        let period_s = period.map_or(own, |period| period.seconds());
+        self.parts.push(Gathered { part, exact: 0, period_s });
+        self.parts.len() - 1
+    }
+
+    /// The parts with their credits, in the order of their first lines.
+    fn parts(&self) -> Vec<SoldPart> {
+        let credits = |gathered: &Gathered| {
+            // Rounded up, also below zero: a fraction is the customer's.
+            let up = -(-gathered.exact).div_euclid(i128::from(gathered.period_s.max(1)));
+            i64::try_from(up).unwrap_or(0)
+        };
+        let part =
+            |gathered: &Gathered| SoldPart { credits: credits(gathered), ..gathered.part.clone() };
+        self.parts.iter().map(part).collect()
+    }
+}

@@ -1,0 +1,231 @@
+//! Subscribing, and the portal: pages of the processor's.
+//!
+//! A customer has one subscription, so one page to subscribe on is open at a time: the same choice gives the same page,
+//! another choice closes the page of before. Of choices that are made concurrently one gets a page, and the others are refused.
+
+use clients::processor::objects::{CheckoutSession, SessionStatus};
+use clients::processor::{Line, LinePrice, NewCheckout, NewPortal, ProcessorError, Purpose};
+use domain::id::{CustomerId, OfferId};
+use domain::platform::Platform;
+use failures::Failure;
+use failures::PaymentProblem;
+use settings::billing::Plan;
+use store::subscription_offers::{self, Offer};
+
+use super::plans::{self, Offered};
+use super::{payer, subscriptions};
+use crate::BillingState;
+
+/// A page is asked for again while so much of its day is left.
+const PAGE_USED_S: i64 = 23 * 3_600;
+/// How often an earlier page is closed to make room.
+const ROUNDS_MAX: usize = 3;
+
+/// So long an offer may be without a page while the one who made it asks for one.
+const MAKING_S: i64 = super::changes::LEASE_S;
+/// Within this many seconds the one who made an offer has a page for it.
+const MOMENT_S: i64 = 10;
+const PAGE_OVER: Failure = Failure::Gone("the page to subscribe on is over; ask again");
+
+/// What a customer chooses.
+pub struct Choice<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// Extra slots of each platform; none of zero.
+    pub slots: Vec<(Platform, i64)>,
+}
+
+/// A page of the processor's.
+pub struct Page {
+    /// The address of the page.
+    pub url: String,
+    /// The processor's id of the session.
+    pub session: String,
+}
+
+/// Opens the page on which a plan is bought. Refused while there is a subscription.
+pub async fn subscribe(
+    billing: &BillingState,
+    customer: CustomerId,
+    choice: &Choice<'_>,
+) -> Result<Page, Failure> {
+    billing.processor()?;
+    // Another choice takes the place of the one that was there when it was made, never of one that is made meanwhile.
+    let known = subscription_offers::find_open(&billing.store, customer).await?;
+    let payer = payer::ensure(billing, customer).await?;
+    for _ in 0..ROUNDS_MAX {
+        refuse_second(billing, customer, &payer).await?;
+        let now = billing.clock.now();
+        let new = Offer {
+            id: OfferId::new(now, billing.random.bytes()),
+            customer,
+            plan_id: choice.plan.id.clone(),
+            slots: choice.word(),
+            session_id: None,
+            created_at: now,
+        };
+        let Some(earlier) = subscription_offers::open(&billing.store, &new).await? else {
+            return offer(billing, &new, &payer, choice).await;
+        };
+        let is_same = (&earlier.plan_id, &earlier.slots) == (&new.plan_id, &new.slots);
+        let is_young = now < earlier.created_at.plus_seconds(PAGE_USED_S);
+        if is_same && is_young {
+            let page = offer(billing, &earlier, &payer, choice).await;
+            if !matches!(page, Err(Failure::Gone(_))) {
+                return page;
+            }
+        }
+        if !is_same && known != Some(earlier.id) {
+            return Err(PaymentProblem::OtherChoice.into());
+        }
+        withdraw(billing, &earlier, &payer).await?;
+    }
+    Err(PaymentProblem::ChangeInProgress.into())
+}
+
+/// Opens the portal, in which a customer looks after cards and invoices and ends the subscription.
+pub async fn portal(billing: &BillingState, customer: CustomerId) -> Result<String, Failure> {
+    let processor = billing.processor()?;
+    let payer = payer::ensure(billing, customer).await?;
+    let configured = &billing.config.processor.portal_configuration;
+    let configuration = match configured.as_str() {
+        "" => portal_configuration(billing).await?,
+        configured => configured.to_owned(),
+    };
+    let new = NewPortal {
+        customer: &payer,
+        return_url: &billing.config.processor.return_url(&billing.config.http.public_base_url),
+        configuration: Some(&configuration),
+        flow: None,
+    };
+    // Each link is for one use, so each is a request of its own.
+    let key = super::key("portal", OfferId::new(billing.clock.now(), billing.random.bytes()))?;
+    Ok(processor.create_portal(&new, &key).await?.url)
+}
+
+/// The configuration that we made before, or a new one.
+async fn portal_configuration(billing: &BillingState) -> Result<String, Failure> {
+    let processor = billing.processor()?;
+    let found = processor.find_portal_configuration().await?;
+    if let Some(found) = found {
+        return Ok(found.id);
+    }
+    let key = super::key("portal_configuration", billing.clock.now().day().number())?;
+    Ok(processor.create_portal_configuration(&key).await?.id)
+}
+
+async fn refuse_second(
+    billing: &BillingState,
+    customer: CustomerId,
+    payer: &str,
+) -> Result<(), Failure> {
+    subscriptions::sync_customer(billing, customer, payer).await?;
+    let known = store::subscriptions::find(&billing.store, customer).await?;
+    if known.is_some_and(|known| known.view.status.is_live()) {
+        return Err(PaymentProblem::AlreadySubscribed.into());
+    }
+    Ok(())
+}
+
+/// Opens the page of an offer, or the same page again.
+async fn offer(
+    billing: &BillingState,
+    offer: &Offer,
+    payer: &str,
+    choice: &Choice<'_>,
+) -> Result<Page, Failure> {
+    let session = match &offer.session_id {
+        Some(session) => match billing.processor()?.retrieve_checkout(session).await {
+            Err(ProcessorError::Missing) => return Err(PAGE_OVER),
+            read => read?,
+        },
+        None => {
+            let session = create(billing, offer, payer, choice).await?;
+            subscription_offers::set_session(&billing.store, offer.id, &session.id).await?;
+            session
+        }
+    };
+    let url = session.url.filter(|_| session.status == SessionStatus::Open);
+    let url = url.ok_or(PAGE_OVER)?;
+    if subscription_offers::find_open(&billing.store, offer.customer).await? != Some(offer.id) {
+        return Err(PaymentProblem::OtherChoice.into());
+    }
+    Ok(Page { url, session: session.id })
+}
+
+async fn create(
+    billing: &BillingState,
+    offer: &Offer,
+    payer: &str,
+    choice: &Choice<'_>,
+) -> Result<CheckoutSession, Failure> {
+    let mut prices = vec![(plans::price(billing, Offered::Plan(choice.plan)).await?, 1)];
+    for (platform, count) in &choice.slots {
+        let offered = plans::slot(billing, *platform).ok_or(PAGE_OVER)?;
+        prices.push((plans::price(billing, offered).await?, *count));
+    }
+    let lines: Vec<_> = prices
+        .iter()
+        .map(|(price, quantity)| Line { price: LinePrice::Known(price), quantity: *quantity })
+        .collect();
+    let base = &billing.config.http.public_base_url;
+    let (id, customer_id) = (offer.id.to_string(), offer.customer.to_string());
+    let new = NewCheckout {
+        purpose: Purpose::Subscription,
+        customer: payer,
+        client_reference_id: Some(&id),
+        lines: &lines,
+        success_url: &billing.config.processor.success_url(base),
+        cancel_url: &billing.config.processor.cancel_url(base),
+        metadata: &[("customer_id", &customer_id), ("offer_id", &id)],
+        expires_at: None,
+    };
+    Ok(billing.processor()?.create_checkout(&new, &super::key("co", offer.id)?).await?)
+}
+
+/// Closes the page of an earlier offer, so that it cannot be paid any more, and then the offer. A page that nobody
+/// wrote down is found by asking for it once more.
+async fn withdraw(billing: &BillingState, offer: &Offer, payer: &str) -> Result<(), Failure> {
+    let now = billing.clock.now();
+    let session = match (&offer.session_id, Choice::of(billing, offer)) {
+        (Some(session), _) => Some(session.clone()),
+        (None, _) if now < offer.created_at.plus_seconds(MOMENT_S) => {
+            return Err(PaymentProblem::OtherChoice.into());
+        }
+        (None, _) if now < offer.created_at.plus_seconds(MAKING_S) => {
+            return Err(PaymentProblem::ChangeInProgress.into());
+        }
+        (None, Some(choice)) if now < offer.created_at.plus_seconds(PAGE_USED_S) => {
+            Some(create(billing, offer, payer, &choice).await?.id)
+        }
+        (None, _) => None,
+    };
+    if let Some(session) = session {
+        let key = super::key("expire", offer.id)?;
+        match billing.processor()?.expire_checkout(&session, &key).await {
+            // It is over already, or was paid: reading the subscription tells.
+            Ok(_) | Err(ProcessorError::Refused(_) | ProcessorError::Missing) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(subscription_offers::close(&billing.store, offer.id, now).await?)
+}
+
+impl<'a> Choice<'a> {
+    /// What an offer was made for; nothing when that is no longer sold.
+    fn of(billing: &'a BillingState, offer: &Offer) -> Option<Self> {
+        let plan = plans::plan(billing, &offer.plan_id).ok()?;
+        let words = offer.slots.split(',').filter(|word| !word.is_empty());
+        let slot = |word: &str| {
+            let (platform, count) = word.split_once('=')?;
+            Some((platform.parse().ok()?, count.parse().ok()?))
+        };
+        Some(Self { plan, slots: words.map(slot).collect::<Option<_>>()? })
+    }
+
+    /// The slots in one spelling.
+    fn word(&self) -> String {
+        let words = self.slots.iter().map(|(platform, count)| format!("{platform}={count}"));
+        words.collect::<Vec<_>>().join(",")
+    }
+}

@@ -1,0 +1,319 @@
+//! Subscriptions: the processor's is read, and what it says is what counts.
+//!
+//! Events, pages that come back, the reconciler and our own changes all end in `sync`. It reads the version of what is
+//! known, then the processor, and writes only if nobody has written since; times of events are never compared.
+
+use clients::processor::Listing;
+use clients::processor::objects::{CheckoutSession, Price, SessionStatus, Subscription};
+use domain::account::AccountState;
+use domain::id::{CustomerId, OfferId};
+use domain::plan::PlanVersion;
+use domain::slot::ChangeProration;
+use domain::subscription::SubscriptionStatus;
+use domain::time::Timestamp;
+use emails::EmailRequest;
+use failures::Failure;
+use runtime::audit::{self, AuditRecord, NAMED_MAX, named_accounts};
+use serde_json::{Value, json};
+use store::places::Shift;
+use store::slot_changes::{Change, ChangeItem};
+use store::subscriptions::{self, Application, Gives, Happened, Item, Reading, Told, View};
+
+use super::give_up::{self, Payer};
+use super::period::{self, SubscriptionPeriod, seconds};
+use super::plan_versions::{Bought, UnknownPrice, Versions};
+use crate::BillingState;
+
+/// After being overtaken so often, somebody has written what was read after this began.
+const OVERTAKEN_MAX: usize = 2;
+
+/// Reads the subscription of the processor's customer and writes down what it says. Somebody who is not ours is left
+/// alone.
+pub async fn sync(billing: &BillingState, processor_customer: &str) -> Result<(), Failure> {
+    match store::processor_customers::owner(&billing.store, processor_customer).await? {
+        Some(customer) => sync_customer(billing, customer, processor_customer).await,
+        None => Ok(()),
+    }
+}
+
+/// The same for a customer whose id at the processor is known. When it returns, what is written down was read after
+/// it was called.
+pub async fn sync_customer(
+    billing: &BillingState,
+    customer: CustomerId,
+    processor_customer: &str,
+) -> Result<(), Failure> {
+    for _ in 0..OVERTAKEN_MAX {
+        let known = subscriptions::find(&billing.store, customer).await?;
+        let version = known.as_ref().map_or(0, |known| known.version);
+        let read =
+            read(billing, processor_customer, known.as_ref().map(|known| &known.view)).await?;
+        let tell = |happened: &Happened| tell(billing, happened);
+        let reading = Reading {
+            customer,
+            version,
+            view: &read.view,
+            allowances: &billing.allowances,
+            at: billing.clock.now(),
+            tell: &tell,
+        };
+        match subscriptions::apply(&billing.store, &reading).await? {
+            Application::Applied(happened) => {
+                forget(billing, customer, &happened.shifts);
+                let payer = Payer { customer, processor_customer };
+                give_up::follow(billing, payer, &read.ended).await;
+                return Ok(());
+            }
+            Application::Overtaken => {}
+        }
+    }
+    Ok(())
+}
+
+/// Takes note of a page on which a plan is bought, as it was read from the processor: what was bought counts at once,
+/// and a page that is over makes room for another.
+pub async fn take_session(
+    billing: &BillingState,
+    session: &CheckoutSession,
+) -> Result<(), Failure> {
+    let Some(customer) = session.customer_id() else { return Ok(()) };
+    let offer = session.client_reference_id.as_deref().and_then(|id| id.parse::<OfferId>().ok());
+    let is_over = matches!(session.status, SessionStatus::Complete | SessionStatus::Expired);
+    if let Some(offer) = offer.filter(|_| is_over) {
+        store::subscription_offers::close(&billing.store, offer, billing.clock.now()).await?;
+    }
+    if session.status == SessionStatus::Complete { sync(billing, customer).await } else { Ok(()) }
+}
+
+/// Calls prepared with what an account was before are refused anyway; forgetting it spares them that.
+pub fn forget(billing: &BillingState, customer: CustomerId, shifts: &[Shift]) {
+    for shift in shifts {
+        billing.cached.forget_account(customer, &shift.creator_id);
+    }
+    if !shifts.is_empty() {
+        billing.jobs.wake();
+    }
+}
+
+/// What was read from the processor.
+struct Read {
+    view: View,
+    /// Subscriptions of ours that are over.
+    ended: Vec<String>,
+}
+
+/// The processor's subscription that counts: of several of ours the one that gives most, and of those the oldest. One
+/// with nothing of ours in it is somebody else's.
+async fn read(
+    billing: &BillingState,
+    processor_customer: &str,
+    known: Option<&View>,
+) -> Result<Read, Failure> {
+    let mut counts: Option<(Subscription, Vec<Item>)> = None;
+    let mut ended = Vec::new();
+    let mut live = 0;
+    for subscription in listed(billing, processor_customer).await? {
+        let items = items(billing, &subscription).await?;
+        if items.iter().all(|item| item.gives == Gives::Other) {
+            continue;
+        }
+        let own = status(&subscription);
+        live += usize::from(own.is_live());
+        if own == SubscriptionStatus::Canceled {
+            ended.push(subscription.id.clone());
+        }
+        if counts.as_ref().is_none_or(|(other, _)| own.rank() >= status(other).rank()) {
+            counts = Some((subscription, items));
+        }
+    }
+    if live > 1 {
+        tracing::error!(processor_customer, live, "a customer pays for several subscriptions");
+    }
+    let view = match counts {
+        Some((subscription, items)) => view(billing, &subscription, items, known).await?,
+        None => View::none(),
+    };
+    Ok(Read { view, ended })
+}
+
+/// Every subscription of a customer of the processor's, newest first.
+async fn listed(
+    billing: &BillingState,
+    processor_customer: &str,
+) -> Result<Vec<Subscription>, Failure> {
+    let processor = billing.processor()?;
+    let (mut found, mut after) = (Vec::new(), None::<String>);
+    loop {
+        let listing = Listing {
+            customer: Some(processor_customer),
+            status: Some("all"),
+            after: after.as_deref(),
+            ..Listing::default()
+        };
+        let page = processor.list_subscriptions(&listing).await?;
+        after = page.next().map(str::to_owned);
+        found.extend(page.data);
+        if after.is_none() {
+            return Ok(found);
+        }
+    }
+}
+
+fn status(subscription: &Subscription) -> SubscriptionStatus {
+    SubscriptionStatus::from_processor(subscription.status.as_str())
+}
+
+async fn items(billing: &BillingState, subscription: &Subscription) -> Result<Vec<Item>, Failure> {
+    let mut items = Vec::new();
+    for item in &subscription.items.data {
+        items.push(Item {
+            id: item.id.clone(),
+            price_id: item.price.id.clone(),
+            gives: gives(billing, &item.price).await?,
+            quantity: item.quantity,
+        });
+    }
+    Ok(items)
+}
+
+/// What an item at this price gives. The version of a plan is written down: limits are counted by it.
+pub(super) async fn gives(billing: &BillingState, price: &Price) -> Result<Gives, Failure> {
+    match Versions::of(billing).of_price(price).await {
+        Ok(Bought::Plan(version)) => Ok(Gives::Plan(version.plan_id)),
+        Ok(Bought::Slots(platform)) => Ok(Gives::Slots(platform)),
+        Ok(Bought::Other) => Ok(Gives::Other),
+        Err(unknown @ UnknownPrice::Version { .. }) => {
+            tracing::error!(%unknown, "a plan adds no accounts");
+            let UnknownPrice::Version { plan_id, .. } = unknown else { return Ok(Gives::Other) };
+            Ok(Gives::Plan(plan_id))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn view(
+    billing: &BillingState,
+    subscription: &Subscription,
+    items: Vec<Item>,
+    known: Option<&View>,
+) -> Result<View, Failure> {
+    let period_end = subscription.period_end();
+    let cancels_at = if subscription.cancel_at_period_end { period_end } else { None };
+    let mut view = View {
+        subscription_id: Some(subscription.id.clone()),
+        status: status(subscription),
+        period_start: subscription.period_start().map(seconds),
+        period_end: period_end.map(seconds),
+        cancels_at: subscription.cancel_at.or(cancels_at).map(seconds),
+        items,
+        paid: None,
+        paid_until: period_end.map(seconds),
+        latest_invoice_id: subscription.latest_invoice.as_ref().map(|it| it.id().to_owned()),
+    };
+    view.paid = match known.filter(|known| is_as_known(&view, known)) {
+        Some(known) => known.paid.clone(),
+        None => paid(billing, subscription, &view).await?,
+    };
+    Ok(view)
+}
+
+/// Whether no invoice was made since the plan that is paid for was read.
+fn is_as_known(view: &View, known: &View) -> bool {
+    let of = |one: &View| {
+        (one.subscription_id.clone(), one.status, one.period_end, one.latest_invoice_id.clone())
+    };
+    known.paid.is_some() && view.latest_invoice_id.is_some() && of(view) == of(known)
+}
+
+/// The version of the plan that the current period is paid for. Where no invoice sells one, the one in the item counts.
+async fn paid(
+    billing: &BillingState,
+    subscription: &Subscription,
+    view: &View,
+) -> Result<Option<PlanVersion>, Failure> {
+    let Some(item) = view.plan_item() else { return Ok(None) };
+    if let (true, Some(start), Some(end)) =
+        (view.status.entitles(), subscription.period_start(), subscription.period_end())
+    {
+        let period = SubscriptionPeriod { subscription: &subscription.id, start, end };
+        if let Some(paid) = period::paid_plan(&period::invoices(billing, period).await?) {
+            return Ok(Some(paid));
+        }
+    }
+    Ok(store::plan_versions::find(&billing.store, &item.price_id).await?)
+}
+
+/// What the audit list and the customer are told of a new state. What follows from a change that somebody asked for is
+/// theirs; the rest is the processor's.
+fn tell(billing: &BillingState, happened: &Happened) -> Told {
+    let mut told = Told::default();
+    let mut note = |actor: &str, action, details| {
+        let (customer, actor) = (happened.customer, actor.to_owned());
+        let record = AuditRecord { customer, actor, action, details };
+        told.entries.push(record.now(&billing.clock, &billing.random));
+    };
+    let asked_by =
+        happened.applied.as_ref().map_or(audit::PROCESSOR, |change| change.actor.as_str());
+    if let Some(change) = &happened.applied {
+        let (action, details) = describe(happened, change);
+        note(asked_by, action, details);
+    }
+    let before = happened.before.as_ref().map(summary);
+    let now = summary(&happened.now);
+    if before.unwrap_or_else(|| summary(&View::none())) != now {
+        note(audit::PROCESSOR, audit::SUBSCRIPTION_CHANGED, now);
+    }
+    let on = |state| -> Vec<&Shift> {
+        happened.shifts.iter().filter(|shift| shift.state == state).take(NAMED_MAX).collect()
+    };
+    let given = on(AccountState::Active);
+    if !given.is_empty() {
+        note(asked_by, audit::ACCOUNTS_ACTIVATED, named_accounts(&given));
+    }
+    let taken = on(AccountState::Inactive);
+    if !taken.is_empty() {
+        note(asked_by, audit::ACCOUNTS_DEACTIVATED, named_accounts(&taken));
+        let name = |shift: &&Shift| format!("{} on {}", shift.creator_id, shift.platform);
+        let names = taken.iter().map(name).collect();
+        let letter =
+            EmailRequest::AccountsDeactivated { customer: happened.customer, accounts: names };
+        told.jobs.push(emails::job(&billing.jobs, &letter));
+    }
+    told
+}
+
+fn summary(view: &View) -> Value {
+    json!({"plan_id": view.plan_id(), "status": view.status})
+}
+
+/// A change that was carried out: which action of the audit list it is, and its fields.
+fn describe(happened: &Happened, change: &Change) -> (&'static str, Value) {
+    if let Some(item) = change.plan_item() {
+        return describe_plan(happened, change, item);
+    }
+    let item = |item: &ChangeItem| {
+        json!({
+            "platform": item.platform, "count_before": item.count_before,
+            "count_after": item.count_after,
+        })
+    };
+    let items = change.items.iter().map(item).collect::<Vec<_>>();
+    (audit::SLOTS_CHANGED, json!({"kind": change.kind, "items": items}))
+}
+
+/// A change of the plan: made immediately, pending until the period ends, or a pending one taken back.
+fn describe_plan(happened: &Happened, change: &Change, item: &ChangeItem) -> (&'static str, Value) {
+    let before = happened.before.as_ref().and_then(View::plan_id);
+    let plans = json!({"plan_id": item.plan_id, "plan_id_before": before});
+    let effective_at = happened.now.period_end.map(Timestamp::to_rfc3339);
+    if change.proration == ChangeProration::PayNow {
+        (audit::PLAN_CHANGED, plans)
+    } else if item.paid_price_id.as_deref() == Some(&item.price_id) {
+        (audit::PLAN_CHANGE_TAKEN_BACK, json!({"plan_id": item.plan_id}))
+    } else {
+        let pending = json!({
+            "plan_id": item.plan_id, "plan_id_before": before, "effective_at": effective_at,
+        });
+        (audit::PLAN_CHANGE_PENDING, pending)
+    }
+}

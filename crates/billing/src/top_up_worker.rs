@@ -1,0 +1,103 @@
+//! When automatic top-up is looked after: as soon as a balance becomes low, and every half a minute for everybody, which
+//! also finds what a stopped node left.
+
+use std::time::Duration;
+
+use domain::id::CustomerId;
+use store::top_ups::TopUp;
+use tokio_util::sync::CancellationToken;
+
+use super::top_ups::{self, Due};
+use crate::BillingState;
+
+const LOOK_EVERY: Duration = Duration::from_secs(30);
+
+/// Starts it, where anything can be paid.
+pub fn start(billing: &BillingState, stop: &CancellationToken) {
+    if !billing.config.processor.is_configured() {
+        return;
+    }
+    let (worker, stopped) = (billing.clone(), stop.clone());
+    billing.tasks.spawn_control(async move {
+        let mut timer = tokio::time::interval(LOOK_EVERY);
+        timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = stopped.cancelled() => return,
+                _ = timer.tick() => {
+                    let due = look(&worker).await;
+                    begin(&worker, due, &stopped);
+                }
+                () = worker.low_balances.some() => {
+                    let due = Due { customers: worker.low_balances.take(), ..Due::default() };
+                    begin(&worker, due, &stopped);
+                }
+            }
+        }
+    });
+}
+
+/// Looks at everybody once and waits for all that follows from it; gives how many charges were begun or taken up.
+pub async fn look_once(billing: &BillingState) -> usize {
+    billing.low_balances.idle().await;
+    let mut due = look(billing).await;
+    due.customers.extend(billing.low_balances.take());
+    let mut charges = 0;
+    for overdue in &due.overdue {
+        top_ups::give_up(billing, overdue).await;
+    }
+    for left in &due.left {
+        top_ups::resume(billing, left).await;
+        charges += 1;
+    }
+    for customer in due.customers {
+        charges += usize::from(top_ups::attempt(billing, customer).await);
+    }
+    billing.low_balances.idle().await;
+    charges
+}
+
+async fn look(billing: &BillingState) -> Due {
+    top_ups::look(billing).await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "automatic top-up could not be looked after");
+        Due::default()
+    })
+}
+
+/// Each charge is a task of its own: one that the processor does not answer holds nobody else up.
+fn begin(billing: &BillingState, due: Due, stop: &CancellationToken) {
+    for overdue in due.overdue {
+        spawn(billing, stop, Work::GiveUp(overdue));
+    }
+    for left in due.left {
+        spawn(billing, stop, Work::Resume(left));
+    }
+    for customer in due.customers {
+        spawn(billing, stop, Work::Attempt(customer));
+    }
+}
+
+enum Work {
+    Resume(TopUp),
+    GiveUp(TopUp),
+    Attempt(CustomerId),
+}
+
+fn spawn(billing: &BillingState, stop: &CancellationToken, work: Work) {
+    let (worker, stop) = (billing.clone(), stop.clone());
+    billing.tasks.spawn_control(async move {
+        let done = async {
+            let Ok(_place) = worker.low_balances.places.acquire().await else { return };
+            match work {
+                Work::Resume(left) => top_ups::resume(&worker, &left).await,
+                Work::GiveUp(overdue) => top_ups::give_up(&worker, &overdue).await,
+                Work::Attempt(customer) => drop(top_ups::attempt(&worker, customer).await),
+            }
+        };
+        // A charge that is cut off here is gone on with after its lease, as after a crash.
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = done => {}
+        }
+    });
+}

@@ -1,0 +1,405 @@
+//! Automatic top-up: a saved card is charged without the customer when the balance becomes low.
+//!
+//! Whether a charge may be made is decided in the store, in one transaction. What is here sends it, always with the key
+//! of its order, and brings it to its end: paid, declined, or waiting for the customer. A charge whose outcome is not
+//! known stays claimed; any node goes on with it after its lease, first by the same request, later by looking it up.
+
+use clients::processor::objects::{IntentStatus, PaymentIntent};
+use clients::processor::{Decline, NewIntent, Presence, ProcessorError, Refusal};
+use domain::credits::Credits;
+use domain::id::{CustomerId, OrderId};
+use domain::top_up::{LEASE_S, SAME_KEY_S, TopUpState, WAIT_S};
+use emails::EmailRequest;
+use failures::Failure;
+use failures::PaymentProblem;
+use runtime::metrics;
+use settings::billing::CURRENCY;
+use store::top_up_settings::{self, Settings, Wish};
+use store::top_ups::{self, Claim, Claiming, Failed, Offer, TopUp};
+
+use super::fulfil;
+use super::lost::{self, Found};
+use crate::BillingState;
+
+/// Charges that one look at everybody begins or takes over.
+const CHARGES_MAX: i64 = 1_000;
+
+/// What a customer is shown of automatic top-up.
+pub struct View {
+    /// What was asked for, if it ever was.
+    pub settings: Option<Settings>,
+    /// The cents of today's charges, open ones too.
+    pub spent_today_cents: i64,
+    /// The charge that is open.
+    pub open: Option<TopUp>,
+}
+
+/// Whom to charge, and what to go on with: asked at the start, and again and again.
+#[derive(Debug, Default)]
+pub(super) struct Due {
+    /// Customers whose balance is low.
+    pub(super) customers: Vec<CustomerId>,
+    /// Charges that somebody left on the way.
+    pub(super) left: Vec<TopUp>,
+    /// Charges that have waited for the customer for too long.
+    pub(super) overdue: Vec<TopUp>,
+}
+
+/// Automatic top-up of this customer.
+pub async fn view(billing: &BillingState, customer: CustomerId) -> Result<View, Failure> {
+    let today = billing.clock.now().day();
+    Ok(View {
+        settings: top_up_settings::find(&billing.store, customer).await?,
+        spent_today_cents: top_ups::spent_on(&billing.store, customer, today).await?,
+        open: top_ups::find_open(&billing.store, customer).await?,
+    })
+}
+
+/// Turns it on, or changes it. A charge that waits for the customer is given up; one that is under way stands.
+pub async fn turn_on(billing: &BillingState, wish: &Wish<'_>) -> Result<(), Failure> {
+    billing.processor()?;
+    give_up_waiting(billing, wish.customer).await?;
+    if !top_up_settings::turn_on(&billing.store, wish).await? {
+        return Err(PaymentProblem::NoSavedCard.into());
+    }
+    billing.low_balances.watch(wish.customer, wish.threshold);
+    if billing.low_balances.begin(wish.customer) {
+        let (worker, customer) = (billing.clone(), wish.customer);
+        // The balance may be low already. Nobody waits for the charge.
+        drop(billing.tasks.on_control(async move { attempt_begun(&worker, customer).await }));
+    }
+    Ok(())
+}
+
+/// Turns it off. A charge that waits for the customer is given up; one that is under way stands.
+pub async fn turn_off(billing: &BillingState, customer: CustomerId) -> Result<(), Failure> {
+    top_up_settings::turn_off(&billing.store, customer, billing.clock.now()).await?;
+    billing.low_balances.forget(customer);
+    give_up_waiting(billing, customer).await
+}
+
+/// Looks at everybody.
+pub(super) async fn look(billing: &BillingState) -> Result<Due, Failure> {
+    let now = billing.clock.now();
+    billing.low_balances.watch_all(top_up_settings::list_thresholds(&billing.store).await?);
+    Ok(Due {
+        customers: top_up_settings::list_due(&billing.store, now, CHARGES_MAX).await?,
+        left: top_ups::list_left(&billing.store, now, CHARGES_MAX).await?,
+        overdue: top_ups::list_waiting(&billing.store, now.plus_seconds(-WAIT_S), CHARGES_MAX)
+            .await?,
+    })
+}
+
+/// Charges a customer whose balance is low, if nothing stands against it. True when a charge was made.
+pub(super) async fn attempt(billing: &BillingState, customer: CustomerId) -> bool {
+    billing.low_balances.begin(customer) && attempt_begun(billing, customer).await
+}
+
+async fn attempt_begun(billing: &BillingState, customer: CustomerId) -> bool {
+    let charged = claim_and_charge(billing, customer).await;
+    billing.low_balances.end(customer);
+    charged.unwrap_or_else(|error| {
+        tracing::warn!(%error, customer.id = %customer, "an automatic top-up is tried again later");
+        false
+    })
+}
+
+/// Goes on with a charge that somebody left.
+pub(super) async fn resume(billing: &BillingState, left: &TopUp) {
+    let until = billing.clock.now().plus_seconds(LEASE_S);
+    let resumed = async {
+        if top_ups::take_over(&billing.store, left, until).await? {
+            look_up(billing, left).await?;
+        }
+        Ok::<(), Failure>(())
+    };
+    if let Err(error) = resumed.await {
+        tracing::warn!(%error, order.id = %left.order, "a top-up's outcome is still not known");
+    }
+}
+
+/// Gives a charge up that has waited for the customer for too long.
+pub(super) async fn give_up(billing: &BillingState, overdue: &TopUp) {
+    if let Err(error) = withdraw(billing, overdue).await {
+        tracing::warn!(%error, order.id = %overdue.order, "a top-up that nobody confirmed stays open");
+    }
+}
+
+/// Takes note of a payment intent of a top-up that is not paid, as it was read from the processor. True when the charge
+/// waits for the customer.
+pub(super) async fn take_unpaid(
+    billing: &BillingState,
+    order: OrderId,
+    intent: &PaymentIntent,
+) -> Result<bool, Failure> {
+    let Some(top_up) = top_ups::find(&billing.store, order).await? else { return Ok(false) };
+    if top_up.state.is_open() {
+        unpaid(billing, &top_up, intent).await?;
+    }
+    let now = top_ups::find(&billing.store, order).await?;
+    Ok(now.is_some_and(|now| now.state == TopUpState::RequiresAction))
+}
+
+async fn claim_and_charge(billing: &BillingState, customer: CustomerId) -> Result<bool, Failure> {
+    let now = billing.clock.now();
+    let offers: Vec<Offer<'_>> = billing.config.packs.iter().map(offer).collect();
+    let claim = Claim {
+        customer,
+        order: OrderId::new(now, billing.random.bytes()),
+        offers: &offers,
+        currency: CURRENCY,
+        livemode: billing.config.processor.livemode,
+        at: now,
+        leased_until: now.plus_seconds(LEASE_S),
+    };
+    match top_ups::claim(&billing.store, &claim).await? {
+        Claiming::Claimed(top_up) => {
+            carry_on(billing, &top_up).await?;
+            Ok(true)
+        }
+        Claiming::Hindered(hindrance) => {
+            tracing::debug!(customer.id = %customer, ?hindrance, "no automatic top-up");
+            Ok(false)
+        }
+    }
+}
+
+fn offer(pack: &settings::billing::Pack) -> Offer<'_> {
+    Offer {
+        pack_id: &pack.id,
+        credits: Credits::from_whole(pack.credits),
+        price_cents: pack.price_cents,
+    }
+}
+
+/// Brings a claimed charge to its end, or as far as it goes.
+async fn carry_on(billing: &BillingState, top_up: &TopUp) -> Result<(), Failure> {
+    if let Some(intent) = &top_up.intent {
+        let intent = billing.processor()?.retrieve_intent(intent).await?;
+        return conclude(billing, top_up, &intent).await;
+    }
+    match send(billing, top_up).await {
+        Ok(intent) => conclude(billing, top_up, &intent).await,
+        Err(ProcessorError::Declined(decline)) => declined(billing, top_up, &decline).await,
+        Err(ProcessorError::Refused(refusal)) => refused(billing, top_up, &refusal).await,
+        Err(ProcessorError::Missing) => fail(billing, top_up, ("refused", true)).await,
+        Err(
+            error @ (ProcessorError::LockTimeout
+            | ProcessorError::RateLimited(_)
+            | ProcessorError::Unreachable(_)
+            | ProcessorError::Unknown(_)),
+        ) => {
+            metrics::top_up_ended("unknown");
+            tracing::warn!(%error, order.id = %top_up.order, "a top-up waits to be sent again");
+            Ok(())
+        }
+    }
+}
+
+/// Sends the charge. Everything in it comes from rows that do not change, so that it is the same request each time.
+async fn send(billing: &BillingState, top_up: &TopUp) -> Result<PaymentIntent, ProcessorError> {
+    let unsendable = |_| ProcessorError::Missing;
+    let (order, customer) = (top_up.order.to_string(), top_up.customer.to_string());
+    let new = NewIntent {
+        amount_cents: top_up.cents,
+        currency: &top_up.currency,
+        customer: &top_up.processor_customer,
+        payment_method: &top_up.payment_method,
+        presence: Presence::OffSession,
+        description: None,
+        metadata: &[("order_id", &order), ("customer_id", &customer), ("topup_id", &order)],
+    };
+    let processor = billing.processor().map_err(unsendable)?;
+    processor.create_intent(&new, &super::key("topup", top_up.order).map_err(unsendable)?).await
+}
+
+/// What the processor knows of a charge that was left. It is looked up first: the processor may have stored a failure
+/// as the answer of the request, and after a day it has forgotten the key.
+async fn look_up(billing: &BillingState, top_up: &TopUp) -> Result<(), Failure> {
+    let order = store::orders::find(&billing.store, top_up.customer, top_up.order).await?;
+    let Some(order) = order else { return Ok(()) };
+    match lost::find_intent(billing, &order).await? {
+        Found::Intent(intent) => conclude(billing, top_up, &intent).await,
+        Found::Nothing if billing.clock.now() >= top_up.claimed_at.plus_seconds(SAME_KEY_S) => {
+            fail(billing, top_up, ("never_made", false)).await
+        }
+        // It may still be on its way: the same request with the same key is made once.
+        Found::Nothing => carry_on(billing, top_up).await,
+    }
+}
+
+async fn conclude(
+    billing: &BillingState,
+    top_up: &TopUp,
+    intent: &PaymentIntent,
+) -> Result<(), Failure> {
+    if intent.status != IntentStatus::Succeeded {
+        return unpaid(billing, top_up, intent).await;
+    }
+    fulfil::take_intent(billing, intent).await?;
+    metrics::top_up_ended("succeeded");
+    // The balance may become low again before everybody is looked at.
+    if let Some(settings) = top_up_settings::find(&billing.store, top_up.customer).await?
+        && settings.enabled
+    {
+        billing.low_balances.watch(top_up.customer, settings.threshold);
+    }
+    Ok(())
+}
+
+async fn unpaid(
+    billing: &BillingState,
+    top_up: &TopUp,
+    intent: &PaymentIntent,
+) -> Result<(), Failure> {
+    let fault = intent.last_payment_error.as_ref();
+    let decline = Decline {
+        code: fault.and_then(|fault| fault.code.clone()),
+        decline_code: fault.and_then(|fault| fault.decline_code.clone()),
+        ..Decline::default()
+    };
+    match intent.status {
+        IntentStatus::RequiresAction => wait(billing, top_up, &intent.id).await,
+        IntentStatus::RequiresPaymentMethod if decline.wants_authentication() => {
+            wait(billing, top_up, &intent.id).await
+        }
+        IntentStatus::RequiresPaymentMethod => {
+            declined_there(billing, top_up, (intent, &decline)).await
+        }
+        IntentStatus::Canceled => {
+            fail(billing, top_up, end_of_canceled(billing, top_up, &decline)).await
+        }
+        IntentStatus::Processing
+        | IntentStatus::RequiresConfirmation
+        | IntentStatus::RequiresCapture
+        | IntentStatus::Succeeded
+        | IntentStatus::Other => {
+            Ok(top_ups::note_intent(&billing.store, top_up.order, &intent.id).await?)
+        }
+    }
+}
+
+/// The bank said no to a charge, perhaps while the customer confirmed it. One that the customer's browser knows is
+/// cancelled, so that it cannot be paid later beside the next one.
+async fn declined_there(
+    billing: &BillingState,
+    top_up: &TopUp,
+    (intent, decline): (&PaymentIntent, &Decline),
+) -> Result<(), Failure> {
+    if top_up.state == TopUpState::RequiresAction {
+        let now = cancel(billing, top_up, &intent.id).await?;
+        if now.status == IntentStatus::Succeeded {
+            // Paid at this moment: its event grants it.
+            return Ok(());
+        }
+    }
+    fail(billing, top_up, (decline.reason(), true)).await
+}
+
+/// Why a charge was cancelled, as its last attempt and its age say, and whether the card was at fault: whoever hears of
+/// it first says the same.
+fn end_of_canceled<'a>(
+    billing: &BillingState,
+    top_up: &TopUp,
+    decline: &'a Decline,
+) -> (&'a str, bool) {
+    let was_declined = decline.code.is_some() && !decline.wants_authentication();
+    if was_declined {
+        (decline.reason(), true)
+    } else if billing.clock.now() >= top_up.claimed_at.plus_seconds(WAIT_S) {
+        ("not_confirmed", true)
+    } else {
+        ("canceled", false)
+    }
+}
+
+async fn declined(
+    billing: &BillingState,
+    top_up: &TopUp,
+    decline: &Decline,
+) -> Result<(), Failure> {
+    if let Some(intent) = &decline.payment_intent {
+        if decline.wants_authentication() {
+            return wait(billing, top_up, &intent.id).await;
+        }
+        top_ups::note_intent(&billing.store, top_up.order, &intent.id).await?;
+    }
+    fail(billing, top_up, (decline.reason(), true)).await
+}
+
+async fn refused(billing: &BillingState, top_up: &TopUp, refusal: &Refusal) -> Result<(), Failure> {
+    tracing::warn!(%refusal, order.id = %top_up.order, "the processor refuses a top-up");
+    if refusal.is_key_reused() {
+        // It is left, and found by what it is about.
+        return Ok(());
+    }
+    if refusal.param.as_deref() == Some("payment_method") {
+        fail(billing, top_up, ("card_gone", true)).await?;
+        let now = billing.clock.now();
+        store::cards::remove_detached(&billing.store, &top_up.payment_method, now).await?;
+        return Ok(());
+    }
+    fail(billing, top_up, (refusal.code.as_deref().unwrap_or("refused"), true)).await
+}
+
+/// The bank wants the customer: the charge waits, and a letter tells of it.
+async fn wait(billing: &BillingState, top_up: &TopUp, intent: &str) -> Result<(), Failure> {
+    let letter =
+        emails::job(&billing.jobs, &EmailRequest::TopUpWaits { customer: top_up.customer });
+    if top_ups::wait_for_customer(&billing.store, top_up.order, intent, &letter).await? {
+        billing.jobs.wake();
+        metrics::top_up_ended("requires_action");
+        tracing::info!(order.id = %top_up.order, "a top-up waits for its customer");
+    }
+    Ok(())
+}
+
+async fn fail(
+    billing: &BillingState,
+    top_up: &TopUp,
+    (reason, is_decline): (&str, bool),
+) -> Result<(), Failure> {
+    let letter =
+        emails::job(&billing.jobs, &EmailRequest::TopUpStopped { customer: top_up.customer });
+    let at = billing.clock.now();
+    let failure = top_ups::Failure { reason, is_decline, letter: Some(&letter), at };
+    match top_ups::fail(&billing.store, top_up.order, &failure).await? {
+        Failed::Ended => return Ok(()),
+        Failed::Later => metrics::top_up_ended("failed"),
+        Failed::TurnedOff => {
+            billing.jobs.wake();
+            billing.low_balances.forget(top_up.customer);
+            metrics::top_up_ended("turned_off");
+        }
+    }
+    tracing::info!(order.id = %top_up.order, reason, "a top-up failed");
+    Ok(())
+}
+
+/// Cancels a charge that waits for the customer, so that it cannot be paid later. One that was paid meanwhile is granted.
+async fn give_up_waiting(billing: &BillingState, customer: CustomerId) -> Result<(), Failure> {
+    let Some(open) = top_ups::find_open(&billing.store, customer).await? else { return Ok(()) };
+    if open.state == TopUpState::RequiresAction { withdraw(billing, &open).await } else { Ok(()) }
+}
+
+async fn withdraw(billing: &BillingState, open: &TopUp) -> Result<(), Failure> {
+    let Some(intent) = &open.intent else { return Ok(()) };
+    let now = cancel(billing, open, intent).await?;
+    conclude(billing, open, &now).await
+}
+
+/// Cancels the payment of a charge at the processor; gives it as it is then.
+async fn cancel(
+    billing: &BillingState,
+    open: &TopUp,
+    intent: &str,
+) -> Result<PaymentIntent, Failure> {
+    let processor = billing.processor()?;
+    match processor.cancel_intent(intent, &super::key("cancel", open.order)?).await {
+        // It may have been paid or cancelled before.
+        Err(ProcessorError::Refused(_) | ProcessorError::Missing) => {
+            Ok(processor.retrieve_intent(intent).await?)
+        }
+        canceled => Ok(canceled?),
+    }
+}

@@ -1,0 +1,166 @@
+//! Events of the processor: believed by their signature, written down before they are acted on, and only a hint which
+//! object to read again.
+
+use std::time::Duration;
+
+use clients::processor::objects::{self, MalformedEvent};
+use clients::processor::webhook as signature;
+use domain::payment::Mismatch;
+use domain::time::Timestamp;
+use failures::Failure;
+use failures::PaymentProblem;
+use runtime::metrics;
+use secrecy::ExposeSecret;
+use store::processor_events::{self, Event, EventOutcome, Receipt};
+
+use super::fulfil::{self, Fulfilment};
+use super::reversals::{self, Taken};
+use super::{cards, invoices, subscriptions};
+use crate::BillingState;
+
+/// So long the processor waits for an event to be acted on; then it is answered, and the work goes on.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// What the `object` of a thin event begins with.
+const THIN_EVENTS: &str = "v2.core.event";
+/// Seconds after which a job takes up what was not done by then.
+const JOB_AFTER_S: i64 = 30;
+
+/// Takes a delivery: fails unless it is signed and written down. What it tells of is done at once where that is quick.
+pub async fn receive(
+    billing: &BillingState,
+    signature: Option<&str>,
+    body: &[u8],
+) -> Result<(), Failure> {
+    billing.processor()?;
+    let event = believed(billing, signature, body)?;
+    accept(billing, event).await.map(drop)
+}
+
+/// Writes an event down that is known to be the processor's, and acts on it at once where that is quick. False when that
+/// was done before, or it is not about this deployment.
+pub(super) async fn accept(billing: &BillingState, event: objects::Event) -> Result<bool, Failure> {
+    if event.livemode != billing.config.processor.livemode {
+        let object = event.object_id().unwrap_or(&event.id);
+        let details = format!("{} {} has livemode {}", event.kind, event.id, event.livemode);
+        fulfil::note_unmatched(billing, object, Mismatch::OtherMode, &details).await?;
+        return Ok(false);
+    }
+    let event = Event {
+        object: event.object_id().map(str::to_owned),
+        processor_customer: event.customer_id().map(str::to_owned),
+        created_at: Timestamp::from_unix_micros(event.created.saturating_mul(1_000_000)),
+        id: event.id,
+        kind: event.kind,
+        api_version: event.api_version,
+    };
+    let job = crate::jobs::process_event::job(billing, &event.id);
+    let run_at = job.created_at.plus_seconds(JOB_AFTER_S);
+    match processor_events::receive(&billing.store, &event, &job, run_at).await? {
+        Receipt::Ended => return Ok(false),
+        Receipt::Open => {}
+    }
+    let worker = billing.clone();
+    let work = billing.tasks.on_control(async move {
+        if let Err(error) = process(&worker, &event).await {
+            tracing::warn!(%error, event.id, event.kind, "an event is acted on later");
+        }
+    });
+    // Who is not done in time goes on without anybody waiting.
+    drop(tokio::time::timeout(ANSWER_WITHIN, work).await);
+    Ok(true)
+}
+
+/// Acts on an event that is written down, and notes what became of it. Safe to run again.
+pub async fn process(billing: &BillingState, event: &Event) -> Result<(), Failure> {
+    let outcome = act(billing, event).await?;
+    processor_events::finish(&billing.store, &event.id, outcome, billing.clock.now()).await?;
+    metrics::event_ended(outcome);
+    Ok(())
+}
+
+fn believed(
+    billing: &BillingState,
+    header: Option<&str>,
+    body: &[u8],
+) -> Result<objects::Event, PaymentProblem> {
+    let unsigned = |problem: String| PaymentProblem::UnsignedEvent(problem);
+    let header = header.ok_or_else(|| unsigned("there is no `Stripe-Signature`".to_owned()))?;
+    let secrets = billing.config.processor.webhook_secrets.iter();
+    let secrets: Vec<&str> = secrets.map(ExposeSecret::expose_secret).collect();
+    signature::verify(&secrets, header, body, billing.clock.now())
+        .map_err(|problem| unsigned(problem.to_string()))?;
+    objects::Event::parse(body).map_err(|problem| match problem {
+        MalformedEvent::OtherKind(kind) if kind.starts_with(THIN_EVENTS) => {
+            tracing::warn!(
+                kind,
+                "the webhook endpoint sends thin events; it has to send snapshots"
+            );
+            PaymentProblem::ThinEvent(kind)
+        }
+        problem => unsigned(problem.to_string()),
+    })
+}
+
+/// Reads again what the event is about. Events come in any order and more than once, so only what is read counts.
+async fn act(billing: &BillingState, event: &Event) -> Result<EventOutcome, Failure> {
+    let Some(object) = event.object.as_deref() else { return Ok(EventOutcome::Ignored) };
+    let (family, what) = event.kind.split_once('.').unwrap_or((&event.kind, ""));
+    match (family, what) {
+        ("payment_intent", _) => Ok(of_payment(&fulfil::fulfil_intent(billing, object).await?)),
+        ("checkout", _) => Ok(of_payment(&fulfil::fulfil_session(billing, object).await?)),
+        ("refund", _) | ("charge", "refund.updated") => {
+            Ok(of_reversal(reversals::refund(billing, object).await?))
+        }
+        ("charge", "refunded") => {
+            Ok(of_reversal(reversals::refunds_of_charge(billing, object).await?))
+        }
+        ("charge", what) if what.starts_with("dispute.") => {
+            Ok(of_reversal(reversals::dispute(billing, object).await?))
+        }
+        ("customer", what) if what.starts_with("subscription.") => {
+            of_subscription(billing, event).await
+        }
+        ("invoice", "payment_failed" | "payment_action_required") => {
+            let failed = invoices::payment_failed(billing, object).await?;
+            of_subscription(billing, event).await?;
+            Ok(of_payment(&failed))
+        }
+        ("invoice", "paid" | "payment_succeeded") => {
+            let paid = invoices::fulfil_invoice(billing, object).await?;
+            of_subscription(billing, event).await?;
+            Ok(of_payment(&paid))
+        }
+        ("payment_method", _) => {
+            cards::refresh(billing, object).await?;
+            Ok(EventOutcome::Done)
+        }
+        ("customer", "updated" | "deleted") => {
+            cards::take_default(billing, object, event.created_at).await?;
+            Ok(EventOutcome::Done)
+        }
+        _ => Ok(EventOutcome::Ignored),
+    }
+}
+
+/// Reads the subscription again of whom the event is about.
+async fn of_subscription(billing: &BillingState, event: &Event) -> Result<EventOutcome, Failure> {
+    let Some(payer) = &event.processor_customer else { return Ok(EventOutcome::Ignored) };
+    subscriptions::sync(billing, payer).await?;
+    Ok(EventOutcome::Done)
+}
+
+const fn of_payment(fulfilment: &Fulfilment) -> EventOutcome {
+    match fulfilment {
+        Fulfilment::Granted(_) | Fulfilment::Open | Fulfilment::Ended { .. } => EventOutcome::Done,
+        Fulfilment::NotOurs => EventOutcome::Ignored,
+        Fulfilment::Unmatched => EventOutcome::Unmatched,
+    }
+}
+
+const fn of_reversal(taken: Taken) -> EventOutcome {
+    match taken {
+        Taken::Booked => EventOutcome::Done,
+        Taken::NotOurs => EventOutcome::Ignored,
+        Taken::Unmatched => EventOutcome::Unmatched,
+    }
+}

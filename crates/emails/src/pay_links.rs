@@ -1,0 +1,85 @@
+//! Links to the page on which a customer confirms a payment that the bank asks about.
+//!
+//! A link is signed and stored nowhere, so every node knows it. It leads to one order's payment, until that payment is
+//! given up, and only while the address that it was mailed to is the customer's. Whoever holds it can pay the order with
+//! the customer's card if the bank agrees, and nothing else.
+
+use domain::customer::Email;
+use domain::id::OrderId;
+use domain::time::{MICROS_PER_SECOND, Timestamp};
+use failures::Failure;
+use store::orders::{self, Order};
+
+use crate::EmailsState;
+
+/// What the signing key is derived for.
+const PURPOSE: &str = "creator-gateway payment link";
+
+/// What the token of a link says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Claim {
+    order: OrderId,
+    /// When it ends, in whole seconds since 1970.
+    ends_at_s: i64,
+}
+
+/// The address of the page for an order, good until `until`, to be mailed to this address.
+pub fn url(
+    emails: &EmailsState,
+    order: OrderId,
+    until: Timestamp,
+    email: &Email,
+) -> Option<String> {
+    let ends_at_s = until.unix_seconds();
+    let text = Claim { order, ends_at_s }.text(email);
+    let signature = emails.vault.keyring().sign(PURPOSE, &text)?;
+    let base = emails.config.http.public_base_url.trim_end_matches('/');
+    Some(format!("{base}/console/pay?token={order}.{ends_at_s}.{signature}"))
+}
+
+/// The order that a token leads to.
+pub async fn open(emails: &EmailsState, token: &str) -> Result<Order, Failure> {
+    let (claim, signature) = Claim::parse(token).ok_or(Failure::UnknownLink)?;
+    let order = orders::find_any(&emails.store, claim.order).await?;
+    let order = order.ok_or(Failure::UnknownLink)?;
+    let customer = store::customers::find_by_id(&emails.store, order.customer).await?;
+    let customer = customer.filter(|customer| customer.disabled_at.is_none());
+    let email = customer.ok_or(Failure::UnknownLink)?.email;
+    if !emails.vault.keyring().is_signed(PURPOSE, &claim.text(&email), signature) {
+        return Err(Failure::UnknownLink);
+    }
+    let ends_at = Timestamp::from_unix_micros(claim.ends_at_s.saturating_mul(MICROS_PER_SECOND));
+    if emails.clock.now() < ends_at { Ok(order) } else { Err(Failure::LinkExpired) }
+}
+
+impl Claim {
+    fn parse(token: &str) -> Option<(Self, &str)> {
+        let (claim, signature) = token.rsplit_once('.')?;
+        let (order, ends_at) = claim.rsplit_once('.')?;
+        Some((Self { order: order.parse().ok()?, ends_at_s: ends_at.parse().ok()? }, signature))
+    }
+
+    fn text(&self, email: &Email) -> String {
+        let Self { order, ends_at_s } = self;
+        format!("v1\n{order}\n{ends_at_s}\n{email}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_three_parts_and_anything_else_is_none() {
+        let order = OrderId::new(Timestamp::from_unix_micros(1), [7; 10]);
+
+        let parsed = Claim::parse(&format!("{order}.17.abc"))
+            .map(|(claim, sign)| (claim.order, claim.ends_at_s, sign.len()));
+        assert_eq!(parsed, Some((order, 17, 3)));
+        for token in
+            ["", "a", "a.b", "a.b.c", ".1.c", &format!("{order}.x.c"), &format!("{order}.17")]
+        {
+            assert!(Claim::parse(token).is_none(), "{token}");
+        }
+    }
+}

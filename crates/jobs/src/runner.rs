@@ -1,0 +1,144 @@
+//! The runner: claims due jobs and carries them out, woken by a signal and by a timer, on every node that has
+//! workers. A job that fails comes back after a growing pause; one that fails for days is set aside and reported.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::id::NodeId;
+use domain::job::{GIVE_UP_AFTER_S, pause_s};
+use runtime::clock::{Clock, Random};
+use runtime::metrics;
+use runtime::tasks::Tasks;
+use store::jobs::{self, Claimant, Job};
+use store::{Store, StoreError};
+use tokio_util::sync::CancellationToken;
+
+use crate::{JobError, JobQueue};
+
+/// How long nobody else takes a job that was claimed, in seconds.
+const LEASE_S: i64 = 120;
+/// The longest time for one attempt: well within its lease.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_mins(1);
+/// How long a running job may go on when the service stops.
+const STOP_GRACE: Duration = Duration::from_secs(5);
+
+/// An attempt at a job under way.
+pub type Running = Pin<Box<dyn Future<Output = Result<(), JobError>> + Send>>;
+/// Carries out a job, by its kind.
+pub type Dispatch = Arc<dyn Fn(Job) -> Running + Send + Sync>;
+
+/// What a node needs to carry out jobs.
+#[derive(Clone)]
+pub struct Runner {
+    /// Where jobs are written down.
+    pub store: Store,
+    /// Tells what is due.
+    pub clock: Clock,
+    /// Spreads the pauses after failures.
+    pub random: Random,
+    /// Where attempts run.
+    pub tasks: Tasks,
+    /// Wakes the workers.
+    pub queue: JobQueue,
+    /// The node that claims.
+    pub node: NodeId,
+    /// How often workers look without being woken.
+    pub poll: Duration,
+    /// What the kinds of jobs do.
+    pub dispatch: Dispatch,
+}
+
+impl Runner {
+    /// Starts this many workers. They end with `stop`.
+    pub fn start(&self, workers: usize, stop: &CancellationToken) {
+        for _ in 0..workers {
+            let (worker, stop) = (self.clone(), stop.clone());
+            self.tasks.spawn_control(async move { worker.work(stop).await });
+        }
+    }
+
+    /// Carries out everything that is due, one after the other; returns the number of attempts.
+    pub async fn run_due(&self) -> Result<usize, StoreError> {
+        let mut attempts = 0;
+        while self.run_next(&CancellationToken::new()).await? {
+            attempts += 1;
+        }
+        Ok(attempts)
+    }
+
+    async fn work(self, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            match self.run_next(&stop).await {
+                Ok(true) => continue,
+                Ok(false) => {}
+                Err(error) => tracing::warn!(%error, "jobs cannot be read or ended"),
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.queue.woken() => {}
+                () = tokio::time::sleep(self.poll) => {}
+            }
+        }
+    }
+
+    /// Claims and carries out one job. False when none is due.
+    async fn run_next(&self, stop: &CancellationToken) -> Result<bool, StoreError> {
+        let now = self.clock.now();
+        let claimant = Claimant { node: self.node, now, leased_until: now.plus_seconds(LEASE_S) };
+        let Some(job) = jobs::claim(&self.store, &claimant).await? else { return Ok(false) };
+        // There may be more: another worker looks while this one is busy.
+        self.queue.wake();
+        let (running, stop) = ((self.dispatch)(job.clone()), stop.clone());
+        // A task of its own, so that a panic ends this attempt and not the worker.
+        let ended = self.tasks.on_control(attempt(running, stop)).await;
+        let ended = ended.unwrap_or_else(|error| Err(JobError::Later(error.to_string())));
+        self.end(&job, ended).await?;
+        Ok(true)
+    }
+
+    /// Records how an attempt ended. Somebody else's claim since then is left alone.
+    async fn end(&self, job: &Job, ended: Result<(), JobError>) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        let kind = job.kind.as_str();
+        let is_old = now >= job.created_at.plus_seconds(GIVE_UP_AFTER_S);
+        let (outcome, is_ours) = match ended {
+            Ok(()) => ("done", jobs::finish(&self.store, job.id, job.attempt).await?),
+            Err(JobError::Later(error)) if !is_old => {
+                let run_at = now.plus_seconds(pause_s(job.attempt, self.random.below(100)));
+                let id = job.id.to_string();
+                tracing::warn!(
+                    job.id = id,
+                    kind,
+                    attempt = job.attempt,
+                    "a job is tried again later"
+                );
+                let postponed =
+                    jobs::postpone(&self.store, job.id, job.attempt, run_at, &error).await?;
+                ("postponed", postponed)
+            }
+            Err(JobError::Later(error) | JobError::Never(error)) => {
+                let id = job.id.to_string();
+                tracing::error!(job.id = id, kind, attempt = job.attempt, "a job was given up");
+                ("given_up", jobs::give_up(&self.store, job.id, job.attempt, now, &error).await?)
+            }
+        };
+        metrics::job_ended(job.kind, if is_ours { outcome } else { "overtaken" });
+        Ok(())
+    }
+}
+
+async fn attempt(running: Running, stop: CancellationToken) -> Result<(), JobError> {
+    let stopped = async {
+        stop.cancelled().await;
+        tokio::time::sleep(STOP_GRACE).await;
+    };
+    tokio::select! {
+        ended = running => ended,
+        () = tokio::time::sleep(ATTEMPT_TIMEOUT) => {
+            Err(JobError::Later("the attempt took too long".to_owned()))
+        }
+        () = stopped => Err(JobError::Later("the service stopped".to_owned())),
+    }
+}
