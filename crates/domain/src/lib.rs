@@ -14,6 +14,7 @@
 pub mod account;
 pub mod billing_period;
 pub mod charge;
+pub mod common_passwords;
 pub mod credits;
 pub mod customer;
 pub mod dataset;

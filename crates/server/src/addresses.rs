@@ -24,9 +24,9 @@ use store::mail_links::{Link, LinkState};
 use store::password_resets::{Reset, Resetting};
 use transport::neighbourhood_text;
 use transport::network_of;
+use web::error::ApiError;
 
 use crate::app::App;
-use crate::error::ApiError;
 use crate::passwords::{self, Requester};
 
 /// An address that is confirmed now.
@@ -122,7 +122,7 @@ pub(crate) async fn reset_password(
     token: &str,
     password: String,
 ) -> Result<(), ApiError> {
-    if let Some(problem) = passwords::problem_of_new("new_password", &password) {
+    if let Some(problem) = web::fields::problem_of_new("new_password", &password) {
         return Err(problem.into());
     }
     let token = Token::parse(token).map_err(|_| ApiError::Failure(Failure::UnknownLink))?;

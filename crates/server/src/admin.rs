@@ -21,11 +21,11 @@ use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 use transport::ConnectionCounts;
 use transport::ConnectionLimits;
+use web::error::ApiError;
+use web::middleware::request_id::RequestLabel;
+use web::request_log::{LineOnDrop, RequestRecord};
 
 use crate::app::App;
-use crate::error::ApiError;
-use crate::middleware::request_id::RequestLabel;
-use crate::request_log::{LineOnDrop, RequestRecord};
 use crate::staff::{self, Command, Desk, StaffError};
 
 /// What the admin listener shows.
@@ -243,7 +243,7 @@ fn sample(app: &App, connections: ConnectionCounts) -> Sample {
         queued_operations: stats.holds_waiting + stats.resolutions_waiting,
         late_resolutions: stats.late_resolution_total,
         calls_in_flight: app.in_flight.running(),
-        body_bytes: app.bodies.bytes_used(),
+        body_bytes: app.web.bodies.bytes_used(),
         spool_bytes: app.spool.bytes_used(),
         limited_keys: app.rate_limiter.keys(),
         connections_open: connections.open,

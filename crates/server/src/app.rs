@@ -1,13 +1,12 @@
 //! Everything the service stands on, in one place: what a handler or a phase may use.
 
 use std::collections::{HashMap, HashSet};
-use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
+use axum::extract::FromRef;
 use billing::low_balances::LowBalances;
 use billing::plans;
 use billing::{BillingParts, BillingState};
@@ -33,14 +32,16 @@ use settings::Config;
 use store::Store;
 use store::metering::Meter;
 use tokio::sync::Notify;
-use transport::site_of;
 use transport::{Load, Loads, Network};
+use web::error::ApiError;
+use web::middleware::budget::Budget;
+use web::middleware::framing::FrameRules;
+use web::middleware::in_flight::{InFlight, InFlightLimits};
+use web::middleware::network_limit::NetworkLimiter;
+use web::middleware::rate_limit::{Quota, RateLimiter};
+use web::{WebParts, WebState};
 
-use crate::auth::cookie::Transport;
-use crate::auth::csrf::Own;
 use crate::contract::Contract;
-use crate::control_limits::ControlLimits;
-use crate::error::ApiError;
 use crate::exports::worker::AtWork;
 use crate::gateway::accounts::HealthBook;
 use crate::gateway::cache::{Cache, Caches};
@@ -50,14 +51,6 @@ use crate::gateway::unlisted::UnlistedShapes;
 use crate::gateway::upload::spool::Spool;
 use crate::login::LoginLimits;
 use crate::mail_limits::MailLimits;
-use crate::middleware::body;
-use crate::middleware::body::{BodyLimits, Kept};
-use crate::middleware::budget::{Budget, Room};
-use crate::middleware::framing::FrameRules;
-use crate::middleware::in_flight::{InFlight, InFlightLimits};
-use crate::middleware::network_limit::NetworkLimiter;
-use crate::middleware::rate_limit::{Quota, RateLimiter};
-use crate::middleware::real_ip::Client;
 use crate::passwords::Hashing;
 use crate::start;
 
@@ -91,7 +84,7 @@ pub(crate) struct Shared {
     /// The books of calls.
     pub(crate) meter: Meter,
     /// Which routes exist.
-    pub(crate) catalog: Catalog,
+    pub(crate) catalog: Arc<Catalog>,
     /// The configuration in force.
     pub(crate) config: Arc<Config>,
     /// How many accounts customers and plans have, beside what is paid for.
@@ -106,6 +99,8 @@ pub(crate) struct Shared {
     pub(crate) key_file: Option<PathBuf>,
     /// The platforms that are offered.
     pub(crate) targets: HashMap<Platform, Target, RandomState>,
+    /// The HTTP edge.
+    pub(crate) web: WebState,
     /// Payments.
     pub(crate) billing: BillingState,
     /// What emails say.
@@ -124,8 +119,6 @@ pub(crate) struct Shared {
     pub(crate) in_flight: InFlight<CustomerId, (CustomerId, CreatorId)>,
     /// Requests of each key.
     pub(crate) rate_limiter: RateLimiter<KeyId>,
-    /// Requests of the control plane.
-    pub(crate) control_limits: ControlLimits,
     /// Registrations of each network.
     pub(crate) registrations: NetworkLimiter,
     /// Emails that may be asked for.
@@ -148,12 +141,6 @@ pub(crate) struct Shared {
     pub(crate) keys_need_https: bool,
     /// Second tries of reads.
     pub(crate) retry_budget: RetryBudget,
-    /// Bytes of buffered request bodies of customers.
-    pub(crate) bodies: Budget,
-    /// The same of those that nobody is known for: on open routes.
-    pub(crate) open_bodies: Budget,
-    /// Who holds buffered bodies.
-    body_holders: Loads<BodyHolder>,
     /// Where the files of uploads wait.
     pub(crate) spool: Spool,
     /// Bytes of answers buffered for their envelope.
@@ -168,8 +155,6 @@ pub(crate) struct Shared {
     pub(crate) login_limits: LoginLimits,
     /// Where passwords are hashed: few at a time, since it is slow on purpose.
     pub(crate) hashing: Hashing,
-    /// How sessions travel.
-    pub(crate) transport: Transport,
     stopping: AtomicBool,
     /// Routes with which a call has succeeded at the start.
     verified: HashSet<(Platform, String)>,
@@ -183,13 +168,6 @@ impl Deref for App {
     }
 }
 
-/// Who holds buffered request bodies: an IPv4 address or an IPv6 /48 where no customer is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum BodyHolder {
-    Customer(CustomerId),
-    Network(IpAddr),
-}
-
 /// What a customer holds of the room that all share.
 #[derive(Debug)]
 pub(crate) struct BuffersOf {
@@ -198,10 +176,6 @@ pub(crate) struct BuffersOf {
     /// Of that for answers that are buffered for their envelope.
     pub(crate) envelopes: Arc<Load>,
 }
-
-/// Whose the body of a request is, once its caller is known.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct BodyOf(pub(crate) CustomerId);
 
 /// What only the start knows.
 pub(crate) struct Parts {
@@ -253,8 +227,20 @@ impl Shared {
             jobs: jobs.clone(),
             cached: Arc::<Caches>::clone(&cache),
         });
+        let catalog = Arc::new(parts.catalog);
+        let web = WebState::new(WebParts {
+            store: parts.store.clone(),
+            clock: parts.clock.clone(),
+            random: parts.random.clone(),
+            tasks: parts.tasks.clone(),
+            vault: Arc::clone(&vault),
+            config: Arc::clone(&config),
+            catalog: Arc::clone(&catalog),
+            trusted_proxies: start::trusted_proxies(&parts.config),
+        });
         Self {
             cache,
+            web,
             billing,
             emails,
             jobs,
@@ -270,7 +256,6 @@ impl Shared {
                 Quota::per_second(rates.per_key_per_second, rates.per_key_burst),
                 LIMITED_KEYS_MAX,
             ),
-            control_limits: ControlLimits::new(rates, start::trusted_proxies(&parts.config)),
             registrations: NetworkLimiter::new(
                 Quota::per_hour(rates.registrations_per_hour),
                 LIMITED_KEYS_MAX,
@@ -288,15 +273,6 @@ impl Shared {
                 && !parts.config.http.trusted_proxies.is_empty(),
             stopping: AtomicBool::new(false),
             retry_budget: RetryBudget::default(),
-            bodies: Budget::new(
-                limits.native_bodies_bytes_max,
-                limits.native_bodies_per_customer_bytes_max,
-            ),
-            open_bodies: Budget::new(
-                limits.open_bodies_bytes_max,
-                limits.open_bodies_per_network_bytes_max,
-            ),
-            body_holders: Loads::new(),
             envelopes: Budget::new(
                 limits.envelopes_bytes_max,
                 limits.envelopes_per_customer_bytes_max,
@@ -307,11 +283,10 @@ impl Shared {
                 parts.config.passwords.at_once,
                 parts.config.passwords.waiting_max,
             ),
-            transport: Transport::of(&parts.config.http.public_base_url),
             verified: parts.verified,
             store: parts.store,
             meter: parts.meter,
-            catalog: parts.catalog,
+            catalog,
             allowances,
             config,
             clock: parts.clock,
@@ -340,57 +315,12 @@ impl Shared {
         self.targets.get(&platform).ok_or(ApiError::Failure(Failure::PlatformNotOffered(platform)))
     }
 
-    /// The pages that may use a session.
-    pub(crate) fn own_pages(&self) -> Own<'_> {
-        Own {
-            public_base_url: &self.config.http.public_base_url,
-            allowed_hosts: &self.config.http.allowed_hosts,
-        }
-    }
-
-    /// What a request's body of at most so many bytes may be.
-    pub(crate) fn body_limits(&self, bytes_max: usize) -> BodyLimits {
-        let timeouts = &self.config.http.timeouts;
-        BodyLimits {
-            bytes_max,
-            grace: Duration::from_millis(timeouts.body_grace_ms),
-            total: Duration::from_millis(timeouts.body_ms),
-            kept: Kept::InMemory,
-        }
-    }
-
-    /// The same for an upload, which has more time.
-    pub(crate) fn upload_limits(&self, bytes_max: usize) -> BodyLimits {
-        let total = Duration::from_millis(self.config.http.timeouts.upload_ms);
-        BodyLimits { total, kept: Kept::OnDisk, ..self.body_limits(bytes_max) }
-    }
-
     /// What a customer holds of the room for bodies and for answers that must be buffered.
     pub(crate) fn buffers_of(&self, customer: CustomerId) -> BuffersOf {
         BuffersOf {
-            bodies: self.body_holders.of(BodyHolder::Customer(customer)),
+            bodies: self.web.bodies_of(customer),
             envelopes: self.envelope_holders.of(customer),
         }
-    }
-
-    /// Reads the body of a request of the control plane, in the room of its caller: of the customer if one is known, and
-    /// otherwise of its network.
-    pub(crate) async fn read_body(
-        &self,
-        extensions: &http::Extensions,
-        body: axum::body::Body,
-        bytes_max: usize,
-    ) -> Result<bytes::Bytes, ApiError> {
-        let (budget, holder) = if let Some(BodyOf(customer)) = extensions.get() {
-            (&self.bodies, BodyHolder::Customer(*customer))
-        } else {
-            let ip =
-                extensions.get::<Client>().map_or(Ipv4Addr::UNSPECIFIED.into(), |client| client.ip);
-            (&self.open_bodies, BodyHolder::Network(site_of(ip).unwrap_or(ip)))
-        };
-        let holder = self.body_holders.of(holder);
-        let room = Room { budget, holder: &holder };
-        Ok(body::read_body(body, &self.body_limits(bytes_max), room).await?.bytes)
     }
 
     /// Remembers the first success of a route.
@@ -474,5 +404,11 @@ impl App {
     /// This core's connections to the platforms.
     pub(crate) fn upstream(&self) -> &Upstream {
         &self.0.upstream
+    }
+}
+
+impl FromRef<App> for WebState {
+    fn from_ref(app: &App) -> Self {
+        app.web.clone()
     }
 }

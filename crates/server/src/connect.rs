@@ -15,9 +15,9 @@ use serde_json::{Map, Value, json};
 use store::accounts::{Account, Connection, NewAccount};
 use store::authority::Authority;
 use store::connections::{self, ConnectionRefusal, ConnectionRequest};
+use web::error::ApiError;
 
 use crate::app::App;
-use crate::error::ApiError;
 use crate::gateway::platform_health;
 use crate::sealed_credentials;
 

@@ -18,10 +18,10 @@ use store::authority::Authority;
 use store::customers::{Creation, NewCustomer};
 use store::keys::{KeyCreation, NewKey, NewSecret};
 use store::ledger::Grant;
+use web::error::ApiError;
 
 use crate::app::App;
 use crate::connect::{self, Import};
-use crate::error::ApiError;
 use crate::passwords::{self, Requester};
 use crate::start::Running;
 

@@ -18,12 +18,12 @@ use settings::RateLimitsSection;
 use store::customers::{Customer, PasswordHash};
 use store::sessions::{Login, NewSession, PasswordChange};
 use transport::neighbourhood_of;
+use web::auth::device::Device;
+use web::error::ApiError;
+use web::middleware::network_limit::NetworkLimiter;
+use web::middleware::rate_limit::{Quota, RateLimiter};
 
 use crate::app::App;
-use crate::auth::device::Device;
-use crate::error::ApiError;
-use crate::middleware::network_limit::NetworkLimiter;
-use crate::middleware::rate_limit::{Quota, RateLimiter};
 use crate::passwords::{self, Requester};
 
 /// Networks, addresses and pairs of them that are remembered.
@@ -122,7 +122,7 @@ pub(crate) async fn change_password(
     (current, new): (String, String),
     device: &Device,
 ) -> Result<Begun, ApiError> {
-    if let Some(problem) = passwords::problem_of_new("new_password", &new) {
+    if let Some(problem) = web::fields::problem_of_new("new_password", &new) {
         return Err(problem.into());
     }
     let customer = confirm(app, id, current, device.ip).await?;

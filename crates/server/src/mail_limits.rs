@@ -13,10 +13,9 @@ use domain::time::Timestamp;
 use emails::EmailRequest;
 use failures::Failure;
 use settings::RateLimitsSection;
-
-use crate::error::ApiError;
-use crate::middleware::network_limit::NetworkLimiter;
-use crate::middleware::rate_limit::{Quota, RateLimiter};
+use web::error::ApiError;
+use web::middleware::network_limit::NetworkLimiter;
+use web::middleware::rate_limit::{Quota, RateLimiter};
 
 /// Addresses and networks that are remembered.
 const REMEMBERED_MAX: usize = 100_000;
@@ -191,11 +190,11 @@ mod tests {
         "ada@example.com".parse().unwrap()
     }
 
-    fn reset(by: &str) -> Letter {
+    fn reset(by: &str) -> EmailRequest {
         EmailRequest::ResetPassword { email: email(), asked_by: Some(by.to_owned()) }
     }
 
-    fn change(by: u8) -> Letter {
+    fn change(by: u8) -> EmailRequest {
         EmailRequest::ChangeEmail { customer: CustomerId::new(NOON, [by; 10]), email: email() }
     }
 

@@ -13,17 +13,17 @@ use hyper::body::Incoming;
 use runtime::metrics;
 use tower::ServiceExt;
 use transport::{Arrived, Peer};
+use web::auth;
+use web::error::render::{render, written};
+use web::error::{ApiError, Harmless, Pending};
+use web::idempotency;
+use web::middleware::real_ip::Client;
+use web::middleware::request_id::RequestLabel;
+use web::middleware::{framing, real_ip, security_headers};
+use web::request_log::LineOnDrop;
 
 use crate::app::App;
-use crate::auth;
-use crate::error::render::{render, written};
-use crate::error::{ApiError, Harmless, Pending};
 use crate::gateway;
-use crate::idempotency;
-use crate::middleware::real_ip::Client;
-use crate::middleware::request_id::RequestLabel;
-use crate::middleware::{framing, real_ip, security_headers};
-use crate::request_log::LineOnDrop;
 
 /// Serves one request: names it, checks its head, answers it, and renders what failed.
 pub(crate) async fn serve(app: App, control: Router, arrived: Arrived) -> Response {

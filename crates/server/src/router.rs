@@ -1,5 +1,6 @@
 //! Every route and every layer, in order: what a connection of the public listener is served with.
 
+use web::own_requests;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
@@ -8,14 +9,14 @@ use axum::routing::{get, post};
 use failures::Failure;
 use http::HeaderMap;
 use transport::{Answers, Explaining};
+use web::control_limits::Reported;
+use web::error::ApiError;
+use web::extract::NoQuery;
+use web::request_log::RequestRecord;
 
 use crate::app::App;
 use crate::contract::Contract;
-use crate::control_limits::Reported;
-use crate::error::ApiError;
-use crate::extract::NoQuery;
-use crate::request_log::RequestRecord;
-use crate::{api, console, gateway, openapi, own_requests, pipeline};
+use crate::{api, console, gateway, openapi, pipeline};
 
 /// The whole public service as one core serves it. Native calls are most of what comes, so they do not pass the
 /// router of the rest.
@@ -44,8 +45,8 @@ fn control(app: App) -> Router {
 async fn on_control(State(app): State<App>, mut request: Request, next: Next) -> Response {
     RequestRecord::note_route(request.extensions());
     let reported = Reported::default();
-    let (cookie, now) = (app.transport.cookie(), app.clock.now());
-    let mut response = match app.control_limits.admit(&request, cookie, &reported, now) {
+    let (cookie, now) = (app.web.cookies.cookie(), app.clock.now());
+    let mut response = match app.web.control_limits.admit(&request, cookie, &reported, now) {
         Ok(()) => {
             request.extensions_mut().insert(reported.clone());
             let done = app.tasks.on_control(async move { next.run(request).await }).await;

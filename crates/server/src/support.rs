@@ -7,10 +7,10 @@ use failures::Failure;
 use runtime::audit::AuditRecord;
 use serde_json::Value;
 use store::support_access::{self, Look, Looking};
+use web::auth::Caller;
+use web::error::ApiError;
 
 use crate::app::App;
-use crate::auth::Caller;
-use crate::error::ApiError;
 
 /// What a member of the staff wants to look at, or do.
 pub(crate) struct Visit {

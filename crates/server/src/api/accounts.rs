@@ -14,14 +14,15 @@ use store::account_switch::{AccountSwitch, SwitchOutcome};
 use store::accounts::{Account, AccountRemoval};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::WebState;
+use web::auth::{Caller, FullCaller};
+use web::created::Created;
+use web::error::ApiError;
+use web::extract::{Json, NoQuery, Path};
+use web::fields::{Good, Problems, RequestBody};
 
 use crate::app::App;
-use crate::auth::{Caller, FullCaller};
 use crate::connect::{self, Import};
-use crate::created::Created;
-use crate::error::ApiError;
-use crate::extract::{Json, NoQuery, Path};
-use crate::fields::{Good, Problems, RequestBody};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -137,11 +138,11 @@ pub(crate) struct ImportIn {
 }
 
 impl RequestBody for ImportIn {
-    fn check(fields: &Good<'_>, app: &App, problems: &mut Problems) {
+    fn check(fields: &Good<'_>, web: &WebState, problems: &mut Problems) {
         let platform = fields.parsed::<Platform>("platform");
         let auth = fields.value("auth").and_then(serde_json::Value::as_object);
         let (Some(platform), Some(auth)) = (platform, auth) else { return };
-        let wrong = app.catalog.platform(platform).check_auth(auth).err().unwrap_or_default();
+        let wrong = web.catalog.platform(platform).check_auth(auth).err().unwrap_or_default();
         for problem in wrong {
             problems.add(problem.into());
         }

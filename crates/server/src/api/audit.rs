@@ -7,12 +7,12 @@ use runtime::audit;
 use store::audit::{AuditEntry, AuditQuery};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::auth::Caller;
+use web::error::ApiError;
+use web::extract::Query;
+use web::fields::RequestQuery;
 
 use crate::app::App;
-use crate::auth::Caller;
-use crate::error::ApiError;
-use crate::extract::Query;
-use crate::fields::RequestQuery;
 
 const LIMIT_DEFAULT: i64 = 50;
 

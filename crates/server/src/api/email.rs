@@ -8,13 +8,13 @@ use http::StatusCode;
 use store::mail_links::{Link, LinkState};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::error::ApiError;
+use web::extract::{Json, Query};
+use web::fields::{RequestBody, RequestQuery};
+use web::middleware::real_ip::Client;
 
 use crate::addresses::{self, Confirmed};
 use crate::app::App;
-use crate::error::ApiError;
-use crate::extract::{Json, Query};
-use crate::fields::{RequestBody, RequestQuery};
-use crate::middleware::real_ip::Client;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()

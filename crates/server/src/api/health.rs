@@ -3,9 +3,9 @@
 use axum::Json;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::extract::NoQuery;
 
 use crate::app::App;
-use crate::extract::NoQuery;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(get_health))

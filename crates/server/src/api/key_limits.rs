@@ -8,9 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use store::key_changes::{KeyChange, LimitChange};
 use store::keys::NewKey;
-
-use crate::error::ApiError;
-use crate::fields::{Good, Problems};
+use web::error::ApiError;
+use web::fields::{Good, Problems};
 
 /// Reads a limit of a change that is present: null ends it. One that is absent is kept, by default.
 pub(super) fn limit_change<'de, T, D>(from: D) -> Result<LimitChange<T>, D::Error>

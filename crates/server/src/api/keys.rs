@@ -21,16 +21,17 @@ use store::key_list::ListedKey;
 use store::keys::{Key, KeyCreation, NewKey, NewSecret, Rotation};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::WebState;
+use web::auth::{Caller, FullCaller, Manager};
+use web::created::Created;
+use web::error::ApiError;
+use web::extract::{Json, NoQuery, Path};
+use web::fields::{Good, Problems, RequestBody};
+use web::middleware::real_ip::Client;
 
 use super::key_limits;
 use crate::app::App;
-use crate::auth::{Caller, FullCaller, Manager};
-use crate::created::Created;
-use crate::error::ApiError;
-use crate::extract::{Json, NoQuery, Path};
-use crate::fields::{Good, Problems, RequestBody};
 use crate::login;
-use crate::middleware::real_ip::Client;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -180,8 +181,8 @@ pub(crate) struct KeyIn {
 }
 
 impl RequestBody for KeyIn {
-    fn check(fields: &Good<'_>, app: &App, problems: &mut Problems) {
-        key_limits::check_expiry(fields, app.clock.now(), problems);
+    fn check(fields: &Good<'_>, web: &WebState, problems: &mut Problems) {
+        key_limits::check_expiry(fields, web.clock.now(), problems);
     }
 }
 
@@ -259,8 +260,8 @@ pub(crate) struct KeyPatch {
 }
 
 impl RequestBody for KeyPatch {
-    fn check(fields: &Good<'_>, app: &App, problems: &mut Problems) {
-        key_limits::check_expiry(fields, app.clock.now(), problems);
+    fn check(fields: &Good<'_>, web: &WebState, problems: &mut Problems) {
+        key_limits::check_expiry(fields, web.clock.now(), problems);
     }
 }
 

@@ -14,15 +14,16 @@ use store::customers::{Customer, NewCustomer};
 use store::email_changes::EmailChange;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::WebState;
+use web::auth::SignedIn;
+use web::auth::device::Device;
+use web::error::ApiError;
+use web::extract::{Json, NoQuery};
+use web::fields::{Good, Problems, RequestBody};
 
 use super::sessions::{LoggedIn, handed_over};
 use crate::addresses;
 use crate::app::App;
-use crate::auth::SignedIn;
-use crate::auth::device::Device;
-use crate::error::ApiError;
-use crate::extract::{Json, NoQuery};
-use crate::fields::{Good, Problems, RequestBody};
 use crate::login;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
@@ -113,7 +114,7 @@ pub(crate) struct MePatch {
 }
 
 impl RequestBody for MePatch {
-    fn check(fields: &Good<'_>, _app: &App, problems: &mut Problems) {
+    fn check(fields: &Good<'_>, _web: &WebState, problems: &mut Problems) {
         if fields.value("email").is_some() && fields.value("current_password").is_none() {
             problems.add(missing_password());
         }
@@ -175,7 +176,7 @@ pub(crate) struct PasswordIn {
 }
 
 impl RequestBody for PasswordIn {
-    fn check(fields: &Good<'_>, _app: &App, problems: &mut Problems) {
+    fn check(fields: &Good<'_>, _web: &WebState, problems: &mut Problems) {
         problems.new_password(fields, "new_password");
     }
 }

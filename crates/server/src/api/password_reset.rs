@@ -4,14 +4,15 @@ use axum::extract::{Extension, State};
 use http::StatusCode;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::WebState;
+use web::error::ApiError;
+use web::extract::Json;
+use web::fields::{Good, Problems, RequestBody};
+use web::middleware::real_ip::Client;
 
 use super::email::{Address, Asked};
 use crate::addresses;
 use crate::app::App;
-use crate::error::ApiError;
-use crate::extract::Json;
-use crate::fields::{Good, Problems, RequestBody};
-use crate::middleware::real_ip::Client;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(forgot_password)).routes(routes!(reset_password))
@@ -45,7 +46,7 @@ pub(crate) struct NewPassword {
 }
 
 impl RequestBody for NewPassword {
-    fn check(fields: &Good<'_>, _app: &App, problems: &mut Problems) {
+    fn check(fields: &Good<'_>, _web: &WebState, problems: &mut Problems) {
         problems.new_password(fields, "new_password");
     }
 }

@@ -6,10 +6,10 @@ use domain::platform::Platform;
 use domain::time::Timestamp;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::error::ApiError;
+use web::extract::{NoQuery, Path};
 
 use crate::app::App;
-use crate::error::ApiError;
-use crate::extract::{NoQuery, Path};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list_platforms)).routes(routes!(list_platform_routes))

@@ -14,17 +14,18 @@ use store::registration::{self, TrialLimit};
 use transport::network_of;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::WebState;
+use web::created::Created;
+use web::error::ApiError;
+use web::extract::Json;
+use web::fields::{Good, Problems, RequestBody};
+use web::middleware::real_ip::Client;
+use web::request_log::KnownCaller;
+use web::trial;
 
 use super::me::CustomerOut;
 use crate::app::App;
-use crate::created::Created;
-use crate::error::ApiError;
-use crate::extract::Json;
-use crate::fields::{Good, Problems, RequestBody};
-use crate::middleware::real_ip::Client;
 use crate::passwords::{self, Requester};
-use crate::request_log::KnownCaller;
-use crate::trial;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(register_customer))
@@ -46,7 +47,7 @@ pub(crate) struct Registration {
 }
 
 impl RequestBody for Registration {
-    fn check(fields: &Good<'_>, _app: &App, problems: &mut Problems) {
+    fn check(fields: &Good<'_>, _web: &WebState, problems: &mut Problems) {
         problems.new_password(fields, "password");
     }
 }
@@ -155,7 +156,7 @@ impl RegisteredOut {
         Self {
             api_key: secret.expose().to_owned(),
             key_id: new.first_key.id,
-            trial: TrialOut { state, credits: trial::credits(app, state) },
+            trial: TrialOut { state, credits: trial::credits(&app.web, state) },
             customer: new.into(),
         }
     }

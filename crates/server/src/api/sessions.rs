@@ -12,16 +12,16 @@ use http::{HeaderMap, StatusCode};
 use store::sessions::{Lifetime, Session};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::auth::SignedIn;
+use web::auth::device::Device;
+use web::error::ApiError;
+use web::extract::{Json, NoQuery, Path};
+use web::fields::RequestBody;
+use web::request_log::KnownCaller;
 
 use super::me::CustomerOut;
 use crate::app::App;
-use crate::auth::SignedIn;
-use crate::auth::device::Device;
-use crate::error::ApiError;
-use crate::extract::{Json, NoQuery, Path};
-use crate::fields::RequestBody;
 use crate::login::{self, Begun};
-use crate::request_log::KnownCaller;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -62,7 +62,7 @@ pub(crate) struct LoggedIn {
 /// Responds with a session: its description in the body, its token in the cookie.
 pub(super) fn handed_over(app: &App, begun: Begun) -> impl IntoResponse + use<> {
     let lifetime = app.config.sessions.lifetime();
-    let cookie = app.transport.hand_over(&begun.token, lifetime.age_s);
+    let cookie = app.web.cookies.hand_over(&begun.token, lifetime.age_s);
     let body = LoggedIn {
         customer: begun.customer.into(),
         session_id: begun.session.id,
@@ -86,7 +86,7 @@ async fn log_in(
     headers: HeaderMap,
     Json(form): Json<LoginIn>,
 ) -> Result<impl IntoResponse, ApiError> {
-    app.own_pages().check_if_said(&headers)?;
+    app.web.own_pages().check_if_said(&headers)?;
     let begun = login::log_in(&app, form.email, form.password, &device).await?;
     Ok(handed_over(&app, begun))
 }
@@ -102,7 +102,7 @@ async fn log_out(
     _: NoQuery,
 ) -> Result<impl IntoResponse, ApiError> {
     store::sessions::end(&app.store, signed_in.customer, signed_in.session).await?;
-    Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, app.transport.take_away())]))
+    Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, app.web.cookies.take_away())]))
 }
 
 /// The devices that are logged in.

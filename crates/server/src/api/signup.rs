@@ -4,9 +4,9 @@ use axum::response::{AppendHeaders, IntoResponse, Response};
 use failures::Failure;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::error::ApiError;
 
 use crate::app::App;
-use crate::error::ApiError;
 
 /// Since when it is deprecated: midnight of 2026-11-21 UTC, as RFC 9745 writes a time.
 const DEPRECATED_SINCE: &str = "@1795219200";

@@ -12,14 +12,15 @@ use store::audit::AuditQuery;
 use store::support_access::SupportAccess;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::WebState;
+use web::auth::{Caller, Manager};
+use web::error::ApiError;
+use web::extract::{Json, NoQuery, Path, Query};
+use web::fields::{Good, Problems, RequestBody};
 
 use super::audit::AuditEntryOut;
 use super::usage::{self, DailyQuery, DailyUsage, RecentCallsOut, RecentQuery};
 use crate::app::App;
-use crate::auth::{Caller, Manager};
-use crate::error::ApiError;
-use crate::extract::{Json, NoQuery, Path, Query};
-use crate::fields::{Good, Problems, RequestBody};
 use crate::support::{self, Visit};
 
 const HOURS_DEFAULT: i64 = 24;
@@ -71,7 +72,7 @@ pub(crate) struct SupportAccessIn {
 }
 
 impl RequestBody for SupportAccessIn {
-    fn check(fields: &Good<'_>, _app: &App, problems: &mut Problems) {
+    fn check(fields: &Good<'_>, _web: &WebState, problems: &mut Problems) {
         let is_off = fields.value("enabled").and_then(serde_json::Value::as_bool) == Some(false);
         if is_off && fields.value("expires_in_hours").is_some() {
             let message = "can only be sent with `enabled: true`";

@@ -11,13 +11,13 @@ use store::calls::{Call, RecentCalls, StatusClass};
 use store::usage::{HotFailure, UsageOf};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::auth::Caller;
+use web::error::ApiError;
+use web::extract::Query;
+use web::fields::{Decimal, RequestQuery};
 
 use super::usage_scope::{self, UsageScope, Wanted};
 use crate::app::App;
-use crate::auth::Caller;
-use crate::error::ApiError;
-use crate::extract::Query;
-use crate::fields::{Decimal, RequestQuery};
 
 const DAYS_DEFAULT: i64 = 14;
 const LIMIT_DEFAULT: i64 = 100;

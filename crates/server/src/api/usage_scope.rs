@@ -8,10 +8,10 @@ use failures::Failure;
 use failures::FieldProblem;
 use store::usage::UsageOf;
 use utoipa::openapi::schema::Object;
+use web::auth::Caller;
+use web::error::ApiError;
 
 use crate::app::App;
-use crate::auth::Caller;
-use crate::error::ApiError;
 
 const NO_KEY: ApiError = ApiError::Failure(Failure::NotFound(
     "there is no key with the id `key_id`; `GET /v1/auth/keys` lists yours",

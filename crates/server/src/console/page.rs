@@ -7,10 +7,10 @@ use axum::response::{Html, IntoResponse, Response};
 use failures::Failure;
 use http::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
+use web::auth::csrf;
+use web::error::ApiError;
 
 use crate::app::App;
-use crate::auth::csrf;
-use crate::error::ApiError;
 
 /// Nothing is loaded but our style, forms lead to us, and nobody shows our pages within theirs.
 const POLICY: &str = "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; \
@@ -51,7 +51,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Form<T> {
             return Err(ApiError::UnsupportedMediaType);
         }
         let bytes_max = app.config.http.limits.json_body_bytes_max;
-        let bytes = app.read_body(&parts.extensions, incoming, bytes_max).await?;
+        let bytes = app.web.read_body(&parts.extensions, incoming, bytes_max).await?;
         serde_urlencoded::from_bytes(&bytes)
             .map(Self)
             .map_err(|_| ApiError::Failure(Failure::NotFound("this is not a form of ours")))

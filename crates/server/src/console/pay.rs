@@ -14,11 +14,11 @@ use failures::PaymentProblem;
 use http::StatusCode;
 use http::uri::Uri;
 use store::orders::Order;
+use web::error::ApiError;
 
 use super::confirm::Token;
 use super::page::{Form, show, show_with};
 use crate::app::App;
-use crate::error::ApiError;
 
 /// Where the script of the processor that this service is made for comes from, and what else it needs.
 const PROCESSOR_SCRIPT_HOST: &str = "js.stripe.com";

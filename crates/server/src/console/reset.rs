@@ -9,13 +9,13 @@ use domain::mail::LinkPurpose;
 use failures::Failure;
 use http::StatusCode;
 use store::mail_links::LinkState;
+use web::error::ApiError;
+use web::middleware::real_ip::Client;
 
 use super::confirm::{Address, TOO_MANY, Token};
 use super::page::{Form, show};
 use crate::addresses;
 use crate::app::App;
-use crate::error::ApiError;
-use crate::middleware::real_ip::Client;
 
 pub(super) fn router() -> Router<App> {
     Router::new()

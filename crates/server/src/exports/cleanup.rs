@@ -10,11 +10,11 @@ use domain::id::ExportId;
 use failures::Failure;
 use runtime::metrics;
 use store::exports::{self, Cleanup, Lease};
+use web::error::ApiError;
 
 use super::place;
 use super::points::{self, Point};
 use crate::app::App;
-use crate::error::ApiError;
 
 /// Exports that one round cleans up after.
 const AT_ONCE: i64 = 100;

@@ -19,6 +19,7 @@ use store::exports::{self, Export, Failure, Lease, Output};
 use tabular::{
     Facts, Format, Layout, Rendered, Rendering, SpoolReader, SpoolWriter, Spooled, TabularError,
 };
+use web::error::ApiError;
 
 use super::columns;
 use super::desk::{Desk, Drafting};
@@ -27,7 +28,6 @@ use super::place;
 use super::points::{self, Point};
 use super::worker::{Ending, Shared};
 use crate::app::App;
-use crate::error::ApiError;
 
 /// Why a job does not go on.
 pub(super) enum Halt {

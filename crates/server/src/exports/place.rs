@@ -4,8 +4,7 @@ use clients::storage::ObjectName;
 use domain::export::ExportFormat;
 use domain::id::ExportId;
 use failures::Failure;
-
-use crate::error::ApiError;
+use web::error::ApiError;
 
 /// What all exports lie below.
 pub(crate) const ROOT: &str = "exports";

@@ -17,10 +17,10 @@ use failures::Failure;
 use runtime::clock::Random;
 use runtime::sealing::DataKey;
 use transport::Load;
+use web::error::ApiError;
 
 use super::token_pauses::TokenPauses;
 use crate::app::App;
-use crate::error::ApiError;
 use crate::sealed_credentials;
 
 /// One account, ready for calls.

@@ -17,6 +17,11 @@ use failures::Failure;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
 use settings::http::UnlistedRoutes;
+use web::auth;
+use web::error::ApiError;
+use web::extract;
+use web::fields;
+use web::middleware::body::Buffered;
 
 use super::accounts::AccountEntry;
 use super::cache::{self, KeyEntry};
@@ -24,11 +29,6 @@ use super::limits::Passed;
 use super::routes::KnownRoute;
 use super::upload::{self, Upload};
 use crate::app::App;
-use crate::auth;
-use crate::error::ApiError;
-use crate::extract;
-use crate::fields;
-use crate::middleware::body::Buffered;
 
 /// By which route of the data plane a call came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,7 +134,7 @@ pub(super) async fn identify(
     let secret = auth::presented_key(&parts.headers)?;
     let mut key = cache::key(app, secret.hash(), now).await?;
     *caller = Some(Arc::clone(&key));
-    auth::refuse_other_session(app, parts, key.customer).await?;
+    auth::refuse_other_session(&app.web, parts, key.customer).await?;
     let mut allowed = check_key(&key, method, named);
     if allowed.is_err() {
         // What is remembered may be older than a change that allows it.
@@ -144,7 +144,7 @@ pub(super) async fn identify(
     let creator = allowed?;
     check_range(&parts.headers)?;
     let idempotency =
-        if method.is_read() { None } else { crate::idempotency_key::read(&parts.headers)? };
+        if method.is_read() { None } else { web::idempotency_key::read(&parts.headers)? };
     Ok(Identified { key, creator, method, path_at, idempotency })
 }
 

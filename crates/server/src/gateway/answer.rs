@@ -15,10 +15,9 @@ use domain::repeat::PlatformStatus;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use http_body::{Frame, SizeHint};
 use tokio::sync::{mpsc, oneshot};
-
-use crate::error::render::put_hint;
-use crate::middleware::rate_limit::Decision;
-use crate::middleware::texts::Texts;
+use web::error::render::put_hint;
+use web::middleware::rate_limit::Decision;
+use web::middleware::texts::Texts;
 
 /// The call's end: takes the head of the answer, once.
 pub(super) struct AnswerSender(Option<oneshot::Sender<Response>>);

@@ -9,10 +9,10 @@ use std::time::Duration;
 use domain::credits::Credits;
 use domain::time::{MICROS_PER_SECOND, Timestamp};
 use failures::Failure;
+use web::error::ApiError;
 
 use super::cache::KeyEntry;
 use crate::app::App;
-use crate::error::ApiError;
 
 /// How long a balance that was shown may be shown again.
 const SHOWN_FOR_MICROS: i64 = MICROS_PER_SECOND;

@@ -15,11 +15,11 @@ use parking_lot::Mutex;
 use quick_cache::Equivalent;
 use runtime::cached::CachedEntries;
 use transport::Load;
+use web::error::ApiError;
 
 use super::accounts::AccountEntry;
 use super::balance::ShownBalance;
 use crate::app::{App, BuffersOf};
-use crate::error::ApiError;
 
 /// Entries of all cores together, and of one core at least.
 const ENTRIES_MAX: usize = 100_000;

@@ -14,6 +14,9 @@ use failures::Failure;
 use http::{HeaderMap, StatusCode};
 use http_body::Body as _;
 use tokio::time::Instant;
+use web::error::{ApiError, Harmless};
+use web::middleware::body;
+use web::middleware::budget::Room;
 
 use super::accounts::AccountEntry;
 use super::admit::{self, Arrival, Entrance, Plan, Whole};
@@ -28,9 +31,6 @@ use super::receive::{self, Content, Copy, Received};
 use super::settle::{self, Ending};
 use super::{balance, cache, idempotency, reconnect, refresh, upload};
 use crate::app::App;
-use crate::error::{ApiError, Harmless};
-use crate::middleware::body;
-use crate::middleware::budget::Room;
 
 /// Everything that is settled about a call once it is admitted.
 pub(super) struct Setting<'a> {
@@ -108,8 +108,8 @@ async fn arrive(
         }
         // Whole, so that body rules, signing and idempotency see it.
         Entrance::Native => {
-            let limits = app.body_limits(app.config.http.limits.native_body_bytes_max);
-            let room = Room { budget: &app.bodies, holder: &arrival.key.buffers.bodies };
+            let limits = app.web.body_limits(app.config.http.limits.native_body_bytes_max);
+            let room = Room { budget: &app.web.bodies, holder: &arrival.key.buffers.bodies };
             let body = if body.is_end_stream() {
                 body::Buffered::default()
             } else {
@@ -139,7 +139,7 @@ async fn replay(
     match replayed {
         Ok(mut response) => {
             let balance = balance::known(app, &arrival.key).await;
-            crate::idempotency::put_free(response.headers_mut(), balance);
+            web::idempotency::put_free(response.headers_mut(), balance);
             let status = response.status();
             answer.send(response);
             inbound.log(Some(&arrival.key), status, None);

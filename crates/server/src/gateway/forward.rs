@@ -8,12 +8,12 @@ use domain::charge::Outcome;
 use domain::repeat::PlatformStatus;
 use failures::Failure;
 use failures::UnknownOutcome;
+use web::error::ApiError;
 
 use super::admit::Content;
 use super::call::Setting;
 use super::hold::Held;
 use super::prepare::{self, Destination};
-use crate::error::ApiError;
 
 /// How late after its hold a call may still leave: protects against a process that was stopped in between.
 const DISPATCH_GUARD: std::time::Duration = std::time::Duration::from_secs(5);

@@ -10,10 +10,10 @@ use failures::Failure;
 use failures::{NotStored, UnknownOutcome};
 use store::idempotency::{Existing, StoredAnswer};
 use store::metering::{Hold, HoldOutcome, Refusal, Reservation};
+use web::error::ApiError;
 
 use super::call::Setting;
 use super::{idempotency, settle};
-use crate::error::ApiError;
 
 /// A hold on its way to the books, or on them.
 pub(super) struct Held {

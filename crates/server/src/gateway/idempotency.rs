@@ -11,13 +11,13 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use sha2::{Digest, Sha256};
 use store::idempotency::StoredAnswer;
 use store::metering::IdempotencyClaim;
+use web::error::ApiError;
+use web::idempotency::{self, Place, Request};
 
 use super::accounts::AccountEntry;
 use super::admit::{Content, Whole};
 use super::answer;
 use super::call::Setting;
-use crate::error::ApiError;
-use crate::idempotency::{self, Place, Request};
 
 /// What the hold's transaction claims, if the caller asked for it.
 pub(super) fn claim(whole: &Whole, now: Timestamp) -> Option<IdempotencyClaim> {

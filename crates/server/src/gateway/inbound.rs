@@ -6,16 +6,16 @@ use std::pin::Pin;
 use axum::response::IntoResponse as _;
 use http::StatusCode;
 use tokio::time::Instant;
+use web::error::{ApiError, Harmless};
+use web::middleware::request_id::RequestLabel;
+use web::request_log::{KnownCaller, RequestLine};
+use web::trial;
 
 use super::admit::Entrance;
 use super::answer::AnswerSender;
 use super::balance;
 use super::cache::KeyEntry;
 use crate::app::App;
-use crate::error::{ApiError, Harmless};
-use crate::middleware::request_id::RequestLabel;
-use crate::request_log::{KnownCaller, RequestLine};
-use crate::trial;
 
 /// What is known of a call from its first moment.
 pub(super) struct InboundCall {
@@ -66,14 +66,14 @@ pub(super) fn refuse<'a>(
             None => None,
         };
         let refusal = match caller {
-            Some(caller) => trial::explained(app, caller.customer, refusal).await,
+            Some(caller) => trial::explained(&app.web, caller.customer, refusal).await,
             None => refusal,
         };
         let row = refusal.row();
         let (status, code) = (row.status, row.code);
         let mut response = refusal.into_response();
         response.extensions_mut().insert(Harmless);
-        crate::idempotency::put_free(response.headers_mut(), balance);
+        web::idempotency::put_free(response.headers_mut(), balance);
         answer.send(response);
         inbound.log(caller, status, Some(code));
     })

@@ -5,13 +5,13 @@
 use domain::credits::Credits;
 use domain::time::Timestamp;
 use failures::Failure;
+use web::error::ApiError;
+use web::middleware::in_flight::{Permit, TooMany};
+use web::middleware::rate_limit::Decision;
 
 use super::accounts::AccountEntry;
 use super::cache::KeyEntry;
 use crate::app::App;
-use crate::error::ApiError;
-use crate::middleware::in_flight::{Permit, TooMany};
-use crate::middleware::rate_limit::Decision;
 
 /// What a call that passed the limits carries to its end.
 pub(super) struct Passed {

@@ -36,14 +36,14 @@ use axum::response::{IntoResponse, Response};
 use failures::Failure;
 use futures_util::FutureExt;
 use tokio::time::Instant;
+use web::error::ApiError;
+use web::middleware::real_ip::Client;
+use web::middleware::request_id::RequestLabel;
+use web::request_log::RequestRecord;
 
 use self::admit::Entrance;
 use self::inbound::InboundCall;
 use crate::app::App;
-use crate::error::ApiError;
-use crate::middleware::real_ip::Client;
-use crate::middleware::request_id::RequestLabel;
-use crate::request_log::RequestRecord;
 
 /// Whether a path is of the data plane's one route, `/v1/{account}/native/{path}` (specification 4.2).
 pub(crate) fn is_native(path: &str) -> bool {

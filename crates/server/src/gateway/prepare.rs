@@ -11,11 +11,11 @@ use clients::platform::{NativeCall, RequestBody, SigningInput};
 use domain::id::CallId;
 use failures::Failure;
 use failures::FieldProblem;
+use web::error::ApiError;
 
 use super::accounts::AccountEntry;
 use super::admit::{Content, Plan, Whole};
 use super::call::Setting;
-use crate::error::ApiError;
 
 /// Where the request goes below the platform's prefix.
 pub(super) struct Destination<'a> {

@@ -15,11 +15,11 @@ use domain::id::CustomerId;
 use domain::method::Method;
 use failures::Failure;
 use http::{HeaderMap, StatusCode};
+use web::error::ApiError;
 
 use super::accounts::AccountEntry;
 use super::{cache, limits, receive, reconnect, refresh};
 use crate::app::App;
-use crate::error::ApiError;
 
 /// So long a read waits for a place among the account's calls before it asks again, in milliseconds.
 const PLACE_WAIT_MS: i64 = 100;

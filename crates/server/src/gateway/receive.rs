@@ -15,6 +15,7 @@ use domain::charge::Outcome;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use web::middleware::budget::{Room, Share};
 
 use super::answer::{Cut, RelayedBody};
 use super::cache::KeyEntry;
@@ -23,7 +24,6 @@ use super::forward;
 use super::hold::Held;
 use super::prepare::Destination;
 use crate::app::App;
-use crate::middleware::budget::{Room, Share};
 
 /// After the caller left, so much of an answer is still read to keep the connection; then it is dropped.
 const READ_ON_BYTES_MAX: u64 = 1_048_576;

@@ -12,12 +12,12 @@ use domain::time::Timestamp;
 use failures::Failure;
 use runtime::metrics;
 use store::platform_health::RefusalCause;
+use web::error::ApiError;
 
 use super::accounts::AccountEntry;
 use super::token_pauses::{LastRefresh, TokenMark};
 use super::{cache, reconnect};
 use crate::app::App;
-use crate::error::ApiError;
 
 /// A token is refreshed when it has less than this left.
 const REFRESH_BEFORE_S: i64 = 60;

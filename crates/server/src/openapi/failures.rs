@@ -6,10 +6,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-
-use crate::auth::SESSION_PATHS;
-use crate::error::documented::{self, DocumentedFailure};
-use crate::own_requests::routes::takes_part;
+use web::auth::SESSION_PATHS;
+use web::error::documented::{self, DocumentedFailure};
+use web::own_requests::routes::takes_part;
 
 /// What every request can meet before or beside its work.
 const ANY: &[&str] =

@@ -12,10 +12,10 @@ use domain::export::ExportFormat;
 use domain::field_error::FieldErrorKind;
 use domain::platform::Platform;
 use serde_json::{Map, Value, json};
+use web::auth::{KEY_OPERATIONS, KEY_PATHS, OPEN_ROUTES, SESSION_PATHS};
+use web::own_requests::routes::takes_part;
 
 use crate::api;
-use crate::auth::{KEY_OPERATIONS, KEY_PATHS, OPEN_ROUTES, SESSION_PATHS};
-use crate::own_requests::routes::takes_part;
 
 const NATIVE_PATH: &str = "/v1/{account}/native/{native_path}";
 const UPLOAD_PATH: &str = "/v1/{account}/media/upload";

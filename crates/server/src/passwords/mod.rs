@@ -3,7 +3,6 @@
 //! argon2id, a few at a time, away from the threads that serve; those who wait for their turn are counted, and
 //! beyond a limit refused (`queue.rs`). A check costs the same whether there is a password to compare with or not.
 
-mod common;
 mod queue;
 
 use std::sync::Arc;
@@ -20,8 +19,8 @@ use store::customers::PasswordHash;
 pub(crate) use queue::{Requester, Turn};
 
 use crate::app::App;
-use crate::error::ApiError;
 use failures::FieldProblem;
+use web::error::ApiError;
 
 /// Memory in KiB, passes and lanes: what OWASP recommends for argon2id.
 const MEMORY_KIB: u32 = 19_456;
@@ -102,19 +101,6 @@ pub(crate) async fn is_right(
 /// Whether a hash was made otherwise than one would be made today.
 pub(crate) fn is_out_of_date(stored: &PasswordHash) -> bool {
     !stored.0.starts_with(MADE_TODAY)
-}
-
-/// What keeps a text from being a new password; `field` is its name in the body.
-pub(crate) fn problem_of_new(field: &str, password: &str) -> Option<FieldProblem> {
-    if !domain::customer::password_length_fits(password) {
-        let is_short = password.chars().count() < *PASSWORD_CHARS.start();
-        let kind = if is_short { FieldErrorKind::TooShort } else { FieldErrorKind::TooLong };
-        return Some(FieldProblem::new("body", field, kind, "must have 8 to 128 characters"));
-    }
-    common::contains(password).then(|| {
-        let message = "is one of the passwords that attackers try first; choose another";
-        FieldProblem::new("body", field, FieldErrorKind::TooCommon, message)
-    })
 }
 
 /// Refuses a text that is longer than any password before it costs a hash; `field` is its name in the body.

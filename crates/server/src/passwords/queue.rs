@@ -13,8 +13,7 @@ use failures::Failure;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use transport::{network_of, site_of};
-
-use crate::error::ApiError;
+use web::error::ApiError;
 
 /// After so many known customers in a row a stranger has a turn.
 const KNOWN_IN_A_ROW_MAX: u32 = 3;

@@ -245,7 +245,7 @@ async fn keep_house(app: &App) {
     app.rate_limiter.forget_idle(now);
     app.registrations.forget_idle(now);
     app.login_limits.forget_idle(now);
-    app.control_limits.forget_idle(now);
+    app.web.control_limits.forget_idle(now);
     app.cache.forget_old(now);
     app.mail_limits.forget_idle(now);
     if let Err(error) = forget_links(app, now).await {

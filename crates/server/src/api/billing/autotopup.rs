@@ -17,13 +17,14 @@ use store::top_up_settings::{Settings, Wish};
 use store::top_ups::TopUp;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::WebState;
+use web::auth::{Caller, Manager};
+use web::error::ApiError;
+use web::extract::{Json, NoQuery};
+use web::fields::{Decimal, Good, Problems, RequestBody};
 
 use super::card::Script;
 use crate::app::App;
-use crate::auth::{Caller, Manager};
-use crate::error::ApiError;
-use crate::extract::{Json, NoQuery};
-use crate::fields::{Decimal, Good, Problems, RequestBody};
 
 const CENTS_MAX: i64 = 99_999_999;
 
@@ -108,7 +109,7 @@ pub(super) struct AutoTopUpIn {
 }
 
 impl RequestBody for AutoTopUpIn {
-    fn check(fields: &Good<'_>, _app: &App, problems: &mut Problems) {
+    fn check(fields: &Good<'_>, _web: &WebState, problems: &mut Problems) {
         let switch = |name: &str| fields.value(name).and_then(serde_json::Value::as_bool);
         let is_on = match (switch("enabled"), switch("enable")) {
             (Some(enabled), Some(enable)) if enabled != enable => {

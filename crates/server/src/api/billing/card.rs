@@ -10,16 +10,16 @@ use failures::FieldProblem;
 use store::cards::{self, Card};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::auth::{Caller, Manager};
+use web::error::ApiError;
+use web::extract::{NoQuery, OptionalJson};
+use web::fields::RequestBody;
+use web::middleware::real_ip::Client;
 
 use super::autotopup::{self, AutoTopUp};
 use super::plans::{self, PackOut};
 use crate::app::App;
-use crate::auth::{Caller, Manager};
-use crate::error::ApiError;
-use crate::extract::{NoQuery, OptionalJson};
-use crate::fields::RequestBody;
 use crate::login;
-use crate::middleware::real_ip::Client;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(get_card, delete_card)).routes(routes!(sync_card))

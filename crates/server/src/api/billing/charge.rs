@@ -8,16 +8,16 @@ use domain::time::Timestamp;
 use http::StatusCode;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::auth::Manager;
+use web::error::ApiError;
+use web::extract::Json;
+use web::fields::RequestBody;
+use web::idempotency_key::OptionalRequestKey;
+use web::own_requests::NotKept;
 
 use super::card::Script;
 use super::checkout::PackChoice;
 use crate::app::App;
-use crate::auth::Manager;
-use crate::error::ApiError;
-use crate::extract::Json;
-use crate::fields::RequestBody;
-use crate::idempotency_key::OptionalRequestKey;
-use crate::own_requests::NotKept;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(charge_card)).routes(routes!(confirm_charge))

@@ -7,14 +7,14 @@ use domain::id::OrderId;
 use failures::Failure;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::auth::Manager;
+use web::error::ApiError;
+use web::extract::Json;
+use web::fields::RequestBody;
+use web::idempotency_key::OptionalRequestKey;
+use web::own_requests::NotKept;
 
 use crate::app::App;
-use crate::auth::Manager;
-use crate::error::ApiError;
-use crate::extract::Json;
-use crate::fields::RequestBody;
-use crate::idempotency_key::OptionalRequestKey;
-use crate::own_requests::NotKept;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(begin_checkout))

@@ -11,14 +11,14 @@ use failures::FieldProblem;
 use store::ledger_pages::{self, Entry, LedgerQuery};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::auth::Caller;
+use web::error::ApiError;
+use web::extract::Query;
+use web::fields::RequestQuery;
 
 use crate::api::usage_scope::{self, UsageScope, Wanted};
 use crate::api::words;
 use crate::app::App;
-use crate::auth::Caller;
-use crate::error::ApiError;
-use crate::extract::Query;
-use crate::fields::RequestQuery;
 
 const LIMIT_DEFAULT: i64 = 50;
 

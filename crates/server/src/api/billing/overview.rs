@@ -12,15 +12,15 @@ use failures::Failure;
 use store::ledger_pages::LedgerQuery;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::auth::Caller;
+use web::error::ApiError;
+use web::extract::Query;
+use web::fields::RequestQuery;
+use web::trial;
 
 use super::ledger::{self, EntryOut};
 use crate::api::usage_scope::{self, UsageScope, Wanted};
 use crate::app::App;
-use crate::auth::Caller;
-use crate::error::ApiError;
-use crate::extract::Query;
-use crate::fields::RequestQuery;
-use crate::trial;
 
 /// Entries that the overview shows.
 const ENTRIES: i64 = 50;
@@ -178,7 +178,7 @@ async fn get_billing(
             last_30_days: spend.last_30_days.whole(),
         },
         ledger: ledger::shown(entries, now),
-        trial: Trial { state, credits: trial::credits(&app, state) },
+        trial: Trial { state, credits: trial::credits(&app.web, state) },
         subscription: subscription(&app, customer).await?,
     }))
 }

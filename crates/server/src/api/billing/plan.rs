@@ -10,14 +10,14 @@ use domain::time::Timestamp;
 use settings::billing::CURRENCY;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::auth::{Caller, Manager};
+use web::error::ApiError;
+use web::extract::{Json, Query};
+use web::fields::{RequestBody, RequestQuery};
+use web::own_requests::ChangeOfRequest;
 
 use super::subscription::{self, OverLimitAccount, SubscriptionState};
 use crate::app::App;
-use crate::auth::{Caller, Manager};
-use crate::error::ApiError;
-use crate::extract::{Json, Query};
-use crate::fields::{RequestBody, RequestQuery};
-use crate::own_requests::ChangeOfRequest;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(change_plan)).routes(routes!(preview_plan))

@@ -4,10 +4,10 @@ use axum::extract::State;
 use settings::billing::{CURRENCY, Pack};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::auth::Caller;
+use web::extract::NoQuery;
 
 use crate::app::App;
-use crate::auth::Caller;
-use crate::extract::NoQuery;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list_packs))

@@ -9,14 +9,15 @@ use domain::time::Timestamp;
 use settings::billing::CURRENCY;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::WebState;
+use web::auth::Caller;
+use web::error::ApiError;
+use web::extract::Query;
+use web::fields::{Good, Problems, RequestQuery};
 
 use super::slots::not_sold;
 use crate::api::words;
 use crate::app::App;
-use crate::auth::Caller;
-use crate::error::ApiError;
-use crate::extract::Query;
-use crate::fields::{Good, Problems, RequestQuery};
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(preview_slots)).routes(routes!(preview_switch))
@@ -36,7 +37,7 @@ struct PreviewQuery {
 }
 
 impl RequestQuery for PreviewQuery {
-    fn check(fields: &Good<'_>, _app: &App, problems: &mut Problems) {
+    fn check(fields: &Good<'_>, _web: &WebState, problems: &mut Problems) {
         if let Some(message) = fields.parsed("platform").and_then(not_sold) {
             problems.query("platform", FieldErrorKind::NotAllowed, message);
         }
@@ -112,7 +113,7 @@ struct SwitchQuery {
 }
 
 impl RequestQuery for SwitchQuery {
-    fn check(fields: &Good<'_>, _app: &App, problems: &mut Problems) {
+    fn check(fields: &Good<'_>, _web: &WebState, problems: &mut Problems) {
         for field in ["from", "to"] {
             if let Some(message) = fields.parsed(field).and_then(not_sold) {
                 problems.query(field, FieldErrorKind::NotAllowed, message);

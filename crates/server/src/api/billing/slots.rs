@@ -17,14 +17,15 @@ use store::limits::{self, Standing};
 use store::slot_changes::{Change, ChangeItem};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::WebState;
+use web::auth::{Caller, Manager};
+use web::error::ApiError;
+use web::extract::{Json, NoQuery};
+use web::fields::{Good, Problems, RequestBody};
+use web::own_requests::ChangeOfRequest;
 
 use crate::api::words;
 use crate::app::App;
-use crate::auth::{Caller, Manager};
-use crate::error::ApiError;
-use crate::extract::{Json, NoQuery};
-use crate::fields::{Good, Problems, RequestBody};
-use crate::own_requests::ChangeOfRequest;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(get_slots, set_slots)).routes(routes!(switch_slot))
@@ -184,7 +185,7 @@ struct SlotsIn {
 }
 
 impl RequestBody for SlotsIn {
-    fn check(fields: &Good<'_>, _app: &App, problems: &mut Problems) {
+    fn check(fields: &Good<'_>, _web: &WebState, problems: &mut Problems) {
         check_sold(fields, "platform", problems);
     }
 }
@@ -231,7 +232,7 @@ struct SwitchIn {
 }
 
 impl RequestBody for SwitchIn {
-    fn check(fields: &Good<'_>, _app: &App, problems: &mut Problems) {
+    fn check(fields: &Good<'_>, _web: &WebState, problems: &mut Problems) {
         check_sold(fields, "from", problems);
         check_sold(fields, "to", problems);
         if fields.text("from").is_some() && fields.text("from") == fields.text("to") {

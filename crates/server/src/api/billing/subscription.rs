@@ -18,14 +18,14 @@ use store::limits::Parts;
 use store::subscriptions::{Occupant, View};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::auth::{Caller, Manager};
+use web::error::ApiError;
+use web::extract::{Json, NoQuery};
+use web::fields::RequestBody;
+use web::own_requests::NotKept;
 
 use crate::api::words;
 use crate::app::App;
-use crate::auth::{Caller, Manager};
-use crate::error::ApiError;
-use crate::extract::{Json, NoQuery};
-use crate::fields::RequestBody;
-use crate::own_requests::NotKept;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()

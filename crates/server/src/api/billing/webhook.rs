@@ -5,10 +5,10 @@ use billing::webhook;
 use settings::http::EVENT_BYTES_MAX;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::error::ApiError;
+use web::fields;
 
 use crate::app::App;
-use crate::error::ApiError;
-use crate::fields;
 
 const SIGNATURE: &str = "stripe-signature";
 
@@ -41,7 +41,7 @@ async fn receive_event(
     let mut signatures = parts.headers.get_all(SIGNATURE).iter();
     let signature = signatures.next().and_then(|value| value.to_str().ok());
     let signature = signature.filter(|_| signatures.next().is_none());
-    let event = app.read_body(&parts.extensions, incoming, EVENT_BYTES_MAX).await?;
+    let event = app.web.read_body(&parts.extensions, incoming, EVENT_BYTES_MAX).await?;
     webhook::receive(&app.billing, signature, &event).await?;
     Ok(axum::Json(Received { received: true }))
 }

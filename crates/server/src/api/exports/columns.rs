@@ -7,8 +7,7 @@ use domain::field_error::FieldErrorKind;
 use failures::FieldProblem;
 use serde_json::Value;
 use tabular::COLUMN_NAME_BYTES_MAX;
-
-use crate::fields::{Good, Problems};
+use web::fields::{Good, Problems};
 
 /// The most columns that a request chooses.
 pub(crate) const CHOSEN_MAX: usize = 200;

@@ -24,17 +24,17 @@ use sha2::{Digest as _, Sha256};
 use store::accounts::Account;
 use store::exports::{self, Creation, Doing, Export, NewExport};
 use store::idempotency::Existing;
+use web::auth::{self, Authenticated, KeyCaller};
+use web::created::Created;
+use web::error::{ApiError, Harmless};
+use web::extract::{self, Path};
+use web::fields::{self, Good, Problems, RequestBody};
+use web::idempotency::{self, Place};
+use web::trial;
 
 use super::columns;
 use super::record::{ExportOut, Sight};
 use crate::app::App;
-use crate::auth::{self, Authenticated, KeyCaller};
-use crate::created::Created;
-use crate::error::{ApiError, Harmless};
-use crate::extract::{self, Path};
-use crate::fields::{self, Good, Problems, RequestBody};
-use crate::idempotency::{self, Place};
-use crate::trial;
 
 /// Words by which archives of media are asked for.
 const ARCHIVES: [&str; 4] = ["media", "media_archive", "media_zip", "media-archive"];
@@ -110,7 +110,7 @@ pub(super) async fn create_export(State(app): State<App>, request: Request) -> R
 async fn refused(app: &App, parts: &Parts, refusal: ApiError) -> Response {
     let customer = parts.extensions.get::<Authenticated>().map(|Authenticated(it)| *it);
     let refusal = match customer {
-        Some(customer) => trial::explained(app, customer, refusal).await,
+        Some(customer) => trial::explained(&app.web, customer, refusal).await,
         None => refusal,
     };
     let balance = match (customer, &refusal) {
@@ -121,7 +121,7 @@ async fn refused(app: &App, parts: &Parts, refusal: ApiError) -> Response {
         _ => None,
     };
     let mut response = refusal.into_response();
-    if matches!(crate::idempotency_key::read(&parts.headers), Ok(Some(_))) {
+    if matches!(web::idempotency_key::read(&parts.headers), Ok(Some(_))) {
         response.extensions_mut().insert(Harmless);
     }
     idempotency::put_free(response.headers_mut(), balance);
@@ -134,11 +134,11 @@ async fn create(app: &App, parts: &mut Parts, incoming: Body) -> Result<Response
     if !extract::is_json(&parts.headers) {
         return Err(ApiError::UnsupportedMediaType);
     }
-    let key = crate::idempotency_key::read(&parts.headers)?;
+    let key = web::idempotency_key::read(&parts.headers)?;
     let bytes_max = app.config.http.limits.json_body_bytes_max;
-    let body = app.read_body(&parts.extensions, incoming, bytes_max).await?;
+    let body = app.web.read_body(&parts.extensions, incoming, bytes_max).await?;
     let account = usable_account(app, &caller, &named).await?;
-    let wanted = fields::read_body_with(app, parts.uri.query(), &body, |fields, problems| {
+    let wanted = fields::read_body_with(&app.web, parts.uri.query(), &body, |fields, problems| {
         check(app, &account, fields, problems)
     })?;
     let wish = wish(app, &account, wanted)?;

@@ -10,12 +10,12 @@ use domain::export::ExportFormat;
 use domain::platform::Platform;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::auth::Caller;
+use web::extract::Query;
+use web::fields::RequestQuery;
 
 use super::columns::ColumnOut;
 use crate::app::App;
-use crate::auth::Caller;
-use crate::extract::Query;
-use crate::fields::RequestQuery;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list_datasets))

@@ -16,15 +16,15 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use store::exports::{self, Export, Output};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::auth::Caller;
+use web::error::ApiError;
+use web::extract::Path;
+use web::fields;
 
 use super::jobs;
 use crate::app::App;
-use crate::auth::Caller;
-use crate::error::ApiError;
 use crate::exports::links::{self, Link};
 use crate::exports::place;
-use crate::extract::Path;
-use crate::fields;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(download_export))

@@ -13,13 +13,13 @@ use serde_json::json;
 use store::exports::{self, Cancelling, Deletion, Export};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use web::auth::{Caller, FullCaller};
+use web::error::ApiError;
+use web::extract::{NoQuery, Path};
 
 use super::record::{ExportOut, Sight};
 use super::{create, lists};
 use crate::app::App;
-use crate::auth::{Caller, FullCaller};
-use crate::error::ApiError;
-use crate::extract::{NoQuery, Path};
 use crate::support::{self, Visit};
 
 pub(super) fn router() -> OpenApiRouter<App> {

@@ -12,14 +12,14 @@ use failures::Failure;
 use runtime::audit;
 use serde_json::json;
 use store::exports::{self, ExportList};
+use web::auth::Caller;
+use web::error::ApiError;
+use web::extract::{Path, Query};
+use web::fields::RequestQuery;
 
 use super::record::{ExportOut, Sight};
 use crate::api::words;
 use crate::app::App;
-use crate::auth::Caller;
-use crate::error::ApiError;
-use crate::extract::{Path, Query};
-use crate::fields::RequestQuery;
 use crate::support::{self, Visit};
 
 const LIMIT_DEFAULT: i64 = 50;

@@ -12,13 +12,13 @@ use domain::time::Timestamp;
 use domain::window::Window;
 use failures::Failure;
 use http::StatusCode;
+use web::error::ApiError;
 
 use super::Wanted;
 use super::fault::PageFault;
 use super::point::Next;
 use super::taken::{self, Taken};
 use crate::app::App;
-use crate::error::ApiError;
 use crate::gateway::read::{self, OwnRead, ReadAnswer, ReadFailure};
 
 /// The longest page, in bytes, decoded.

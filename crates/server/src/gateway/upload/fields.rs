@@ -8,9 +8,8 @@ use domain::time::Timestamp;
 use failures::Failure;
 use failures::FieldProblem;
 use serde_json::json;
-
-use crate::error::ApiError;
-use crate::fields::short;
+use web::error::ApiError;
+use web::fields::short;
 
 /// The text fields, in the order in which they leave.
 const TEXTS: [&str; 7] = [

@@ -15,12 +15,12 @@ use failures::FieldProblem;
 use futures_util::stream::{self, Stream};
 use http::HeaderMap;
 use sha2::{Digest as _, Sha256};
+use web::error::ApiError;
+use web::middleware::body::{BodyProblem, BodyReader};
 
 use super::fields::{self, FieldName, FileHead, Given};
 use super::spool::{SpoolProblem, Spooled, Writing};
 use crate::app::App;
-use crate::error::ApiError;
-use crate::middleware::body::{BodyProblem, BodyReader};
 
 /// The most that is handed to the parser at once.
 const PIECE_BYTES: usize = 16 * 1024;
@@ -78,7 +78,7 @@ pub(super) async fn read(
     let limits = &app.config.http.limits;
     let beside_file_max = limits.upload_fields_bytes_max.saturating_add(PARSER_BYTES);
     let body_max = limits.upload_bytes_max.saturating_add(beside_file_max);
-    let mut reader = BodyReader::new(body, &app.upload_limits(body_max)).map_err(of_body)?;
+    let mut reader = BodyReader::new(body, &app.web.upload_limits(body_max)).map_err(of_body)?;
     let saved = AtomicU64::new(0);
     let feed = Feed::new(&mut reader, &saved, beside_file_max);
     let mut form = multer::Multipart::new(feed.pieces(), reading.boundary);

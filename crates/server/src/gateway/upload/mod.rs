@@ -13,13 +13,13 @@ use catalog::Route;
 use clients::platform::RequestBody;
 use failures::Failure;
 use http::HeaderValue;
+use web::error::ApiError;
 
 use self::form::Form;
 use super::accounts::AccountEntry;
 use super::admit::{Arrival, Content, Whole};
 use super::limits;
 use crate::app::App;
-use crate::error::ApiError;
 
 /// An upload that is ready to leave: a form whose file is on disk.
 pub(super) struct Upload {

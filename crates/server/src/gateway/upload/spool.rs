@@ -14,9 +14,8 @@ use domain::id::CustomerId;
 use runtime::clock::Random;
 use tokio::io::{AsyncWriteExt as _, BufWriter};
 use transport::Loads;
-
-use crate::middleware::body::BodyProblem;
-use crate::middleware::budget::{Budget, Room, Share};
+use web::middleware::body::BodyProblem;
+use web::middleware::budget::{Budget, Room, Share};
 
 /// What is gathered in memory before it is written.
 const WRITE_BYTES: usize = 256 * 1024;

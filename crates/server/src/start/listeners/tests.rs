@@ -22,10 +22,9 @@ use tokio::sync::Notify;
 use transport::{
     Answers, Arrived, ConnectionCounts, Listener, ListenerSettings, Peer, Running, TlsFiles,
 };
-
-use crate::middleware::body::{self, BodyLimits, Kept};
-use crate::middleware::budget::{Budget, Room};
-use crate::middleware::framing::{self, FrameRules};
+use web::middleware::body::{self, BodyLimits, Kept};
+use web::middleware::budget::{Budget, Room};
+use web::middleware::framing::{self, FrameRules};
 
 /// Short enough for a test to wait for.
 const SHORT: Duration = Duration::from_millis(50);

@@ -1,0 +1,71 @@
+//! The device that a session is handed to: what is remembered of it, and whether it may hold one at all.
+
+use std::net::IpAddr;
+
+use axum::extract::FromRef;
+use axum::extract::FromRequestParts;
+use domain::token::TokenHash;
+use http::header::USER_AGENT;
+use http::request::Parts;
+
+use super::presented;
+use crate::WebState;
+use crate::error::ApiError;
+use crate::middleware::real_ip::Client;
+
+/// Characters of a browser's name that are kept.
+const USER_AGENT_CHARS_MAX: usize = 200;
+
+/// A device whose connection may carry a session.
+#[derive(Debug, Clone)]
+pub struct Device {
+    /// Its address.
+    pub ip: IpAddr,
+    /// What it calls itself, shortened.
+    pub user_agent: String,
+    /// The token that it holds already, be it good for anything or not.
+    pub held: Option<TokenHash>,
+}
+
+impl Device {
+    /// The network that it is in, such as `192.0.2.0/24`.
+    pub fn network(&self) -> String {
+        transport::neighbourhood_text(self.ip)
+    }
+}
+
+impl<S> FromRequestParts<S> for Device
+where
+    WebState: FromRef<S>,
+    S: Send + Sync,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let web = &WebState::from_ref(state);
+        let client = parts.extensions.get::<Client>().copied().ok_or(ApiError::HttpsRequired)?;
+        web.cookies.check(client)?;
+        let held = presented::presented_token(&parts.headers, web.cookies.cookie());
+        let user_agent = parts.headers.get(USER_AGENT).map(http::HeaderValue::as_bytes);
+        Ok(Self {
+            ip: client.ip,
+            user_agent: shortened(&String::from_utf8_lossy(user_agent.unwrap_or_default())),
+            held: held.and_then(Result::ok).map(|token| token.hash()),
+        })
+    }
+}
+
+fn shortened(user_agent: &str) -> String {
+    user_agent.chars().filter(|char| !char.is_control()).take(USER_AGENT_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_browsers_name_is_kept_short_and_without_control_characters() {
+        assert_eq!(shortened("Browser/1.0\t(X)\u{7f}"), "Browser/1.0(X)");
+        assert_eq!(shortened(&"é".repeat(500)).chars().count(), USER_AGENT_CHARS_MAX);
+    }
+}

@@ -1,0 +1,460 @@
+//! Who is calling: as an argument of every handler that needs a caller.
+//!
+//! Everything is closed but the routes in `OPEN_ROUTES` and a signed link to a finished export. A handler takes `Caller`
+//! (a key or a session), `FullCaller` (the same, with full scope), `KeyCaller` (a key) or `SignedIn` (a session), and
+//! cannot run without one. A key that is sent counts before a session's cookie, which browsers add by themselves; a wrong key is never replaced by one.
+//! Whatever counts, a request with a key and a session of different customers is refused. The control plane looks
+//! keys and sessions up each time; the data plane may use a cached key, because the hold checks it again.
+
+pub mod cookie;
+pub mod csrf;
+pub mod device;
+mod presented;
+
+use axum::extract::FromRef;
+use axum::extract::FromRequestParts;
+use domain::account::CreatorId;
+use domain::id::{CustomerId, KeyId, SessionId};
+use domain::key::{KeyHash, KeyScope};
+use domain::time::MICROS_PER_SECOND;
+use failures::Failure;
+use http::request::Parts;
+use http::{HeaderMap, Method};
+use store::authority::Authority;
+use store::keys::Presented;
+use store::sessions::Session;
+
+pub use presented::carries_key;
+pub use presented::{PresentedCredential, presented_key};
+
+use crate::control_limits::Share;
+use crate::error::ApiError;
+use crate::extract;
+use crate::middleware::real_ip::Client;
+use crate::request_log::RequestRecord;
+use crate::{BodyOf, WebState};
+
+/// Operations that need no caller: (method, path template, why).
+pub const OPEN_ROUTES: &[(&str, &str, &str)] = &[
+    ("get", "/health", "liveness, asked by load balancers"),
+    ("get", "/v1/platforms", "what a customer reads before registering"),
+    ("get", "/v1/platforms/{platform}/routes", "what a customer reads before registering"),
+    ("post", "/v1/auth/register", "there is no key yet"),
+    ("post", "/v1/auth/login", "there is no session yet"),
+    ("get", "/v1/auth/email/verify", "the token in the mailed link is what counts"),
+    ("post", "/v1/auth/email/verify", "the token in the mailed link is what counts"),
+    ("post", "/v1/auth/email/resend", "the mail was lost, and perhaps the key with it"),
+    ("post", "/v1/auth/password/forgot", "who asks cannot log in"),
+    ("post", "/v1/auth/password/reset", "the token in the mailed link is what counts"),
+    ("post", "/v1/billing/webhook", "the processor's signature is what counts"),
+    ("post", "/v1/signup", "retired: it makes nothing"),
+];
+
+/// Paths that take a key and no session: what is metered.
+pub const KEY_PATHS: [&str; 2] =
+    ["/v1/{account}/native/{native_path}", "/v1/{account}/media/upload"];
+
+/// Single operations that take a key and no session, on paths that take either for others.
+pub const KEY_OPERATIONS: &[(&str, &str)] = &[("post", "/v1/{account}/exports")];
+
+/// Paths that take a session and no key: what belongs to a person and not to a program.
+pub const SESSION_PATHS: &[&str] = &[
+    "/v1/auth/logout",
+    "/v1/auth/me",
+    "/v1/auth/password",
+    "/v1/auth/sessions",
+    "/v1/auth/sessions/{session_id}",
+];
+
+/// A last use is written down at most so often.
+const TOUCH_EVERY_MICROS: i64 = 60 * MICROS_PER_SECOND;
+
+/// A key that was used.
+#[derive(Debug, Clone)]
+pub struct UsedKey {
+    /// Its id.
+    pub id: KeyId,
+    /// What it may do.
+    pub scope: KeyScope,
+    /// Its first characters.
+    pub shown_prefix: String,
+    /// The accounts it is limited to; empty: all.
+    pub allowed_accounts: Vec<CreatorId>,
+    /// Whether it is limited in any way beside its scope: to accounts, to a budget, in time.
+    pub is_limited: bool,
+}
+
+/// A customer by key. Anything but a read needs a key of full scope.
+#[derive(Debug, Clone)]
+pub struct KeyCaller {
+    /// Who pays.
+    pub customer: CustomerId,
+    /// The key that was used.
+    pub key: UsedKey,
+    /// Whether the customer's address is confirmed.
+    pub is_email_verified: bool,
+}
+
+/// Who calls, once a key said so, also where the request is then refused; kept with the head of the request.
+#[derive(Debug, Clone, Copy)]
+pub struct Authenticated(pub CustomerId);
+
+/// A customer by session.
+#[derive(Debug, Clone)]
+pub struct SignedIn {
+    /// Who is signed in.
+    pub customer: CustomerId,
+    /// The session.
+    pub session: SessionId,
+    /// Whether the customer's address is confirmed.
+    pub is_email_verified: bool,
+}
+
+/// How a customer showed who it is.
+#[derive(Debug, Clone)]
+pub enum Credential {
+    /// By a key, with that key's limits.
+    Key(UsedKey),
+    /// By a session, which may do everything.
+    Session(SessionId),
+}
+
+/// A customer by key or session. Anything but a read needs full scope, which a session has.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// Who pays.
+    pub customer: CustomerId,
+    /// How it showed that.
+    pub by: Credential,
+    /// Whether the customer's address is confirmed.
+    pub is_email_verified: bool,
+}
+
+/// A caller with full scope whatever the method: what every write needs (specification 5.2).
+#[derive(Debug, Clone)]
+pub struct FullCaller(pub Caller);
+
+/// A caller with full scope and without any limit: who decides what others may do.
+#[derive(Debug, Clone)]
+pub struct Manager(pub Caller);
+
+impl Caller {
+    /// The key that was used; none with a session.
+    pub const fn key(&self) -> Option<&UsedKey> {
+        match &self.by {
+            Credential::Key(key) => Some(key),
+            Credential::Session(_) => None,
+        }
+    }
+
+    /// From whose quota its requests take.
+    pub fn share(&self) -> Share {
+        share_of(self.customer, self.key())
+    }
+
+    /// Who acts, for the audit: the id of the key or of the session.
+    pub fn actor(&self) -> String {
+        match &self.by {
+            Credential::Key(key) => key.id.to_string(),
+            Credential::Session(session) => session.to_string(),
+        }
+    }
+
+    /// By what it acts, for changes that look at it again where they are made.
+    pub const fn authority(&self) -> Authority {
+        match &self.by {
+            Credential::Key(key) => Authority::Key(key.id),
+            Credential::Session(session) => Authority::Session(*session),
+        }
+    }
+
+    /// The accounts that the caller is limited to; empty: all.
+    pub fn allowed_accounts(&self) -> &[CreatorId] {
+        self.key().map_or(&[], |key| key.allowed_accounts.as_slice())
+    }
+
+    /// What the caller may do.
+    pub fn scope(&self) -> KeyScope {
+        self.key().map_or(KeyScope::Full, |key| key.scope)
+    }
+
+    /// Whether the caller may use this account.
+    pub fn may_use(&self, creator: &CreatorId) -> bool {
+        let allowed = self.allowed_accounts();
+        allowed.is_empty() || allowed.contains(creator)
+    }
+}
+
+impl Caller {
+    /// Refuses a limited key: what is asked for tells of others, or could widen the limits.
+    pub fn refuse_limited(&self) -> Result<(), ApiError> {
+        if self.key().is_some_and(|key| key.is_limited) {
+            Err(ApiError::Failure(Failure::LimitedKey))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Refuses a limited key that asks for another key than itself.
+    pub fn refuse_other_keys(&self, wanted: KeyId) -> Result<(), ApiError> {
+        if self.key().is_some_and(|key| key.id == wanted) { Ok(()) } else { self.refuse_limited() }
+    }
+}
+
+impl From<KeyCaller> for Caller {
+    fn from(caller: KeyCaller) -> Self {
+        Self {
+            customer: caller.customer,
+            by: Credential::Key(caller.key),
+            is_email_verified: caller.is_email_verified,
+        }
+    }
+}
+
+impl From<SignedIn> for Caller {
+    fn from(caller: SignedIn) -> Self {
+        Self {
+            customer: caller.customer,
+            by: Credential::Session(caller.session),
+            is_email_verified: caller.is_email_verified,
+        }
+    }
+}
+
+impl KeyCaller {
+    /// Who sends a request with a key; a session of another customer beside it is refused.
+    async fn find(web: &WebState, parts: &Parts) -> Result<Self, ApiError> {
+        let caller = caller_of(web, &parts.headers).await?;
+        RequestRecord::note_caller(&parts.extensions, caller.customer, Some(caller.key.id));
+        refuse_other_session(web, parts, caller.customer).await?;
+        Ok(caller)
+    }
+}
+
+impl SignedIn {
+    /// Who sends a request with a session; a key of another customer beside it is refused.
+    async fn find(web: &WebState, parts: &Parts) -> Result<Self, ApiError> {
+        let signed_in = signed_in(web, parts).await?;
+        if carries_key(&parts.headers) {
+            let caller = caller_of(web, &parts.headers).await?;
+            if caller.customer != signed_in.customer {
+                return Err(ApiError::ConflictingCustomers);
+            }
+        }
+        Ok(signed_in)
+    }
+}
+
+/// Who sends a request that needs a caller, without what single routes ask of it besides (a scope, no limits) and without
+/// counting the request.
+pub async fn identify(
+    web: &WebState,
+    parts: &Parts,
+    is_for_sessions: bool,
+) -> Result<Caller, ApiError> {
+    if is_for_sessions {
+        return SignedIn::find(web, parts).await.map(Caller::from);
+    }
+    if carries_key(&parts.headers) {
+        return KeyCaller::find(web, parts).await.map(Caller::from);
+    }
+    match signed_in(web, parts).await {
+        Err(ApiError::MissingSession) => Err(ApiError::MissingKey),
+        found => found.map(Caller::from),
+    }
+}
+
+impl<S> FromRequestParts<S> for KeyCaller
+where
+    WebState: FromRef<S>,
+    S: Send + Sync,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let web = &WebState::from_ref(state);
+        let caller = Self::find(web, parts).await?;
+        parts.extensions.insert(Authenticated(caller.customer));
+        let is_read = matches!(parts.method, Method::GET | Method::HEAD);
+        if !is_read && caller.key.scope != KeyScope::Full {
+            return Err(ApiError::Failure(Failure::ReadOnlyKey));
+        }
+        admit(web, parts, share_of(caller.customer, Some(&caller.key)))?;
+        Ok(caller)
+    }
+}
+
+impl<S> FromRequestParts<S> for SignedIn
+where
+    WebState: FromRef<S>,
+    S: Send + Sync,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let web = &WebState::from_ref(state);
+        let signed_in = Self::find(web, parts).await?;
+        admit(web, parts, share_of(signed_in.customer, None))?;
+        Ok(signed_in)
+    }
+}
+
+impl<S> FromRequestParts<S> for Caller
+where
+    WebState: FromRef<S>,
+    S: Send + Sync,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let web = &WebState::from_ref(state);
+        if carries_key(&parts.headers) {
+            return KeyCaller::from_request_parts(parts, state).await.map(Self::from);
+        }
+        let caller = identify(web, parts, false).await?;
+        admit(web, parts, caller.share())?;
+        Ok(caller)
+    }
+}
+
+impl<S> FromRequestParts<S> for Manager
+where
+    WebState: FromRef<S>,
+    S: Send + Sync,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let FullCaller(caller) = FullCaller::from_request_parts(parts, state).await?;
+        caller.refuse_limited()?;
+        Ok(Self(caller))
+    }
+}
+
+impl<S> FromRequestParts<S> for FullCaller
+where
+    WebState: FromRef<S>,
+    S: Send + Sync,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let caller = Caller::from_request_parts(parts, state).await?;
+        if caller.scope() == KeyScope::Full {
+            Ok(Self(caller))
+        } else {
+            Err(ApiError::Failure(Failure::ReadOnlyKey))
+        }
+    }
+}
+
+/// Counts the request among those of its customer, and takes the room for its body from what the customer has.
+fn admit(web: &WebState, parts: &mut Parts, share: Share) -> Result<(), ApiError> {
+    web.control_limits.admit_work(parts, share, web.clock.now())?;
+    parts.extensions.insert(BodyOf(share.customer));
+    Ok(())
+}
+
+fn share_of(customer: CustomerId, key: Option<&UsedKey>) -> Share {
+    Share { customer, limited_key: key.filter(|key| key.is_limited).map(|key| key.id) }
+}
+
+/// Refuses a request whose cookie belongs to another customer than its key. A cookie that opens nothing is
+/// no contradiction: browsers send it for as long as they have it.
+pub async fn refuse_other_session(
+    web: &WebState,
+    parts: &Parts,
+    customer: CustomerId,
+) -> Result<(), ApiError> {
+    let Some(Ok(token)) = presented::presented_token(&parts.headers, web.cookies.cookie()) else {
+        return Ok(());
+    };
+    let (web, hash) = (web.clone(), token.hash());
+    let shared = web.clone();
+    let lookup = async move { usable_session(&shared, &hash).await };
+    match web.tasks.on_control(lookup).await?? {
+        Some((session, _)) if session.customer != customer => Err(ApiError::ConflictingCustomers),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The customer that a key stands for.
+async fn caller_of(web: &WebState, headers: &HeaderMap) -> Result<KeyCaller, ApiError> {
+    let hash: KeyHash = presented_key(headers)?.hash();
+    let found = store::keys::find_by_hash(&web.store, &hash).await?;
+    let usable = found.filter(|presented| presented.is_usable(web.clock.now()));
+    let presented = usable.ok_or(ApiError::Failure(Failure::InvalidKey))?;
+    note_key_use(web, &presented).await?;
+    let is_limited = presented.key.is_limited();
+    Ok(KeyCaller {
+        customer: presented.key.customer,
+        key: UsedKey {
+            id: presented.key.id,
+            scope: presented.key.scope,
+            shown_prefix: presented.key.shown_prefix,
+            is_limited,
+            allowed_accounts: presented.key.accounts,
+        },
+        is_email_verified: presented.email_verified_at.is_some(),
+    })
+}
+
+/// The customer that a session stands for. For changes the request must come from a page of ours, as JSON.
+async fn signed_in(web: &WebState, parts: &Parts) -> Result<SignedIn, ApiError> {
+    let token = presented::presented_token(&parts.headers, web.cookies.cookie());
+    let hash = token.ok_or(ApiError::MissingSession)??.hash();
+    let client = parts.extensions.get::<Client>().copied();
+    web.cookies.check(client.ok_or(ApiError::HttpsRequired)?)?;
+    if csrf::is_change(&parts.method) {
+        web.own_pages().check(&parts.headers)?;
+        refuse_forms(parts)?;
+    }
+    let found = usable_session(web, &hash).await?;
+    let (session, is_email_verified) = found.ok_or(ApiError::Failure(Failure::InvalidSession))?;
+    RequestRecord::note_caller(&parts.extensions, session.customer, None);
+    note_use(web, &session).await?;
+    Ok(SignedIn { customer: session.customer, session: session.id, is_email_verified })
+}
+
+/// What a form can send is refused: JSON needs a script, and a script of another site needs our permission. A form
+/// always describes its body; a request that does not has none that is read (a handler that reads one wants it
+/// described as JSON).
+fn refuse_forms(parts: &Parts) -> Result<(), ApiError> {
+    let is_described = parts.headers.contains_key(http::header::CONTENT_TYPE);
+    if !is_described || extract::is_json(&parts.headers) {
+        Ok(())
+    } else {
+        Err(ApiError::UnsupportedMediaType)
+    }
+}
+
+/// The session of a token if it still opens anything, and whether its customer's address is confirmed.
+async fn usable_session(
+    web: &WebState,
+    hash: &domain::token::TokenHash,
+) -> Result<Option<(Session, bool)>, store::StoreError> {
+    let found = store::sessions::find_by_hash(&web.store, hash).await?;
+    let lifetime = web.config.sessions.lifetime();
+    let usable = found.filter(|presented| presented.is_usable(web.clock.now(), lifetime));
+    Ok(usable.map(|presented| (presented.session, presented.email_verified_at.is_some())))
+}
+
+/// Writes the last use of a key down, to the minute. Native calls are in the call log and are not noted here.
+async fn note_key_use(web: &WebState, presented: &Presented) -> Result<(), ApiError> {
+    let now = web.clock.now();
+    let is_noted =
+        presented.last_used_at.is_some_and(|used| now.micros_since(used) < TOUCH_EVERY_MICROS);
+    if !is_noted {
+        store::keys::touch(&web.store, presented.key.id, now).await?;
+    }
+    Ok(())
+}
+
+/// Writes the last use down, to the minute.
+async fn note_use(web: &WebState, session: &Session) -> Result<(), ApiError> {
+    let now = web.clock.now();
+    if now.micros_since(session.last_used_at) >= TOUCH_EVERY_MICROS {
+        store::sessions::touch(&web.store, session.id, now).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,259 @@
+//! How often the control plane may be asked, on this node: by one network, with one key or session, and, for what costs
+//! others something, by one customer: imports (which ask a platform), changes of keys (which are remembered forever in the
+//! audit list), what reaches the payment processor, and requests with an `Idempotency-Key` (whose responses are kept for a
+//! day).
+//!
+//! The first two are counted before anything is looked up. What is counted there is the credential as it was sent, so one that
+//! opens nothing is limited as well.
+
+use std::hash::Hash;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::extract::Request;
+use domain::id::{CustomerId, KeyId};
+use domain::key::KeyHash;
+use domain::time::Timestamp;
+use domain::token::TokenHash;
+use failures::Failure;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method};
+use parking_lot::Mutex;
+use settings::RateLimitsSection;
+use transport::{Network, is_trusted};
+
+use crate::auth::PresentedCredential;
+use crate::error::ApiError;
+use crate::middleware::network_limit::NetworkLimiter;
+use crate::middleware::rate_limit::{Decision, Named, Quota, RateLimiter};
+use crate::middleware::real_ip::Client;
+
+/// Networks, credentials and customers that are remembered.
+const REMEMBERED_MAX: usize = 100_000;
+/// What needs no limit: load balancers ask it.
+const HEALTH: &str = "/health";
+
+/// The limits.
+pub struct ControlLimits {
+    networks: NetworkLimiter,
+    credentials: RateLimiter<Credential>,
+    imports: RateLimiter<CustomerId>,
+    key_changes: RateLimiter<Share>,
+    payments: RateLimiter<CustomerId>,
+    previews: RateLimiter<CustomerId>,
+    keyed: RateLimiter<Share>,
+    trusted_proxies: Vec<Network>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Credential {
+    Key(KeyHash),
+    Session(TokenHash),
+}
+
+/// Work that is limited for each customer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Work {
+    /// It asks a platform whose credentials these are.
+    Import,
+    /// It writes into the audit list, and makes every node read the customer's keys again.
+    KeyChange,
+    /// It changes something at the payment processor.
+    Payment,
+    /// It asks the payment processor what something would cost.
+    Preview,
+}
+
+/// From whose quota a request takes. Sessions and keys without limits take from the customer's. A limited key has one of
+/// its own, so that it cannot use up what its owner may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Share {
+    /// Who pays.
+    pub customer: CustomerId,
+    /// The key, if it is limited.
+    pub limited_key: Option<KeyId>,
+}
+
+/// What a response says of the limits: of the last one that was looked at, which is the narrowest. In the request's
+/// extensions, so that whoever finds the caller can add to it.
+#[derive(Debug, Clone, Default)]
+pub struct Reported(Arc<Mutex<Option<Named>>>);
+
+impl Reported {
+    fn set(&self, named: Named) {
+        *self.0.lock() = Some(named);
+    }
+
+    /// Writes it into the head of the response.
+    pub fn put_headers(&self, headers: &mut HeaderMap) {
+        if let Some(named) = self.0.lock().take() {
+            named.put_headers(headers);
+        }
+    }
+}
+
+impl ControlLimits {
+    /// The limits of these rates; requests through these proxies count for who is behind them.
+    pub fn new(rates: &RateLimitsSection, trusted_proxies: Vec<Network>) -> Self {
+        let of_key =
+            Quota::per_second(rates.control_per_key_per_second, rates.control_per_key_burst);
+        let of_network = Quota::per_second(
+            rates.control_per_network_per_second,
+            rates.control_per_network_burst,
+        );
+        let of_customer =
+            |per_minute| RateLimiter::new(Quota::per_minute(per_minute), REMEMBERED_MAX);
+        let of_share = |per_minute| RateLimiter::new(Quota::per_minute(per_minute), REMEMBERED_MAX);
+        Self {
+            networks: NetworkLimiter::new(of_network, REMEMBERED_MAX),
+            credentials: RateLimiter::new(of_key, REMEMBERED_MAX),
+            imports: of_customer(rates.imports_per_minute),
+            key_changes: of_share(rates.key_changes_per_minute),
+            payments: of_customer(rates.payment_requests_per_minute),
+            previews: of_customer(rates.payment_requests_per_minute),
+            keyed: of_share(rates.idempotency_keys_per_minute),
+            trusted_proxies,
+        }
+    }
+
+    /// Counts a request before anything is looked up for it.
+    pub fn admit(
+        &self,
+        request: &Request,
+        cookie: &str,
+        reported: &Reported,
+        now: Timestamp,
+    ) -> Result<(), ApiError> {
+        if request.uri().path() == HEALTH {
+            return Ok(());
+        }
+        let client = request.extensions().get::<Client>();
+        if let Some(ip) = client.and_then(|client| self.counted_ip(*client))
+            && let Some(decision) = self.networks.check(ip, now)
+        {
+            judge(reported, decision, "network", self.networks.policy("network"))?;
+        }
+        let credential = match PresentedCredential::of(request.headers(), cookie) {
+            None => return Ok(()),
+            Some(PresentedCredential::Key(hash)) => Credential::Key(hash),
+            Some(PresentedCredential::Session(hash)) => Credential::Session(hash),
+        };
+        let decision = self.credentials.check(credential, 1, now);
+        judge(reported, decision, "default", self.credentials.policy())
+    }
+
+    /// Counts what a request is about to do, if that is limited. Limited keys may do nothing with payments; what they try
+    /// is refused later and takes nothing.
+    pub fn admit_work(&self, parts: &Parts, share: Share, now: Timestamp) -> Result<(), ApiError> {
+        let customer = share.customer;
+        match Work::of(&parts.method, parts.uri.path()) {
+            None => Ok(()),
+            Some(Work::Payment | Work::Preview) if share.limited_key.is_some() => Ok(()),
+            Some(Work::Import) => count(parts, &self.imports, customer, ("imports", now)),
+            Some(Work::KeyChange) => count(parts, &self.key_changes, share, ("key-changes", now)),
+            Some(Work::Payment) => count(parts, &self.payments, customer, ("payments", now)),
+            Some(Work::Preview) => count(parts, &self.previews, customer, ("previews", now)),
+        }
+    }
+
+    /// Counts a request with an `Idempotency-Key`, whose response is kept for a day.
+    pub fn admit_keyed(&self, parts: &Parts, share: Share, now: Timestamp) -> Result<(), ApiError> {
+        count(parts, &self.keyed, share, ("idempotency-keys", now))
+    }
+
+    /// A proxy that names no caller is not counted: all of its callers would be one.
+    fn counted_ip(&self, client: Client) -> Option<IpAddr> {
+        (!is_trusted(client.ip, &self.trusted_proxies)).then_some(client.ip)
+    }
+
+    /// Forgets what has its whole quota back. Called by housekeeping.
+    pub fn forget_idle(&self, now: Timestamp) {
+        self.networks.forget_idle(now);
+        self.credentials.forget_idle(now);
+        for customers in [&self.imports, &self.payments, &self.previews] {
+            customers.forget_idle(now);
+        }
+        for shares in [&self.key_changes, &self.keyed] {
+            shares.forget_idle(now);
+        }
+    }
+}
+
+/// Takes one from a quota, and says so in the response.
+fn count<K: Clone + Eq + Hash>(
+    parts: &Parts,
+    limiter: &RateLimiter<K>,
+    taker: K,
+    (name, now): (&'static str, Timestamp),
+) -> Result<(), ApiError> {
+    let reported = parts.extensions.get::<Reported>().cloned().unwrap_or_default();
+    let decision = limiter.check(taker, 1, now);
+    judge(&reported, decision, name, limiter.policy_named(name))
+}
+
+fn judge(
+    reported: &Reported,
+    decision: Decision,
+    name: &'static str,
+    policy: HeaderValue,
+) -> Result<(), ApiError> {
+    let retry_after_ms = decision.retry_after_ms;
+    reported.set(Named { name, policy, decision });
+    retry_after_ms.map_or(Ok(()), |retry_after_ms| {
+        Err(ApiError::Failure(Failure::RateLimited { retry_after_ms }))
+    })
+}
+
+impl Work {
+    fn of(method: &Method, path: &str) -> Option<Self> {
+        let below = |root: &str| {
+            path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let is_change = !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+        if is_change && path == "/v1/connect/import" {
+            Some(Self::Import)
+        } else if is_change && (below("/v1/auth/keys") || below("/v1/support-access")) {
+            Some(Self::KeyChange)
+        } else if below("/v1/billing") && is_change {
+            Some(Self::Payment)
+        } else if below("/v1/billing") && path.ends_with("/preview") {
+            Some(Self::Preview)
+        } else {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_costs_others_something_is_limited_for_each_customer() {
+        let of = |method: Method, path: &str| Work::of(&method, path);
+
+        assert_eq!(of(Method::POST, "/v1/connect/import"), Some(Work::Import));
+        for (method, path) in [
+            (Method::POST, "/v1/auth/keys"),
+            (Method::POST, "/v1/auth/keys/rotate"),
+            (Method::PATCH, "/v1/auth/keys/key_1"),
+            (Method::DELETE, "/v1/auth/keys/key_1"),
+            (Method::POST, "/v1/support-access"),
+        ] {
+            assert_eq!(of(method, path), Some(Work::KeyChange), "{path}");
+        }
+        for (method, path) in
+            [(Method::POST, "/v1/billing/checkout"), (Method::DELETE, "/v1/billing/card")]
+        {
+            assert_eq!(of(method, path), Some(Work::Payment), "{path}");
+        }
+        let preview = "/v1/billing/slots/preview";
+        assert_eq!(of(Method::GET, preview), Some(Work::Preview));
+        for path in
+            ["/v1/auth/keys", "/v1/billing", "/v1/billing/usage", "/v1/accounts", "/v1/authkeys"]
+        {
+            assert_eq!(of(Method::GET, path), None, "{path}");
+        }
+        assert_eq!(of(Method::POST, "/v1/auth/keysmith"), None);
+    }
+}

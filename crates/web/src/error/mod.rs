@@ -1,0 +1,185 @@
+//! Every way a request can fail, and the only place that turns a failure into HTTP (RFC 9457).
+//! A handler returns an `ApiError`; its row in the table gives the stable code, the status and the title.
+//! The body is written by `render`, called by the outermost layer, which knows the request's id.
+
+pub mod accounts;
+pub mod documented;
+pub mod exports;
+mod of_failure;
+pub mod payments;
+pub mod reference;
+pub mod render;
+mod table;
+
+use axum::response::{IntoResponse, Response};
+use domain::field_error::FieldErrorKind;
+use failures::{Failure, FieldProblem};
+use table::{Row, callers};
+
+use crate::middleware::framing::FrameProblem;
+
+/// Every way a request can fail. `Display` is the `detail` that the caller reads.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiError {
+    /// The head of the request breaks a rule of HTTP or of ours.
+    #[error("{0}")]
+    Frame(#[from] FrameProblem),
+    /// No key was sent.
+    #[error(
+        "send your key as `X-API-Key: …` or `Authorization: Bearer …`, or log in where a session is accepted"
+    )]
+    MissingKey,
+    /// Two headers carry two different keys.
+    #[error("`X-API-Key` and `Authorization` carry different keys; send one")]
+    AmbiguousKey,
+    /// A session's cookie and a key of different customers came together.
+    #[error("the session's cookie and the key belong to different customers; send one of them")]
+    ConflictingCustomers,
+    /// No session was sent to a route that takes nothing else.
+    #[error("this route needs a session; log in with `POST /v1/auth/login`")]
+    MissingSession,
+    /// A browser may have been made to send the request by another site's page.
+    #[error("the request does not come from a page of this service (`Sec-Fetch-Site`, `Origin`)")]
+    CrossSite,
+    /// Sessions do not travel unencrypted, nor do keys through a proxy where the public address is https.
+    #[error(
+        "sessions and keys need https; a proxy in front of the service must say with `X-Forwarded-Proto: https` that \
+         its caller's connection is encrypted"
+    )]
+    HttpsRequired,
+    /// The path exists, the method does not.
+    #[error("this path does not support that method; see the `Allow` header")]
+    MethodNotAllowed,
+    /// A method that no platform is called with. The router names the methods of its other paths itself.
+    #[error("native calls are made with GET, POST, PUT, PATCH or DELETE")]
+    NativeMethod,
+    /// The Idempotency-Key header has no usable form.
+    #[error("`Idempotency-Key` must be given once, with 1 to 255 visible ASCII characters")]
+    InvalidIdempotencyKey,
+    /// The body is larger than allowed.
+    #[error("the body is larger than {0} bytes")]
+    BodyTooLarge(usize),
+    /// An upload or a part of it is larger than allowed.
+    #[error("{0} is larger than {1} bytes")]
+    UploadTooLarge(&'static str, u64),
+    /// The body came too slowly.
+    #[error("the body did not arrive in time")]
+    BodyTimeout,
+    /// The body's framing is broken or the caller hung up.
+    #[error("the body could not be read completely")]
+    BrokenBody,
+    /// The path or the query has a form that is never forwarded.
+    #[error("the path or query cannot be forwarded: {0}")]
+    InvalidPath(String),
+    /// The body is not what the route takes.
+    #[error("send the body as `Content-Type: application/json`")]
+    UnsupportedMediaType,
+    /// More than one range was asked for.
+    #[error("request one range at a time")]
+    SeveralRanges,
+    /// The body is not a form.
+    #[error("send the file as `Content-Type: multipart/form-data` with a boundary")]
+    NotAForm,
+    /// The work that was asked for failed.
+    #[error(transparent)]
+    Failure(Failure),
+}
+
+impl ApiError {
+    /// The row of the table that this failure has.
+    pub fn row(&self) -> Row {
+        match self {
+            Self::Frame(problem) => documented::frame_row(*problem),
+            Self::MissingKey => callers::MISSING_KEY,
+            Self::AmbiguousKey => callers::AMBIGUOUS_KEY,
+            Self::ConflictingCustomers => callers::CONFLICTING_CUSTOMERS,
+            Self::MissingSession => callers::MISSING_SESSION,
+            Self::CrossSite => callers::CROSS_SITE,
+            Self::HttpsRequired => callers::HTTPS_REQUIRED,
+            Self::MethodNotAllowed | Self::NativeMethod => table::METHOD_NOT_ALLOWED,
+            Self::InvalidIdempotencyKey => table::INVALID_IDEMPOTENCY_KEY,
+            Self::BodyTooLarge(_) | Self::UploadTooLarge(..) => table::BODY_TOO_LARGE,
+            Self::BodyTimeout => table::BODY_TIMEOUT,
+            Self::BrokenBody => table::BROKEN_BODY,
+            Self::InvalidPath(_) => table::INVALID_PATH,
+            Self::SeveralRanges => table::SEVERAL_RANGES,
+            Self::UnsupportedMediaType | Self::NotAForm => table::UNSUPPORTED_MEDIA_TYPE,
+            Self::Failure(failure) => of_failure::row(failure),
+        }
+    }
+
+    /// The row for a request that changes nothing or certainly changed nothing (`is_harmless`), or for one that
+    /// may have been carried out before it failed.
+    pub fn row_of(&self, is_harmless: bool) -> Row {
+        match self {
+            Self::Failure(Failure::Store(error)) if !is_harmless && error.is_outage() => {
+                table::DATABASE_UNAVAILABLE_IN_CHANGE
+            }
+            Self::Failure(Failure::Store(_) | Failure::Internal(_)) if !is_harmless => {
+                table::INTERNAL_IN_CHANGE
+            }
+            _ => self.row(),
+        }
+    }
+
+    /// The wrong fields of a failure that is a 422: each of those has them.
+    pub fn field_problems(&self) -> Option<Vec<FieldProblem>> {
+        match self {
+            Self::Failure(Failure::Invalid(problems)) => Some(problems.clone()),
+            Self::Failure(Failure::IdempotencyMismatch) => {
+                let kind = FieldErrorKind::AlreadyUsed;
+                Some(vec![FieldProblem::new("header", "Idempotency-Key", kind, self.to_string())])
+            }
+            Self::Failure(Failure::Export(problem)) => {
+                exports::field_problem(problem).map(|problem| vec![problem])
+            }
+            _ if self.row().status == http::StatusCode::UNPROCESSABLE_ENTITY => {
+                let (loc, kind) = (vec!["request".to_owned()], FieldErrorKind::NotAllowed);
+                Some(vec![FieldProblem { loc, msg: self.to_string(), kind }])
+            }
+            _ => None,
+        }
+    }
+}
+
+impl ApiError {
+    /// What a program may want to read besides the code.
+    fn members(&self) -> serde_json::Map<String, serde_json::Value> {
+        match self {
+            Self::Failure(failure) => of_failure::members(failure),
+            _ => serde_json::Map::new(),
+        }
+    }
+
+    /// Milliseconds after which the same request may succeed, where that is known.
+    fn retry_after_ms(&self) -> Option<i64> {
+        match self {
+            Self::Failure(failure) => of_failure::retry_after_ms(failure),
+            _ => None,
+        }
+    }
+}
+
+/// Whatever is a failure of the services is one of a request.
+impl<E: Into<Failure>> From<E> for ApiError {
+    fn from(error: E) -> Self {
+        Self::Failure(error.into())
+    }
+}
+
+/// Marks the response to a request that may be repeated although it failed on our side: it was refused before it did
+/// anything, or its `Idempotency-Key` keeps it from taking effect twice.
+#[derive(Clone, Copy)]
+pub struct Harmless;
+
+/// A failure on its way out: rendered into the body by the outermost layer.
+#[derive(Clone)]
+pub struct Pending(pub std::sync::Arc<ApiError>);
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = self.row().status.into_response();
+        response.extensions_mut().insert(Pending(std::sync::Arc::new(self)));
+        response
+    }
+}

@@ -1,0 +1,143 @@
+//! Extractors with our errors: what a handler takes, parsed at the edge.
+//!
+//! A request whose fields are wrong gets a 422 that names every one of them; an unknown or repeated field is wrong
+//! too, so that a misspelt setting is never silently ignored. `fields` has the rules.
+
+use axum::extract::FromRef;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use failures::Failure;
+use http::request::Parts;
+
+use crate::WebState;
+use crate::error::ApiError;
+use crate::fields::{self, RequestBody, RequestQuery};
+
+/// A JSON body of the service's own routes, and no query beside it.
+pub struct Json<T>(pub T);
+
+/// The same where a request may come without a body.
+pub struct OptionalJson<T>(pub T);
+
+/// Query parameters.
+pub struct Query<T>(pub T);
+
+/// No query parameters: what every route says that takes neither them nor a JSON body.
+pub struct NoQuery;
+
+/// The one parameter of a path.
+pub struct Path<T>(pub T);
+
+impl<S, T: RequestBody> FromRequest<S> for Json<T>
+where
+    WebState: FromRef<S>,
+    S: Send + Sync,
+{
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let web = &WebState::from_ref(state);
+        let (parts, incoming) = request.into_parts();
+        if !is_json(&parts.headers) {
+            return Err(ApiError::UnsupportedMediaType);
+        }
+        let bytes_max = web.config.http.limits.json_body_bytes_max;
+        let bytes = web.read_body(&parts.extensions, incoming, bytes_max).await?;
+        fields::read_body(web, parts.uri.query(), &bytes).map(Self)
+    }
+}
+
+impl<S, T: RequestBody + Default> FromRequest<S> for OptionalJson<T>
+where
+    WebState: FromRef<S>,
+    S: Send + Sync,
+{
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let is_empty = axum::body::HttpBody::is_end_stream(request.body());
+        let headers = request.headers();
+        if is_empty && (!headers.contains_key(http::header::CONTENT_TYPE) || is_json(headers)) {
+            fields::refuse_query(request.uri().query())?;
+            return Ok(Self(T::default()));
+        }
+        Json::from_request(request, state).await.map(|Json(body)| Self(body))
+    }
+}
+
+impl<S, T: RequestQuery> FromRequestParts<S> for Query<T>
+where
+    WebState: FromRef<S>,
+    S: Send + Sync,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let web = &WebState::from_ref(state);
+        fields::read_query(web, parts.uri.query()).map(Self)
+    }
+}
+
+impl<S> FromRequestParts<S> for NoQuery
+where
+    S: Send + Sync,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        fields::refuse_query(parts.uri.query()).map(|()| Self)
+    }
+}
+
+/// Whether the caller says that the body is JSON.
+pub fn is_json(headers: &http::HeaderMap) -> bool {
+    let Some(value) = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok())
+    else {
+        return false;
+    };
+    let mut parts = value.split(';').map(str::trim);
+    let essence = parts.next().unwrap_or_default();
+    let utf8 = parts.all(|parameter| {
+        let charset = parameter.to_ascii_lowercase();
+        !charset.starts_with("charset=") || charset.trim_matches('"').ends_with("utf-8")
+    });
+    essence.eq_ignore_ascii_case("application/json") && utf8
+}
+
+impl<S, T> FromRequestParts<S> for Path<T>
+where
+    S: Send + Sync,
+    T: std::str::FromStr + Send,
+{
+    type Rejection = ApiError;
+
+    /// A path parameter that is not even of the right form names nothing that exists.
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let raw = axum::extract::RawPathParams::from_request_parts(parts, state)
+            .await
+            .map_err(|_| ApiError::Failure(Failure::NotFound("nothing is at this path")))?;
+        let text = raw.iter().next().map(|(_, value)| value).unwrap_or_default();
+        text.parse()
+            .map(Self)
+            .map_err(|_| ApiError::Failure(Failure::NotFound("there is nothing of that id")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_in_another_encoding_is_not_json() {
+        let say = |value: &'static str| {
+            let mut headers = http::HeaderMap::new();
+            headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static(value));
+            is_json(&headers)
+        };
+
+        assert!(say("application/json"));
+        assert!(say("Application/JSON; charset=UTF-8"));
+        assert!(!say("application/json; charset=utf-7"));
+        assert!(!say("text/plain"));
+        assert!(!is_json(&http::HeaderMap::new()));
+    }
+}

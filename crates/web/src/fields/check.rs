@@ -1,0 +1,316 @@
+//! A value against its shape: what is good goes on, and everything that is wrong is named with what to send instead.
+//!
+//! Messages never repeat the value: it may be a secret that was put into the wrong field.
+
+use domain::field_error::FieldErrorKind;
+use failures::FieldProblem;
+use serde_json::{Map, Number, Value};
+
+use super::formats::Format;
+use super::shape::{Kind, Object, Shape, Text};
+use super::{Problems, numbers};
+
+/// The most characters of a name that the caller chose, as it is repeated to it.
+const NAME_CHARS_MAX: usize = 64;
+
+/// Where in the request a value is, and what is wrong so far.
+pub(super) struct Place<'p> {
+    steps: Vec<String>,
+    problems: &'p mut Problems,
+}
+
+impl<'p> Place<'p> {
+    /// The body or the query itself.
+    pub(super) fn of(part: &str, problems: &'p mut Problems) -> Self {
+        Self { steps: vec![part.to_owned()], problems }
+    }
+
+    fn refuse(&mut self, kind: FieldErrorKind, msg: String) {
+        self.problems.add(FieldProblem { loc: self.steps.clone(), msg, kind });
+    }
+
+    /// Does something one step further in.
+    fn below<T>(&mut self, step: &str, work: impl FnOnce(&mut Self) -> T) -> T {
+        self.steps.push(step.to_owned());
+        let done = work(self);
+        self.steps.pop();
+        done
+    }
+
+    fn is_query(&self) -> bool {
+        self.steps.first().is_some_and(|part| part == "query")
+    }
+}
+
+/// A name as it may be repeated to the caller.
+pub fn short(name: &str) -> String {
+    match name.char_indices().nth(NAME_CHARS_MAX) {
+        None => name.to_owned(),
+        Some((end, _)) => format!("{}…", name.get(..end).unwrap_or_default()),
+    }
+}
+
+/// The good fields of a request; the others are noted.
+pub(super) fn object(
+    shape: &Shape,
+    given: Map<String, Value>,
+    place: &mut Place<'_>,
+) -> Map<String, Value> {
+    shape.as_object().map(|object| members(object, given, place)).unwrap_or_default()
+}
+
+fn members(
+    object: &Object,
+    mut given: Map<String, Value>,
+    place: &mut Place<'_>,
+) -> Map<String, Value> {
+    let mut good = Map::new();
+    for field in &object.fields {
+        let checked = match given.remove(&field.name) {
+            Some(value) => place.below(&field.name, |place| one(&field.shape, value, place)),
+            None if field.is_required => {
+                let message = format!("is required: {}", described(&field.shape));
+                place.below(&field.name, |place| place.refuse(FieldErrorKind::Missing, message));
+                None
+            }
+            None => None,
+        };
+        good.extend(checked.map(|value| (field.name.clone(), value)));
+    }
+    for (name, value) in given {
+        let step = short(&name);
+        let checked = match &object.others {
+            Some(others) => place.below(&step, |place| one(others, value, place)),
+            None => {
+                let message = unknown(object, place.is_query());
+                place.below(&step, |place| place.refuse(FieldErrorKind::UnknownField, message));
+                None
+            }
+        };
+        good.extend(checked.map(|good_value| (name, good_value)));
+    }
+    good
+}
+
+/// What to send instead of a field that there is not.
+fn unknown(object: &Object, is_query: bool) -> String {
+    match (is_query, object.fields.is_empty()) {
+        (true, true) => "this route takes no query parameters".to_owned(),
+        (true, false) => {
+            format!("this route has no such query parameter; it takes {}", object.names())
+        }
+        (false, true) => "this object takes no fields".to_owned(),
+        (false, false) => format!("there is no such field; known fields are {}", object.names()),
+    }
+}
+
+/// The value if it is good, with whole numbers written as such.
+fn one(shape: &Shape, value: Value, place: &mut Place<'_>) -> Option<Value> {
+    let kind = match (&shape.kind, value) {
+        (Kind::Any, value) => return Some(value),
+        (_, Value::Null) if shape.is_nullable => return Some(Value::Null),
+        (Kind::Flag, Value::Bool(flag)) => return Some(Value::Bool(flag)),
+        (Kind::Integer { min, max }, Value::Number(number)) => {
+            match integer((*min, *max), &number) {
+                Ok(good) => return Some(good),
+                Err(kind) => kind,
+            }
+        }
+        (Kind::Number { min, max, format }, Value::Number(number)) => {
+            match decimal((*min, *max), *format, &number) {
+                Ok(good) => return Some(good),
+                Err(kind) => kind,
+            }
+        }
+        (Kind::Text(rules), Value::String(text)) => match problem_of_text(rules, &text) {
+            None => return Some(Value::String(text)),
+            Some(kind) => kind,
+        },
+        (Kind::List { items, min, max }, Value::Array(list)) => match list.len() {
+            length if length < *min => FieldErrorKind::TooShort,
+            length if length > *max => FieldErrorKind::TooLong,
+            _ => return each(items, list, place),
+        },
+        (Kind::Object(object), Value::Object(given)) => {
+            let before = place.problems.0.len();
+            let good = members(object, given, place);
+            return (place.problems.0.len() == before).then_some(Value::Object(good));
+        }
+        _ => FieldErrorKind::WrongType,
+    };
+    place.refuse(kind, format!("must be {}", described(shape)));
+    None
+}
+
+fn each(items: &Shape, list: Vec<Value>, place: &mut Place<'_>) -> Option<Value> {
+    let count = list.len();
+    let mut good = Vec::new();
+    for (index, item) in list.into_iter().enumerate() {
+        good.extend(place.below(&index.to_string(), |place| one(items, item, place)));
+    }
+    (good.len() == count).then_some(Value::Array(good))
+}
+
+fn integer((min, max): (i64, i64), number: &Number) -> Result<Value, FieldErrorKind> {
+    let Some(whole) = numbers::whole(number) else {
+        let is_whole = number.as_f64().is_some_and(|value| value.fract() == 0.0);
+        return Err(if is_whole { FieldErrorKind::OutOfRange } else { FieldErrorKind::WrongType });
+    };
+    if (min..=max).contains(&whole) {
+        Ok(Value::from(whole))
+    } else {
+        Err(FieldErrorKind::OutOfRange)
+    }
+}
+
+fn decimal(
+    (min, max): (f64, f64),
+    format: Option<&Format>,
+    number: &Number,
+) -> Result<Value, FieldErrorKind> {
+    let value = number.as_f64().ok_or(FieldErrorKind::WrongType)?;
+    if !(min..=max).contains(&value) {
+        return Err(FieldErrorKind::OutOfRange);
+    }
+    match format.and_then(|format| (format.problem)(&numbers::digits(number))) {
+        None => Ok(numbers::normal(number)),
+        Some(kind) => Err(kind),
+    }
+}
+
+fn problem_of_text(rules: &Text, text: &str) -> Option<FieldErrorKind> {
+    if !rules.words.is_empty() {
+        return (!rules.words.iter().any(|word| word == text))
+            .then_some(FieldErrorKind::NotAllowed);
+    }
+    let length = text.chars().count();
+    if length < rules.min {
+        return Some(FieldErrorKind::TooShort);
+    }
+    if length > rules.max {
+        return Some(FieldErrorKind::TooLong);
+    }
+    rules.format.and_then(|format| (format.problem)(text))
+}
+
+/// What to send, in words.
+fn described(shape: &Shape) -> String {
+    let words = match &shape.kind {
+        Kind::Any => "any JSON value".to_owned(),
+        Kind::Flag => "true or false".to_owned(),
+        Kind::Integer { min, max } => format!("a whole number {}", span(min, max)),
+        Kind::Number { format: Some(format), .. } => format.words.to_owned(),
+        Kind::Number { min, max, format: None } => format!("a number {}", span(min, max)),
+        Kind::Text(rules) => described_text(rules),
+        Kind::List { items, min, max } => {
+            format!("a list {}, each {}", sized(*min, *max, "item"), described(items))
+        }
+        Kind::Object(object) if object.fields.is_empty() => "a JSON object".to_owned(),
+        Kind::Object(object) => format!("a JSON object with {}", object.names()),
+    };
+    if shape.is_nullable { format!("{words}, or null") } else { words }
+}
+
+fn described_text(rules: &Text) -> String {
+    match (rules.words.as_slice(), rules.format) {
+        ([], format) => {
+            let words = format.map_or("a string", |format| format.words);
+            let has_limits = (rules.min, rules.max) != (0, usize::MAX);
+            let limits = has_limits.then(|| sized(rules.min, rules.max, "character"));
+            limits.map_or_else(|| words.to_owned(), |limits| format!("{words} {limits}"))
+        }
+        ([only], _) => format!("\"{only}\""),
+        (words, _) => format!("one of {}", words.join(", ")),
+    }
+}
+
+fn span<N: std::fmt::Display>(min: N, max: N) -> String {
+    format!("from {min} to {max}")
+}
+
+fn sized(min: usize, max: usize, unit: &str) -> String {
+    match (min, max) {
+        (_, usize::MAX) => format!("of at least {min} {unit}{}", if min == 1 { "" } else { "s" }),
+        (0, _) => format!("of at most {max} {unit}s"),
+        _ => format!("of {min} to {max} {unit}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn problems(schema: &Value, body: Value) -> Vec<(String, FieldErrorKind, String)> {
+        let mut problems = Problems::default();
+        let Value::Object(body) = body else { panic!("not an object") };
+        object(&Shape::of_schema(schema), body, &mut Place::of("body", &mut problems));
+        problems.0.into_iter().map(|found| (found.loc.join("."), found.kind, found.msg)).collect()
+    }
+
+    fn form() -> Value {
+        json!({
+            "type": "object", "additionalProperties": false, "required": ["email", "count"],
+            "properties": {
+                "email": { "type": "string", "format": "email" },
+                "count": { "type": "integer", "minimum": 1, "maximum": 9 },
+                "scope": { "type": ["string", "null"], "enum": ["full", "read_only", null] },
+                "names": { "type": "array", "minItems": 1, "maxItems": 3,
+                           "items": { "type": "string", "minLength": 2, "maxLength": 3 } },
+                "on": { "type": "boolean" },
+            },
+        })
+    }
+
+    #[test]
+    fn every_wrong_field_is_named_with_what_to_send_instead() {
+        let body =
+            json!({"count": 10, "scope": "all", "names": ["abc", 7, "x"], "on": 1, "more": 2});
+
+        let found = problems(&form(), body);
+
+        let told: Vec<String> =
+            found.iter().map(|(place, kind, text)| format!("{place} {kind}: {text}")).collect();
+        assert_eq!(
+            told,
+            [
+                "body.count out_of_range: must be a whole number from 1 to 9",
+                "body.email missing: is required: an email address such as ada@example.com, at most 254 ASCII \
+                 characters",
+                "body.names.1 wrong_type: must be a string of 2 to 3 characters",
+                "body.names.2 too_short: must be a string of 2 to 3 characters",
+                "body.on wrong_type: must be true or false",
+                "body.scope not_allowed: must be one of full, read_only, or null",
+                "body.more unknown_field: there is no such field; known fields are count, email, names, on, scope",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_good_is_taken_with_whole_numbers_written_as_such() {
+        let body =
+            json!({"count": 5.0, "email": "ada@example.com", "scope": null, "names": ["ab"]});
+
+        let mut wrong = Problems::default();
+        let Value::Object(given) = body else { panic!("not an object") };
+        let shape = Shape::of_schema(&form());
+        let good = object(&shape, given, &mut Place::of("body", &mut wrong));
+
+        assert!(wrong.finish().is_ok());
+        let expected =
+            json!({"count": 5, "email": "ada@example.com", "scope": null, "names": ["ab"]});
+        assert_eq!(Value::Object(good), expected);
+    }
+
+    #[test]
+    fn a_body_of_junk_gets_a_short_response() {
+        let body: Map<String, Value> =
+            (0..5_000).map(|index| (format!("{index}{}", "x".repeat(500)), json!(1))).collect();
+
+        let found = problems(&form(), Value::Object(body));
+
+        assert_eq!(found.len(), 50);
+        assert!(found.iter().all(|(place, ..)| place.len() < 80), "{found:?}");
+    }
+}

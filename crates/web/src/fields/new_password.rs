@@ -1,0 +1,18 @@
+//! What a new password must be.
+
+use domain::common_passwords;
+use domain::field_error::FieldErrorKind;
+use failures::FieldProblem;
+
+/// What keeps a text from being a new password; `field` is its name in the body.
+pub fn problem_of_new(field: &str, password: &str) -> Option<FieldProblem> {
+    if !domain::customer::password_length_fits(password) {
+        let is_short = password.chars().count() < *domain::customer::PASSWORD_CHARS.start();
+        let kind = if is_short { FieldErrorKind::TooShort } else { FieldErrorKind::TooLong };
+        return Some(FieldProblem::new("body", field, kind, "must have 8 to 128 characters"));
+    }
+    common_passwords::contains(password).then(|| {
+        let message = "is one of the passwords that attackers try first; choose another";
+        FieldProblem::new("body", field, FieldErrorKind::TooCommon, message)
+    })
+}

@@ -1,0 +1,134 @@
+//! Answers kept for an `Idempotency-Key`: what makes a request the same one, and how its first answer is given again.
+//!
+//! The fingerprint of a call or an export covers method, path, query, content type and body. Answers are kept sealed, for a
+//! day. Requests to the other routes of the service are in `own_requests`.
+
+use bytes::Bytes;
+use domain::credits::Credits;
+use domain::id::CustomerId;
+use domain::request_key::RequestKey;
+use domain::time::Timestamp;
+use failures::Failure;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
+use runtime::clock::Random;
+use runtime::sealing::DataKey;
+use sha2::{Digest, Sha256};
+use store::idempotency::StoredAnswer;
+use store::metering::IdempotencyClaim;
+use store::own_requests::RequestName;
+
+use crate::error::ApiError;
+
+/// How long a response is kept, from the moment its request began.
+pub const KEPT_FOR_S: i64 = 24 * 3_600;
+
+/// What makes a request the same one.
+pub struct Request<'r> {
+    /// Its method.
+    pub method: &'r Method,
+    /// Its path and query.
+    pub uri: &'r Uri,
+    /// What its body is, as sent.
+    pub content_type: &'r [u8],
+    /// SHA-256 of its body.
+    pub body_digest: [u8; 32],
+}
+
+/// Where an answer is kept: the key that seals it, and the name without which it does not open.
+pub struct Place<'p> {
+    data_key: &'p DataKey,
+    name: String,
+}
+
+impl<'p> Place<'p> {
+    /// Of a call or an export of this customer.
+    pub fn of_customer(data_key: &'p DataKey, customer: CustomerId) -> Self {
+        Self { data_key, name: format!("v1|{customer}|idempotency|answer") }
+    }
+
+    /// Of a request to one of the service's own routes.
+    pub fn of_request(data_key: &'p DataKey, request: &RequestName) -> Self {
+        let RequestName { customer, caller, key_hash } = request;
+        let name = format!("v1|{customer}|own_request|{caller}|{}", hex::encode(key_hash));
+        Self { data_key, name }
+    }
+}
+
+impl Request<'_> {
+    /// What is claimed with this key.
+    pub fn claim(&self, key: RequestKey, now: Timestamp) -> IdempotencyClaim {
+        IdempotencyClaim {
+            key_hash: key.hash(),
+            fingerprint: self.fingerprint(),
+            expires_at: now.plus_seconds(KEPT_FOR_S),
+        }
+    }
+
+    fn fingerprint(&self) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        for part in [
+            self.method.as_str().as_bytes(),
+            self.uri.path().as_bytes(),
+            self.uri.query().unwrap_or_default().as_bytes(),
+            self.content_type,
+            &self.body_digest[..],
+        ] {
+            hash.update(part.len().to_be_bytes());
+            hash.update(part);
+        }
+        hash.finalize().into()
+    }
+}
+
+/// Seals an answer so that it can be given again.
+pub fn seal(
+    place: &Place<'_>,
+    random: &Random,
+    (status, headers, body): (StatusCode, &HeaderMap, &Bytes),
+) -> Option<StoredAnswer> {
+    let head: Vec<(&str, &[u8])> =
+        headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+    let head = serde_json::to_vec(&head).ok()?;
+    let mut plain = u32::try_from(head.len()).ok()?.to_be_bytes().to_vec();
+    plain.extend_from_slice(&head);
+    plain.extend_from_slice(body);
+    let sealed = place.data_key.seal(&plain, &place.name, random)?;
+    Some(StoredAnswer { status: status.as_u16(), sealed })
+}
+
+/// Opens a stored answer.
+pub fn open(
+    place: &Place<'_>,
+    stored: &StoredAnswer,
+) -> Result<(StatusCode, HeaderMap, Bytes), ApiError> {
+    let unreadable =
+        || ApiError::Failure(Failure::Internal("a stored answer does not open".to_owned()));
+    let opened = place.data_key.open(&stored.sealed, &place.name);
+    let plain = opened.map_err(|_| unreadable())?;
+    let (length, rest) = plain.split_first_chunk::<4>().ok_or_else(unreadable)?;
+    let length = usize::try_from(u32::from_be_bytes(*length)).map_err(|_| unreadable())?;
+    let (head, body) = rest.split_at_checked(length).ok_or_else(unreadable)?;
+    let pairs: Vec<(String, Vec<u8>)> = serde_json::from_slice(head).map_err(|_| unreadable())?;
+    let mut headers = HeaderMap::new();
+    for (name, value) in pairs {
+        if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::from_bytes(&value))
+        {
+            headers.append(name, value);
+        }
+    }
+    let status = StatusCode::from_u16(stored.status).map_err(|_| unreadable())?;
+    Ok((status, headers, Bytes::copy_from_slice(body)))
+}
+
+/// Says that an answer was given before.
+pub fn mark_replayed(headers: &mut HeaderMap) {
+    headers.insert("idempotent-replayed", HeaderValue::from_static("true"));
+}
+
+/// Writes the receipt of what costs nothing: a refusal of ours, or a response that is given again.
+pub fn put_free(headers: &mut HeaderMap, balance: Option<Credits>) {
+    headers.insert("x-credits-cost", HeaderValue::from_static("0"));
+    if let Some(balance) = balance {
+        headers.insert("x-credits-balance", HeaderValue::from(balance.whole()));
+    }
+}

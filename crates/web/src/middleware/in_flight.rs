@@ -1,0 +1,127 @@
+//! How many calls may be going on at once: in this process, for one customer, for one connected account.
+
+use std::hash::Hash;
+use std::sync::Arc;
+
+use transport::{Counted, Load, Loads};
+
+/// The limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_field_names, reason = "bounds come last in names")]
+pub struct InFlightLimits {
+    /// Calls in this process.
+    pub process_max: usize,
+    /// Calls of one customer.
+    pub customer_max: usize,
+    /// Calls to one connected account.
+    pub account_max: usize,
+}
+
+/// Which limit is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TooMany {
+    /// The process takes no more: 503.
+    Process,
+    /// The customer has too many: 429.
+    Customer,
+    /// The connected account has too many: 429.
+    Account,
+}
+
+/// Counts of calls that are going on, by customer `C` and connected account `A`.
+#[derive(Debug)]
+pub struct InFlight<C, A> {
+    limits: InFlightLimits,
+    process: Arc<Load>,
+    customers: Loads<C>,
+    accounts: Loads<A>,
+}
+
+/// One call's places; dropping it frees them.
+#[derive(Debug)]
+pub struct Permit {
+    _process: Counted,
+    _customer: Counted,
+    _account: Counted,
+}
+
+impl<C: Hash + Eq, A: Hash + Eq> InFlight<C, A> {
+    /// Nothing in flight so far.
+    pub fn new(limits: InFlightLimits) -> Self {
+        Self { limits, process: Arc::default(), customers: Loads::new(), accounts: Loads::new() }
+    }
+
+    /// The load of a customer: the same for all who ask while somebody has it.
+    pub fn of_customer(&self, customer: C) -> Arc<Load> {
+        self.customers.of(customer)
+    }
+
+    /// The load of a connected account.
+    pub fn of_account(&self, account: A) -> Arc<Load> {
+        self.accounts.of(account)
+    }
+
+    /// Takes a call in, or says which limit is reached; then nothing is counted.
+    pub fn take(&self, customer: &Arc<Load>, account: &Arc<Load>) -> Result<Permit, TooMany> {
+        let InFlightLimits { process_max, customer_max, account_max } = self.limits;
+        Ok(Permit {
+            _process: Counted::enter(&self.process, process_max).ok_or(TooMany::Process)?,
+            _customer: Counted::enter(customer, customer_max).ok_or(TooMany::Customer)?,
+            _account: Counted::enter(account, account_max).ok_or(TooMany::Account)?,
+        })
+    }
+
+    /// Calls that are going on in this process; for metrics.
+    pub fn running(&self) -> usize {
+        self.process.amount()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn in_flight(process_max: usize, customer_max: usize, account_max: usize) -> InFlight<u8, u8> {
+        InFlight::new(InFlightLimits { process_max, customer_max, account_max })
+    }
+
+    #[test]
+    fn the_refusal_says_which_limit_is_reached() {
+        let cases = [
+            (in_flight(1, 9, 9), TooMany::Process),
+            (in_flight(9, 1, 9), TooMany::Customer),
+            (in_flight(9, 9, 1), TooMany::Account),
+            (in_flight(9, 9, 0), TooMany::Account),
+        ];
+        for (calls, expected) in cases {
+            let (customer, account) = (Arc::default(), Arc::default());
+            let _first = calls.take(&customer, &account);
+
+            assert_eq!(calls.take(&customer, &account).unwrap_err(), expected);
+        }
+    }
+
+    #[test]
+    fn one_customers_limit_leaves_room_for_another() {
+        let calls = in_flight(9, 1, 1);
+        let _first = calls.take(&Arc::default(), &Arc::default()).unwrap();
+
+        assert!(calls.take(&Arc::default(), &Arc::default()).is_ok());
+    }
+
+    #[test]
+    fn a_refused_or_finished_call_counts_nowhere() {
+        let calls = in_flight(2, 2, 1);
+        let (customer, account) = (Arc::default(), Arc::default());
+        let first = calls.take(&customer, &account).unwrap();
+        let refusals: Vec<_> =
+            (0..10).map(|_| calls.take(&customer, &account).unwrap_err()).collect();
+
+        assert_eq!(refusals, [TooMany::Account; 10]);
+        assert_eq!(calls.running(), 1);
+        drop(first);
+
+        assert_eq!(calls.running(), 0);
+        assert!(calls.take(&customer, &account).is_ok());
+    }
+}

@@ -1,0 +1,407 @@
+//! How often each key may do something, on this node.
+//!
+//! The generic cell rate algorithm: a key's state is one moment, the time at which everything that it used
+//! will be paid off. Time is passed in. The number of keys that are remembered has a limit; when it is
+//! reached, keys that are not known share one state, so that a flood of new keys neither takes memory nor
+//! passes freely, and known keys do not notice.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash};
+
+use domain::time::Timestamp;
+use foldhash::quality::RandomState;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use parking_lot::Mutex;
+
+use super::texts::Texts;
+
+/// Keys of different shards never wait for each other.
+const SHARDS: usize = 16;
+
+const MICROS_PER_SECOND: i64 = 1_000_000;
+
+/// How often a full shard looks for keys that it may forget.
+const FORGET_EVERY_MICROS: i64 = MICROS_PER_SECOND;
+
+const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+
+/// How much is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    /// Units at once.
+    burst: u32,
+    /// Microseconds until one used unit is back.
+    unit_micros: i64,
+}
+
+impl Quota {
+    /// `rate` units for each second on average and `burst` at once; both count as at least 1, and the rate
+    /// as at most a million.
+    pub fn per_second(rate: u32, burst: u32) -> Self {
+        let unit_micros = (MICROS_PER_SECOND / i64::from(rate.max(1))).max(1);
+        Self { burst: burst.max(1), unit_micros }
+    }
+
+    /// `count` units for each hour, also at once; counts as at least 1.
+    pub fn per_hour(count: u32) -> Self {
+        let count = count.max(1);
+        Self { burst: count, unit_micros: (3_600 * MICROS_PER_SECOND / i64::from(count)).max(1) }
+    }
+
+    /// `count` units for each minute, also at once; counts as at least 1.
+    pub fn per_minute(count: u32) -> Self {
+        let count = count.max(1);
+        Self { burst: count, unit_micros: (60 * MICROS_PER_SECOND / i64::from(count)).max(1) }
+    }
+
+    /// The same, so many times.
+    pub fn times(self, factor: u32) -> Self {
+        Self {
+            burst: self.burst.saturating_mul(factor),
+            unit_micros: (self.unit_micros / i64::from(factor.max(1))).max(1),
+        }
+    }
+
+    /// Microseconds until a key that used everything has everything back.
+    const fn window_micros(self) -> i64 {
+        self.unit_micros.saturating_mul(self.burst as i64)
+    }
+}
+
+/// A decision of a limit that has a name, and the policy of the limit.
+#[derive(Debug)]
+pub struct Named {
+    /// The name.
+    pub name: &'static str,
+    /// What `RateLimit-Policy` says of it.
+    pub policy: HeaderValue,
+    /// The decision.
+    pub decision: Decision,
+}
+
+impl Named {
+    /// Writes `RateLimit-Policy` and `RateLimit`.
+    pub fn put_headers(self, headers: &mut HeaderMap) {
+        let Decision { remaining, reset_s, .. } = self.decision;
+        let mut texts = Texts::new();
+        texts.word("\"").word(self.name).word("\";r=").number(remaining);
+        headers.insert(RATE_LIMIT, texts.word(";t=").number(reset_s).value());
+        headers.insert(RATE_LIMIT_POLICY, self.policy);
+    }
+}
+
+/// Limits each key to a quota.
+#[derive(Debug)]
+pub struct RateLimiter<K> {
+    quota: Quota,
+    keys_per_shard_max: usize,
+    hasher: RandomState,
+    shards: Box<[Mutex<Shard<K>>; SHARDS]>,
+}
+
+#[derive(Debug)]
+#[expect(clippy::struct_field_names, reason = "each of them is a moment")]
+struct Shard<K> {
+    /// When each key has its whole quota back, in microseconds.
+    paid_off_at: HashMap<K, i64, RandomState>,
+    /// The same for all keys that there was no room for.
+    others_paid_off_at: i64,
+    forget_at: i64,
+}
+
+/// Whether something may be done, and what to tell the caller about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// Units at once.
+    pub limit: u32,
+    /// Units that are left.
+    pub remaining: u32,
+    /// Seconds until all units are back.
+    pub reset_s: i64,
+    /// Milliseconds until the refused attempt would be allowed; none if it was allowed.
+    pub retry_after_ms: Option<i64>,
+}
+
+impl Decision {
+    /// Whether it may be done; if not, nothing was taken.
+    #[cfg(test)]
+    pub const fn is_allowed(&self) -> bool {
+        self.retry_after_ms.is_none()
+    }
+
+    /// Writes `RateLimit-Policy` and `RateLimit` as the IETF draft has them: relative times only.
+    pub fn put_headers(&self, policy: HeaderValue, headers: &mut HeaderMap, texts: &mut Texts) {
+        let (remaining, reset_s) = (self.remaining, self.reset_s);
+        headers.insert(RATE_LIMIT_POLICY, policy);
+        let state =
+            texts.word("\"default\";r=").number(remaining).word(";t=").number(reset_s).value();
+        headers.insert(RATE_LIMIT, state);
+    }
+}
+
+impl<K: Eq + Hash> RateLimiter<K> {
+    /// A limiter that remembers at most about `keys_max` keys.
+    pub fn new(quota: Quota, keys_max: usize) -> Self {
+        Self {
+            quota,
+            keys_per_shard_max: keys_max.div_ceil(SHARDS).max(1),
+            hasher: RandomState::default(),
+            shards: Box::new(std::array::from_fn(|_| Mutex::new(Shard::new()))),
+        }
+    }
+
+    /// What `RateLimit-Policy` says of it, in memory of its own.
+    pub fn policy(&self) -> HeaderValue {
+        self.policy_named("default")
+    }
+
+    /// The same of a limit with another name.
+    pub fn policy_named(&self, name: &str) -> HeaderValue {
+        let window_s = ceil_div(self.quota.window_micros(), MICROS_PER_SECOND);
+        let policy = format!("\"{name}\";q={};w={window_s}", self.quota.burst);
+        HeaderValue::try_from(policy).unwrap_or_else(|_| HeaderValue::from_static("\"default\""))
+    }
+
+    /// Takes `cost` units of `key` if it has them. A cost above the burst counts as the burst.
+    pub fn check(&self, key: K, cost: u32, now: Timestamp) -> Decision {
+        let now = now.unix_micros();
+        let mut shard = self.shard(&key).lock();
+        let paid_off_at = shard.state_of(key, now, self.keys_per_shard_max);
+        let (decision, new) = self.judge(*paid_off_at, cost, now);
+        *paid_off_at = new;
+        decision
+    }
+
+    /// Gives units back that turned out not to count.
+    pub fn give_back(&self, key: K, cost: u32, now: Timestamp) {
+        let now = now.unix_micros();
+        let mut shard = self.shard(&key).lock();
+        let paid_off_at = shard.state_of(key, now, self.keys_per_shard_max);
+        let price = self.quota.unit_micros.saturating_mul(i64::from(cost));
+        *paid_off_at = paid_off_at.saturating_sub(price);
+    }
+
+    /// Forgets keys that have their whole quota back, and gives their memory back. Called by housekeeping.
+    pub fn forget_idle(&self, now: Timestamp) {
+        for shard in self.shards.iter() {
+            let mut shard = shard.lock();
+            shard.forget(now.unix_micros());
+            shard.paid_off_at.shrink_to_fit();
+        }
+    }
+
+    /// Keys that are remembered; for metrics.
+    pub fn keys(&self) -> usize {
+        self.shards.iter().map(|shard| shard.lock().paid_off_at.len()).sum()
+    }
+
+    /// The decision and the key's new state.
+    fn judge(&self, paid_off_at: i64, cost: u32, now: i64) -> (Decision, i64) {
+        let Quota { burst, unit_micros } = self.quota;
+        let window = self.quota.window_micros();
+        // A clock that was set back must not lock anybody out for longer than the window.
+        let owed_until = paid_off_at.clamp(now, now.saturating_add(window));
+        let price = unit_micros.saturating_mul(i64::from(cost.min(burst)));
+        let after = owed_until.saturating_add(price);
+        let wait_micros = after.saturating_sub(window).saturating_sub(now).max(0);
+        let allowed = wait_micros == 0;
+        let new = if allowed { after } else { owed_until };
+        let free_micros = window.saturating_sub(new.saturating_sub(now));
+        let decision = Decision {
+            limit: burst,
+            remaining: u32::try_from(free_micros / unit_micros).unwrap_or(0),
+            reset_s: ceil_div(new.saturating_sub(now), MICROS_PER_SECOND),
+            retry_after_ms: (!allowed).then(|| ceil_div(wait_micros, 1_000)),
+        };
+        (decision, new)
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "the index is taken modulo the length")]
+    fn shard(&self, key: &K) -> &Mutex<Shard<K>> {
+        let hash = self.hasher.hash_one(key);
+        &self.shards[usize::try_from(hash % SHARDS as u64).unwrap_or(0)]
+    }
+}
+
+impl<K: Eq + Hash> Shard<K> {
+    fn new() -> Self {
+        Self { paid_off_at: HashMap::default(), others_paid_off_at: 0, forget_at: 0 }
+    }
+
+    /// The state of a key, or of all others if there is no room for a new key.
+    fn state_of(&mut self, key: K, now: i64, keys_max: usize) -> &mut i64 {
+        if self.paid_off_at.len() >= keys_max && !self.paid_off_at.contains_key(&key) {
+            if now >= self.forget_at {
+                self.forget(now);
+                self.forget_at = now.saturating_add(FORGET_EVERY_MICROS);
+            }
+            if self.paid_off_at.len() >= keys_max {
+                return &mut self.others_paid_off_at;
+            }
+        }
+        self.paid_off_at.entry(key).or_insert(now)
+    }
+
+    fn forget(&mut self, now: i64) {
+        self.paid_off_at.retain(|_, paid_off_at| *paid_off_at > now);
+    }
+}
+
+const fn ceil_div(dividend: i64, divisor: i64) -> i64 {
+    dividend.saturating_add(divisor - 1) / divisor
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at_ms(ms: i64) -> Timestamp {
+        Timestamp::from_unix_micros(1_800_000_000_000_000 + ms * 1_000)
+    }
+
+    fn ten_per_second_five_at_once() -> RateLimiter<u32> {
+        RateLimiter::new(Quota::per_second(10, 5), 1_000)
+    }
+
+    #[test]
+    fn the_burst_is_allowed_at_once_and_not_one_more() {
+        let limiter = ten_per_second_five_at_once();
+
+        let decisions: Vec<_> = (0..7).map(|_| limiter.check(1, 1, at_ms(0))).collect();
+
+        let allowed: Vec<_> = decisions.iter().map(Decision::is_allowed).collect();
+        assert_eq!(allowed, [true, true, true, true, true, false, false]);
+        let remaining: Vec<_> = decisions.iter().map(|decision| decision.remaining).collect();
+        assert_eq!(remaining, [4, 3, 2, 1, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_refused_attempt_is_allowed_exactly_when_it_was_told_to_come_back() {
+        let limiter = ten_per_second_five_at_once();
+        (0..5).for_each(|_| assert!(limiter.check(1, 1, at_ms(0)).is_allowed()));
+
+        let refused = limiter.check(1, 1, at_ms(30));
+
+        assert_eq!((refused.is_allowed(), refused.retry_after_ms), (false, Some(70)));
+        assert!(!limiter.check(1, 1, at_ms(99)).is_allowed());
+        assert!(limiter.check(1, 1, at_ms(100)).is_allowed());
+    }
+
+    #[test]
+    fn one_key_does_not_use_what_is_anothers() {
+        let limiter = ten_per_second_five_at_once();
+        for _ in 0..9 {
+            let _decision = limiter.check(1, 1, at_ms(0));
+        }
+
+        assert_eq!(limiter.check(2, 1, at_ms(0)).remaining, 4);
+    }
+
+    #[test]
+    fn a_cost_above_the_burst_takes_all_of_it_and_is_not_refused_for_ever() {
+        let limiter = ten_per_second_five_at_once();
+
+        let decision = limiter.check(1, 1_000, at_ms(0));
+
+        assert_eq!((decision.is_allowed(), decision.remaining), (true, 0));
+    }
+
+    #[test]
+    fn the_headers_name_the_policy_and_what_is_left_in_relative_time() {
+        let limiter = RateLimiter::new(Quota::per_second(200, 1_000), 10);
+        let mut headers = HeaderMap::new();
+
+        let decision = limiter.check(1, 300, at_ms(0));
+        decision.put_headers(limiter.policy(), &mut headers, &mut Texts::new());
+
+        assert_eq!(headers.get("ratelimit-policy").unwrap(), "\"default\";q=1000;w=5");
+        assert_eq!(headers.get("ratelimit").unwrap(), "\"default\";r=700;t=2");
+    }
+
+    #[test]
+    fn an_hourly_quota_comes_back_over_the_hour() {
+        const MINUTE_MS: i64 = 60_000;
+        let limiter = RateLimiter::new(Quota::per_hour(5), 10);
+        (0..5).for_each(|_| assert!(limiter.check(1, 1, at_ms(0)).is_allowed()));
+
+        assert!(!limiter.check(1, 1, at_ms(12 * MINUTE_MS - 1)).is_allowed());
+
+        assert!(limiter.check(1, 1, at_ms(12 * MINUTE_MS)).is_allowed());
+    }
+
+    #[test]
+    fn what_is_given_back_can_be_taken_again_and_no_more() {
+        let limiter = ten_per_second_five_at_once();
+        for _ in 0..5 {
+            let _decision = limiter.check(1, 1, at_ms(0));
+        }
+
+        limiter.give_back(1, 1, at_ms(0));
+        let again = [limiter.check(1, 1, at_ms(0)), limiter.check(1, 1, at_ms(0))];
+        limiter.give_back(2, 5, at_ms(0));
+        let burst = (0..9).filter(|_| limiter.check(2, 1, at_ms(0)).is_allowed()).count();
+
+        assert_eq!(again.map(|decision| decision.is_allowed()), [true, false]);
+        assert_eq!(burst, 5, "nothing is saved up");
+    }
+
+    #[test]
+    fn a_clock_set_back_locks_nobody_out_for_longer_than_the_window() {
+        const HOUR_MS: i64 = 3_600_000;
+        let limiter = ten_per_second_five_at_once();
+        for _ in 0..5 {
+            let _decision = limiter.check(1, 1, at_ms(HOUR_MS));
+        }
+
+        let refused = limiter.check(1, 1, at_ms(0));
+
+        assert_eq!((refused.is_allowed(), refused.retry_after_ms), (false, Some(100)));
+    }
+
+    #[test]
+    fn keys_with_their_whole_quota_are_forgotten() {
+        let limiter = ten_per_second_five_at_once();
+        for key in 0..100 {
+            let _decision = limiter.check(key, 1, at_ms(0));
+        }
+        limiter.check(100, 5, at_ms(0));
+        assert_eq!(limiter.keys(), 101);
+
+        limiter.forget_idle(at_ms(100));
+
+        assert_eq!(limiter.keys(), 1);
+    }
+
+    #[test]
+    fn a_flood_of_new_keys_shares_one_quota_for_each_shard_and_takes_no_memory() {
+        const KEYS_MAX: usize = 64;
+        let limiter = RateLimiter::new(Quota::per_second(10, 5), KEYS_MAX);
+
+        let allowed =
+            (0..10_000).filter(|key| limiter.check(*key, 1, at_ms(0)).is_allowed()).count();
+
+        assert_eq!(limiter.keys(), KEYS_MAX);
+        assert_eq!(allowed, KEYS_MAX + 5 * SHARDS);
+        assert_eq!(limiter.check(0, 1, at_ms(0)).remaining, 3, "a known key keeps its own");
+    }
+
+    proptest! {
+        /// Over any time, no more than the burst and what came back is allowed.
+        #[test]
+        fn never_more_than_the_quota_is_allowed(
+            steps in prop::collection::vec((0_i64..400, 1_u32..4), 1..200),
+        ) {
+            let limiter = ten_per_second_five_at_once();
+            let (mut now, mut taken) = (0, 0);
+            for (pause, cost) in steps {
+                now += pause;
+                if limiter.check(1, cost, at_ms(now)).is_allowed() {
+                    taken += i64::from(cost);
+                }
+                prop_assert!(taken <= 5 + now / 100, "{taken} after {now} ms");
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Values of headers that are written for one answer, one after the other in the same memory.
+
+use bytes::BytesMut;
+use http::HeaderValue;
+
+/// Room for the values that are written here; more is made where it is needed.
+const ROOM_BYTES: usize = 128;
+
+/// Where a value is written, part by part. All values share the memory.
+#[derive(Debug)]
+pub struct Texts(BytesMut);
+
+impl Texts {
+    /// With nothing written yet.
+    pub fn new() -> Self {
+        Self(BytesMut::with_capacity(ROOM_BYTES))
+    }
+
+    /// Adds a word.
+    pub fn word(&mut self, word: &str) -> &mut Self {
+        self.0.extend_from_slice(word.as_bytes());
+        self
+    }
+
+    /// Adds a number.
+    pub fn number<N: itoa::Integer>(&mut self, number: N) -> &mut Self {
+        self.word(itoa::Buffer::new().format(number))
+    }
+
+    /// The value that was written; the next one begins empty. What cannot stand in a header becomes an empty value; no
+    /// number can do that.
+    pub fn value(&mut self) -> HeaderValue {
+        let value = HeaderValue::from_maybe_shared(self.0.split().freeze());
+        value.unwrap_or_else(|_| HeaderValue::from_static(""))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_made_of_what_was_written_since_the_last_one() {
+        let mut texts = Texts::new();
+
+        let first = texts.word("r=").number(7_u32).word(";t=").number(-3_i64).value();
+        let second = texts.number(u64::MAX).value();
+
+        assert_eq!(
+            (first.as_bytes(), second.as_bytes()),
+            (&b"r=7;t=-3"[..], &b"18446744073709551615"[..])
+        );
+    }
+
+    #[test]
+    fn what_cannot_stand_in_a_header_is_left_out() {
+        let mut texts = Texts::new();
+
+        assert_eq!(texts.word("a\nb").value(), "");
+        assert_eq!(texts.word("c").value(), "c");
+    }
+}

@@ -1,0 +1,107 @@
+//! What the response to an attempt says about the request: whether it was carried out, and what a repetition gets.
+
+use axum::response::Response;
+use failures::Failure;
+use http::header;
+
+use crate::error::{ApiError, Pending};
+
+/// Marks a response that shows how something stands at this moment, or holds what must not be stored: a repetition asks
+/// again.
+#[derive(Debug, Clone, Copy)]
+pub struct NotKept;
+
+/// How an attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// The request was carried out, and a repetition gets this response.
+    Done,
+    /// It was carried out, and its response must not be stored: it sets a cookie.
+    Unstorable,
+    /// A repetition asks again and continues what was begun.
+    Open,
+    /// Nothing was carried out.
+    Refused,
+    /// Nobody knows.
+    Unknown,
+}
+
+impl Ending {
+    /// Reads it off the response.
+    pub(super) fn of(response: &Response) -> Self {
+        let extensions = response.extensions();
+        if let Some(Pending(error)) = extensions.get::<Pending>() {
+            return Self::of_failure(error);
+        }
+        let status = response.status();
+        if extensions.get::<NotKept>().is_some() {
+            Self::Open
+        } else if status.is_client_error() {
+            Self::Refused
+        } else if status.is_server_error() {
+            Self::Unknown
+        } else if response.headers().contains_key(header::SET_COOKIE) {
+            Self::Unstorable
+        } else {
+            Self::Done
+        }
+    }
+
+    /// A refusal did nothing; where something of ours or the payment processor did not respond, nobody knows.
+    fn of_failure(error: &ApiError) -> Self {
+        match error {
+            ApiError::Failure(Failure::Store(_)) | ApiError::Failure(Failure::Internal(_)) => {
+                Self::Unknown
+            }
+            ApiError::Failure(Failure::Payment(problem)) if problem.is_outcome_unknown() => {
+                Self::Unknown
+            }
+            _ => Self::Refused,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::response::IntoResponse;
+    use http::{HeaderValue, StatusCode};
+
+    use super::*;
+    use failures::PaymentProblem;
+
+    #[test]
+    fn refusals_did_nothing_and_failures_of_ours_leave_it_open() {
+        for refusal in [
+            ApiError::Failure(Failure::InvalidKey),
+            ApiError::Failure(Failure::LimitedKey),
+            ApiError::Failure(Failure::NotFound("nothing")),
+            ApiError::Failure(Failure::Overloaded),
+            ApiError::Failure(Failure::RateLimited { retry_after_ms: 1 }),
+            ApiError::Failure(Failure::PlatformUnreachable),
+            PaymentProblem::Failed { decline_code: "card_declined".to_owned() }.into(),
+            PaymentProblem::ChangeInProgress.into(),
+        ] {
+            let name = refusal.to_string();
+            assert_eq!(Ending::of(&refusal.into_response()), Ending::Refused, "{name}");
+        }
+        for failure in [
+            ApiError::Failure(Failure::Internal("a task ended early".to_owned())),
+            PaymentProblem::ChangeUnknown("no response".to_owned()).into(),
+        ] {
+            let name = failure.to_string();
+            assert_eq!(Ending::of(&failure.into_response()), Ending::Unknown, "{name}");
+        }
+        assert_eq!(Ending::of(&StatusCode::BAD_GATEWAY.into_response()), Ending::Unknown);
+        assert_eq!(Ending::of(&StatusCode::NOT_FOUND.into_response()), Ending::Refused);
+    }
+
+    #[test]
+    fn a_success_is_stored_unless_it_must_not_be() {
+        let mut response = StatusCode::NO_CONTENT.into_response();
+        assert_eq!(Ending::of(&response), Ending::Done);
+        response.headers_mut().insert(header::SET_COOKIE, HeaderValue::from_static("a=b"));
+        assert_eq!(Ending::of(&response), Ending::Unstorable);
+        response.extensions_mut().insert(NotKept);
+        assert_eq!(Ending::of(&response), Ending::Open);
+    }
+}

@@ -1,0 +1,198 @@
+//! `Idempotency-Key` on the service's own routes: a request that is repeated is carried out once, and every repetition gets
+//! its first response.
+//!
+//! A layer around all operations that change something (`routes`), so that a new one takes part by itself. The first of
+//! those who send a request claims a row, runs it and stores the response, sealed; the others find the row. What was refused
+//! frees the key. Native calls, uploads and the creation of exports do the same in the transactions that hold their credits.
+
+mod attempt;
+mod ending;
+mod identity;
+pub mod routes;
+
+use attempt::{Attempt, leased_until};
+use axum::body::Body;
+use axum::extract::{FromRequestParts, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use domain::id::{ChangeId, DataKeyId, RunId};
+use domain::key::KeyScope;
+use domain::request_key::RequestKey;
+use failures::Failure;
+use failures::{NotStored, UnknownOutcome};
+use http::request::Parts;
+use runtime::sealing::DataKey;
+use store::own_requests::{self, Claim, KnownRequest, NewRequest, RequestState};
+
+use crate::auth;
+use crate::error::{ApiError, Harmless};
+use crate::idempotency::{self, Place};
+use crate::{BodyOf, WebState};
+
+pub use ending::NotKept;
+use identity::{Identity, fingerprint};
+use routes::Operation;
+/// The id that a change of slots or of the plan gets, where the request came with an `Idempotency-Key`: every attempt at the
+/// request has the same, so that the change of an earlier one is found.
+#[derive(Debug, Clone, Copy)]
+pub struct ChangeOfRequest(pub Option<ChangeId>);
+
+impl<S: Send + Sync> FromRequestParts<S> for ChangeOfRequest {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
+        Ok(parts.extensions.get::<Self>().copied().unwrap_or(Self(None)))
+    }
+}
+
+/// A request with its body, and who sent it.
+struct Asked {
+    operation: Operation,
+    key: RequestKey,
+    identity: Identity,
+    parts: Parts,
+    body: Bytes,
+}
+
+/// What becomes of a request.
+enum Turn {
+    /// It is carried out.
+    Run(Attempt),
+    /// It was carried out before, with this response.
+    Replay(Response),
+}
+
+/// Carries a request with an `Idempotency-Key` out once; every other request passes.
+pub async fn once(State(web): State<WebState>, request: Request, next: Next) -> Response {
+    let Some(operation) = Operation::of(&request) else { return next.run(request).await };
+    let key = match crate::idempotency_key::read(request.headers()) {
+        Ok(Some(key)) => key,
+        Ok(None) => return next.run(request).await,
+        Err(refused) => return refused.into_response(),
+    };
+    Box::pin(once_with(&web, (operation, key), request, next)).await.unwrap_or_else(|refused| {
+        let mut response = refused.into_response();
+        // It failed before anything was carried out, or the key keeps a repetition from taking effect twice.
+        response.extensions_mut().insert(Harmless);
+        response
+    })
+}
+
+async fn once_with(
+    web: &WebState,
+    (operation, key): (Operation, RequestKey),
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    let (mut parts, incoming) = request.into_parts();
+    let caller = auth::identify(web, &parts, operation.is_for_sessions()).await?;
+    if caller.scope() != KeyScope::Full {
+        // Whatever the request is, it changes something.
+        return Err(ApiError::Failure(Failure::ReadOnlyKey));
+    }
+    web.control_limits.admit_keyed(&parts, caller.share(), web.clock.now())?;
+    parts.extensions.insert(BodyOf(caller.customer));
+    let bytes_max = web.config.http.limits.json_body_bytes_max;
+    let body = web.read_body(&parts.extensions, incoming, bytes_max).await?;
+    let asked = Asked { operation, key, identity: Identity::of(&caller), parts, body };
+    match take_turn(web, &asked).await? {
+        Turn::Replay(response) => Ok(response),
+        Turn::Run(attempt) => {
+            let mut again = Request::from_parts(asked.parts, Body::from(asked.body));
+            again.extensions_mut().insert(ChangeOfRequest(Some(attempt.change)));
+            attempt.carry_out(web, next.run(again)).await
+        }
+    }
+}
+
+/// Claims the request, or finds what became of it.
+async fn take_turn(web: &WebState, asked: &Asked) -> Result<Turn, ApiError> {
+    let (data_key_id, data_key) = web.vault.current(asked.identity.customer).await?;
+    let now = web.clock.now();
+    let operation = asked.operation.name();
+    let new = NewRequest {
+        name: asked.identity.request(asked.key),
+        operation: &operation,
+        fingerprint: fingerprint(&data_key, &asked.parts, &asked.body)?,
+        data_key: data_key_id,
+        run: RunId::new(now, web.random.bytes()),
+        change: ChangeId::new(now, web.random.bytes()),
+        leased_until: leased_until(now),
+        created_at: now,
+        expires_at: now.plus_seconds(idempotency::KEPT_FOR_S),
+    };
+    match own_requests::claim(&web.store, &new).await? {
+        Claim::Claimed => Ok(Turn::Run(attempt(asked, &new, data_key))),
+        Claim::Known(known) => repeat(web, asked, (new, data_key), known).await,
+        Claim::Busy => Err(ApiError::Failure(Failure::IdempotencyInProgress)),
+    }
+}
+
+fn attempt(asked: &Asked, new: &NewRequest<'_>, data_key: DataKey) -> Attempt {
+    Attempt {
+        name: new.name,
+        run: new.run,
+        change: new.change,
+        data_key,
+        identity: asked.identity.clone(),
+        may_run_again: asked.operation.may_run_again(),
+    }
+}
+
+/// What a repetition gets.
+async fn repeat(
+    web: &WebState,
+    asked: &Asked,
+    (new, current): (NewRequest<'_>, DataKey),
+    known: KnownRequest,
+) -> Result<Turn, ApiError> {
+    let data_key = if known.data_key == new.data_key {
+        current
+    } else {
+        data_key_of(web, known.data_key).await?
+    };
+    if !known.has_fingerprint(&fingerprint(&data_key, &asked.parts, &asked.body)?) {
+        return Err(ApiError::Failure(Failure::IdempotencyMismatch));
+    }
+    let permissions = &asked.identity.permissions;
+    match &known.state {
+        RequestState::Running { leased_until } if new.created_at < *leased_until => {
+            Err(ApiError::Failure(Failure::IdempotencyInProgress))
+        }
+        RequestState::Running { .. } if asked.operation.may_run_again() => {
+            let (runs, times) = ((known.run, new.run), (new.created_at, new.leased_until));
+            if !own_requests::take_over(&web.store, &new.name, runs, times).await? {
+                return Err(ApiError::Failure(Failure::IdempotencyInProgress));
+            }
+            let new = NewRequest { change: known.change, ..new };
+            Ok(Turn::Run(attempt(asked, &new, data_key)))
+        }
+        RequestState::Running { .. } | RequestState::OutcomeUnknown => {
+            Err(ApiError::Failure(Failure::OutcomeUnknown(UnknownOutcome::of_own_request())))
+        }
+        RequestState::NotStored => {
+            Err(ApiError::Failure(Failure::AnswerNotStored(NotStored(None))))
+        }
+        RequestState::Stored(_) if !known.has_permissions(permissions) => {
+            Err(ApiError::Failure(Failure::IdempotencyMismatch))
+        }
+        RequestState::Stored(answer) => {
+            let place = Place::of_request(&data_key, &new.name);
+            let (status, headers, body) = idempotency::open(&place, answer)?;
+            let mut response = (status, headers, body).into_response();
+            idempotency::mark_replayed(response.headers_mut());
+            Ok(Turn::Replay(response))
+        }
+    }
+}
+
+/// The data key of an earlier request, which is not the current one any more.
+async fn data_key_of(web: &WebState, id: DataKeyId) -> Result<DataKey, ApiError> {
+    web.vault.find(id).await.map_err(|error| match error {
+        runtime::VaultError::NoDataKey => ApiError::Failure(Failure::Internal(format!(
+            "the data key {id} of a stored response does not open"
+        ))),
+        other => ApiError::from(other),
+    })
+}

@@ -1,0 +1,194 @@
+//! One log line for each request: `call ended` for a native call that was held, `request ended` for every other request.
+//!
+//! A line names the request by its id, so that whoever has a response with `X-Request-Id` finds it. It has the template
+//! of the route and never the path, so neither secrets in paths nor queries get into it.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::extract::{MatchedPath, Request};
+use axum::response::Response;
+use domain::id::{CustomerId, KeyId};
+use http::{Extensions, Method, StatusCode};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::error::Pending;
+use crate::middleware::request_id::RequestLabel;
+
+/// Requests of load balancers and of monitoring, which come every few seconds: their lines are at debug level.
+const PROBES: &[&str] = &["/health", "/ready", "/metrics"];
+
+/// Who sent a request, once that is known. A response may carry it, where only its handler learns of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownCaller {
+    /// The customer.
+    pub customer: CustomerId,
+    /// The key that was used; none with a session.
+    pub key: Option<KeyId>,
+}
+
+/// What the line of a request says.
+pub struct RequestLine<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// Its method.
+    pub method: &'a Method,
+    /// The template of its route, if it has one.
+    pub route: Option<&'a str>,
+    /// The address it comes from.
+    pub client_ip: IpAddr,
+    /// Who sent it, if that is known.
+    pub caller: Option<KnownCaller>,
+    /// When it came.
+    pub started: Instant,
+    /// What was responded; none when its sender had left.
+    pub status: Option<StatusCode>,
+    /// The code of a failure.
+    pub code: Option<&'static str>,
+    /// Whether the response is the stored one of an earlier request with the same `Idempotency-Key`.
+    pub is_replay: bool,
+}
+
+impl RequestLine<'_> {
+    /// Writes it.
+    pub fn write(&self) {
+        // One call site for each level: a level is fixed where the line is written.
+        macro_rules! line {
+            ($level:ident) => {
+                tracing::$level!(
+                    request.id = self.id,
+                    client.ip = %self.client_ip,
+                    customer.id = self.caller.map(|caller| tracing::field::display(caller.customer)),
+                    key.id = self.caller.and_then(|caller| caller.key).map(tracing::field::display),
+                    method = method_word(self.method),
+                    route = self.route,
+                    status = self.status.map(|status| status.as_u16()),
+                    code = self.code,
+                    replayed = self.is_replay.then_some(true),
+                    duration_ms = (Instant::now() - self.started).as_secs_f64() * 1_000.0,
+                    "request ended"
+                )
+            };
+        }
+        if self.route.is_some_and(|route| PROBES.contains(&route)) {
+            line!(debug);
+        } else {
+            line!(info);
+        }
+    }
+}
+
+/// The method if HTTP has it: any other is a word of the caller's.
+fn method_word(method: &Method) -> &str {
+    let known = [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::PATCH,
+        Method::DELETE,
+        Method::OPTIONS,
+        Method::TRACE,
+        Method::CONNECT,
+    ];
+    if known.contains(method) { method.as_str() } else { "other" }
+}
+
+/// A request to the control plane on its way: what becomes known of it, for its line. It travels with the request.
+#[derive(Clone)]
+pub struct RequestRecord(Arc<Mutex<Facts>>);
+
+#[derive(Default)]
+struct Facts {
+    route: Option<MatchedPath>,
+    caller: Option<KnownCaller>,
+    is_call: bool,
+}
+
+impl RequestRecord {
+    /// Its route was found.
+    pub fn note_route(extensions: &Extensions) {
+        let (record, route) = (extensions.get::<Self>(), extensions.get::<MatchedPath>());
+        if let (Some(record), Some(route)) = (record, route) {
+            record.0.lock().route = Some(route.clone());
+        }
+    }
+
+    /// It is known who sent it.
+    pub fn note_caller(extensions: &Extensions, customer: CustomerId, key: Option<KeyId>) {
+        if let Some(record) = extensions.get::<Self>() {
+            record.0.lock().caller = Some(KnownCaller { customer, key });
+        }
+    }
+
+    /// It is a call, which writes its line itself.
+    pub fn is_call(&self) {
+        self.0.lock().is_call = true;
+    }
+}
+
+/// Writes the line of a request to the control plane when it is dropped: with the response if there is one, or else
+/// because its sender has left.
+pub struct LineOnDrop {
+    label: RequestLabel,
+    method: Method,
+    client_ip: IpAddr,
+    started: Instant,
+    record: RequestRecord,
+    responded: Option<Responded>,
+}
+
+/// What the line says of a response.
+struct Responded {
+    status: StatusCode,
+    code: Option<&'static str>,
+    caller: Option<KnownCaller>,
+    is_replay: bool,
+}
+
+impl LineOnDrop {
+    /// For a request that has just come. What becomes known of it goes into the record among its extensions.
+    pub fn new(request: &mut Request, label: &RequestLabel, client_ip: IpAddr) -> Self {
+        let record = RequestRecord(Arc::default());
+        request.extensions_mut().insert(record.clone());
+        Self {
+            label: label.clone(),
+            method: request.method().clone(),
+            client_ip,
+            started: Instant::now(),
+            record,
+            responded: None,
+        }
+    }
+
+    /// Takes from the response what the line says of it; the response need not be rendered yet.
+    pub fn respond(&mut self, response: &Response) {
+        let code = response.extensions().get::<Pending>().map(|Pending(error)| error.row().code);
+        let caller = response.extensions().get::<KnownCaller>().copied();
+        let is_replay = response.headers().contains_key("idempotent-replayed");
+        self.responded = Some(Responded { status: response.status(), code, caller, is_replay });
+    }
+}
+
+impl Drop for LineOnDrop {
+    fn drop(&mut self) {
+        let facts = std::mem::take(&mut *self.record.0.lock());
+        if facts.is_call {
+            return;
+        }
+        let responded = self.responded.as_ref();
+        RequestLine {
+            id: self.label.as_str(),
+            method: &self.method,
+            route: facts.route.as_ref().map(MatchedPath::as_str),
+            client_ip: self.client_ip,
+            caller: facts.caller.or_else(|| responded?.caller),
+            started: self.started,
+            status: responded.map(|responded| responded.status),
+            code: responded.and_then(|responded| responded.code),
+            is_replay: responded.is_some_and(|responded| responded.is_replay),
+        }
+        .write();
+    }
+}
