@@ -38,6 +38,7 @@ pub use crate::error::ApiError;
 use crate::middleware::body::{self, BodyLimits, Kept};
 use crate::middleware::budget::{Budget, Room};
 use crate::middleware::real_ip::Client;
+pub use transport::network_of;
 
 /// What the HTTP edge uses. A clone is another handle to the same.
 #[derive(Clone)]

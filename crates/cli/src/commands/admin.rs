@@ -8,8 +8,8 @@ use domain::customer::Email;
 use domain::id::KeyId;
 use domain::staff::Permission;
 use domain::time::Timestamp;
-use server::staff::{self, CREDITS_MAX, Done, GIFT_END_MAX, StaffPermission, Whom};
-use server::start::Report;
+use identity::staff::{self, CREDITS_MAX, Done, GIFT_END_MAX, StaffPermission, Whom};
+use node::start::Report;
 use settings::Config;
 
 use crate::ConfigFile;
@@ -99,7 +99,7 @@ enum Work {
     /// after a restore, or after a time without events.
     Reconcile {
         /// How far to look back: 1 to 8784, a year.
-        #[arg(long, default_value_t = 72, value_parser = clap::value_parser!(i64).range(1..=server::start::HOURS_MAX))]
+        #[arg(long, default_value_t = 72, value_parser = clap::value_parser!(i64).range(1..=node::start::HOURS_MAX))]
         hours: i64,
     },
 }
@@ -169,13 +169,13 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
         Ok(command) => command,
         Err(hours) => return Box::pin(reconcile(config, hours, options.json)).await,
     };
-    let done = match server::start::run_staff_command(&config, command.clone()).await {
+    let done = match node::start::run_staff_command(&config, command.clone()).await {
         Ok(done) => done,
         Err(failure) if failure.is_held_by_a_server() => {
             let database = config.embedded_database();
             let path = database.ok_or_else(|| anyhow!("the database is held by a server"))?;
             let json = serde_json::to_vec(&command)?;
-            ask_server(&server::start::admin_file(&path), "/commands", &json).await?
+            ask_server(&node::start::admin_file(&path), "/commands", &json).await?
         }
         Err(failure) => return Err(failure.into()),
     };
@@ -240,12 +240,12 @@ fn print(done: &Done) -> anyhow::Result<()> {
 /// Compares the payment processor with the books, in the server that holds the database if there is one.
 async fn reconcile(config: Config, hours: i64, is_json: bool) -> anyhow::Result<ExitCode> {
     let database = config.embedded_database();
-    let report: Report = match Box::pin(server::start::reconcile(config, hours)).await {
+    let report: Report = match Box::pin(node::start::reconcile(config, hours)).await {
         Ok(report) => report,
         Err(failure) if failure.is_held_by_a_server() => {
             let path = database.ok_or_else(|| anyhow!("the database is held by a server"))?;
             let json = serde_json::to_vec(&serde_json::json!({ "hours": hours }))?;
-            ask_server(&server::start::admin_file(&path), "/reconcile", &json).await?
+            ask_server(&node::start::admin_file(&path), "/reconcile", &json).await?
         }
         Err(failure) => return Err(failure.into()),
     };

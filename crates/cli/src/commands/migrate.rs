@@ -8,7 +8,7 @@ use crate::output::say_line;
 /// Applies the migrations and says so.
 pub(crate) async fn run(file: &ConfigFile) -> anyhow::Result<ExitCode> {
     let config = file.load()?;
-    let store = server::start::open_store(&config).await?;
+    let store = node::start::open_store(&config).await?;
     store.migrate().await?;
     store.close().await;
     say_line!("the database is up to date")?;

@@ -15,8 +15,8 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use domain::key::KeyScope;
 use domain::platform::Platform;
+use node::demo::{self, Wanted, WantedAccount};
 use runtime::clock::{Clock, Random};
-use server::demo::{self, Wanted, WantedAccount};
 use settings::Config;
 
 use super::Signals;
@@ -116,7 +116,7 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
         Some(file) => logs::start_in(&config.log, file)?,
         None => logs::start(&config.log)?,
     };
-    let gateway = server::start::start(config, Clock::system(), Random::System).await?;
+    let gateway = node::start::start(config, Clock::system(), Random::System).await?;
     let remembered = match remembered(&folder)? {
         Some(remembered) => renewed(&gateway, &folder, remembered).await?,
         None => make_demo(&gateway, &folder, demo_accounts).await?,
@@ -190,7 +190,7 @@ fn config(
 }
 
 async fn make_demo(
-    gateway: &server::start::Running,
+    gateway: &node::start::Running,
     folder: &Path,
     demo_accounts: Vec<simulators::DemoAccount>,
 ) -> anyhow::Result<Remembered> {
@@ -221,7 +221,7 @@ async fn make_demo(
 /// What is remembered, with new keys in the place of those that were rotated or revoked meanwhile: only who did that
 /// knows their new secrets.
 async fn renewed(
-    gateway: &server::start::Running,
+    gateway: &node::start::Running,
     folder: &Path,
     mut remembered: Remembered,
 ) -> anyhow::Result<Remembered> {
@@ -270,7 +270,7 @@ fn remember(folder: &Path, remembered: &Remembered) -> anyhow::Result<()> {
 }
 
 fn description<'a>(
-    gateway: &server::start::Running,
+    gateway: &node::start::Running,
     world: &simulators::Running,
     folder: &Path,
     remembered: &'a Remembered,

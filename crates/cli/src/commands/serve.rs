@@ -12,7 +12,7 @@ pub(crate) async fn run(file: &ConfigFile) -> anyhow::Result<ExitCode> {
     let config = file.load()?;
     let _flushed_at_end = logs::start(&config.log)?;
     let mut signals = Signals::listen()?;
-    let starting = server::start::start(config, Clock::system(), Random::System);
+    let starting = node::start::start(config, Clock::system(), Random::System);
     let running = tokio::select! {
         started = starting => started?,
         () = signals.stop() => return Ok(ExitCode::SUCCESS),

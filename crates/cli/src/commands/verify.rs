@@ -28,7 +28,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
     if let Some(path) = config.embedded_database() {
         anyhow::ensure!(path.exists(), "there is no database at {}", path.display());
     }
-    let store = server::start::open_store_for_reading(&config).await?;
+    let store = node::start::open_store_for_reading(&config).await?;
     let violations = store::verify::check(&store, Clock::system().now()).await?;
     store.close().await;
     if violations.is_empty() {

@@ -91,7 +91,7 @@ fn a_service_without_platforms_says_what_to_do_and_outlives_a_hang_up() {
 fn a_service_that_cannot_read_its_certificate_again_goes_on_and_can_be_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../server/tests/it/edge");
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node/tests/it/edge");
     let (certificate, key) = (folder.join("own.pem"), folder.join("own.key.pem"));
     std::fs::copy(own.join("localhost.pem"), &certificate).unwrap();
     std::fs::copy(own.join("localhost.key.pem"), &key).unwrap();

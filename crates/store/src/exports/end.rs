@@ -4,7 +4,7 @@ use domain::export::{ExportCredits, ExportState, credits_when_cancelled};
 use domain::id::{CustomerId, ExportId};
 use domain::time::Timestamp;
 
-use super::{Export, Failure, Lease, Output, Progress, read};
+use super::{Export, ExportFailure, Lease, Output, Progress, read};
 use crate::balance;
 use crate::sql::{Row, Value};
 use crate::tx::Tx;
@@ -59,7 +59,7 @@ pub async fn fail(
     store: &Store,
     lease: &Lease,
     now: Timestamp,
-    failure: &Failure,
+    failure: &ExportFailure,
     progress: Progress,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "

@@ -4,7 +4,7 @@ use domain::export::ExportPhase;
 use domain::id::NodeId;
 use domain::time::Timestamp;
 
-use super::{Claimant, Doing, Export, Failure, Lease, Progress, Renewal, read};
+use super::{Claimant, Doing, Export, ExportFailure, Lease, Progress, Renewal, read};
 use crate::balance;
 use crate::tx::Tx;
 use crate::{DatabaseKind, Store, StoreError};
@@ -211,7 +211,7 @@ pub async fn pause(
     store: &Store,
     lease: &Lease,
     (now, until): (Timestamp, Timestamp),
-    reason: &Failure,
+    reason: &ExportFailure,
     progress: Progress,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "

@@ -76,7 +76,7 @@ pub struct Export {
     /// The finished file.
     pub output: Option<Output>,
     /// Why it failed.
-    pub error: Option<Failure>,
+    pub error: Option<ExportFailure>,
     /// When it was asked for.
     pub created_at: Timestamp,
     /// When a worker first took it.
@@ -126,7 +126,7 @@ pub struct Output {
 
 /// Why an export failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct ExportFailure {
     /// What clients match.
     pub code: String,
     /// What happened, for people.

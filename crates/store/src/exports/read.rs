@@ -8,7 +8,7 @@ use domain::platform::Platform;
 use domain::time::Timestamp;
 use sqlx::AssertSqlSafe;
 
-use super::{Doing, Export, Failure, Output, Removal};
+use super::{Doing, Export, ExportFailure, Output, Removal};
 use crate::sql::Row;
 use crate::tx::Tx;
 use crate::{Store, StoreError};
@@ -146,7 +146,9 @@ pub(super) fn export(row: &Row) -> Result<Export, StoreError> {
     };
     let error = match row.optional_text(20)? {
         None => None,
-        Some(code) => Some(Failure { code, message: row.optional_text(21)?.unwrap_or_default() }),
+        Some(code) => {
+            Some(ExportFailure { code, message: row.optional_text(21)?.unwrap_or_default() })
+        }
     };
     let state = row.parse(13, TABLE)?;
     let expires_at = row.optional_time(25)?;

@@ -8,8 +8,8 @@ use domain::id::{ExportId, NodeId};
 use domain::platform::Platform;
 use domain::time::Timestamp;
 use store::exports::{
-    self, Cancelling, Claimant, Creation, Deletion, Doing, ExportList, Failure, Lease, NewExport,
-    Output, Progress, Renewal,
+    self, Cancelling, Claimant, Creation, Deletion, Doing, ExportFailure, ExportList, Lease,
+    NewExport, Output, Progress, Renewal,
 };
 use store::idempotency::{Existing, StoredAnswer};
 use store::keys::NewKey;
@@ -106,8 +106,8 @@ fn all_of(caller: &Caller) -> ExportList {
     }
 }
 
-fn failure() -> Failure {
-    Failure { code: "repeated_page".to_owned(), message: "page 2 came twice".to_owned() }
+fn failure() -> ExportFailure {
+    ExportFailure { code: "repeated_page".to_owned(), message: "page 2 came twice".to_owned() }
 }
 
 /// Available, held and spent.

@@ -187,16 +187,12 @@ impl Caller {
 
 impl Caller {
     /// Refuses a limited key: what is asked for tells of others, or could widen the limits.
-    pub fn refuse_limited(&self) -> Result<(), ApiError> {
-        if self.key().is_some_and(|key| key.is_limited) {
-            Err(ApiError::Failure(Failure::LimitedKey))
-        } else {
-            Ok(())
-        }
+    pub fn refuse_limited(&self) -> Result<(), Failure> {
+        if self.key().is_some_and(|key| key.is_limited) { Err(Failure::LimitedKey) } else { Ok(()) }
     }
 
     /// Refuses a limited key that asks for another key than itself.
-    pub fn refuse_other_keys(&self, wanted: KeyId) -> Result<(), ApiError> {
+    pub fn refuse_other_keys(&self, wanted: KeyId) -> Result<(), Failure> {
         if self.key().is_some_and(|key| key.id == wanted) { Ok(()) } else { self.refuse_limited() }
     }
 }

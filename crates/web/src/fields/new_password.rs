@@ -16,3 +16,20 @@ pub fn problem_of_new(field: &str, password: &str) -> Option<FieldProblem> {
         FieldProblem::new("body", field, FieldErrorKind::TooCommon, message)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_that_are_guessed_first_are_refused_in_any_letter_case() {
+        let kind = |text: &str| problem_of_new("password", text).map(|problem| problem.kind);
+
+        assert_eq!(kind("password"), Some(FieldErrorKind::TooCommon));
+        assert_eq!(kind("PassWord1"), Some(FieldErrorKind::TooCommon));
+        assert_eq!(kind("1234567"), Some(FieldErrorKind::TooShort));
+        assert_eq!(kind(&"x".repeat(129)), Some(FieldErrorKind::TooLong));
+        assert_eq!(kind(&"é".repeat(128)), None);
+        assert_eq!(kind("password of mine"), None);
+    }
+}

@@ -6,7 +6,6 @@
 pub mod body;
 pub mod budget;
 pub mod framing;
-pub mod in_flight;
 pub mod network_limit;
 pub mod rate_limit;
 pub mod real_ip;

@@ -13,7 +13,7 @@ pub const LEFT_OUT: &[(&str, &str, &str)] = &[
 
 /// Operations that may run again after an attempt whose outcome is unknown: (method, path template, why once is as good as
 /// twice). Of every other one a repetition is told that the outcome is unknown.
-const RUN_AGAIN: &[(&str, &str, &str)] = &[
+pub const RUN_AGAIN: &[(&str, &str, &str)] = &[
     ("patch", "/v1/auth/me", "it sets what it names"),
     ("patch", "/v1/auth/keys/{key_id}", "it sets what it names"),
     ("delete", "/v1/auth/keys/{key_id}", "an id is used once"),
@@ -83,16 +83,6 @@ fn is_listed(list: &[(&str, &str, &str)], method: &str, path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A route that is renamed must not silently change sides.
-    #[test]
-    fn every_listed_operation_exists() {
-        let (_, described) = crate::api::router().split_for_parts();
-        let document = serde_json::to_value(described).unwrap();
-        for (method, path, _) in LEFT_OUT.iter().chain(RUN_AGAIN) {
-            assert!(document["paths"][*path].get(*method).is_some(), "{method} {path}");
-        }
-    }
 
     #[test]
     fn what_makes_something_new_never_runs_twice() {

@@ -1,0 +1,158 @@
+//! Connecting an account: the platform confirms the credentials, then they are sealed and stored.
+
+use std::sync::Arc;
+
+use catalog::AuthValues;
+use clients::platform::{SigningInput, Verification, verify};
+use domain::account::CreatorId;
+use domain::id::CustomerId;
+use domain::platform::Platform;
+use failures::AccountProblem;
+use failures::Failure;
+use failures::FieldProblem;
+use runtime::audit::{self, AuditRecord};
+use serde_json::{Map, Value, json};
+use store::accounts::{Account, Connection, NewAccount};
+use store::authority::Authority;
+use store::connections::{self, ConnectionRefusal, ConnectionRequest};
+
+use crate::AccountsState;
+use crate::platform_health;
+use crate::sealed_credentials;
+
+/// An account to be connected.
+pub struct Import {
+    /// Whose it will be.
+    pub customer: CustomerId,
+    /// By what it is asked for.
+    pub authority: Authority,
+    /// Who asks for it, for the audit list.
+    pub actor: String,
+    /// The id that the customer chose.
+    pub creator: CreatorId,
+    /// Where it lives.
+    pub platform: Platform,
+    /// The platform's `auth` fields, unchecked.
+    pub auth: Map<String, Value>,
+    /// Whether it may take the place of another account of the platform that is connected under this id.
+    pub replaces_identity: bool,
+}
+
+/// A connected account, and whether it is a new one.
+pub struct Connected {
+    /// The account.
+    pub account: Account,
+    /// Whether it was not connected before.
+    pub is_new: bool,
+}
+
+/// Verifies the account at its platform and attaches it, or replaces its credentials. Whether the caller may connect
+/// this name is decided before the platform is asked, and again in the transaction that stores the account.
+pub async fn connect(accounts: &AccountsState, import: Import) -> Result<Connected, Failure> {
+    let now = accounts.clock.now();
+    let request = ConnectionRequest {
+        customer: import.customer,
+        authority: import.authority,
+        creator_id: &import.creator,
+        platform: import.platform,
+        at: now,
+    };
+    if let Some(refusal) = connections::refusal(&accounts.store, &request).await? {
+        return Err(refused(&import, None, refusal));
+    }
+    let catalog = accounts.catalog.platform(import.platform);
+    let auth = catalog.check_auth(&import.auth).map_err(|problems| {
+        Failure::Invalid(problems.into_iter().map(FieldProblem::from).collect())
+    })?;
+    let platform_account_id = confirm(accounts, import.platform, &auth).await?;
+    let new = verified(accounts, &import, (platform_account_id, &auth)).await?;
+    let connection = store::accounts::connect(&accounts.store, &new).await?;
+    let (is_new, joined_list) = match connection {
+        Connection::Connected { created, joined_list, .. } => (created, joined_list),
+        Connection::Refused(refusal) => {
+            return Err(refused(&import, Some(&new.platform_account_id), refusal));
+        }
+    };
+    if joined_list {
+        accounts.cached.forget_keys_of(new.customer);
+    }
+    accounts.cached.forget_account(new.customer, &new.creator_id);
+    let stored = store::accounts::find(&accounts.store, new.customer, &new.creator_id).await?;
+    Ok(Connected { account: stored.ok_or(Failure::AccountNotFound)?, is_new })
+}
+
+/// What is stored of an account that the platform has confirmed.
+async fn verified(
+    accounts: &AccountsState,
+    import: &Import,
+    (platform_account_id, auth): (Option<String>, &AuthValues),
+) -> Result<NewAccount, Failure> {
+    let Import { customer, platform, creator, .. } = import;
+    let credentials =
+        sealed_credentials::seal(&accounts.vault, (*customer, *platform, creator), auth).await?;
+    let record = AuditRecord {
+        customer: *customer,
+        actor: import.actor.clone(),
+        action: audit::ACCOUNT_CONNECTED,
+        details: json!({"creator_id": creator, "platform": platform}),
+    };
+    Ok(NewAccount {
+        customer: *customer,
+        authority: import.authority,
+        creator_id: creator.clone(),
+        platform: *platform,
+        platform_account_id: platform_account_id.unwrap_or_default(),
+        replaces_identity: import.replaces_identity,
+        credentials,
+        at: accounts.clock.now(),
+        allowances: Arc::clone(&accounts.allowances),
+        entry: record.now(&accounts.clock, &accounts.random),
+    })
+}
+
+/// Why nothing was connected. `presented` is what the platform calls the account of the credentials.
+fn refused(import: &Import, presented: Option<&str>, refusal: ConnectionRefusal) -> Failure {
+    match (refusal, import.authority) {
+        (ConnectionRefusal::NoAuthority, Authority::Session(_)) => Failure::InvalidSession,
+        (ConnectionRefusal::NoAuthority, Authority::Key(_) | Authority::Operator) => {
+            Failure::InvalidKey
+        }
+        (ConnectionRefusal::NotAllowed, _) => Failure::AccountNotFound,
+        (ConnectionRefusal::OtherPlatform(other), _) => AccountProblem::CreatorExists(other).into(),
+        (ConnectionRefusal::OtherIdentity { connected }, _) => Failure::OtherIdentity {
+            creator: import.creator.clone(),
+            connected,
+            presented: presented.unwrap_or_default().to_owned(),
+        },
+    }
+}
+
+/// Asks the platform whose credentials these are.
+async fn confirm(
+    accounts: &AccountsState,
+    platform: Platform,
+    auth: &AuthValues,
+) -> Result<Option<String>, Failure> {
+    let target = accounts.target(platform)?;
+    let signing = SigningInput { now: accounts.clock.now(), nonce: accounts.random.bytes() };
+    let credentials = sealed_credentials::credentials(auth);
+    match verify::verify(&accounts.upstream, target, &credentials, signing).await {
+        Ok(Verification::Confirmed { platform_account_id }) => {
+            platform_health::note_success(accounts, platform, accounts.clock.now());
+            Ok(platform_account_id)
+        }
+        Ok(Verification::Refused { status: 401 })
+            if accounts.platform_health.refusing_since(platform).is_some() =>
+        {
+            Err(Failure::PlatformRefusing(platform))
+        }
+        Ok(Verification::Refused { status }) => {
+            Err(Failure::VerificationFailed { status: Some(status) })
+        }
+        Ok(Verification::Mismatch) => Err(Failure::VerificationFailed { status: None }),
+        Err(error) => {
+            tracing::warn!(%error, %platform, "a platform could not be reached to verify an account");
+            Err(Failure::of_harmless(&error))
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Platforms as a whole: whether one refuses everybody's credentials, and when it last accepted some.
+//!
+//! What is here is this node's copy of what the store knows for all nodes: the node that finds a change writes it there,
+//! the others read it when they are notified, and every ten seconds.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use domain::platform::Platform;
+use domain::time::{MICROS_PER_MILLI, Timestamp};
+use runtime::metrics;
+use store::platform_health::RefusingPlatform;
+
+use crate::AccountsState;
+
+/// Successes within this time count as one: what all cores write to must not be written with each call.
+const SUCCESS_GRAIN_MICROS: i64 = 100 * MICROS_PER_MILLI;
+
+/// While a platform refuses everybody, one token is refreshed in this time.
+const REFRESH_EVERY_MICROS: i64 = 200 * MICROS_PER_MILLI;
+
+/// What this node knows of all platforms.
+#[derive(Default)]
+pub struct PlatformHealth([OnePlatform; Platform::ALL.len()]);
+
+#[derive(Default)]
+struct OnePlatform {
+    /// In microseconds; 0: it does not refuse everybody.
+    refusing_since: AtomicI64,
+    last_success_at: AtomicI64,
+    /// While it refuses everybody: from when on the next token is refreshed.
+    refresh_from: AtomicI64,
+}
+
+impl PlatformHealth {
+    /// Since when the platform refuses everybody's credentials; nothing when it does not.
+    pub fn refusing_since(&self, platform: Platform) -> Option<Timestamp> {
+        let since = self.of(platform)?.refusing_since.load(Ordering::Relaxed);
+        (since != 0).then(|| Timestamp::from_unix_micros(since))
+    }
+
+    /// Whether a token may be refreshed now; the caller does it. While the platform refuses everybody this node
+    /// refreshes one token in each fifth of a second, whatever the number of accounts.
+    pub fn takes_refresh(&self, platform: Platform, now: Timestamp) -> bool {
+        if self.refusing_since(platform).is_none() {
+            return true;
+        }
+        let Some(one) = self.of(platform) else { return false };
+        let from = one.refresh_from.load(Ordering::Relaxed);
+        let (now, next) = (now.unix_micros(), now.plus_micros(REFRESH_EVERY_MICROS).unix_micros());
+        from <= now
+            && one
+                .refresh_from
+                .compare_exchange(from, next, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    /// The latest success that this node noted.
+    pub fn last_success_at(&self, platform: Platform) -> Timestamp {
+        let at = self.of(platform).map_or(0, |one| one.last_success_at.load(Ordering::Relaxed));
+        Timestamp::from_unix_micros(at)
+    }
+
+    /// Notes a success. True when the platform was known to refuse everybody.
+    fn succeeded(&self, platform: Platform, at: Timestamp) -> bool {
+        let Some(one) = self.of(platform) else { return false };
+        let at = at.unix_micros();
+        if at.saturating_sub(one.last_success_at.load(Ordering::Relaxed)) >= SUCCESS_GRAIN_MICROS {
+            one.last_success_at.fetch_max(at, Ordering::Relaxed);
+        }
+        one.refusing_since.load(Ordering::Relaxed) != 0
+    }
+
+    /// Takes over what is known now; a change is logged, and an alarm where a platform begins to refuse.
+    pub fn set_refusing(&self, platform: Platform, since: Option<Timestamp>) {
+        let Some(one) = self.of(platform) else { return };
+        let since = since.map_or(0, Timestamp::unix_micros);
+        let before = one.refusing_since.swap(since, Ordering::Relaxed);
+        metrics::platform_refusing(platform, since != 0);
+        if before == 0 && since != 0 {
+            tracing::error!(
+                %platform,
+                "the platform refuses the credentials of several customers: check how this service signs in to it; \
+                 no account is marked for it"
+            );
+        }
+        if before != 0 && since == 0 {
+            tracing::warn!(%platform, "the platform accepts credentials again");
+        }
+    }
+
+    fn set_all(&self, refusing: &[RefusingPlatform]) {
+        for platform in Platform::ALL {
+            let found = refusing.iter().find(|found| found.platform == *platform);
+            self.set_refusing(*platform, found.map(|found| found.since));
+        }
+    }
+
+    fn of(&self, platform: Platform) -> Option<&OnePlatform> {
+        self.0.get(platform as usize)
+    }
+}
+
+/// Notes that the platform accepted an account's credentials: if it was known to refuse everybody, that has ended.
+pub fn note_success(accounts: &AccountsState, platform: Platform, at: Timestamp) {
+    if accounts.platform_health.succeeded(platform, at) {
+        let recovery = recover(accounts.clone(), platform);
+        accounts.tasks.spawn_control(Box::pin(recovery));
+    }
+}
+
+async fn recover(accounts: AccountsState, platform: Platform) {
+    let now = accounts.clock.now();
+    // Here first: of many calls that succeed, one writes it.
+    accounts.platform_health.set_refusing(platform, None);
+    if let Err(error) =
+        store::platform_health::record_recovery(&accounts.store, platform, now).await
+    {
+        tracing::warn!(%error, %platform, "a platform's recovery could not be recorded");
+    }
+}
+
+/// Reads what all nodes know.
+pub async fn read(accounts: &AccountsState) {
+    match store::platform_health::list_refusing(&accounts.store).await {
+        Ok(refusing) => accounts.platform_health.set_all(&refusing),
+        Err(error) => tracing::warn!(%error, "the health of the platforms could not be read"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn successes_close_to_each_other_are_written_once() {
+        let health = PlatformHealth::default();
+        let start = Timestamp::from_unix_micros(1_000_000_000);
+        let at = |millis: i64| Timestamp::from_unix_micros(1_000_000_000 + millis * 1_000);
+
+        for millis in [0, 99, 50] {
+            assert!(!health.succeeded(Platform::Beta, at(millis)));
+        }
+
+        assert_eq!(health.last_success_at(Platform::Beta), start);
+        health.succeeded(Platform::Beta, at(100));
+        assert_eq!(health.last_success_at(Platform::Beta), at(100));
+        assert_eq!(health.last_success_at(Platform::Alpha).unix_micros(), 0);
+    }
+
+    #[test]
+    fn a_success_says_whether_the_platform_refused_before() {
+        let health = PlatformHealth::default();
+        let now = Timestamp::from_unix_micros(7);
+
+        health.set_refusing(Platform::Gamma, Some(now));
+
+        assert!(health.succeeded(Platform::Gamma, now));
+        assert!(!health.succeeded(Platform::Delta, now));
+        assert_eq!(health.refusing_since(Platform::Gamma), Some(now));
+        health.set_all(&[]);
+        assert_eq!(health.refusing_since(Platform::Gamma), None);
+    }
+
+    #[test]
+    fn a_platform_that_refuses_everybody_is_asked_for_five_tokens_a_second() {
+        let health = PlatformHealth::default();
+        let at = |millis: i64| Timestamp::from_unix_micros(1_000_000 + millis * MICROS_PER_MILLI);
+        let taken = |from: i64, to: i64| {
+            (from..to).filter(|millis| health.takes_refresh(Platform::Delta, at(*millis))).count()
+        };
+        assert_eq!(taken(0, 10), 10);
+
+        health.set_refusing(Platform::Delta, Some(at(10)));
+
+        assert_eq!(taken(1_000, 2_000), 5);
+        assert!(health.takes_refresh(Platform::Alpha, at(2_000)));
+    }
+}

@@ -1,0 +1,361 @@
+//! Automatic top-up: what a customer asks of it, and how it stands.
+
+use axum::extract::State;
+use billing::charge::{self, Standing};
+use billing::{self, top_ups};
+use domain::credits::Credits;
+use domain::field_error::FieldErrorKind;
+use domain::id::{CustomerId, OrderId};
+use domain::key::KeyScope;
+use domain::time::Timestamp;
+use domain::top_up::{TopUpState, WAIT_S};
+use failures::Failure;
+use failures::FieldProblem;
+use settings::billing::CURRENCY;
+use store::orders;
+use store::top_up_settings::{Settings, Wish};
+use store::top_ups::TopUp;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use web::WebState;
+use web::auth::{Caller, Manager};
+use web::error::ApiError;
+use web::extract::{Json, NoQuery};
+use web::fields::{Decimal, Good, Problems, RequestBody};
+
+use super::card::Script;
+use crate::ApiState;
+
+const CENTS_MAX: i64 = 99_999_999;
+
+pub(super) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new().routes(routes!(get_autotopup, set_autotopup))
+}
+
+/// Automatic top-up.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(super) struct AutoTopUp {
+    enabled: bool,
+    /// A charge is made when less than this is available. Null: it was never turned on.
+    threshold_credits: Option<i64>,
+    /// The pack that is bought.
+    pack_id: Option<String>,
+    /// The most that the charges of one UTC day may take, in cents.
+    daily_cap_cents: Option<i64>,
+    /// What charges of this UTC day have taken, open ones too, in cents.
+    spent_today_cents: i64,
+    /// `usd`.
+    currency: &'static str,
+    /// The same as `daily_cap_cents` in dollars, as it is set.
+    daily_cap_usd: Option<f64>,
+    /// Use `spent_today_cents`: the same in dollars.
+    #[schema(deprecated)]
+    spent_today_usd: f64,
+    /// Why the service turned it off: `declined`, `card_removed`, `refund` or `dispute`; null when it did not.
+    stopped_reason: Option<String>,
+    /// Before this time no charge is made, because the last one was declined.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    next_attempt_at: Option<Timestamp>,
+    /// The charge that is open.
+    pending: Option<PendingTopUp>,
+    /// Whether anything can be paid at this deployment.
+    processor_configured: bool,
+}
+
+/// A charge that is open.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct PendingTopUp {
+    #[schema(value_type = String)]
+    order_id: OrderId,
+    /// `claimed` (under way), or `requires_action`: the bank wants the customer, and no other charge is made until
+    /// `POST /v1/billing/confirm-charge`.
+    #[schema(schema_with = crate::words::top_up_state)]
+    state: TopUpState,
+    /// Whether the bank wants the customer; then all that a browser needs is here.
+    requires_action: bool,
+    /// What to confirm after authenticating.
+    pi_id: Option<String>,
+    /// For the processor's script in the customer's browser, with `requires_action`; for callers of full scope, and
+    /// not in the view of the card.
+    client_secret: Option<String>,
+    /// The card that pays, for the same script, beside `client_secret`.
+    payment_method_id: Option<String>,
+    /// What that script is started with, beside `client_secret`.
+    publishable_key: Option<String>,
+    /// Where that script is, beside `client_secret`.
+    js_url: Option<String>,
+    /// When a charge that waits for the customer is cancelled.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<Timestamp>,
+}
+
+/// What is asked of automatic top-up.
+#[derive(serde::Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AutoTopUpIn {
+    /// Whether it is to be on. Required, unless `enable` is sent.
+    enabled: Option<bool>,
+    /// The same by an older name; if both are sent, they must be equal.
+    #[schema(deprecated)]
+    enable: Option<bool>,
+    /// Below this balance a charge is made. What is absent stays as it was.
+    #[schema(minimum = 1, maximum = 1_000_000_000)]
+    threshold_credits: Option<i64>,
+    /// The pack to buy.
+    pack_id: Option<String>,
+    /// The most that the charges of one UTC day may take, with at most two decimals; at least the price of the pack.
+    #[schema(value_type = Option<f64>, minimum = 0.5, maximum = 999_999.99, format = "usd")]
+    daily_cap_usd: Option<Decimal>,
+}
+
+impl RequestBody for AutoTopUpIn {
+    fn check(fields: &Good<'_>, _web: &WebState, problems: &mut Problems) {
+        let switch = |name: &str| fields.value(name).and_then(serde_json::Value::as_bool);
+        let is_on = match (switch("enabled"), switch("enable")) {
+            (Some(enabled), Some(enable)) if enabled != enable => {
+                let message = "must be the same as `enabled`; send `enabled` alone";
+                return problems.body("enable", FieldErrorKind::NotAllowed, message);
+            }
+            (None, None) => {
+                // A value of the wrong type is named already.
+                if fields.is_absent("enabled") && fields.is_absent("enable") {
+                    let message = "is needed: `true` turns automatic top-up on, `false` off";
+                    problems.body("enabled", FieldErrorKind::Missing, message);
+                }
+                return;
+            }
+            (enabled, enable) => enabled.or(enable).unwrap_or(false),
+        };
+        if is_on {
+            return;
+        }
+        for field in ["threshold_credits", "pack_id", "daily_cap_usd"] {
+            if fields.value(field).is_some() {
+                let message = "can only be sent with `enabled: true`";
+                problems.body(field, FieldErrorKind::NotAllowed, message);
+            }
+        }
+    }
+}
+
+impl AutoTopUpIn {
+    /// Whether it is to be on, by either name.
+    fn is_on(&self) -> bool {
+        self.enabled.or(self.enable).unwrap_or(false)
+    }
+}
+
+/// Shows automatic top-up, with what a browser needs for a charge that waits for authentication.
+#[utoipa::path(
+    get, path = "/v1/billing/autotopup", tag = "billing", responses((status = 200, body = AutoTopUp))
+)]
+async fn get_autotopup(
+    State(api): State<ApiState>,
+    caller: Caller,
+    _: NoQuery,
+) -> Result<axum::Json<AutoTopUp>, ApiError> {
+    caller.refuse_limited()?;
+    let mut shown = shown(&api, caller.customer).await?;
+    if let Some(pending) = &mut shown.pending
+        && pending.state == TopUpState::RequiresAction
+        && caller.scope() == KeyScope::Full
+    {
+        pending.show_action(&api, caller.customer).await;
+    }
+    Ok(axum::Json(shown))
+}
+
+/// Turns automatic top-up on or off, or changes it.
+#[utoipa::path(
+    post, path = "/v1/billing/autotopup", tag = "billing", request_body = AutoTopUpIn,
+    responses(
+        (status = 200, body = AutoTopUp),
+    )
+)]
+async fn set_autotopup(
+    State(api): State<ApiState>,
+    Manager(caller): Manager,
+    Json(wanted): Json<AutoTopUpIn>,
+) -> Result<axum::Json<AutoTopUp>, ApiError> {
+    let known = top_ups::view(&api.billing, caller.customer).await?.settings;
+    if wanted.is_on() {
+        let wish = wish(&api, caller.customer, (&wanted, known.as_ref()))?;
+        top_ups::turn_on(&api.billing, &wish).await?;
+    } else {
+        top_ups::turn_off(&api.billing, caller.customer).await?;
+    }
+    shown(&api, caller.customer).await.map(axum::Json)
+}
+
+/// Automatic top-up as the view of the card shows it.
+pub(super) async fn shown(api: &ApiState, customer: CustomerId) -> Result<AutoTopUp, ApiError> {
+    let view = top_ups::view(&api.billing, customer).await?;
+    let settings = view.settings.as_ref();
+    let waits = |known: &Settings| {
+        let is_later = known.enabled && known.next_attempt_at > api.clock.now();
+        is_later.then_some(known.next_attempt_at)
+    };
+    Ok(AutoTopUp {
+        enabled: settings.is_some_and(|settings| settings.enabled),
+        threshold_credits: settings.map(|settings| settings.threshold.whole()),
+        pack_id: settings.map(|settings| settings.pack_id.clone()),
+        daily_cap_cents: settings.map(|settings| settings.daily_cap_cents),
+        spent_today_cents: view.spent_today_cents,
+        currency: CURRENCY,
+        daily_cap_usd: settings.map(|settings| usd(settings.daily_cap_cents)),
+        spent_today_usd: usd(view.spent_today_cents),
+        stopped_reason: settings.and_then(|settings| settings.stopped_reason.clone()),
+        next_attempt_at: settings.and_then(waits),
+        pending: view.open.map(PendingTopUp::from),
+        processor_configured: api.config.processor.is_configured(),
+    })
+}
+
+impl From<TopUp> for PendingTopUp {
+    fn from(open: TopUp) -> Self {
+        let requires_action = open.state == TopUpState::RequiresAction;
+        Self {
+            order_id: open.order,
+            state: open.state,
+            requires_action,
+            pi_id: open.intent,
+            client_secret: None,
+            payment_method_id: None,
+            publishable_key: None,
+            js_url: None,
+            expires_at: requires_action.then(|| open.claimed_at.plus_seconds(WAIT_S)),
+        }
+    }
+}
+
+impl PendingTopUp {
+    /// Adds what a browser needs. The secret is as the processor has it, and kept nowhere else; without it the rest is
+    /// of no use, and the view is shown all the same.
+    async fn show_action(&mut self, api: &ApiState, customer: CustomerId) {
+        let read = async {
+            let order = orders::find(&api.store, customer, self.order_id).await.ok()??;
+            match charge::look(&api.billing, &order).await.ok()? {
+                Standing::Waiting(action) => Some(action),
+                Standing::Processing | Standing::Paid | Standing::Over => None,
+            }
+        };
+        let Some(action) = read.await else { return };
+        let script = Script::of(api);
+        self.client_secret = Some(action.client_secret.expose().to_owned());
+        self.payment_method_id = action.payment_method;
+        (self.publishable_key, self.js_url) = (script.publishable_key, script.js_url);
+    }
+}
+
+fn wish<'a>(
+    api: &ApiState,
+    customer: CustomerId,
+    (wanted, known): (&'a AutoTopUpIn, Option<&'a Settings>),
+) -> Result<Wish<'a>, ApiError> {
+    let threshold = wanted.threshold_credits.or_else(|| known.map(|known| known.threshold.whole()));
+    let cap = wanted.daily_cap_usd.as_ref().map(|amount| cents(&amount.0)).transpose()?;
+    let cap = cap.or_else(|| known.map(|known| known.daily_cap_cents));
+    let pack_id = wanted.pack_id.as_deref().or_else(|| known.map(|known| known.pack_id.as_str()));
+    let (Some(threshold), Some(daily_cap_cents), Some(pack_id)) = (threshold, cap, pack_id) else {
+        return Err(missing([
+            ("threshold_credits", threshold.is_none()),
+            ("pack_id", pack_id.is_none()),
+            ("daily_cap_usd", cap.is_none()),
+        ]));
+    };
+    let pack = billing::pack(&api.billing, pack_id)?;
+    if daily_cap_cents < pack.price_cents {
+        let message =
+            format!("must be at least the price of the pack, {:.2}", usd(pack.price_cents));
+        return Err(FieldProblem::new(
+            "body",
+            "daily_cap_usd",
+            FieldErrorKind::OutOfRange,
+            message,
+        )
+        .into());
+    }
+    let threshold = Credits::from_whole(threshold);
+    Ok(Wish { customer, threshold, pack_id, daily_cap_cents, at: api.clock.now() })
+}
+
+/// An amount in whole cents, exactly as it was written: a number with at most two decimals, never through a float.
+fn cents(text: &str) -> Result<i64, ApiError> {
+    let problem = || {
+        let message = "must be a number from 0.5 to 999999.99 with at most two decimals";
+        ApiError::from(FieldProblem::new(
+            "body",
+            "daily_cap_usd",
+            FieldErrorKind::OutOfRange,
+            message,
+        ))
+    };
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    let is_plain = |digits: &str, longest: usize| {
+        (1..=longest).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    if !is_plain(whole, 6) || !is_plain(part, 2) {
+        return Err(problem());
+    }
+    let cents: i64 = format!("{whole}{part:0<2}").parse().map_err(|_| problem())?;
+    if (50..=CENTS_MAX).contains(&cents) { Ok(cents) } else { Err(problem()) }
+}
+
+/// For people; amounts have eight digits at most.
+fn usd(cents: i64) -> f64 {
+    f64::from(i32::try_from(cents).unwrap_or(i32::MAX)) / 100.0
+}
+
+/// Names every setting that was neither sent nor set before.
+fn missing(settings: [(&str, bool); 3]) -> ApiError {
+    let kind = FieldErrorKind::Missing;
+    let absent = settings.iter().filter(|(_, is_absent)| *is_absent);
+    let named = absent.map(|(field, _)| {
+        FieldProblem::new("body", field, kind, "is required to turn auto top-up on")
+    });
+    ApiError::Failure(Failure::Invalid(named.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_amount_is_taken_exactly_or_not_at_all() {
+        for (text, expected) in [
+            ("50", 5_000),
+            ("50.5", 5_050),
+            ("50.05", 5_005),
+            ("0.5", 50),
+            ("0.29", 0),
+            ("999999.99", 99_999_999),
+            ("10.10", 1_010),
+            // What a float would make 1,999.
+            ("20.00", 2_000),
+            ("19.99", 1_999),
+        ] {
+            assert_eq!(cents(text).unwrap_or(0), expected, "{text}");
+        }
+        for text in [
+            "0.001",
+            "NaN",
+            "1e308",
+            "\"10\"",
+            "-1",
+            "1e2",
+            "1000000",
+            "1.",
+            ".5",
+            "50.555",
+            "",
+            "null",
+            "true",
+            "0",
+            "9223372036854775808",
+            "+5",
+            "5 ",
+        ] {
+            assert!(cents(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The ledger, page by page: everything that changed a customer's balance.
+
+use axum::Json;
+use axum::extract::State;
+use domain::credits::Credits;
+use domain::field_error::FieldErrorKind;
+use domain::id::{EntryId, KeyId, LotId};
+use domain::ledger::{LedgerLine, MalformedLine};
+use domain::time::Timestamp;
+use failures::FieldProblem;
+use store::ledger_pages::{self, Entry, LedgerQuery};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use web::auth::Caller;
+use web::error::ApiError;
+use web::extract::Query;
+use web::fields::RequestQuery;
+
+use crate::ApiState;
+use crate::usage_scope::{self, UsageScope, Wanted};
+use crate::words;
+
+const LIMIT_DEFAULT: i64 = 50;
+
+pub(super) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new().routes(routes!(list_ledger))
+}
+
+/// Which lines to list.
+#[derive(serde::Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct LedgerParams {
+    /// Lines of a page: 1 to 500.
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<i64>,
+    /// Only lines of this kind.
+    #[param(schema_with = words::ledger_kind)]
+    kind: Option<String>,
+    /// Only lines older than this one; `next_before` of a page gives the next one.
+    #[param(value_type = Option<String>, format = "ledger-line")]
+    before: Option<LedgerLine>,
+    /// Whose ledger: the customer's (the default), or what one key was charged. A limited key sees its own charges.
+    #[param(schema_with = usage_scope::described)]
+    scope: Option<UsageScope>,
+    /// Only what this key was charged.
+    #[param(value_type = Option<String>, format = "key-id")]
+    key_id: Option<KeyId>,
+}
+
+impl RequestQuery for LedgerParams {}
+
+/// A page of the ledger, newest first.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct LedgerPage {
+    /// Whose ledger this is. With `key` it holds what the key was charged, and nothing that came in.
+    #[schema(schema_with = usage_scope::described)]
+    scope: UsageScope,
+    /// The key, with the scope `key`.
+    #[schema(value_type = Option<String>)]
+    key_id: Option<KeyId>,
+    entries: Vec<EntryOut>,
+    /// What to pass as `before` for the next page; null on the last one.
+    #[schema(value_type = Option<String>)]
+    next_before: Option<LedgerLine>,
+}
+
+/// One change of the balance.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(super) struct EntryOut {
+    /// Null for `usage` and `export`, which sum up what was charged between two entries, day by day (UTC).
+    #[schema(value_type = Option<String>)]
+    entry_id: Option<EntryId>,
+    /// When. `usage` and `export` stand where they end: before the next entry, or at the end of their day, today's at this
+    /// moment.
+    #[schema(value_type = String, format = DateTime)]
+    at: Timestamp,
+    #[schema(schema_with = words::ledger_kind)]
+    kind: String,
+    /// Added when positive, taken when negative.
+    amount: i64,
+    /// The balance after it. Null with the scope `key`: keys have no balance.
+    balance_after: Option<i64>,
+    /// What was owed after it. Null with the scope `key`.
+    debt_after: Option<i64>,
+    /// The lot that an entry is about (`lots` in `GET /v1/billing`); null for `usage` and `export`.
+    #[schema(value_type = Option<String>)]
+    lot_id: Option<LotId>,
+    /// What it belongs to, such as an order; for `usage` and `export` the day.
+    reference: Option<String>,
+}
+
+/// Lines as they are shown; the day that runs has not ended yet.
+pub(super) fn shown(entries: Vec<Entry>, now: Timestamp) -> Vec<EntryOut> {
+    let line = |entry: Entry| {
+        let (entry_id, at) = match entry.line {
+            LedgerLine::Entry(id) => (Some(id), entry.at),
+            LedgerLine::Sum(..) | LedgerLine::SumAfter(..) => (None, entry.at.min(now)),
+        };
+        EntryOut {
+            entry_id,
+            at,
+            kind: entry.kind,
+            amount: entry.amount.whole(),
+            balance_after: entry.balance_after.map(Credits::whole),
+            debt_after: entry.debt_after.map(Credits::whole),
+            lot_id: entry.lot,
+            reference: entry.reference,
+        }
+    };
+    entries.into_iter().map(line).collect()
+}
+
+/// Lists everything that changed the balance, newest first, each line with the balance after it: entries, and between them
+/// what calls and what exports were charged, a line each for every UTC day.
+#[utoipa::path(
+    get, path = "/v1/billing/ledger", tag = "billing", params(LedgerParams),
+    responses((status = 200, body = LedgerPage))
+)]
+async fn list_ledger(
+    State(api): State<ApiState>,
+    caller: Caller,
+    Query(params): Query<LedgerParams>,
+) -> Result<Json<LedgerPage>, ApiError> {
+    let wanted = Wanted { scope: params.scope, key_id: params.key_id };
+    let of = wanted.by(&api, &caller, UsageScope::Customer).await?;
+    let limit = params.limit.unwrap_or(LIMIT_DEFAULT);
+    // One more shows whether there is a next page.
+    let now = api.clock.now();
+    let (kind, before) = (params.kind.as_deref(), params.before);
+    let query = LedgerQuery { of, kind, before, limit: limit + 1, now };
+    let found = ledger_pages::page(&api.store, &query).await?;
+    let mut found = found.ok_or_else(unknown_line)?;
+    let has_more = i64::try_from(found.len()).is_ok_and(|count| count > limit);
+    if has_more {
+        found.pop();
+    }
+    let next_before = found.last().filter(|_| has_more).map(|entry| entry.line);
+    Ok(Json(LedgerPage {
+        scope: UsageScope::of_key(of.key),
+        key_id: of.key,
+        entries: shown(found, now),
+        next_before,
+    }))
+}
+
+fn unknown_line() -> ApiError {
+    let message = MalformedLine.to_string();
+    FieldProblem::new("query", "before", FieldErrorKind::NotFound, message).into()
+}

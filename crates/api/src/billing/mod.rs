@@ -1,0 +1,40 @@
+//! Billing: the balance and the ledger, what can be bought, and how it is paid.
+//!
+//! A handler unpacks, calls one flow of `billing` and answers. What costs money or decides about it takes full scope
+//! and no limited key: whoever may spend a budget may not fill the purse.
+
+mod autotopup;
+mod card;
+mod charge;
+mod checkout;
+mod ledger;
+mod orders;
+mod overview;
+mod plan;
+mod plans;
+mod slot_previews;
+mod slots;
+mod subscription;
+mod webhook;
+
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::ApiState;
+
+/// Every route below `/v1/billing` but those of usage.
+pub(crate) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new()
+        .merge(overview::router())
+        .merge(ledger::router())
+        .merge(plans::router())
+        .merge(checkout::router())
+        .merge(orders::router())
+        .merge(card::router())
+        .merge(autotopup::router())
+        .merge(charge::router())
+        .merge(subscription::router())
+        .merge(plan::router())
+        .merge(slots::router())
+        .merge(slot_previews::router())
+        .merge(webhook::router())
+}

@@ -1,0 +1,116 @@
+//! What a customer bought, or tried to.
+
+use axum::extract::State;
+use domain::id::OrderId;
+use domain::payment::{OrderChannel, OrderState};
+use domain::time::Timestamp;
+use store::orders::{self, Order, OrderQuery};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use web::auth::Caller;
+use web::error::ApiError;
+use web::extract::Query;
+use web::fields::RequestQuery;
+
+use crate::ApiState;
+use crate::words;
+
+const LIMIT_DEFAULT: i64 = 50;
+
+pub(super) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new().routes(routes!(list_orders))
+}
+
+/// Which orders to list.
+#[derive(serde::Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct OrderParams {
+    /// Orders of a page: 1 to 500.
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<i64>,
+    /// Only orders older than this one; `next_before` of a page gives the next one.
+    #[param(value_type = Option<String>, format = "order-id")]
+    before: Option<OrderId>,
+}
+
+impl RequestQuery for OrderParams {}
+
+/// A page of orders, newest first.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct Orders {
+    orders: Vec<OrderOut>,
+    /// What to pass as `before` for the next page; absent on the last one.
+    #[schema(value_type = Option<String>)]
+    next_before: Option<OrderId>,
+}
+
+/// A purchase of a credit pack.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct OrderOut {
+    #[schema(value_type = String)]
+    order_id: OrderId,
+    pack_id: String,
+    /// How many of the pack: auto top-up buys as many at once as the threshold needs.
+    packs: i64,
+    /// The credits of all of them.
+    credits: i64,
+    /// What all of them cost, before discounts and tax.
+    amount_cents: i64,
+    /// `usd`.
+    currency: String,
+    #[schema(schema_with = words::order_state)]
+    status: OrderState,
+    /// How it is paid: on a page, with one click, or by auto top-up.
+    #[schema(schema_with = words::order_channel)]
+    channel: OrderChannel,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    /// When it was paid, failed or expired.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    closed_at: Option<Timestamp>,
+    /// Why it failed, such as `insufficient_funds`.
+    failure: Option<String>,
+}
+
+impl From<Order> for OrderOut {
+    fn from(order: Order) -> Self {
+        Self {
+            order_id: order.id,
+            packs: order.packs,
+            pack_id: order.pack_id,
+            credits: order.credits.whole(),
+            amount_cents: order.amount_cents,
+            currency: order.currency,
+            status: order.state,
+            channel: order.channel,
+            created_at: order.created_at,
+            closed_at: order.closed_at,
+            failure: order.failure,
+        }
+    }
+}
+
+/// Lists the customer's orders, newest first.
+#[utoipa::path(
+    get, path = "/v1/billing/orders", tag = "billing", params(OrderParams),
+    responses((status = 200, body = Orders))
+)]
+async fn list_orders(
+    State(api): State<ApiState>,
+    caller: Caller,
+    Query(params): Query<OrderParams>,
+) -> Result<axum::Json<Orders>, ApiError> {
+    caller.refuse_limited()?;
+    let limit = params.limit.unwrap_or(LIMIT_DEFAULT);
+    // One more shows whether there is a next page.
+    let query = OrderQuery { customer: caller.customer, before: params.before, limit: limit + 1 };
+    let mut found = orders::list(&api.store, &query).await?;
+    let has_more = i64::try_from(found.len()).is_ok_and(|count| count > limit);
+    if has_more {
+        found.pop();
+    }
+    let next_before = if has_more { found.last().map(|order| order.id) } else { None };
+    let orders = found.into_iter().map(OrderOut::from).collect();
+    Ok(axum::Json(Orders { orders, next_before }))
+}

@@ -1,0 +1,197 @@
+//! The balance, what was spent, and the ledger at a glance.
+
+use axum::Json;
+use axum::extract::State;
+use billing::lots;
+use domain::customer::TrialState;
+use domain::id::{CustomerId, KeyId, LotId};
+use domain::lots::{Lot, LotSource};
+use domain::subscription::SubscriptionStatus;
+use domain::time::Timestamp;
+use failures::Failure;
+use store::ledger_pages::LedgerQuery;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use web::auth::Caller;
+use web::error::ApiError;
+use web::extract::Query;
+use web::fields::RequestQuery;
+use web::trial;
+
+use super::ledger::{self, EntryOut};
+use crate::ApiState;
+use crate::usage_scope::{self, UsageScope, Wanted};
+
+/// Entries that the overview shows.
+const ENTRIES: i64 = 50;
+
+pub(super) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new().routes(routes!(get_billing))
+}
+
+/// Whose spending is shown.
+#[derive(serde::Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct BillingQuery {
+    /// Whose `spend` and `ledger`: those of the customer (the default), or of one key. A limited key sees its own.
+    #[param(schema_with = usage_scope::described)]
+    scope: Option<UsageScope>,
+    /// Only those of this key.
+    #[param(value_type = Option<String>, format = "key-id")]
+    key_id: Option<KeyId>,
+}
+
+impl RequestQuery for BillingQuery {}
+
+/// A customer's credits at a glance.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(super) struct Billing {
+    /// Whose `spend` and `ledger` these are. `balance` and `held` are always the customer's: keys spend from one balance.
+    #[schema(schema_with = usage_scope::described)]
+    scope: UsageScope,
+    /// The key, with the scope `key`.
+    #[schema(value_type = Option<String>)]
+    key_id: Option<KeyId>,
+    /// What may still be spent.
+    balance: i64,
+    /// What running calls and exports have set aside.
+    held: i64,
+    /// Credits that a refund or a dispute took back after they had been spent. The next credits pay it first; until then calls
+    /// are refused with 402. More than 0 only while `balance` is 0.
+    debt: i64,
+    /// What `balance` is made of, in the order in which it is spent: what expires soonest first, what does not expire last.
+    lots: Vec<LotOut>,
+    spend: SpendOut,
+    /// The latest 50 lines of the ledger, newest first; `GET /v1/billing/ledger` has all.
+    ledger: Vec<EntryOut>,
+    trial: Trial,
+    /// The subscription; none without a plan.
+    subscription: Option<SubscriptionOut>,
+}
+
+/// Credits that were granted together, and what became of them: `granted` = `left` + `spent` + `expired` + `taken`.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct LotOut {
+    /// Its id, as the ledger's `lot_id`.
+    #[schema(value_type = String)]
+    lot_id: LotId,
+    /// What they were granted for.
+    #[schema(schema_with = crate::words::lot_source)]
+    source: LotSource,
+    /// What they belong to, such as the order or the plan; null where there is nothing.
+    reference: Option<String>,
+    /// All that was granted.
+    granted: i64,
+    /// What can still be spent.
+    left: i64,
+    /// What calls and exports were charged of it, or have set aside.
+    spent: i64,
+    /// What was not spent in time.
+    expired: i64,
+    /// What was taken back with its money.
+    taken: i64,
+    /// When what is left of it expires; null if it does not.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<Timestamp>,
+    /// When they were granted.
+    #[schema(value_type = String, format = DateTime)]
+    granted_at: Timestamp,
+}
+
+impl From<Lot> for LotOut {
+    fn from(lot: Lot) -> Self {
+        Self {
+            lot_id: lot.id,
+            source: lot.source,
+            reference: lot.reference,
+            granted: lot.granted,
+            left: lot.left,
+            spent: lot.spent,
+            expired: lot.expired,
+            taken: lot.taken,
+            expires_at: lot.expires_at,
+            granted_at: lot.granted_at,
+        }
+    }
+}
+
+/// Credits spent.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct SpendOut {
+    /// Since midnight UTC.
+    today: i64,
+    last_7_days: i64,
+    last_30_days: i64,
+}
+
+/// The free trial.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct Trial {
+    /// `none`, `pending` or `granted`.
+    #[schema(schema_with = crate::words::trial_state)]
+    state: TrialState,
+    /// Credits that the trial brought, or that confirming the email address brings; 0 without a trial.
+    credits: i64,
+}
+
+/// The subscription in force.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct SubscriptionOut {
+    /// The plan's id.
+    plan_id: String,
+    #[schema(schema_with = crate::words::subscription_status)]
+    status: SubscriptionStatus,
+}
+
+/// Shows the balance, what was spent, and the latest changes. A limited key is shown what it was charged itself.
+#[utoipa::path(
+    get, path = "/v1/billing", tag = "billing", params(BillingQuery),
+    responses((status = 200, body = Billing))
+)]
+async fn get_billing(
+    State(api): State<ApiState>,
+    caller: Caller,
+    Query(query): Query<BillingQuery>,
+) -> Result<Json<Billing>, ApiError> {
+    let wanted = Wanted { scope: query.scope, key_id: query.key_id };
+    let of = wanted.by(&api, &caller, UsageScope::Customer).await?;
+    let customer = caller.customer;
+    let found = store::customers::find_by_id(&api.store, customer).await?;
+    let state = found.ok_or(ApiError::Failure(Failure::InvalidKey))?.trial;
+    let lots = lots::list(&api.billing, customer).await?;
+    let now = api.clock.now();
+    let overview = store::usage::overview(&api.store, of, now.day()).await?;
+    let (balance, spend) = overview.ok_or(ApiError::Failure(Failure::InvalidKey))?;
+    let lines = LedgerQuery { of, kind: None, before: None, limit: ENTRIES, now };
+    let entries = store::ledger_pages::page(&api.store, &lines).await?.unwrap_or_default();
+    Ok(Json(Billing {
+        scope: UsageScope::of_key(of.key),
+        key_id: of.key,
+        balance: balance.available.whole(),
+        held: balance.held.whole(),
+        debt: balance.debt.whole(),
+        lots: lots.into_iter().map(LotOut::from).collect(),
+        spend: SpendOut {
+            today: spend.today.whole(),
+            last_7_days: spend.last_7_days.whole(),
+            last_30_days: spend.last_30_days.whole(),
+        },
+        ledger: ledger::shown(entries, now),
+        trial: Trial { state, credits: trial::credits(&api.web, state) },
+        subscription: subscription(&api, customer).await?,
+    }))
+}
+
+/// The plan of a subscription that is not over.
+async fn subscription(
+    api: &ApiState,
+    customer: CustomerId,
+) -> Result<Option<SubscriptionOut>, ApiError> {
+    let known = store::subscriptions::find(&api.store, customer).await?;
+    let live = known.map(|known| known.view).filter(|view| view.status.is_live());
+    Ok(live.and_then(|view| {
+        let plan_id = view.plan_id()?.to_owned();
+        Some(SubscriptionOut { plan_id, status: view.status })
+    }))
+}

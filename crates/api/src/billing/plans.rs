@@ -1,0 +1,66 @@
+//! What can be bought once: credit packs.
+
+use axum::extract::State;
+use settings::billing::{CURRENCY, Pack};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use web::auth::Caller;
+use web::extract::NoQuery;
+
+use crate::ApiState;
+
+pub(super) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new().routes(routes!(list_packs))
+}
+
+/// A credit pack.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(super) struct PackOut {
+    pack_id: String,
+    name: String,
+    /// What it costs, in cents.
+    price_cents: i64,
+    /// Use `price_cents`: the same in dollars.
+    #[schema(deprecated)]
+    price_usd: f64,
+    /// `usd`.
+    currency: &'static str,
+    /// What it brings.
+    credits: i64,
+}
+
+impl From<&Pack> for PackOut {
+    fn from(pack: &Pack) -> Self {
+        Self {
+            pack_id: pack.id.clone(),
+            name: pack.name.clone(),
+            price_cents: pack.price_cents,
+            // The configuration takes eight digits at most.
+            price_usd: f64::from(i32::try_from(pack.price_cents).unwrap_or(i32::MAX)) / 100.0,
+            currency: CURRENCY,
+            credits: pack.credits,
+        }
+    }
+}
+
+/// What is for sale.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct Packs {
+    packs: Vec<PackOut>,
+    /// Whether anything can be paid at this deployment.
+    processor_configured: bool,
+}
+
+/// The packs as callers see them.
+pub(super) fn packs(api: &ApiState) -> Vec<PackOut> {
+    api.config.packs.iter().map(PackOut::from).collect()
+}
+
+/// Lists the credit packs that can be bought.
+#[utoipa::path(
+    get, path = "/v1/billing/plans", tag = "billing", responses((status = 200, body = Packs))
+)]
+async fn list_packs(State(api): State<ApiState>, _caller: Caller, _: NoQuery) -> axum::Json<Packs> {
+    let processor_configured = api.config.processor.is_configured();
+    axum::Json(Packs { packs: packs(&api), processor_configured })
+}

@@ -1,0 +1,314 @@
+//! Slots: how many accounts may be in use on each platform, and extra ones bought, given back and moved.
+
+use axum::extract::State;
+use billing::decide::{Target, Wish};
+use billing::{changes, plans};
+use domain::account::CreatorId;
+use domain::field_error::FieldErrorKind;
+use domain::id::{ChangeId, CustomerId};
+use domain::platform::Platform;
+use domain::slot::SlotChangeKind;
+use domain::time::Timestamp;
+use failures::Failure;
+use failures::FieldProblem;
+use failures::PaymentProblem;
+use settings::billing::{CURRENCY, INTERVAL};
+use store::limits::{self, Standing};
+use store::slot_changes::{Change, ChangeItem};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use web::WebState;
+use web::auth::{Caller, Manager};
+use web::error::ApiError;
+use web::extract::{Json, NoQuery};
+use web::fields::{Good, Problems, RequestBody};
+use web::own_requests::ChangeOfRequest;
+
+use crate::ApiState;
+use crate::words;
+
+pub(super) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new().routes(routes!(get_slots, set_slots)).routes(routes!(switch_slot))
+}
+
+/// The slots of every platform.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct Slots {
+    slots: Vec<SlotOut>,
+    /// A change that is under way; null when there is none.
+    change: Option<ChangeOut>,
+}
+
+/// The slots of one platform. An account in use takes one.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct SlotOut {
+    #[schema(schema_with = words::platform)]
+    platform: Platform,
+    /// What an extra slot costs each `interval`, in cents; null where none is sold.
+    price_cents: Option<i64>,
+    /// `usd`; null where none is sold.
+    currency: Option<&'static str>,
+    /// `month`; null where none is sold.
+    interval: Option<&'static str>,
+    /// Extra slots of the subscription.
+    count: i64,
+    /// What the plan adds.
+    included: i64,
+    /// How many accounts may be in use: `free_allowance` + `included` + `count`, less what is being given up.
+    limit: i64,
+    /// Accounts that are connected, in use or inactive.
+    connected: i64,
+    /// Accounts in use; never more than `limit`.
+    active: i64,
+    /// What every customer has for good.
+    free_allowance: i64,
+}
+
+/// A change whose end is not known yet.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct ChangeOut {
+    #[schema(value_type = String)]
+    change_id: ChangeId,
+    /// `raise`, `lower`, `switch` or `plan`.
+    #[schema(schema_with = words::slot_change_kind)]
+    kind: SlotChangeKind,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    items: Vec<ChangeItemOut>,
+}
+
+/// What it changes.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct ChangeItemOut {
+    /// The platform of the slots; null for the plan.
+    #[schema(value_type = Option<String>)]
+    platform: Option<Platform>,
+    /// The plan from then on; null for slots.
+    plan_id: Option<String>,
+    count_before: i64,
+    count_after: i64,
+}
+
+impl From<Change> for ChangeOut {
+    fn from(change: Change) -> Self {
+        let item = |item: ChangeItem| ChangeItemOut {
+            platform: item.platform,
+            plan_id: item.plan_id,
+            count_before: item.count_before,
+            count_after: item.count_after,
+        };
+        Self {
+            change_id: change.id,
+            kind: change.kind,
+            created_at: change.created_at,
+            items: change.items.into_iter().map(item).collect(),
+        }
+    }
+}
+
+impl Slots {
+    fn new(api: &ApiState, standing: Standing) -> Self {
+        let price =
+            |platform: &Platform| plans::slot(&api.billing, *platform).map(|sold| sold.cents());
+        let slot = |platform: &Platform| SlotOut {
+            platform: *platform,
+            price_cents: price(platform),
+            currency: price(platform).map(|_| CURRENCY),
+            interval: price(platform).map(|_| INTERVAL),
+            count: standing.parts.extra.on(*platform),
+            included: standing.parts.plan.on(*platform),
+            limit: standing.parts.limit.on(*platform),
+            connected: standing.connected.on(*platform),
+            active: standing.active.on(*platform),
+            free_allowance: api.allowances.included.on(*platform),
+        };
+        Self {
+            slots: Platform::ALL.iter().map(slot).collect(),
+            change: standing.open.map(ChangeOut::from),
+        }
+    }
+}
+
+async fn slots(api: &ApiState, customer: CustomerId) -> Result<axum::Json<Slots>, ApiError> {
+    let standing = limits::standing(&api.store, customer, &api.allowances).await?;
+    Ok(axum::Json(Slots::new(api, standing)))
+}
+
+/// The slots after a change, and what the change cost.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct SlotsChanged {
+    #[serde(flatten)]
+    slots: Slots,
+    /// What was charged now, in cents, with tax; null while that is not known.
+    charged_cents: Option<i64>,
+    /// The invoice that was paid; null where nothing was charged.
+    invoice_id: Option<String>,
+}
+
+async fn changed(api: &ApiState, wish: Wish) -> Result<axum::Json<SlotsChanged>, ApiError> {
+    let customer = wish.customer;
+    let made = changes::make(&api.billing, wish).await?;
+    let standing = limits::standing(&api.store, customer, &api.allowances).await?;
+    Ok(axum::Json(SlotsChanged {
+        slots: Slots::new(api, standing),
+        charged_cents: made.charged_cents,
+        invoice_id: made.invoice_id,
+    }))
+}
+
+/// Shows the slots of every platform, and how many of them are in use.
+#[utoipa::path(
+    get, path = "/v1/billing/slots", tag = "billing", responses((status = 200, body = Slots))
+)]
+async fn get_slots(
+    State(api): State<ApiState>,
+    caller: Caller,
+    _: NoQuery,
+) -> Result<axum::Json<Slots>, ApiError> {
+    caller.refuse_limited()?;
+    slots(&api, caller.customer).await
+}
+
+/// How many extra slots there are to be.
+#[derive(serde::Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+struct SlotsIn {
+    /// `platform_alpha` or `platform_beta`.
+    #[schema(schema_with = words::platform)]
+    platform: Platform,
+    /// The exact number of extra slots, 0 to 1,000.
+    #[schema(minimum = 0, maximum = 1000)]
+    count: i64,
+    /// An inactive account of the platform that is to become active before others.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 64, format = "creator-id")]
+    creator_id: Option<CreatorId>,
+}
+
+impl RequestBody for SlotsIn {
+    fn check(fields: &Good<'_>, _web: &WebState, problems: &mut Problems) {
+        check_sold(fields, "platform", problems);
+    }
+}
+
+/// Sets the number of extra slots on a platform. Additional slots are charged immediately to the saved card for the rest
+/// of the period, and count only once they are paid; removed slots are credited on the next invoice. The billing date
+/// stays. Accounts that now have a slot become active immediately. Setting the current number changes nothing.
+#[utoipa::path(
+    post, path = "/v1/billing/slots", tag = "billing", request_body = SlotsIn,
+    responses(
+        (status = 200, description = "the slots as they are now", body = SlotsChanged),
+    )
+)]
+async fn set_slots(
+    State(api): State<ApiState>,
+    Manager(caller): Manager,
+    ChangeOfRequest(change): ChangeOfRequest,
+    Json(wanted): Json<SlotsIn>,
+) -> Result<axum::Json<SlotsChanged>, ApiError> {
+    check_creator(&api, &caller, wanted.creator_id.as_ref(), wanted.platform).await?;
+    let wish = Wish {
+        id: change,
+        customer: caller.customer,
+        actor: caller.actor(),
+        creator: wanted.creator_id,
+        target: Target::Slots(wanted.platform, wanted.count),
+    };
+    changed(&api, wish).await
+}
+
+/// Which extra slot is to be moved.
+#[derive(serde::Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+struct SwitchIn {
+    /// The platform that has one less afterwards.
+    #[schema(schema_with = words::platform)]
+    from: Platform,
+    /// The platform that has one more afterwards.
+    #[schema(schema_with = words::platform)]
+    to: Platform,
+    /// An inactive account of `to` that is to become active before others.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 64, format = "creator-id")]
+    creator_id: Option<CreatorId>,
+}
+
+impl RequestBody for SwitchIn {
+    fn check(fields: &Good<'_>, _web: &WebState, problems: &mut Problems) {
+        check_sold(fields, "from", problems);
+        check_sold(fields, "to", problems);
+        if fields.text("from").is_some() && fields.text("from") == fields.text("to") {
+            let message = "must be another platform than `from`";
+            problems.body("to", FieldErrorKind::NotAllowed, message);
+        }
+    }
+}
+
+/// Moves one extra slot from one platform to the other, in one change of the subscription. Only the difference between
+/// the two prices is on the next invoice; nothing is charged at once.
+#[utoipa::path(
+    post, path = "/v1/billing/slots/switch", tag = "billing", request_body = SwitchIn,
+    responses(
+        (status = 200, description = "the slots as they are now", body = SlotsChanged),
+    )
+)]
+async fn switch_slot(
+    State(api): State<ApiState>,
+    Manager(caller): Manager,
+    ChangeOfRequest(change): ChangeOfRequest,
+    Json(wanted): Json<SwitchIn>,
+) -> Result<axum::Json<SlotsChanged>, ApiError> {
+    check_creator(&api, &caller, wanted.creator_id.as_ref(), wanted.to).await?;
+    let wish = Wish {
+        id: change,
+        customer: caller.customer,
+        actor: caller.actor(),
+        creator: wanted.creator_id,
+        target: Target::Switch(wanted.from, wanted.to),
+    };
+    changed(&api, wish).await.map_err(|error| unknown_switch(change, error))
+}
+
+/// Without an `Idempotency-Key` a switch cannot be recognized when it is repeated.
+fn unknown_switch(change: Option<ChangeId>, error: ApiError) -> ApiError {
+    match error {
+        ApiError::Failure(Failure::Payment(PaymentProblem::ChangeUnknown(cause)))
+            if change.is_none() =>
+        {
+            PaymentProblem::RelativeChangeUnknown(cause).into()
+        }
+        error => error,
+    }
+}
+
+/// Extra slots are sold for some platforms only. Where they are not, the message that says so.
+pub(super) fn not_sold(platform: Platform) -> Option<String> {
+    if platform.sells_slots() {
+        return None;
+    }
+    let sold = Platform::ALL.iter().filter(|other| other.sells_slots());
+    let names: Vec<_> = sold.map(|other| other.as_str()).collect();
+    Some(format!("must be {}: extra slots are sold for them only", names.join(" or ")))
+}
+
+/// Adds a problem with a field of the body that names a platform without extra slots.
+fn check_sold(fields: &Good<'_>, field: &str, problems: &mut Problems) {
+    if let Some(message) = fields.parsed(field).and_then(not_sold) {
+        problems.body(field, FieldErrorKind::NotAllowed, message);
+    }
+}
+
+/// The account that is named must be the customer's, and on the platform that gets the slot.
+async fn check_creator(
+    api: &ApiState,
+    caller: &Caller,
+    creator: Option<&CreatorId>,
+    platform: Platform,
+) -> Result<(), ApiError> {
+    let Some(creator) = creator else { return Ok(()) };
+    let found = store::accounts::find(&api.store, caller.customer, creator).await?;
+    let account = found.ok_or(ApiError::Failure(Failure::AccountNotFound))?;
+    if account.platform == platform {
+        return Ok(());
+    }
+    let message = format!("must be an account on {platform}; this one is on {}", account.platform);
+    Err(FieldProblem::new("body", "creator_id", FieldErrorKind::NotAllowed, message).into())
+}

@@ -1,0 +1,331 @@
+//! The subscription: what is offered, what a customer has, and the pages on which it is bought and looked after.
+
+use std::collections::BTreeMap;
+
+use axum::Extension;
+use axum::extract::State;
+use billing::plans;
+use billing::subscribe::{self, Choice};
+use domain::account::CreatorId;
+use domain::id::CustomerId;
+use domain::plan::PlanVersion;
+use domain::platform::Platform;
+use domain::subscription::SubscriptionStatus;
+use domain::time::Timestamp;
+use failures::Failure;
+use settings::billing::{CURRENCY, INTERVAL, Plan};
+use store::limits::Parts;
+use store::subscriptions::{Occupant, View};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use web::auth::{Caller, Manager};
+use web::error::ApiError;
+use web::extract::{Json, NoQuery};
+use web::fields::RequestBody;
+use web::own_requests::NotKept;
+
+use crate::ApiState;
+use crate::words;
+
+pub(super) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new()
+        .routes(routes!(list_subscription_plans))
+        .routes(routes!(subscribe))
+        .routes(routes!(get_subscription))
+        .routes(routes!(open_portal))
+}
+
+/// What can be subscribed to.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct SubscriptionPlans {
+    bundles: Vec<PlanOut>,
+    /// What one more account costs each month, for each platform that sells them.
+    slot_addon: Vec<SlotPriceOut>,
+    /// False where nothing can be paid.
+    processor_configured: bool,
+}
+
+/// A plan: credits for each paid month, and accounts on top of those that everybody has.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(super) struct PlanOut {
+    plan_id: String,
+    name: String,
+    price_cents: i64,
+    /// `usd`.
+    currency: &'static str,
+    /// `month`.
+    interval: &'static str,
+    monthly_credits: i64,
+    /// Accounts that the plan adds, for each platform.
+    #[schema(value_type = BTreeMap<String, i64>)]
+    platforms: BTreeMap<Platform, i64>,
+}
+
+/// What an extra slot costs.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct SlotPriceOut {
+    #[schema(schema_with = words::platform)]
+    platform: Platform,
+    /// For each `interval`.
+    price_cents: i64,
+    /// `usd`.
+    currency: &'static str,
+    /// `month`.
+    interval: &'static str,
+}
+
+impl From<&Plan> for PlanOut {
+    fn from(plan: &Plan) -> Self {
+        let accounts = |platform: &Platform| (*platform, plan.platforms.of(*platform));
+        Self {
+            plan_id: plan.id.clone(),
+            name: plan.name.clone(),
+            price_cents: plan.price_cents,
+            currency: CURRENCY,
+            interval: INTERVAL,
+            monthly_credits: plan.monthly_credits,
+            platforms: Platform::ALL.iter().map(accounts).collect(),
+        }
+    }
+}
+
+impl PlanOut {
+    /// A version as it was sold. A plan that is no longer configured has its id as its name.
+    fn of_version(api: &ApiState, version: &PlanVersion) -> Self {
+        let accounts = |platform: &Platform| (*platform, version.accounts.on(*platform));
+        let mut configured = api.config.plans.iter();
+        let plan = configured.find(|plan| plan.id == version.plan_id);
+        Self {
+            plan_id: version.plan_id.clone(),
+            name: plan.map_or_else(|| version.plan_id.clone(), |plan| plan.name.clone()),
+            price_cents: version.price_cents,
+            currency: CURRENCY,
+            interval: INTERVAL,
+            monthly_credits: version.monthly_credits,
+            platforms: Platform::ALL.iter().map(accounts).collect(),
+        }
+    }
+}
+
+/// Lists the plans, and what extra slots cost.
+#[utoipa::path(
+    get, path = "/v1/billing/subscriptions/plans", tag = "billing",
+    responses((status = 200, body = SubscriptionPlans))
+)]
+async fn list_subscription_plans(
+    State(api): State<ApiState>,
+    _caller: Caller,
+    _: NoQuery,
+) -> axum::Json<SubscriptionPlans> {
+    let price = |platform: &Platform| {
+        let price_cents = plans::slot(&api.billing, *platform)?.cents();
+        Some(SlotPriceOut {
+            platform: *platform,
+            price_cents,
+            currency: CURRENCY,
+            interval: INTERVAL,
+        })
+    };
+    axum::Json(SubscriptionPlans {
+        bundles: plans::sold(&api.config).map(PlanOut::from).collect(),
+        slot_addon: Platform::ALL.iter().filter_map(price).collect(),
+        processor_configured: api.config.processor.is_configured(),
+    })
+}
+
+/// What to subscribe to.
+#[derive(serde::Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+struct SubscribeIn {
+    /// One of `GET /v1/billing/subscriptions/plans`.
+    plan_id: String,
+    /// Extra slots from the beginning, for `platform_alpha` and `platform_beta`.
+    #[serde(default)]
+    #[schema(schema_with = words::extra_slots)]
+    slots: BTreeMap<Platform, i64>,
+}
+
+impl RequestBody for SubscribeIn {}
+
+/// A page of the processor's.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct SubscribeOut {
+    /// Where to send the customer.
+    url: String,
+    /// What the success page is given as `session_id`.
+    session_id: String,
+}
+
+/// Opens the processor's page for buying a plan. The same request returns the same page; another choice replaces it.
+/// Once it is paid, the accounts and the credits of the first month are available.
+#[utoipa::path(
+    post, path = "/v1/billing/subscribe", tag = "billing", request_body = SubscribeIn,
+    responses(
+        (status = 200, body = SubscribeOut),
+    )
+)]
+async fn subscribe(
+    State(api): State<ApiState>,
+    Manager(caller): Manager,
+    Json(wanted): Json<SubscribeIn>,
+) -> Result<(Extension<NotKept>, axum::Json<SubscribeOut>), ApiError> {
+    let plan = plans::plan(&api.billing, &wanted.plan_id)?;
+    let slots = wanted.slots.into_iter().filter(|(_, count)| *count > 0).collect();
+    let page = subscribe::subscribe(&api.billing, caller.customer, &Choice { plan, slots }).await?;
+    let out = SubscribeOut { url: page.url, session_id: page.session };
+    // Whoever asks again must hear when the page has been closed.
+    Ok((Extension(NotKept), axum::Json(out)))
+}
+
+/// What a customer has.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(super) struct SubscriptionState {
+    #[schema(schema_with = words::subscription_status)]
+    status: SubscriptionStatus,
+    /// The plan that is paid until `current_period_end`, with the price and the credits that it was sold with; null without
+    /// one.
+    plan: Option<PlanOut>,
+    /// Its id.
+    plan_id: Option<String>,
+    /// The plan that renews at `current_period_end`; null if the subscription ends then.
+    next_plan: Option<PlanOut>,
+    /// Its id. Another one than `plan_id` is a pending change.
+    next_plan_id: Option<String>,
+    /// Accounts that may be in use, for each platform, with what everybody has.
+    #[schema(value_type = BTreeMap<String, i64>)]
+    entitlements: BTreeMap<Platform, i64>,
+    /// The billing date.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    current_period_end: Option<Timestamp>,
+    /// Whether it ends with its period.
+    cancel_at_period_end: bool,
+    /// When it ends, where that is known.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    cancels_at: Option<Timestamp>,
+    /// Accounts that will become inactive at `current_period_end`, since what renews has no place for them.
+    over_limit: Vec<OverLimitAccount>,
+    /// Credits that may still be spent.
+    balance: i64,
+    /// Use `balance`: the same by an older name.
+    #[schema(deprecated)]
+    credit_balance: i64,
+    /// False where nothing can be paid.
+    processor_configured: bool,
+}
+
+/// An account of the customer's.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(super) struct OverLimitAccount {
+    #[schema(value_type = String)]
+    creator_id: CreatorId,
+    #[schema(schema_with = words::platform)]
+    platform: Platform,
+}
+
+impl From<Occupant> for OverLimitAccount {
+    fn from(occupant: Occupant) -> Self {
+        Self { creator_id: occupant.creator_id, platform: occupant.platform }
+    }
+}
+
+/// Shows the plan that is paid, what it includes, and what renews when.
+#[utoipa::path(
+    get, path = "/v1/billing/subscription", tag = "billing",
+    responses((status = 200, body = SubscriptionState))
+)]
+async fn get_subscription(
+    State(api): State<ApiState>,
+    caller: Caller,
+    _: NoQuery,
+) -> Result<axum::Json<SubscriptionState>, ApiError> {
+    caller.refuse_limited()?;
+    Ok(axum::Json(state(&api, caller.customer).await?))
+}
+
+/// The subscription as it is now.
+pub(super) async fn state(
+    api: &ApiState,
+    customer: CustomerId,
+) -> Result<SubscriptionState, ApiError> {
+    let standing = store::limits::standing(&api.store, customer, &api.allowances).await?;
+    let balance = store::usage::balance(&api.store, customer)
+        .await?
+        .ok_or(ApiError::Failure(Failure::InvalidKey))?;
+    let known = standing.subscription.as_ref().map(|known| &known.view);
+    let status = known.map_or(SubscriptionStatus::None, |view| view.status);
+    let live = known.filter(|view| view.status.is_live());
+    let next = match live {
+        Some(view) => next(api, customer, view, &standing.parts).await?,
+        None => Next::default(),
+    };
+    let limit = |platform: &Platform| (*platform, standing.parts.limit.on(*platform));
+    let paid = live.and_then(|view| view.paid.as_ref());
+    Ok(SubscriptionState {
+        status,
+        plan: paid.map(|version| PlanOut::of_version(api, version)),
+        plan_id: live.and_then(View::plan_id).map(str::to_owned),
+        next_plan: next.version.as_ref().map(|version| PlanOut::of_version(api, version)),
+        next_plan_id: next.version.map(|version| version.plan_id),
+        entitlements: Platform::ALL.iter().map(limit).collect(),
+        current_period_end: live.and_then(|view| view.period_end),
+        cancel_at_period_end: live.is_some_and(View::ends_with_period),
+        cancels_at: known.and_then(|view| view.cancels_at),
+        over_limit: next.over_limit.into_iter().map(OverLimitAccount::from).collect(),
+        balance: balance.available.whole(),
+        credit_balance: balance.available.whole(),
+        processor_configured: api.config.processor.is_configured(),
+    })
+}
+
+/// What is from the end of the period on.
+#[derive(Default)]
+struct Next {
+    /// None where it ends, or its price says nothing.
+    version: Option<PlanVersion>,
+    over_limit: Vec<Occupant>,
+}
+
+async fn next(
+    api: &ApiState,
+    customer: CustomerId,
+    view: &View,
+    parts: &Parts,
+) -> Result<Next, ApiError> {
+    let item = view.plan_item().filter(|_| !view.ends_with_period());
+    let version = match item {
+        Some(item) => store::plan_versions::find(&api.store, &item.price_id).await?,
+        None => None,
+    };
+    let mut limit = api.allowances.included;
+    if !view.ends_with_period() {
+        let plan = version.as_ref().map(|version| version.accounts).unwrap_or_default();
+        limit = limit.plus(&plan).plus(&parts.extra);
+    }
+    let over_limit = store::limits::over(&api.store, customer, &limit).await?;
+    Ok(Next { version, over_limit })
+}
+
+/// A page of the processor's.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct PortalOut {
+    /// Where to send the customer: for one use, soon.
+    url: String,
+}
+
+/// Opens the processor's portal, where cards and invoices are managed and a subscription is canceled. The plan is not changed
+/// there but with `POST /v1/billing/subscription/plan`, and slots with `POST /v1/billing/slots`.
+#[utoipa::path(
+    post, path = "/v1/billing/portal", tag = "billing",
+    responses(
+        (status = 200, body = PortalOut),
+    )
+)]
+async fn open_portal(
+    State(api): State<ApiState>,
+    Manager(caller): Manager,
+    _: NoQuery,
+) -> Result<(Extension<NotKept>, axum::Json<PortalOut>), ApiError> {
+    let url = subscribe::portal(&api.billing, caller.customer).await?;
+    // The page is for one use: whoever asks again needs another.
+    Ok((Extension(NotKept), axum::Json(PortalOut { url })))
+}

@@ -1,0 +1,161 @@
+//! The confirmation of mail addresses: looking at a mailed link, using it, and asking for it again.
+
+use axum::extract::{Extension, State};
+use domain::customer::Email;
+use domain::id::CustomerId;
+use domain::mail::LinkPurpose;
+use http::StatusCode;
+use identity::email_flows::{self, Confirmed};
+use store::mail_links::{Link, LinkState};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use web::error::ApiError;
+use web::extract::{Json, Query};
+use web::fields::{RequestBody, RequestQuery};
+use web::middleware::real_ip::Client;
+
+use crate::ApiState;
+
+pub(crate) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new()
+        .routes(routes!(check_email_link, confirm_email))
+        .routes(routes!(resend_email_link))
+}
+
+/// The token of a mailed link.
+#[derive(serde::Deserialize, utoipa::ToSchema, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct LinkToken {
+    /// The `token=` of the link.
+    token: String,
+}
+
+impl RequestBody for LinkToken {}
+impl RequestQuery for LinkToken {}
+
+/// What a mailed link would do.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct LinkOut {
+    /// Whether it opens something: `open`; or why not: `used`, `expired`, `outdated` (the address is no longer
+    /// the customer's), `unknown`.
+    state: &'static str,
+    /// What it is for: `confirm_email`, `change_email`. Null where it is unknown.
+    #[schema(value_type = Option<String>)]
+    purpose: Option<LinkPurpose>,
+    /// The address it would confirm. Null unless it is open.
+    #[schema(value_type = Option<String>)]
+    email: Option<Email>,
+    /// When it ends, or ended. Null where it is unknown.
+    expires_at: Option<String>,
+}
+
+/// Checks an emailed link. Checking does not consume it.
+#[utoipa::path(
+    get, path = "/v1/auth/email/verify", tag = "auth", params(LinkToken),
+    responses((status = 200, body = LinkOut))
+)]
+async fn check_email_link(
+    State(api): State<ApiState>,
+    Query(link): Query<LinkToken>,
+) -> Result<axum::Json<LinkOut>, ApiError> {
+    let found = email_flows::look(&api.identity, &link.token).await?;
+    let found = found.filter(|found| found.purpose != LinkPurpose::ResetPassword);
+    Ok(axum::Json(found.map_or_else(LinkOut::unknown, LinkOut::of)))
+}
+
+/// An address that is confirmed.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct ConfirmedOut {
+    #[schema(value_type = String)]
+    customer_id: CustomerId,
+    #[schema(value_type = String)]
+    email: Email,
+    /// Always true.
+    email_verified: bool,
+    /// Credits of the free trial that were added with it; 0 where none waited.
+    credits_granted: i64,
+}
+
+/// Confirms an email address with an emailed link, once, and grants a pending free trial.
+#[utoipa::path(
+    post, path = "/v1/auth/email/verify", tag = "auth", request_body = LinkToken,
+    responses(
+        (status = 200, body = ConfirmedOut),
+    )
+)]
+async fn confirm_email(
+    State(api): State<ApiState>,
+    Json(link): Json<LinkToken>,
+) -> Result<axum::Json<ConfirmedOut>, ApiError> {
+    let Confirmed { customer, email, granted } =
+        email_flows::confirm(&api.identity, &link.token).await?;
+    Ok(axum::Json(ConfirmedOut {
+        customer_id: customer,
+        email,
+        email_verified: true,
+        credits_granted: granted.whole(),
+    }))
+}
+
+/// A mail address.
+#[derive(serde::Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Address {
+    /// The address.
+    #[schema(value_type = String, format = Email, example = "ada@example.com")]
+    pub(super) email: Email,
+}
+
+impl RequestBody for Address {}
+
+/// The answer to whoever asks for a mail: always the same.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct Asked {
+    /// Always true: if the address waits for such a mail, it is on its way.
+    accepted: bool,
+}
+
+impl Asked {
+    /// The answer.
+    pub(super) const fn answer() -> (StatusCode, axum::Json<Self>) {
+        (StatusCode::ACCEPTED, axum::Json(Self { accepted: true }))
+    }
+}
+
+/// Sends the confirmation email again. The response is the same whether the address is known, confirmed or neither.
+#[utoipa::path(
+    post, path = "/v1/auth/email/resend", tag = "auth", request_body = Address,
+    responses(
+        (status = 202, body = Asked),
+    )
+)]
+async fn resend_email_link(
+    State(api): State<ApiState>,
+    Extension(client): Extension<Client>,
+    Json(address): Json<Address>,
+) -> Result<(StatusCode, axum::Json<Asked>), ApiError> {
+    email_flows::send_confirmation(&api.identity, client.ip, address.email).await?;
+    Ok(Asked::answer())
+}
+
+impl LinkOut {
+    fn unknown() -> Self {
+        Self { state: "unknown", purpose: None, email: None, expires_at: None }
+    }
+
+    fn of(link: Link) -> Self {
+        let state = match link.state {
+            LinkState::Open => "open",
+            LinkState::Used => "used",
+            LinkState::Expired => "expired",
+            LinkState::Outdated => "outdated",
+        };
+        Self {
+            state,
+            purpose: Some(link.purpose),
+            email: (link.state == LinkState::Open).then_some(link.email),
+            expires_at: Some(link.expires_at.to_rfc3339()),
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! The finished file: streamed to whoever has a key or a session, or a signed link. A storage that can be asked directly
+//! is pointed at.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use ::exports::links::{self, Link};
+use ::exports::place;
+use axum::body::Body;
+use axum::extract::{FromRequestParts as _, Request, State};
+use axum::response::{IntoResponse, Response};
+use domain::export::{ExportRemoval, ExportState};
+use domain::id::ExportId;
+use failures::ExportProblem;
+use failures::Failure;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use store::exports::{self, Export, Output};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use web::auth::Caller;
+use web::error::ApiError;
+use web::extract::Path;
+use web::fields;
+
+use super::jobs;
+use crate::ApiState;
+
+pub(super) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new().routes(routes!(download_export))
+}
+
+/// The parameters of a signed link.
+const LINK_PARAMETERS: &[&str] = &["token", "exp", "signature"];
+
+/// What a signed link carries.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LinkParams {
+    token: i64,
+    exp: i64,
+    signature: String,
+}
+
+/// What of the file is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Wanted {
+    Whole,
+    /// At least one byte.
+    Part(Range<u64>),
+}
+
+/// Downloads the file of a completed export, with a key, a session, or a link that `GET /v1/exports/{job_id}` returned in
+/// the last five minutes. One range at a time; HEAD returns the headers alone. Where files are in object storage, a link
+/// redirects there.
+#[utoipa::path(
+    get, path = "/v1/exports/{job_id}/download", tag = "exports",
+    params(
+        ("job_id" = String, Path, description = "the export"),
+        ("token" = Option<i64>, Query, description = "of a signed link"),
+        ("exp" = Option<i64>, Query, description = "of a signed link"),
+        ("signature" = Option<String>, Query, description = "of a signed link"),
+    ),
+    responses(
+        (status = 200, description = "the file", content_type = "application/octet-stream"),
+        (status = 206, description = "the part of it that was asked for"),
+        (status = 307, description = "the file is at `Location`"),
+    )
+)]
+async fn download_export(
+    State(api): State<ApiState>,
+    Path(named): Path<String>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (mut parts, _) = request.into_parts();
+    if has_link(parts.uri.query()) {
+        let export = linked(&api, &named, &parts).await?;
+        return by_link(&api, export, &parts).await;
+    }
+    let caller = Caller::from_request_parts(&mut parts, &api).await?;
+    fields::refuse_query_beside(parts.uri.query(), LINK_PARAMETERS)?;
+    let id = named.parse::<ExportId>().map_err(|_| jobs::not_found())?;
+    let export = jobs::own(&api, &caller, id).await?.ok_or_else(jobs::not_found)?;
+    match (&export.output, export.state) {
+        (Some(output), ExportState::Completed) => {
+            let output = output.clone();
+            streamed(&api, &export, &output, &parts).await
+        }
+        (_, ExportState::Expired) if lost_early(&export) => Err(ExportProblem::FileMissing.into()),
+        (_, ExportState::Expired) => Err(ExportProblem::Expired.into()),
+        (_, state) => Err(ExportProblem::NotReady(state).into()),
+    }
+}
+
+fn lost_early(export: &Export) -> bool {
+    export.removal.is_some_and(|removal| removal.reason == ExportRemoval::FileMissing)
+}
+
+/// Writes down that the storage does not have the file, and says so. A storage that is away as a whole is another error,
+/// and nothing is written down.
+async fn missing(api: &ApiState, export: &Export) -> ApiError {
+    let noted = async {
+        api.exports.storage.list(&place::folder(export.id)?, "").await?;
+        Ok::<_, ApiError>(exports::note_file(&api.store, export.id, Some(api.clock.now())).await?)
+    };
+    match noted.await {
+        Err(error) => return error,
+        Ok(true) => {
+            tracing::warn!(export.id = %export.id, "the storage does not have the file of a completed export");
+        }
+        Ok(false) => {}
+    }
+    ExportProblem::FileMissing.into()
+}
+
+/// Writes down that a file which was missing is there after all.
+async fn found(api: &ApiState, export: &Export) -> Result<(), ApiError> {
+    if lost_early(export) {
+        exports::note_file(&api.store, export.id, None).await?;
+    }
+    Ok(())
+}
+
+/// Whether the query is meant to be that of a signed link.
+fn has_link(query: Option<&str>) -> bool {
+    let query = query.unwrap_or_default().as_bytes();
+    form_urlencoded::parse(query).any(|(name, _)| LINK_PARAMETERS.contains(&&*name))
+}
+
+/// The export that a signed link is for. Whatever is wrong with a link, the answer is the same.
+async fn linked(api: &ApiState, named: &str, parts: &Parts) -> Result<Export, ApiError> {
+    let refused = || ApiError::from(ExportProblem::InvalidLink);
+    let id = named.parse::<ExportId>().map_err(|_| refused())?;
+    let query = parts.uri.query().unwrap_or_default();
+    let params: LinkParams = serde_urlencoded::from_str(query).map_err(|_| refused())?;
+    let link = Link { export: id, token: params.token, ends_at_s: params.exp };
+    if !link.is_good(&api.exports, &params.signature) {
+        return Err(refused());
+    }
+    let found = exports::find_of_any(&api.store, id).await?;
+    let is_same = |export: &Export| {
+        export.state == ExportState::Completed && export.lease_token == params.token
+    };
+    found.filter(is_same).ok_or_else(refused)
+}
+
+/// To the storage itself, if it can be asked; streamed otherwise.
+async fn by_link(api: &ApiState, export: Export, parts: &Parts) -> Result<Response, ApiError> {
+    let output = export.output.clone().ok_or(ExportProblem::InvalidLink)?;
+    if parts.method == Method::HEAD {
+        // The storage's own address would be good for GET alone.
+        return streamed(api, &export, &output, parts).await;
+    }
+    let name = place::name(output.key.clone())?;
+    let valid_for = Duration::from_secs(links::VALID_FOR_S.unsigned_abs());
+    let (file, media_type) = (file_name(&export), export.format.media_type());
+    match api.exports.storage.presign_get(&name, valid_for, &file, media_type).await? {
+        None => streamed(api, &export, &output, parts).await,
+        Some(address) => {
+            // The storage's own answer would be no error of ours.
+            if api.exports.storage.find(&name).await?.is_none() {
+                return Err(missing(api, &export).await);
+            }
+            found(api, &export).await?;
+            let location = HeaderValue::try_from(address).map_err(|_| {
+                ApiError::Failure(Failure::Internal(
+                    "the storage's address is no header".to_owned(),
+                ))
+            })?;
+            let mut response = StatusCode::TEMPORARY_REDIRECT.into_response();
+            response.headers_mut().insert(header::LOCATION, location);
+            Ok(response)
+        }
+    }
+}
+
+fn file_name(export: &Export) -> String {
+    format!("export-{}.{}", export.id, export.format)
+}
+
+async fn streamed(
+    api: &ApiState,
+    export: &Export,
+    output: &Output,
+    parts: &Parts,
+) -> Result<Response, ApiError> {
+    let length = u64::try_from(output.bytes).unwrap_or(0);
+    let tag = format!("\"{}\"", output.sha256);
+    // Ranges are for GET alone (RFC 9110, section 14.2).
+    let is_head = parts.method == Method::HEAD;
+    let asked = if is_head { Some(Wanted::Whole) } else { wanted(&parts.headers, &tag, length)? };
+    let Some(wanted) = asked else { return Ok(behind_end(output.bytes)) };
+    let range = match &wanted {
+        Wanted::Whole => 0..length,
+        Wanted::Part(range) => range.clone(),
+    };
+    let name = place::name(output.key.clone())?;
+    let Some(download) = api.exports.storage.read(&name, range.clone()).await? else {
+        return Err(missing(api, export).await);
+    };
+    found(api, export).await?;
+    let body = if is_head {
+        Body::empty()
+    } else {
+        let chunks = futures_util::stream::try_unfold(download, async |mut rest| {
+            Ok::<_, ::exports::StorageError>(rest.next().await?.map(|part| (part, rest)))
+        });
+        Body::from_stream(chunks)
+    };
+    let mut response = Response::new(body);
+    if let Wanted::Part(_) = &wanted {
+        *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+        let last = range.end.saturating_sub(1);
+        put(
+            &mut response,
+            header::CONTENT_RANGE,
+            &format!("bytes {}-{last}/{length}", range.start),
+        );
+    }
+    let disposition = format!("attachment; filename=\"{}\"", file_name(export));
+    put(&mut response, header::CONTENT_DISPOSITION, &disposition);
+    put(&mut response, header::CONTENT_TYPE, export.format.media_type());
+    put(&mut response, header::CONTENT_LENGTH, &(range.end - range.start).to_string());
+    put(&mut response, header::ACCEPT_RANGES, "bytes");
+    put(&mut response, header::ETAG, &tag);
+    Ok(response)
+}
+
+fn put(response: &mut Response, name: header::HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
+    }
+}
+
+fn behind_end(bytes: i64) -> Response {
+    let mut response = ApiError::from(ExportProblem::RangeBehindEnd(bytes)).into_response();
+    put(&mut response, header::CONTENT_RANGE, &format!("bytes */{bytes}"));
+    response
+}
+
+/// What the request asks for (RFC 9110, 14.2): nothing where it lies behind the end. A unit that is not known, or a
+/// range of another version of the file, asks for all of it.
+fn wanted(headers: &HeaderMap, tag: &str, length: u64) -> Result<Option<Wanted>, ApiError> {
+    let mut ranges = headers.get_all(header::RANGE).iter();
+    let Some(range) = ranges.next() else { return Ok(Some(Wanted::Whole)) };
+    if ranges.next().is_some() || range.as_bytes().contains(&b',') {
+        return Err(ApiError::SeveralRanges);
+    }
+    let is_other = headers.get(header::IF_RANGE).is_some_and(|known| known != tag);
+    let range =
+        range.to_str().ok().filter(|_| !is_other).and_then(|text| text.strip_prefix("bytes="));
+    let Some((first, last)) = range.and_then(|range| range.trim().split_once('-')) else {
+        return Ok(Some(Wanted::Whole));
+    };
+    let bounds = match (first.parse::<u64>(), last.parse::<u64>()) {
+        (Ok(from), Ok(to)) if from <= to => from..to.saturating_add(1).min(length),
+        (Ok(from), Err(_)) if last.is_empty() => from..length,
+        (Err(_), Ok(suffix)) if first.is_empty() => length.saturating_sub(suffix)..length,
+        _ => return Ok(Some(Wanted::Whole)),
+    };
+    Ok((!bounds.is_empty()).then_some(Wanted::Part(bounds)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(range: &'static str) -> Option<Wanted> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::RANGE, HeaderValue::from_static(range));
+        wanted(&headers, "\"tag\"", 10).unwrap()
+    }
+
+    #[test]
+    fn one_range_is_taken_as_it_is_written() {
+        assert_eq!(asked("bytes=0-3"), Some(Wanted::Part(0..4)));
+        assert_eq!(asked("bytes=4-"), Some(Wanted::Part(4..10)));
+        assert_eq!(asked("bytes=-3"), Some(Wanted::Part(7..10)));
+        assert_eq!(asked("bytes=-30"), Some(Wanted::Part(0..10)));
+        assert_eq!(asked("bytes=8-99"), Some(Wanted::Part(8..10)));
+    }
+
+    #[test]
+    fn what_lies_behind_the_end_is_nothing() {
+        assert_eq!(asked("bytes=10-"), None);
+        assert_eq!(asked("bytes=99-100"), None);
+        assert_eq!(asked("bytes=-0"), None);
+    }
+
+    #[test]
+    fn what_is_no_range_asks_for_the_whole() {
+        for text in ["items=0-3", "bytes=x-3", "bytes=5-2", "bytes=-", "bytes=", "0-3"] {
+            assert_eq!(asked(text), Some(Wanted::Whole), "{text}");
+        }
+    }
+
+    #[test]
+    fn several_ranges_are_refused_and_a_range_of_another_file_asks_for_the_whole() {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::RANGE, HeaderValue::from_static("bytes=0-0,2-3"));
+        assert!(matches!(wanted(&headers, "\"tag\"", 10), Err(ApiError::SeveralRanges)));
+
+        headers.insert(header::RANGE, HeaderValue::from_static("bytes=0-0"));
+        headers.insert(header::IF_RANGE, HeaderValue::from_static("\"other\""));
+        assert_eq!(wanted(&headers, "\"tag\"", 10).unwrap(), Some(Wanted::Whole));
+        assert_eq!(wanted(&headers, "\"other\"", 10).unwrap(), Some(Wanted::Part(0..1)));
+
+        headers.append(header::RANGE, HeaderValue::from_static("bytes=1-1"));
+        assert!(matches!(wanted(&headers, "\"other\"", 10), Err(ApiError::SeveralRanges)));
+    }
+}

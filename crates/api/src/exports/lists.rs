@@ -1,0 +1,189 @@
+//! Lists of exports: of all accounts, of one, and of a customer for staff.
+
+use axum::Json;
+use axum::extract::State;
+use domain::account::CreatorId;
+use domain::dataset::DatasetName;
+use domain::export::ExportState;
+use domain::id::{CustomerId, ExportId};
+use domain::platform::Platform;
+use domain::staff::Permission;
+use failures::Failure;
+use identity::support::{self, Visit};
+use runtime::audit;
+use serde_json::json;
+use store::exports::{self, ExportList};
+use web::auth::Caller;
+use web::error::ApiError;
+use web::extract::{Path, Query};
+use web::fields::RequestQuery;
+
+use super::record::{ExportOut, Sight};
+use crate::ApiState;
+use crate::words;
+
+const LIMIT_DEFAULT: i64 = 50;
+
+/// Which exports to list.
+#[derive(serde::Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ListParams {
+    /// How many: 1 to 200.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<i64>,
+    /// Only those made before this one: `next_before` of the page before.
+    #[param(value_type = Option<String>, format = "export-id")]
+    before: Option<ExportId>,
+}
+
+impl RequestQuery for ListParams {}
+
+impl ListParams {
+    fn wanted(self, customer: CustomerId) -> ExportList {
+        ExportList {
+            customer,
+            account: None,
+            allowed_accounts: Vec::new(),
+            platform: None,
+            dataset: None,
+            state: None,
+            before: self.before,
+            limit: self.limit.unwrap_or(LIMIT_DEFAULT),
+        }
+    }
+}
+
+/// Which exports of all accounts to list.
+#[derive(serde::Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct AllParams {
+    /// How many: 1 to 200.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<i64>,
+    /// Only those made before this one: `next_before` of the page before.
+    #[param(value_type = Option<String>, format = "export-id")]
+    before: Option<ExportId>,
+    /// The `creator_id` of an account, which may have been deleted since.
+    #[param(value_type = Option<String>, min_length = 1, max_length = 64, format = "creator-id")]
+    account: Option<CreatorId>,
+    /// Only those of this platform.
+    #[param(schema_with = words::platform)]
+    platform: Option<Platform>,
+    /// Only those of this dataset.
+    #[param(schema_with = words::dataset)]
+    dataset: Option<DatasetName>,
+    /// Only those with this status. Without it, all but those that were removed (`deleted`). A limited key cannot ask for
+    /// those.
+    #[param(schema_with = words::export_state)]
+    status: Option<ExportState>,
+}
+
+impl RequestQuery for AllParams {}
+
+/// Exports, newest first.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(super) struct Exports {
+    exports: Vec<ExportOut>,
+    /// Where the next page begins; null after the last.
+    #[schema(value_type = Option<String>)]
+    next_before: Option<ExportId>,
+}
+
+/// Lists the exports of an account, newest first.
+#[utoipa::path(
+    get, path = "/v1/{account}/exports", tag = "exports",
+    params(("account" = String, Path, description = "its creator_id"), ListParams),
+    responses(
+        (status = 200, body = Exports),
+    )
+)]
+pub(super) async fn list_exports(
+    State(api): State<ApiState>,
+    caller: Caller,
+    Path(account): Path<String>,
+    Query(params): Query<ListParams>,
+) -> Result<Json<Exports>, ApiError> {
+    let creator: CreatorId =
+        account.parse().map_err(|_| ApiError::Failure(Failure::AccountNotFound))?;
+    if !caller.may_use(&creator) {
+        return Err(ApiError::Failure(Failure::AccountNotFound));
+    }
+    let wanted = ExportList { account: Some(creator.clone()), ..params.wanted(caller.customer) };
+    let listed = listed(&api, wanted, Sight::Own).await?;
+    // Exports outlive the account that they are of.
+    if listed.exports.is_empty()
+        && store::accounts::find(&api.store, caller.customer, &creator).await?.is_none()
+    {
+        return Err(ApiError::Failure(Failure::AccountNotFound));
+    }
+    Ok(Json(listed))
+}
+
+/// Lists the exports of all accounts, newest first, with what each cost. A key that is limited to some accounts is shown
+/// those of its accounts.
+#[utoipa::path(
+    get, path = "/v1/exports", tag = "exports", params(AllParams),
+    responses(
+        (status = 200, body = Exports),
+    )
+)]
+pub(super) async fn list_all_exports(
+    State(api): State<ApiState>,
+    caller: Caller,
+    Query(params): Query<AllParams>,
+) -> Result<Json<Exports>, ApiError> {
+    if params.status == Some(ExportState::Deleted) {
+        caller.refuse_limited()?;
+    }
+    let wanted = ExportList {
+        customer: caller.customer,
+        account: params.account,
+        allowed_accounts: caller.allowed_accounts().to_vec(),
+        platform: params.platform,
+        dataset: params.dataset,
+        state: params.status,
+        before: params.before,
+        limit: params.limit.unwrap_or(LIMIT_DEFAULT),
+    };
+    listed(&api, wanted, Sight::Own).await.map(Json)
+}
+
+/// For staff: lists the exports of a customer who allows it, without what is in them. Each look is in the customer's
+/// audit list.
+#[utoipa::path(
+    get, path = "/v1/support/customers/{customer_id}/exports", tag = "support",
+    params(("customer_id" = String, Path, description = "the customer"), ListParams),
+    responses(
+        (status = 200, body = Exports),
+    )
+)]
+pub(super) async fn list_customer_exports(
+    State(api): State<ApiState>,
+    caller: Caller,
+    Path(customer): Path<CustomerId>,
+    Query(params): Query<ListParams>,
+) -> Result<Json<Exports>, ApiError> {
+    let visit = Visit {
+        customer,
+        needs: Permission::TO_LOOK,
+        action: audit::STAFF_READ_EXPORTS,
+        details: json!({}),
+    };
+    support::visit(&api.identity, &caller, visit).await?;
+    listed(&api, params.wanted(customer), Sight::Record).await.map(Json)
+}
+
+/// A page of what is wanted.
+async fn listed(api: &ApiState, wanted: ExportList, sight: Sight) -> Result<Exports, ApiError> {
+    let limit = wanted.limit;
+    // One more shows whether there is a next page.
+    let mut found = exports::list(&api.store, &ExportList { limit: limit + 1, ..wanted }).await?;
+    let page = usize::try_from(limit).unwrap_or(usize::MAX);
+    let has_more = found.len() > page;
+    found.truncate(page);
+    let next_before = found.last().filter(|_| has_more).map(|export| export.id);
+    let records = found.into_iter().map(|export| ExportOut::of(api, export, sight));
+    Ok(Exports { exports: records.collect(), next_before })
+}

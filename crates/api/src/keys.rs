@@ -1,0 +1,406 @@
+//! Keys: what a program signs its calls with. A secret is shown once, when it is made.
+//!
+//! A key may be limited: to some accounts, to a budget of credits for each UTC month, in time. A limited key sees
+//! and changes no other key, so that nothing it does widens what it may do.
+
+use axum::extract::{Extension, State};
+use domain::account::CreatorId;
+use domain::credits::Credits;
+use domain::field_error::FieldErrorKind;
+use domain::id::KeyId;
+use domain::key::{KeyScope, KeySecret};
+use domain::time::Timestamp;
+use failures::Failure;
+use failures::FieldProblem;
+use http::StatusCode;
+use identity::login;
+use runtime::audit::{self, AuditRecord};
+use serde_json::{Value, json};
+use store::audit::AuditEntry;
+use store::key_changes::{KeyChange, KeyChanging, LimitChange};
+use store::key_list::ListedKey;
+use store::keys::{Key, KeyCreation, NewKey, NewSecret, Rotation};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use web::WebState;
+use web::auth::{Caller, FullCaller, Manager};
+use web::created::Created;
+use web::error::ApiError;
+use web::extract::{Json, NoQuery, Path};
+use web::fields::{Good, Problems, RequestBody};
+use web::middleware::real_ip::Client;
+
+use super::key_limits;
+use crate::ApiState;
+
+pub(crate) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new()
+        .routes(routes!(list_keys, create_key))
+        .routes(routes!(get_key, update_key, delete_key))
+        .routes(routes!(rotate_key))
+}
+
+/// A key, without its secret.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct KeyOut {
+    #[schema(value_type = String)]
+    key_id: KeyId,
+    name: String,
+    /// The first characters of the secret.
+    prefix: String,
+    /// The last four characters of the secret.
+    last_four: String,
+    #[schema(schema_with = super::words::key_scope)]
+    scope: KeyScope,
+    /// The accounts it is limited to; null: no restriction.
+    #[schema(value_type = Option<Vec<String>>)]
+    accounts: Option<Vec<CreatorId>>,
+    /// What it may spend in a UTC month; null: all that the customer has.
+    monthly_budget_credits: Option<i64>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    rotated_at: Option<Timestamp>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<Timestamp>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    revoked_at: Option<Timestamp>,
+}
+
+impl From<Key> for KeyOut {
+    fn from(key: Key) -> Self {
+        Self {
+            key_id: key.id,
+            name: key.name,
+            prefix: key.shown_prefix,
+            last_four: key.shown_suffix,
+            scope: key.scope,
+            accounts: Some(key.accounts).filter(|accounts| !accounts.is_empty()),
+            monthly_budget_credits: key.monthly_budget.map(Credits::whole),
+            created_at: key.created_at,
+            rotated_at: key.rotated_at,
+            expires_at: key.expires_at,
+            revoked_at: key.revoked_at,
+        }
+    }
+}
+
+/// A key and its use.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct ListedKeyOut {
+    #[serde(flatten)]
+    key: KeyOut,
+    /// Credits that calls of this UTC month have spent or hold: what counts against the budget.
+    used_this_month: i64,
+    /// When it was last used; a use other than a call is noted within a minute.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    last_used_at: Option<Timestamp>,
+    /// Until when the secret before the last rotation is still accepted; null when no older secret is.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    old_secret_expires_at: Option<Timestamp>,
+}
+
+impl ListedKeyOut {
+    fn new(listed: ListedKey, now: Timestamp) -> Self {
+        Self {
+            used_this_month: listed.used.whole(),
+            last_used_at: listed.last_used_at,
+            old_secret_expires_at: listed.old_secret_valid_until.filter(|until| *until > now),
+            key: listed.key.into(),
+        }
+    }
+}
+
+/// The keys of a customer.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct Keys {
+    keys: Vec<ListedKeyOut>,
+    /// When the next UTC month begins, and with it every budget anew.
+    #[schema(value_type = String, format = DateTime)]
+    budgets_reset_at: Timestamp,
+}
+
+/// Lists the customer's keys with their usage, including the hundred most recently revoked. A limited key sees itself only.
+#[utoipa::path(get, path = "/v1/auth/keys", tag = "auth", responses((status = 200, body = Keys)))]
+async fn list_keys(
+    State(api): State<ApiState>,
+    caller: Caller,
+    _: NoQuery,
+) -> Result<axum::Json<Keys>, ApiError> {
+    let now = api.clock.now();
+    let today = now.day();
+    let listed = store::key_list::list(&api.store, caller.customer, today).await?;
+    let only = caller.key().filter(|key| key.is_limited).map(|key| key.id);
+    let keys = listed.into_iter().filter(|one| only.is_none_or(|only| only == one.key.id));
+    Ok(axum::Json(Keys {
+        keys: keys.map(|one| ListedKeyOut::new(one, now)).collect(),
+        budgets_reset_at: today.next_month_start().start(),
+    }))
+}
+
+/// Shows one key with its use, without its secret. A limited key can ask for itself alone.
+#[utoipa::path(
+    get, path = "/v1/auth/keys/{key_id}", tag = "auth",
+    params(("key_id" = String, Path, description = "the key")),
+    responses(
+        (status = 200, body = ListedKeyOut),
+        (status = 404, description = "there is no key of that id"),
+    )
+)]
+async fn get_key(
+    State(api): State<ApiState>,
+    caller: Caller,
+    Path(key): Path<KeyId>,
+    _: NoQuery,
+) -> Result<axum::Json<ListedKeyOut>, ApiError> {
+    caller.refuse_other_keys(key)?;
+    let now = api.clock.now();
+    let listed = store::key_list::find(&api.store, caller.customer, key, now.day()).await?;
+    Ok(axum::Json(ListedKeyOut::new(listed.ok_or(NO_KEY)?, now)))
+}
+
+/// A key to be made.
+#[derive(serde::Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeyIn {
+    /// What the customer calls it; 1 to 100 characters.
+    #[schema(min_length = 1, max_length = 100, format = "line")]
+    name: String,
+    /// `full` or `read_only`.
+    #[schema(schema_with = super::words::key_scope)]
+    scope: KeyScope,
+    /// The accounts it is limited to, 1 to 100 that are connected; null or absent: no restriction.
+    #[schema(schema_with = super::words::new_key_accounts)]
+    accounts: Option<Vec<CreatorId>>,
+    /// What it may spend in a UTC month, 0 or more; everything the customer has when absent.
+    #[schema(minimum = 0, maximum = 9_007_199_254_740_991_i64)]
+    monthly_budget_credits: Option<i64>,
+    /// From when on it is refused, a time to come (RFC 3339 with a zone); never when absent.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<Timestamp>,
+}
+
+impl RequestBody for KeyIn {
+    fn check(fields: &Good<'_>, web: &WebState, problems: &mut Problems) {
+        key_limits::check_expiry(fields, web.clock.now(), problems);
+    }
+}
+
+/// A key with its secret.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct CreatedKey {
+    #[serde(flatten)]
+    key: KeyOut,
+    /// The secret. It is shown once, here.
+    api_key: String,
+    /// After a rotation with a time of grace: until when the old secret is still accepted. Null: no older secret is.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    old_secret_expires_at: Option<Timestamp>,
+}
+
+/// Creates a key. Its secret is shown only in this response.
+#[utoipa::path(
+    post, path = "/v1/auth/keys", tag = "auth", request_body = KeyIn,
+    responses(
+        (status = 201, body = CreatedKey,
+            headers(("Location" = String, description = "where the key is shown, without its secret"))),
+    )
+)]
+async fn create_key(
+    State(api): State<ApiState>,
+    Manager(caller): Manager,
+    Json(new): Json<KeyIn>,
+) -> Result<Created<CreatedKey>, ApiError> {
+    let now = api.clock.now();
+    let secret = KeySecret::generate(|bound| api.random.below(bound));
+    let key = NewKey {
+        id: KeyId::new(now, api.random.bytes()),
+        name: new.name,
+        secret: NewSecret::of(&secret),
+        scope: new.scope,
+        accounts: new.accounts.unwrap_or_default(),
+        monthly_budget: new.monthly_budget_credits.map(Credits::from_whole),
+        expires_at: new.expires_at,
+    };
+    let entry = entry(&api, &caller, audit::KEY_CREATED, key_limits::described(&key));
+    let count_max = api.config.keys.count_max;
+    match store::keys::create(&api.store, caller.customer, &key, count_max, &entry).await? {
+        KeyCreation::Created => {}
+        KeyCreation::TooMany => return Err(ApiError::Failure(Failure::TooManyKeys(count_max))),
+        KeyCreation::NoAccount(account) => return Err(key_limits::no_account(&account)),
+    }
+    let stored = store::keys::find(&api.store, caller.customer, key.id).await?;
+    let created = CreatedKey {
+        key: stored.ok_or(NO_KEY)?.into(),
+        api_key: secret.expose().to_owned(),
+        old_secret_expires_at: None,
+    };
+    Ok(Created { location: format!("/v1/auth/keys/{}", key.id), body: created })
+}
+
+/// What is to be different about a key. What is absent stays as it is; null ends a limit.
+#[derive(serde::Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeyPatch {
+    /// What the customer calls it; 1 to 100 characters.
+    #[schema(min_length = 1, max_length = 100, format = "line")]
+    name: Option<String>,
+    /// The accounts it is limited to, 1 to 100 that are connected; null: no restriction.
+    #[serde(default, deserialize_with = "key_limits::limit_change")]
+    #[schema(schema_with = super::words::changed_key_accounts)]
+    accounts: LimitChange<Vec<CreatorId>>,
+    /// What it may spend in a UTC month, 0 or more; null: all that the customer has.
+    #[serde(default, deserialize_with = "key_limits::limit_change")]
+    #[schema(minimum = 0, maximum = 9_007_199_254_740_991_i64, value_type = Option<i64>)]
+    monthly_budget_credits: LimitChange<i64>,
+    /// From when on it is refused, a time to come (RFC 3339 with a zone); null: never.
+    #[serde(default, deserialize_with = "key_limits::limit_change")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: LimitChange<Timestamp>,
+}
+
+impl RequestBody for KeyPatch {
+    fn check(fields: &Good<'_>, web: &WebState, problems: &mut Problems) {
+        key_limits::check_expiry(fields, web.clock.now(), problems);
+    }
+}
+
+/// Changes the name or the limits of a key from now on. To change its scope, rotate it.
+#[utoipa::path(
+    patch, path = "/v1/auth/keys/{key_id}", tag = "auth", request_body = KeyPatch,
+    params(("key_id" = String, Path, description = "the key")),
+    responses(
+        (status = 200, body = KeyOut),
+    )
+)]
+async fn update_key(
+    State(api): State<ApiState>,
+    Manager(caller): Manager,
+    Path(key): Path<KeyId>,
+    Json(patch): Json<KeyPatch>,
+) -> Result<axum::Json<KeyOut>, ApiError> {
+    let change = KeyChange {
+        key,
+        customer: caller.customer,
+        name: patch.name,
+        accounts: patch.accounts,
+        monthly_budget: patch.monthly_budget_credits.map(Credits::from_whole),
+        expires_at: patch.expires_at,
+    };
+    let entry = entry(&api, &caller, audit::KEY_CHANGED, key_limits::described_change(&change));
+    let changed = store::key_changes::change(&api.store, &change, &entry).await?;
+    api.cached.forget_keys_of(caller.customer);
+    match changed {
+        KeyChanging::Changed(changed) => Ok(axum::Json(changed.into())),
+        KeyChanging::NotFound => Err(NO_KEY),
+        KeyChanging::NoAccount(account) => Err(key_limits::no_account(&account)),
+    }
+}
+
+const NO_KEY: ApiError = ApiError::Failure(Failure::NotFound("there is no key of that id"));
+
+/// What a caller did to a key.
+fn entry(api: &ApiState, caller: &Caller, action: &'static str, details: Value) -> AuditEntry {
+    let record = AuditRecord { customer: caller.customer, actor: caller.actor(), action, details };
+    record.now(&api.clock, &api.random)
+}
+
+/// Revokes a key permanently. Every node refuses it from this response on. A limited key can revoke only itself.
+#[utoipa::path(
+    delete, path = "/v1/auth/keys/{key_id}", tag = "auth",
+    params(("key_id" = String, Path, description = "the key")),
+    responses(
+        (status = 204, description = "revoked"),
+    )
+)]
+async fn delete_key(
+    State(api): State<ApiState>,
+    FullCaller(caller): FullCaller,
+    Path(key): Path<KeyId>,
+    _: NoQuery,
+) -> Result<StatusCode, ApiError> {
+    caller.refuse_other_keys(key)?;
+    let entry = entry(&api, &caller, audit::KEY_DELETED, json!({"key_id": key}));
+    let revoked = store::keys::revoke(&api.store, caller.customer, key, &entry).await?;
+    api.cached.forget_keys_of(caller.customer);
+    if revoked { Ok(StatusCode::NO_CONTENT) } else { Err(NO_KEY) }
+}
+
+/// A rotation: which key, and how long its old secret is still taken.
+#[derive(serde::Deserialize, utoipa::ToSchema, Default)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RotationIn {
+    /// The key; the calling key when absent. With a session it must be named.
+    #[schema(value_type = Option<String>, format = "key-id")]
+    key_id: Option<KeyId>,
+    /// With a session: the customer's password, asked for again. With a key it is not looked at.
+    #[schema(max_length = 128, format = Password)]
+    current_password: Option<String>,
+    /// Another scope; the same when absent.
+    #[schema(schema_with = super::words::optional_key_scope)]
+    scope: Option<KeyScope>,
+    /// Seconds that the old secret is still taken: 0 (the default) to 604800.
+    #[schema(minimum = 0, maximum = 604_800)]
+    expires_old_in_s: i64,
+}
+
+impl RequestBody for RotationIn {}
+
+/// Replaces the secret of a key; the new one is shown only in this response. With `expires_old_in_s: 0` the old secret
+/// stops working immediately. A limited key can rotate only itself.
+#[utoipa::path(
+    post, path = "/v1/auth/keys/rotate", tag = "auth", request_body = RotationIn,
+    responses(
+        (status = 200, body = CreatedKey),
+    )
+)]
+async fn rotate_key(
+    State(api): State<ApiState>,
+    FullCaller(caller): FullCaller,
+    Extension(client): Extension<Client>,
+    Json(rotation): Json<RotationIn>,
+) -> Result<axum::Json<CreatedKey>, ApiError> {
+    let calling = caller.key().map(|key| key.id);
+    let key = rotation.key_id.or(calling).ok_or_else(|| needed_with_session("key_id"))?;
+    caller.refuse_other_keys(key)?;
+    if calling.is_none() {
+        let password =
+            rotation.current_password.ok_or_else(|| needed_with_session("current_password"))?;
+        login::confirm(&api.identity, caller.customer, password, client.ip).await?;
+    }
+    let secret = KeySecret::generate(|bound| api.random.below(bound));
+    let now = api.clock.now();
+    let grace = rotation.expires_old_in_s;
+    let change = Rotation {
+        key,
+        customer: caller.customer,
+        secret: NewSecret::of(&secret),
+        scope: rotation.scope,
+        at: now,
+        old_valid_until: (grace > 0).then(|| now.plus_seconds(grace)),
+    };
+    let entry = entry(&api, &caller, audit::KEY_ROTATED, rotated_details(&change));
+    let rotated = store::keys::rotate(&api.store, &change, &entry).await?;
+    api.cached.forget_keys_of(caller.customer);
+    let rotated = rotated.ok_or(NO_KEY)?;
+    Ok(axum::Json(CreatedKey {
+        key: rotated.into(),
+        api_key: secret.expose().to_owned(),
+        old_secret_expires_at: change.old_valid_until,
+    }))
+}
+
+fn rotated_details(change: &Rotation) -> Value {
+    let mut details = json!({"key_id": change.key});
+    if let Some(fields) = details.as_object_mut() {
+        fields.extend(change.scope.map(|scope| ("scope".to_owned(), json!(scope))));
+        fields.extend(
+            change.old_valid_until.map(|at| ("old_secret_expires_at".to_owned(), json!(at))),
+        );
+    }
+    details
+}
+
+fn needed_with_session(field: &str) -> FieldProblem {
+    FieldProblem::new("body", field, FieldErrorKind::Missing, "is required with a session")
+}

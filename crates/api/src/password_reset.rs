@@ -1,0 +1,68 @@
+//! Forgotten passwords: asking for a link by mail, and setting a password with it.
+
+use axum::extract::{Extension, State};
+use http::StatusCode;
+use identity::email_flows;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use web::WebState;
+use web::error::ApiError;
+use web::extract::Json;
+use web::fields::{Good, Problems, RequestBody};
+use web::middleware::real_ip::Client;
+
+use super::email::{Address, Asked};
+use crate::ApiState;
+
+pub(crate) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new().routes(routes!(forgot_password)).routes(routes!(reset_password))
+}
+
+/// Sends an email with a link to set a new password. The response is the same whether the address is known or not.
+#[utoipa::path(
+    post, path = "/v1/auth/password/forgot", tag = "auth", request_body = Address,
+    responses(
+        (status = 202, body = Asked),
+    )
+)]
+async fn forgot_password(
+    State(api): State<ApiState>,
+    Extension(client): Extension<Client>,
+    Json(address): Json<Address>,
+) -> Result<(StatusCode, axum::Json<Asked>), ApiError> {
+    email_flows::forgot_password(&api.identity, client.ip, address.email).await?;
+    Ok(Asked::answer())
+}
+
+/// A new password, and the link that allows it.
+#[derive(serde::Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewPassword {
+    /// The `token=` of the emailed link.
+    token: String,
+    /// 8 to 128 characters, taken as they are, and none that is guessed first.
+    #[schema(min_length = 8, max_length = 128, format = Password)]
+    new_password: String,
+}
+
+impl RequestBody for NewPassword {
+    fn check(fields: &Good<'_>, _web: &WebState, problems: &mut Problems) {
+        problems.new_password(fields, "new_password");
+    }
+}
+
+/// Sets a password with an emailed link, once. Every session of the customer ends; keys keep working.
+#[utoipa::path(
+    post, path = "/v1/auth/password/reset", tag = "auth", request_body = NewPassword,
+    responses(
+        (status = 204, description = "the password is set, and every session ended"),
+    )
+)]
+async fn reset_password(
+    State(api): State<ApiState>,
+    Extension(client): Extension<Client>,
+    Json(new): Json<NewPassword>,
+) -> Result<StatusCode, ApiError> {
+    email_flows::reset_password(&api.identity, client.ip, &new.token, new.new_password).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

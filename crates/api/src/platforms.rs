@@ -1,0 +1,160 @@
+//! Platforms: what can be connected, and which routes each one has.
+
+use axum::Json;
+use axum::extract::State;
+use domain::platform::Platform;
+use domain::time::Timestamp;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use web::error::ApiError;
+use web::extract::{NoQuery, Path};
+
+use crate::ApiState;
+
+pub(crate) fn router() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new().routes(routes!(list_platforms)).routes(routes!(list_platform_routes))
+}
+
+/// The platforms that this service speaks to.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct Platforms {
+    platforms: Vec<PlatformOut>,
+}
+
+/// One platform and what connecting an account takes.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct PlatformOut {
+    /// The wire value.
+    #[schema(schema_with = super::words::platform)]
+    platform: Platform,
+    /// Whether accounts can be connected in this deployment.
+    offered: bool,
+    /// `ok`, or `refusing_credentials`: the platform currently refuses the credentials of all accounts. Nothing needs to
+    /// be connected again for it; calls that it refuses cost nothing.
+    #[schema(value_type = String, example = "ok")]
+    state: PlatformState,
+    /// Since when the platform refuses credentials; `null` while its state is `ok`.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    since: Option<Timestamp>,
+    /// The fields of `auth` in `POST /v1/connect/import`.
+    auth: Vec<AuthFieldOut>,
+    /// How many routes the catalogue lists.
+    routes: usize,
+}
+
+/// Whether a platform accepts credentials.
+#[derive(Debug, Clone, Copy, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+enum PlatformState {
+    Ok,
+    RefusingCredentials,
+}
+
+/// One field of `auth`.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct AuthFieldOut {
+    name: String,
+    /// `string`, `timestamp`, `string_list` or `string_map`.
+    r#type: &'static str,
+    required: bool,
+    /// Whether it is a secret; secrets are sealed at rest and never shown again.
+    secret: bool,
+    description: String,
+}
+
+/// Lists the platforms and the `auth` fields that each needs.
+#[utoipa::path(get, path = "/v1/platforms", tag = "platforms", responses((status = 200, body = Platforms)))]
+async fn list_platforms(State(api): State<ApiState>, _: NoQuery) -> Json<Platforms> {
+    let platforms = Platform::ALL.iter().map(|platform| {
+        let catalog = api.catalog.platform(*platform);
+        let auth = catalog.auth_fields().iter().map(|field| AuthFieldOut {
+            name: field.name.clone(),
+            r#type: field.kind.as_str(),
+            required: field.required,
+            secret: field.secret,
+            description: field.description.clone(),
+        });
+        let since = api.accounts.platform_health.refusing_since(*platform);
+        PlatformOut {
+            platform: *platform,
+            offered: api.accounts.target(*platform).is_ok(),
+            state: since.map_or(PlatformState::Ok, |_| PlatformState::RefusingCredentials),
+            since,
+            auth: auth.collect(),
+            routes: catalog.routes().len(),
+        }
+    });
+    Json(Platforms { platforms: platforms.collect() })
+}
+
+/// The catalogue of one platform.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(crate) struct PlatformRoutes {
+    #[schema(schema_with = super::words::platform)]
+    platform: Platform,
+    routes: Vec<RouteOut>,
+}
+
+/// One route of a platform.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct RouteOut {
+    #[schema(schema_with = super::words::method)]
+    method: domain::method::Method,
+    /// The path after `/native/`; words in braces are parameters.
+    path: String,
+    group: String,
+    /// Credits that a call costs.
+    cost: i64,
+    /// OAuth scopes that the account's token needs (`platform_delta`).
+    scopes: Vec<String>,
+    description: String,
+    notes: String,
+    /// For a shorthand, the path it stands for.
+    rewrites_to: Option<String>,
+    /// Query parameters that are added when absent.
+    default_query: std::collections::BTreeMap<String, String>,
+    /// Whether a call to it is known to have succeeded.
+    verified: bool,
+    /// When the first call through this service succeeded.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    verified_at: Option<Timestamp>,
+}
+
+/// Lists the routes of a platform with their cost, group and scopes, and whether they are known to work.
+#[utoipa::path(
+    get, path = "/v1/platforms/{platform}/routes", tag = "platforms",
+    params(("platform" = String, Path, description = "such as platform_delta")),
+    responses(
+        (status = 200, body = PlatformRoutes),
+    )
+)]
+async fn list_platform_routes(
+    State(api): State<ApiState>,
+    Path(platform): Path<Platform>,
+    _: NoQuery,
+) -> Result<Json<PlatformRoutes>, ApiError> {
+    let verified = store::routes::list_verified(&api.store).await?;
+    let verified: std::collections::HashMap<String, Timestamp> = verified
+        .into_iter()
+        .filter(|route| route.platform == platform)
+        .map(|route| (route.route, route.verified_at))
+        .collect();
+    let costs = api.config.credits.costs();
+    let routes = api.catalog.platform(platform).routes().iter().map(|route| {
+        let verified_at = verified.get(&route.name).copied();
+        RouteOut {
+            method: route.method,
+            path: route.template.clone(),
+            group: route.group.clone(),
+            cost: route.cost(&costs).whole(),
+            scopes: route.scopes.clone(),
+            description: route.description.clone(),
+            notes: route.notes.clone(),
+            rewrites_to: route.shorthand().map(|shorthand| format!("/{}", shorthand.target)),
+            default_query: route.default_query.iter().cloned().collect(),
+            verified: route.verified || verified_at.is_some(),
+            verified_at,
+        }
+    });
+    Ok(Json(PlatformRoutes { platform, routes: routes.collect() }))
+}

@@ -1,0 +1,124 @@
+//! Whose spending a response shows: all of a customer's, or that of one key.
+//!
+//! A key that is limited sees its own. A session, or a key without limits, can choose.
+
+use domain::field_error::FieldErrorKind;
+use domain::id::{CustomerId, KeyId};
+use failures::Failure;
+use failures::FieldProblem;
+use store::usage::UsageOf;
+use utoipa::openapi::schema::Object;
+use web::auth::Caller;
+use web::error::ApiError;
+
+use crate::ApiState;
+
+const NO_KEY: ApiError = ApiError::Failure(Failure::NotFound(
+    "there is no key with the id `key_id`; `GET /v1/auth/keys` lists yours",
+));
+
+/// Whose spending is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum UsageScope {
+    /// That of all keys.
+    Customer,
+    /// That of one key.
+    Key,
+}
+
+impl UsageScope {
+    const ALL: [&str; 2] = ["customer", "key"];
+
+    /// What a response that shows this says.
+    pub(crate) const fn of_key(shown: Option<KeyId>) -> Self {
+        if shown.is_some() { Self::Key } else { Self::Customer }
+    }
+}
+
+/// The words of the contract.
+pub(crate) fn described() -> Object {
+    super::words::one_of(
+        "`customer`: of all keys. `key`: of one key, `key_id`.",
+        UsageScope::ALL.into_iter(),
+    )
+}
+
+/// What a request says about it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    /// The parameter `scope`.
+    pub scope: Option<UsageScope>,
+    /// The parameter `key_id`.
+    pub key_id: Option<KeyId>,
+}
+
+impl Wanted {
+    /// Whose spending the caller is shown. Without a choice that is `default`, to a session all of the customer's, and
+    /// to a limited key always its own.
+    pub(crate) async fn by(
+        self,
+        api: &ApiState,
+        caller: &Caller,
+        default: UsageScope,
+    ) -> Result<UsageOf, ApiError> {
+        let named = self.named()?;
+        if let Some(key) = named {
+            caller.refuse_other_keys(key)?;
+            refuse_unknown(api, caller.customer, key).await?;
+        }
+        let own = caller.key();
+        let default = match own {
+            None => UsageScope::Customer,
+            Some(key) if key.is_limited => UsageScope::Key,
+            Some(_) => default,
+        };
+        let key = match (self.scope, named) {
+            (_, Some(key)) => Some(key),
+            (Some(UsageScope::Customer), None) => {
+                caller.refuse_limited()?;
+                None
+            }
+            (Some(UsageScope::Key), None) => Some(own.map(|key| key.id).ok_or_else(unnamed)?),
+            (None, None) => own.filter(|_| default == UsageScope::Key).map(|key| key.id),
+        };
+        // A key that looks at itself sees what it did for the accounts that it may use now.
+        let only_allowed = key.is_some() && own.map(|own| own.id) == key;
+        Ok(UsageOf { customer: caller.customer, key, only_allowed })
+    }
+
+    /// Whose spending of this customer staff are shown.
+    pub(crate) async fn of(self, api: &ApiState, customer: CustomerId) -> Result<UsageOf, ApiError> {
+        let key = self.named()?;
+        if let Some(key) = key {
+            refuse_unknown(api, customer, key).await?;
+        }
+        if self.scope == Some(UsageScope::Key) && key.is_none() {
+            return Err(unnamed());
+        }
+        Ok(UsageOf { customer, key, only_allowed: false })
+    }
+
+    /// The key that is named; it says whose on its own.
+    fn named(self) -> Result<Option<KeyId>, ApiError> {
+        if self.key_id.is_some() && self.scope == Some(UsageScope::Customer) {
+            let message = "names one key, but `scope=customer` asks for all";
+            return Err(wrong(FieldErrorKind::NotAllowed, message));
+        }
+        Ok(self.key_id)
+    }
+}
+
+/// A key of another customer does not exist; one that was deleted keeps what it spent.
+async fn refuse_unknown(api: &ApiState, customer: CustomerId, key: KeyId) -> Result<(), ApiError> {
+    let found = store::keys::find(&api.store, customer, key).await?;
+    found.map(drop).ok_or(NO_KEY)
+}
+
+fn unnamed() -> ApiError {
+    wrong(FieldErrorKind::Missing, "is needed with `scope=key`, because no key makes this request")
+}
+
+fn wrong(kind: FieldErrorKind, message: &str) -> ApiError {
+    FieldProblem::new("query", "key_id", kind, message).into()
+}

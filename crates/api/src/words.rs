@@ -1,0 +1,276 @@
+//! The fixed words of the contract, described from the enums of the domain, so that a reader sees every value.
+
+use billing::decide::SLOTS_MAX;
+use catalog::column::{ColumnType, Unit};
+use domain::account::{AccountState, InactiveReason, WantedState};
+use domain::customer::TrialState;
+use domain::key::KeyScope;
+use domain::method::Method;
+use domain::payment::{OrderChannel, OrderState};
+use domain::slot::SlotChangeKind;
+use domain::subscription::SubscriptionStatus;
+use domain::top_up::TopUpState;
+use serde_json::{Value, json};
+use utoipa::openapi::schema::{Object, ObjectBuilder, Schema, Type};
+
+use super::exports::columns::CHOSEN_MAX;
+
+/// The four platforms.
+pub fn platform() -> Object {
+    let values = domain::platform::Platform::ALL.iter().map(|platform| platform.as_str());
+    one_of("A platform.", values)
+}
+
+/// What can be exported.
+pub fn dataset() -> Object {
+    let values = domain::dataset::DatasetName::ALL.iter().map(|dataset| dataset.as_str());
+    one_of("A kind of rows.", values)
+}
+
+/// What a key may do.
+pub fn key_scope() -> Object {
+    let values = KeyScope::ALL.iter().map(|scope| scope.as_str());
+    one_of("`read_only`: GET only; `full`: everything.", values)
+}
+
+/// Another scope of a key, or null for the one it has.
+pub fn optional_key_scope() -> Schema {
+    let mut words: Vec<Value> = KeyScope::ALL.iter().map(|scope| json!(scope.as_str())).collect();
+    words.push(Value::Null);
+    of(json!({
+        "type": ["string", "null"], "enum": words,
+        "description": "Another scope: `read_only` (GET only) or `full` (everything). Left out or null, the scope stays.",
+    }))
+}
+
+/// The accounts that a new key is limited to.
+pub fn new_key_accounts() -> Schema {
+    key_accounts(
+        "The accounts the key is limited to: 1 to 100 connected accounts. Leave it out for a key that may use all.",
+    )
+}
+
+/// The accounts that a key is limited to from now on.
+pub fn changed_key_accounts() -> Schema {
+    key_accounts(
+        "The accounts the key is limited to from now on: 1 to 100 connected accounts. Null lifts the limit; left out, \
+         it stays as it is.",
+    )
+}
+
+fn key_accounts(description: &str) -> Schema {
+    of(json!({
+        "type": ["array", "null"], "minItems": 1, "maxItems": 100, "description": description,
+        "items": { "type": "string", "format": "creator-id", "minLength": 1, "maxLength": 64 },
+    }))
+}
+
+/// What a worker does for an export, or null while none does anything.
+pub fn export_phase() -> Schema {
+    let mut words: Vec<_> =
+        domain::export::ExportPhase::ALL.iter().map(|phase| json!(phase.as_str())).collect();
+    words.push(Value::Null);
+    of(json!({
+        "type": ["string", "null"], "enum": words,
+        "description": "`reading` the list, `checking` whether its head has changed meanwhile, `writing` the file.",
+    }))
+}
+
+/// The form of an export's file, or null for `csv`.
+pub fn optional_export_format() -> Schema {
+    let formats = domain::export::ExportFormat::ALL.iter().map(|format| json!(format.as_str()));
+    let words: Vec<Value> = formats.chain([Value::Null]).collect();
+    of(json!({
+        "type": ["string", "null"], "enum": words,
+        "description": "The form of the file; `csv` when absent. `zip` holds `data.csv` and `manifest.json`.",
+    }))
+}
+
+/// The columns that a file is to have, or null for all.
+pub fn chosen_columns() -> Schema {
+    of(json!({
+        "type": ["array", "null"], "minItems": 1, "maxItems": CHOSEN_MAX,
+        "description": "The only columns of the file, in this order: 1 to 200 names, each once, of those that \
+            `GET /v1/exports/datasets` lists or of other fields of the rows. A column that no row has is empty. In `jsonl`, \
+            the members of each line. All columns when absent or null.",
+        "items": { "type": "string", "minLength": 1, "maxLength": exports::COLUMN_NAME_BYTES_MAX },
+    }))
+}
+
+/// What the cells of a column hold.
+pub fn column_type() -> Object {
+    one_of(
+        "`integer`: whole numbers; `number`: also others; `time`: `unit` says how they are written; `json`: lists, as JSON \
+         text. Any cell may be empty.",
+        ColumnType::ALL.into_iter().map(ColumnType::as_str),
+    )
+}
+
+/// What the values of a column count, or how its times are written; null for others.
+pub fn column_unit() -> Schema {
+    let units = Unit::ALL.into_iter().map(|unit| json!(unit.as_str()));
+    let words: Vec<Value> = units.chain([Value::Null]).collect();
+    of(json!({
+        "type": ["string", "null"], "enum": words,
+        "description": "Money: `mills` (thousandths of a US dollar), `cents`, `dollars`, or `minor_units` (hundredths of the \
+            currency in the row). Times: `rfc3339`, `unix_seconds`, `unix_millis`. Lengths of time: `days`. Null where there \
+            is none.",
+    }))
+}
+
+/// Extra slots of a new subscription, for the platforms that sell them.
+pub fn extra_slots() -> Schema {
+    let count = json!({
+        "type": "integer", "minimum": 0, "maximum": SLOTS_MAX, "description": "Extra slots on the platform.",
+    });
+    let sold = domain::platform::Platform::ALL.iter().filter(|platform| platform.sells_slots());
+    let properties: serde_json::Map<String, Value> =
+        sold.map(|platform| (platform.as_str().to_owned(), count.clone())).collect();
+    of(json!({
+        "type": "object", "additionalProperties": false, "properties": properties,
+        "description": "Extra slots from the start, for each platform that sells them.",
+    }))
+}
+
+/// A schema that is written as JSON.
+fn of(schema: Value) -> Schema {
+    serde_json::from_value(schema).unwrap_or_default()
+}
+
+/// What an account can be used for.
+pub fn account_state() -> Object {
+    let values = AccountState::ALL.iter().map(|state| state.as_str());
+    one_of(
+        "`inactive`: calls are refused, `inactive_reason` says why. `reconnect_needed`: the platform refused the \
+         credentials; a new import mends it.",
+        values,
+    )
+}
+
+/// What a customer can set an account to.
+pub fn wanted_state() -> Object {
+    let values = WantedState::ALL.iter().map(|state| state.as_str());
+    one_of("`inactive` switches the account off, `active` switches it on.", values)
+}
+
+/// Why an account is inactive, or null.
+pub fn inactive_reason() -> Schema {
+    let reasons = InactiveReason::ALL.iter().map(|reason| json!(reason.as_str()));
+    let words: Vec<Value> = reasons.chain([Value::Null]).collect();
+    of(json!({
+        "type": ["string", "null"], "enum": words,
+        "description": "Why the account is inactive; null while it is not. `no_free_slot`: over the plan's limit; it becomes \
+            active by itself when a slot is free. `switched_off`: by `PATCH /v1/accounts/{account}`, until it is switched on.",
+    }))
+}
+
+/// Where the trial stands.
+pub fn trial_state() -> Object {
+    let values = TrialState::ALL.iter().map(|state| state.as_str());
+    one_of("`pending` until the mail address is confirmed.", values)
+}
+
+/// What credits were granted for.
+pub fn lot_source() -> Object {
+    let values = domain::lots::LotSource::ALL.iter().map(|source| source.as_str());
+    one_of("`balance` is what there was before credits were kept in lots.", values)
+}
+
+/// The methods of native calls.
+pub fn method() -> Object {
+    one_of("The method of a native call.", Method::ALL.iter().map(|method| method.as_str()))
+}
+
+/// The classes that the call log can be filtered by.
+pub fn status_class() -> Object {
+    let values = ["2xx", "3xx", "4xx", "5xx", "ok", "error"];
+    one_of("By status; `ok` is 2xx and 3xx, `error` everything else.", values.into_iter())
+}
+
+/// Where an order stands.
+pub fn order_state() -> Object {
+    let values = OrderState::ALL.iter().map(|state| state.as_str());
+    one_of(
+        "`pending` until it is known whether it is paid; money that arrives late still makes it `paid`. `refunded`: \
+         all of the money was given back.",
+        values,
+    )
+}
+
+/// The same account of a platform is connected under two names.
+pub(super) const CONNECTED_TWICE: &str = "connected_twice";
+
+/// What an import warns of.
+pub fn warning() -> Object {
+    one_of("What is probably not meant.", [CONNECTED_TWICE].into_iter())
+}
+
+/// What a line of the ledger is.
+pub fn ledger_kind() -> Object {
+    one_of(
+        "`usage` and `export` sum up what calls and exports of one UTC day were charged; the others are single entries.",
+        domain::ledger::KINDS.into_iter(),
+    )
+}
+
+/// How an order is paid.
+pub fn order_channel() -> Object {
+    let values = OrderChannel::ALL.iter().map(|channel| channel.as_str());
+    one_of("On the processor's page, with one click, or by auto top-up.", values)
+}
+
+/// What a change of slots or of the plan is.
+pub fn slot_change_kind() -> Object {
+    let values = SlotChangeKind::ALL.iter().map(|kind| kind.as_str());
+    one_of("What the change is.", values)
+}
+
+/// Where a subscription stands.
+pub fn subscription_status() -> Object {
+    let values = SubscriptionStatus::ALL.iter().map(|status| status.as_str());
+    one_of("As the payment processor has it; `none` when there never was one.", values)
+}
+
+/// The forms of an export's file.
+pub fn export_format() -> Object {
+    let values = domain::export::ExportFormat::ALL.iter().map(|format| format.as_str());
+    one_of("`zip` holds `data.csv` and `manifest.json`.", values)
+}
+
+/// Where an export stands, as its customer sees it.
+pub fn export_state() -> Object {
+    let all = domain::export::ExportState::ALL.iter().map(|state| state.as_str());
+    one_of(
+        "`expired`: the file is gone; `removal` says why. `deleted`: the export was removed; it is only in the list of \
+         `GET /v1/exports?status=deleted`.",
+        all,
+    )
+}
+
+/// Why the file of an export is gone, or the export.
+pub fn export_removal() -> Object {
+    one_of(
+        "`retention`: the file was kept for its time. `file_missing`: the storage does not have it, before its time. \
+         `removed_by_customer`, `removed_by_support`: who removed the export.",
+        domain::export::ExportRemoval::ALL.iter().map(|reason| reason.as_str()),
+    )
+}
+
+/// The words for where an automatic charge stands while it is open.
+pub fn top_up_state() -> Object {
+    let open = TopUpState::ALL.iter().filter(|state| state.is_open());
+    one_of(
+        "`claimed`: it is under way. `requires_action`: the bank wants the customer, and no other charge is made \
+         meanwhile.",
+        open.map(|state| state.as_str()),
+    )
+}
+
+/// A closed list of words.
+pub(super) fn one_of(description: &str, values: impl Iterator<Item = &'static str>) -> Object {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .description(Some(description))
+        .enum_values(Some(values))
+        .build()
+}

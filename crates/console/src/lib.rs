@@ -1,0 +1,61 @@
+//! The pages for people, below `/console`: written on the server, with the functions that the API uses. Only the page on
+//! which a bank asks has scripts. A GET changes nothing; a form counts only when it comes from a page of ours.
+
+mod billing;
+mod confirm;
+mod page;
+mod pay;
+mod reset;
+
+use std::sync::Arc;
+
+use ::billing::BillingState;
+use axum::Router;
+use axum::extract::FromRef;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use emails::EmailsState;
+use identity::IdentityState;
+use settings::Config;
+use store::Store;
+use web::WebState;
+
+/// What pages use.
+#[derive(Clone)]
+pub struct ConsoleState {
+    /// Where customers are.
+    pub store: Store,
+    /// The configuration in force.
+    pub config: Arc<Config>,
+    /// The HTTP edge.
+    pub web: WebState,
+    /// What links in emails do.
+    pub identity: IdentityState,
+    /// Payments that a bank asks about.
+    pub billing: BillingState,
+    /// Links to payments.
+    pub emails: EmailsState,
+}
+
+impl FromRef<ConsoleState> for WebState {
+    fn from_ref(console: &ConsoleState) -> Self {
+        console.web.clone()
+    }
+}
+
+/// Every page, and what pages load.
+pub fn router() -> Router<ConsoleState> {
+    Router::new()
+        .route("/console/style.css", get(style))
+        .merge(billing::router())
+        .merge(confirm::router())
+        .merge(pay::router())
+        .merge(reset::router())
+}
+
+async fn style() -> impl IntoResponse {
+    let headers =
+        [(CONTENT_TYPE, "text/css; charset=utf-8"), (CACHE_CONTROL, "public, max-age=300")];
+    (headers, include_str!("style.css"))
+}

@@ -1,0 +1,65 @@
+//! How a page is answered, and how a form is taken.
+
+use askama::Template;
+use axum::extract::{FromRequest, Request};
+use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
+use axum::response::{Html, IntoResponse, Response};
+use failures::Failure;
+use http::{HeaderMap, StatusCode};
+use serde::de::DeserializeOwned;
+use web::auth::csrf;
+use web::error::ApiError;
+
+use crate::ConsoleState;
+
+/// Nothing is loaded but our style, forms lead to us, and nobody shows our pages within theirs.
+const POLICY: &str = "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; \
+    frame-ancestors 'none'";
+/// Forms must say which page they come from; other places learn nothing of our addresses.
+const REFERRER: &str = "same-origin";
+
+/// Writes a page out.
+pub(super) fn show<T: Template>(status: StatusCode, page: &T) -> Response {
+    show_with(status, page, POLICY)
+}
+
+/// The same with a policy of its own, for a page that needs more than our style.
+pub(super) fn show_with<T: Template>(status: StatusCode, page: &T, policy: &str) -> Response {
+    match page.render() {
+        Ok(text) => {
+            let headers = [(CONTENT_SECURITY_POLICY, policy), (REFERRER_POLICY, REFERRER)];
+            (status, headers, Html(text)).into_response()
+        }
+        Err(error) => ApiError::Failure(Failure::Internal(error.to_string())).into_response(),
+    }
+}
+
+/// A form of one of our pages.
+pub(super) struct Form<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<ConsoleState> for Form<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, console: &ConsoleState) -> Result<Self, ApiError> {
+        let (parts, incoming) = request.into_parts();
+        let own = csrf::Own {
+            public_base_url: &console.config.http.public_base_url,
+            allowed_hosts: &console.config.http.allowed_hosts,
+        };
+        own.check(&parts.headers)?;
+        if !is_form(&parts.headers) {
+            return Err(ApiError::UnsupportedMediaType);
+        }
+        let bytes_max = console.config.http.limits.json_body_bytes_max;
+        let bytes = console.web.read_body(&parts.extensions, incoming, bytes_max).await?;
+        serde_urlencoded::from_bytes(&bytes)
+            .map(Self)
+            .map_err(|_| ApiError::Failure(Failure::NotFound("this is not a form of ours")))
+    }
+}
+
+fn is_form(headers: &HeaderMap) -> bool {
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = value.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("application/x-www-form-urlencoded")
+}

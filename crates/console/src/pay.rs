@@ -1,0 +1,253 @@
+//! `/console/pay`: where the email about a payment that the bank asks about leads to. The customer confirms it there with
+//! the processor's script; the form that follows reads what came of it.
+
+use askama::Template;
+use axum::Router;
+use axum::extract::{Query, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use billing::charge::{self, Action, Charged, Standing};
+use emails::pay_links;
+use failures::Failure;
+use failures::PaymentProblem;
+use http::StatusCode;
+use http::uri::Uri;
+use store::orders::Order;
+use web::error::ApiError;
+
+use super::confirm::Token;
+use super::page::{Form, show, show_with};
+use crate::ConsoleState;
+
+/// Where the script of the processor that this service is made for comes from, and what else it needs.
+const PROCESSOR_SCRIPT_HOST: &str = "js.stripe.com";
+const PROCESSOR_SCRIPTS: &str = "https://*.js.stripe.com";
+const PROCESSOR_FRAMES: &str = "https://*.js.stripe.com https://hooks.stripe.com";
+
+pub(super) fn router() -> Router<ConsoleState> {
+    Router::new()
+        .route("/console/pay", get(show_payment).post(confirm))
+        .route("/console/pay.js", get(script))
+}
+
+/// The page: exactly one of its parts is there.
+#[derive(Template, Default)]
+#[template(path = "console/pay.html")]
+struct Page {
+    /// The bank wants the customer.
+    open: Option<Open>,
+    /// Paid: the credits that it brought.
+    paid: Option<i64>,
+    /// It is under way.
+    processing: bool,
+    /// The bank said no: its reason.
+    declined: Option<String>,
+    /// There is nothing to confirm any more, or the link leads nowhere.
+    refused: Option<&'static str>,
+}
+
+struct Open {
+    token: String,
+    amount: String,
+    credits: i64,
+    /// Such as `visa ending in 4242`.
+    card: Option<String>,
+    until: String,
+    /// What the scripts need; none where this deployment has none.
+    script: Option<Script>,
+    /// Whether it was tried and still waits.
+    is_again: bool,
+}
+
+struct Script {
+    js_url: String,
+    publishable_key: String,
+    client_secret: String,
+    payment_method: String,
+}
+
+/// Shows what is to be confirmed. Nothing is changed by that.
+async fn show_payment(
+    State(console): State<ConsoleState>,
+    Query(link): Query<Token>,
+) -> Result<Response, ApiError> {
+    let order = match pay_links::open(&console.emails, &link.token).await {
+        Ok(order) => order,
+        Err(error) => return refused_or(error.into()),
+    };
+    match charge::look(&console.billing, &order).await {
+        Ok(Standing::Waiting(action)) => {
+            waiting(&console, link.token, &order, (action, false)).await
+        }
+        Ok(Standing::Processing) => {
+            Ok(show(StatusCode::OK, &Page { processing: true, ..Page::default() }))
+        }
+        Ok(Standing::Paid) => Ok(paid(&order)),
+        Ok(Standing::Over) => Ok(over()),
+        Err(error) => refused_or(error.into()),
+    }
+}
+
+/// Reads what came of it, and grants what was paid.
+async fn confirm(
+    State(console): State<ConsoleState>,
+    Form(link): Form<Token>,
+) -> Result<Response, ApiError> {
+    let order = match pay_links::open(&console.emails, &link.token).await {
+        Ok(order) => order,
+        Err(error) => return refused_or(error.into()),
+    };
+    match charge::confirm_order(&console.billing, &order).await {
+        Ok(Charged::Paid(_)) => Ok(paid(&order)),
+        Ok(Charged::ActionRequired(action)) => {
+            waiting(&console, link.token, &order, (action, true)).await
+        }
+        Ok(Charged::Processing { .. }) => {
+            Ok(show(StatusCode::ACCEPTED, &Page { processing: true, ..Page::default() }))
+        }
+        Err(Failure::Payment(PaymentProblem::Failed { decline_code })) => {
+            let page = Page { declined: Some(decline_code), ..Page::default() };
+            Ok(show(StatusCode::PAYMENT_REQUIRED, &page))
+        }
+        Err(error) => refused_or(error.into()),
+    }
+}
+
+/// The script of the page, the same for everybody.
+async fn script() -> impl IntoResponse {
+    let headers =
+        [(CONTENT_TYPE, "text/javascript; charset=utf-8"), (CACHE_CONTROL, "public, max-age=300")];
+    (headers, include_str!("pay.js"))
+}
+
+async fn waiting(
+    console: &ConsoleState,
+    token: String,
+    order: &Order,
+    (action, is_again): (Action, bool),
+) -> Result<Response, ApiError> {
+    let saved = store::cards::find(&console.store, order.customer).await?;
+    let saved = saved.filter(|card| Some(&card.payment_method) == action.payment_method.as_ref());
+    let script = script_of(console, &action);
+    let policy =
+        script.as_ref().map(|script| policy(&script.js_url, &console.config.processor.base_url));
+    let open = Open {
+        token,
+        amount: emails::amount(order.amount_cents, &order.currency.to_uppercase()),
+        credits: order.credits.whole(),
+        card: saved.map(|card| format!("{} ending in {}", card.brand, card.last4)),
+        until: emails::time(action.until),
+        script,
+        is_again,
+    };
+    let page = Page { open: Some(open), ..Page::default() };
+    Ok(match policy {
+        Some(policy) => show_with(StatusCode::OK, &page, &policy),
+        None => show(StatusCode::OK, &page),
+    })
+}
+
+fn script_of(console: &ConsoleState, action: &Action) -> Option<Script> {
+    let section = &console.config.processor;
+    if section.js_url.is_empty() || section.publishable_key.is_empty() {
+        return None;
+    }
+    Some(Script {
+        js_url: section.js_url.clone(),
+        publishable_key: section.publishable_key.clone(),
+        client_secret: action.client_secret.expose().to_owned(),
+        payment_method: action.payment_method.clone()?,
+    })
+}
+
+/// Our script and the processor's may run, and the processor's may ask the processor and show the bank's page.
+fn policy(js_url: &str, api_url: &str) -> String {
+    let js = origin(js_url);
+    let api = Some(origin(api_url)).filter(|api| *api != js).unwrap_or_default();
+    let is_known = js.strip_prefix("https://") == Some(PROCESSOR_SCRIPT_HOST);
+    let (scripts, frames) = if is_known { (PROCESSOR_SCRIPTS, PROCESSOR_FRAMES) } else { ("", "") };
+    let sources = |all: &[&str]| {
+        let given = all.iter().filter(|source| !source.is_empty());
+        given.copied().collect::<Vec<_>>().join(" ")
+    };
+    format!(
+        "default-src 'none'; style-src 'self'; script-src {}; connect-src {}; frame-src {}; form-action 'self'; \
+         base-uri 'none'; frame-ancestors 'none'",
+        sources(&["'self'", &js, scripts]),
+        sources(&[&js, &api]),
+        sources(&[&js, &api, frames]),
+    )
+}
+
+/// Scheme, host and port of an address; empty for what is none.
+fn origin(url: &str) -> String {
+    let Ok(uri) = url.parse::<Uri>() else { return String::new() };
+    match (uri.scheme_str(), uri.authority()) {
+        (Some(scheme), Some(authority)) => {
+            let host = authority.as_str().rsplit('@').next().unwrap_or_default();
+            format!("{scheme}://{host}")
+        }
+        _ => String::new(),
+    }
+}
+
+fn paid(order: &Order) -> Response {
+    show(StatusCode::OK, &Page { paid: Some(order.credits.whole()), ..Page::default() })
+}
+
+fn over() -> Response {
+    let reason =
+        "This payment is no longer waiting: it was declined or cancelled. Nothing was charged.";
+    show(StatusCode::GONE, &Page { refused: Some(reason), ..Page::default() })
+}
+
+fn refused_or(error: ApiError) -> Result<Response, ApiError> {
+    let reason = match error {
+        ApiError::Failure(Failure::UnknownLink) => {
+            "This link is not known. Perhaps a part of it was lost: copy the whole link out of the email. A link also stops \
+             working when the email address of the account changes."
+        }
+        ApiError::Failure(Failure::LinkExpired) => {
+            "This link has expired, and the payment was cancelled. Nothing was charged."
+        }
+        ApiError::Failure(Failure::Payment(
+            PaymentProblem::Unavailable(_)
+            | PaymentProblem::RateLimited { .. }
+            | PaymentProblem::Unknown(_),
+        )) => {
+            "The payment processor cannot be reached at the moment. Reload this page in a minute."
+        }
+        other => return Err(other),
+    };
+    Ok(show(error.row().status, &Page { refused: Some(reason), ..Page::default() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_policy_names_the_processor_and_nobody_else() {
+        assert_eq!(
+            policy("https://js.stripe.com/v3/", "https://api.stripe.com"),
+            "default-src 'none'; style-src 'self'; \
+             script-src 'self' https://js.stripe.com https://*.js.stripe.com; \
+             connect-src https://js.stripe.com https://api.stripe.com; \
+             frame-src https://js.stripe.com https://api.stripe.com https://*.js.stripe.com \
+             https://hooks.stripe.com; \
+             form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+        );
+        let here = "http://127.0.0.1:9000";
+        let own = policy(&format!("{here}/processor/js"), here);
+        let scripts = format!("script-src 'self' {here}; connect-src {here}; frame-src {here}; ");
+        assert!(own.contains(&scripts), "{own}");
+        assert!(!own.contains("stripe"), "{own}");
+    }
+
+    #[test]
+    fn an_origin_has_no_path_and_no_user() {
+        assert_eq!(origin("https://me@example.com:8443/x?y"), "https://example.com:8443");
+        assert_eq!(origin("nothing; script-src *"), "");
+    }
+}

@@ -1,0 +1,147 @@
+//! `/console/reset`: where the mails that let a customer set a password lead to, and where one is asked for.
+
+use askama::Template;
+use axum::Router;
+use axum::extract::{Extension, Query, State};
+use axum::response::Response;
+use axum::routing::{get, post};
+use domain::mail::LinkPurpose;
+use failures::Failure;
+use http::StatusCode;
+use identity::email_flows;
+use store::mail_links::LinkState;
+use web::error::ApiError;
+use web::middleware::real_ip::Client;
+
+use super::confirm::{Address, TOO_MANY, Token};
+use super::page::{Form, show};
+use crate::ConsoleState;
+
+pub(super) fn router() -> Router<ConsoleState> {
+    Router::new()
+        .route("/console/reset", get(show_link).post(set_password))
+        .route("/console/reset/ask", post(ask))
+}
+
+#[derive(serde::Deserialize)]
+struct PasswordForm {
+    #[serde(default)]
+    token: String,
+    #[serde(default)]
+    new_password: String,
+    #[serde(default)]
+    repeated: String,
+}
+
+/// The page: one of its parts is there, or none, where a mail can be asked for.
+#[derive(Template, Default)]
+#[template(path = "console/reset.html")]
+struct Page {
+    /// The link is open: its token.
+    open: Option<String>,
+    /// What is wrong with the password that was sent.
+    password_problem: Option<String>,
+    /// The password is set.
+    done: bool,
+    /// A mail was asked for.
+    asked: bool,
+    /// The link opens nothing.
+    refused: Option<&'static str>,
+    /// What is wrong with the address in the form that asks for a mail.
+    address_problem: Option<String>,
+}
+
+/// Shows the form for a new password, or the one that asks for a mail. The link is not used by that.
+async fn show_link(
+    State(console): State<ConsoleState>,
+    Query(link): Query<Token>,
+) -> Result<Response, ApiError> {
+    if link.token.is_empty() {
+        return Ok(show(StatusCode::OK, &Page::default()));
+    }
+    let found = email_flows::look(&console.identity, &link.token).await?;
+    let found = found.filter(|found| found.purpose == LinkPurpose::ResetPassword);
+    match found.map(|found| found.state) {
+        Some(LinkState::Open) => Ok(form(StatusCode::OK, link.token, None)),
+        Some(state) => Ok(refused(&email_flows::not_open(state).into())),
+        None => Ok(refused(&ApiError::Failure(Failure::UnknownLink))),
+    }
+}
+
+async fn set_password(
+    State(console): State<ConsoleState>,
+    Extension(client): Extension<Client>,
+    Form(new): Form<PasswordForm>,
+) -> Result<Response, ApiError> {
+    if new.new_password != new.repeated {
+        let problem = "The two passwords are not the same.".to_owned();
+        return Ok(form(StatusCode::UNPROCESSABLE_ENTITY, new.token, Some(problem)));
+    }
+    let set =
+        email_flows::reset_password(&console.identity, client.ip, &new.token, new.new_password)
+            .await;
+    match set {
+        Ok(()) => Ok(show(StatusCode::OK, &Page { done: true, ..Page::default() })),
+        Err(Failure::Invalid(problems)) => {
+            let said = problems.first().map(|problem| format!("The password {}.", problem.msg));
+            Ok(form(StatusCode::UNPROCESSABLE_ENTITY, new.token, said))
+        }
+        Err(
+            error @ (Failure::UnknownLink
+            | Failure::LinkUsed
+            | Failure::LinkExpired
+            | Failure::LinkOutdated),
+        ) => Ok(refused(&error.into())),
+        Err(other) => Err(other.into()),
+    }
+}
+
+async fn ask(
+    State(console): State<ConsoleState>,
+    Extension(client): Extension<Client>,
+    Form(address): Form<Address>,
+) -> Result<Response, ApiError> {
+    let (status, said) = match address.email.trim().parse() {
+        Ok(email) => {
+            match email_flows::forgot_password(&console.identity, client.ip, email).await {
+                Ok(()) => {
+                    return Ok(show(
+                        StatusCode::ACCEPTED,
+                        &Page { asked: true, ..Page::default() },
+                    ));
+                }
+                Err(error @ Failure::TooManyMails { .. }) => {
+                    (ApiError::from(error).row().status, TOO_MANY.to_owned())
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(domain::customer::InvalidEmail) => {
+            let said = format!("The address {}.", domain::customer::InvalidEmail);
+            (StatusCode::UNPROCESSABLE_ENTITY, said)
+        }
+    };
+    Ok(show(status, &Page { address_problem: Some(said), ..Page::default() }))
+}
+
+fn form(status: StatusCode, token: String, password_problem: Option<String>) -> Response {
+    show(status, &Page { open: Some(token), password_problem, ..Page::default() })
+}
+
+fn refused(error: &ApiError) -> Response {
+    let reason = match error {
+        ApiError::Failure(Failure::LinkUsed) => {
+            "This link was used before, or another one for the same was."
+        }
+        ApiError::Failure(Failure::LinkExpired) => {
+            "This link's time is over: it worked for one hour."
+        }
+        ApiError::Failure(Failure::LinkOutdated) => {
+            "This link was mailed to an address that is no longer the account's."
+        }
+        _ => {
+            "This link is not known. Perhaps a part of it was lost: copy the whole link out of the mail."
+        }
+    };
+    show(error.row().status, &Page { refused: Some(reason), ..Page::default() })
+}

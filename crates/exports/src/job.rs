@@ -1,0 +1,399 @@
+//! One export, from what earlier attempts kept to the published file.
+//!
+//! Pages are read one at a time and kept in a segment of the spool that only this claim writes. Nothing but the spool
+//! knows them: there is no write to the database for a page. A page is asked for when all before it are kept, so a claim
+//! that ends costs one page at most; while it is on its way, the file takes the rows of the page before. When the last one
+//! is kept, the file is ended, or made from the spool in one pass where it could not be written on the way; it is stored
+//! under a name of this claim, and published by one guarded update.
+
+use std::io::BufReader;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use clients::storage::{ObjectName, Put, Segment, SegmentReader, StorageError, WorkFile, is_full};
+use domain::dataset::DatasetName;
+use domain::export::ExportPhase;
+use domain::window::Window;
+use failures::Failure;
+use runtime::metrics;
+use store::exports::{self, Export, ExportFailure, Lease, Output};
+use tabular::{
+    Facts, Format, Layout, Rendered, Rendering, SpoolReader, SpoolWriter, Spooled, TabularError,
+};
+
+use super::columns;
+use super::failpoints::{self, Point};
+use super::page_processor::{Drafting, PageProcessor};
+use super::pages::{BROKEN_RESUME_POINT, Limits, PageFault, Reader, Remedy, Wanted};
+use super::place;
+use super::worker::{Ending, Shared};
+use crate::ExportsState;
+
+/// Why a job does not go on.
+pub(super) enum Halt {
+    /// The same would happen again.
+    Final(ExportFailure),
+    /// It may pass.
+    Passing(ExportFailure),
+    /// It goes on when the platform accepts credentials again, or the storage has room again.
+    Waiting(ExportFailure),
+}
+
+pub(super) type Step<T> = Result<T, Halt>;
+
+/// One claim of one export.
+struct Job<'a> {
+    exports: &'a ExportsState,
+    lease: Lease,
+    export: Export,
+    shared: &'a Arc<Shared>,
+}
+
+/// The pages that are kept.
+struct Kept {
+    /// In the order of the claims that wrote them.
+    segments: Vec<Segment>,
+    spooled: Spooled,
+    drafting: Drafting,
+}
+
+/// Works on an export to its end.
+pub(super) async fn run(
+    exports: &ExportsState,
+    lease: Lease,
+    export: Export,
+    shared: &Arc<Shared>,
+) -> Ending {
+    let job = Job { exports, lease, export, shared };
+    match job.work().await {
+        Ok(true) => Ending::Published,
+        Ok(false) => Ending::Lost,
+        Err(Halt::Final(failure)) => Ending::Failed(failure),
+        Err(Halt::Passing(failure)) => Ending::Later(failure),
+        Err(Halt::Waiting(failure)) => Ending::Waiting(failure),
+    }
+}
+
+impl Job<'_> {
+    /// False when the lease was lost before the file could be published.
+    async fn work(&self) -> Step<bool> {
+        let reader = Reader::new(self.exports, self.wanted()?).await?;
+        let (reader, kept) = self.restore(reader).await?;
+        failpoints::reach(Point::Restored).await;
+        let kept = self.read(reader, kept).await?;
+        failpoints::reach(Point::ListRead).await;
+        self.shared.does(ExportPhase::Writing, None);
+        let (work, rendered) = self.render(kept).await?;
+        failpoints::reach(Point::Rendered).await;
+        self.publish(work, rendered).await
+    }
+
+    fn wanted(&self) -> Step<Wanted> {
+        let (export, settings) = (&self.export, &self.exports.config.exports);
+        let window = Window::parse(export.start_date.as_deref(), export.end_date.as_deref())
+            .map_err(|problem| lasting("broken_job", problem.message))?;
+        let params: serde_json::Value = serde_json::from_str(&export.params).unwrap_or_default();
+        let ends_at = (export.dataset == DatasetName::ChatMessages).then(|| {
+            let end = self.exports.clock.now().plus_seconds(settings.conversation_s);
+            // What earlier attempts took counts, and time in which nobody worked on it does not.
+            end.plus_micros(export.worked_micros.saturating_neg())
+        });
+        Ok(Wanted {
+            customer: export.customer,
+            account: export.account.clone(),
+            dataset: export.dataset,
+            chat_id: params.get("chat_id").and_then(|id| id.as_str()).map(str::to_owned),
+            window,
+            max_rows: export.max_rows.and_then(|rows| u64::try_from(rows).ok()),
+            limits: Limits { rows_max: settings.rows_max, pages_max: settings.pages_max, ends_at },
+            label: export.id.to_string(),
+            waits: self.shared.waits.clone(),
+        })
+    }
+
+    /// Takes in the whole pages that earlier claims kept.
+    async fn restore(&self, mut reader: Reader) -> Step<(Reader, Kept)> {
+        let mut segments = Vec::new();
+        for token in 1..self.lease.token {
+            let name = place::segment(self.lease.export, token)?;
+            segments.extend(self.exports.storage.segment(&name).await?);
+        }
+        let mut drafting = self.drafting()?;
+        if segments.is_empty() {
+            return Ok((reader, Kept { segments, spooled: Spooled::default(), drafting }));
+        }
+        let (shared, storage) = (Arc::clone(self.shared), Arc::clone(&self.exports.storage));
+        let frames = frames(&segments)?;
+        let restoring = blocking(move || {
+            let mut frames = SpoolReader::new(frames)?;
+            while let Some(frame) = frames.next_frame()? {
+                if shared.is_halted.load(Ordering::SeqCst) {
+                    return Err(TabularError::Stopped.into());
+                }
+                match reader.restore(frame.resume_point(), frame.rows()) {
+                    Err(fault) if fault.code == BROKEN_RESUME_POINT => return Ok(None),
+                    restored => restored?,
+                }
+                drafting.page(frame.text(), &storage)?;
+            }
+            Ok(Some((reader, drafting, frames.into_spooled())))
+        });
+        let Some((restored, begun, spooled)) = restoring.await? else {
+            return self.begin_anew().await;
+        };
+        self.note(&spooled);
+        Ok((restored, Kept { segments, spooled, drafting: begun }))
+    }
+
+    /// Reads the list from its first page: what earlier claims kept cannot be read, such as the points of another
+    /// version. Their segments go with the export.
+    async fn begin_anew(&self) -> Step<(Reader, Kept)> {
+        let export = self.export.id.to_string();
+        tracing::warn!(export, "the kept pages of an export cannot be read, and it begins anew");
+        metrics::export_begun_anew();
+        let reader = Reader::new(self.exports, self.wanted()?).await?;
+        let (spooled, drafting) = (Spooled::default(), self.drafting()?);
+        Ok((reader, Kept { segments: Vec::new(), spooled, drafting }))
+    }
+
+    /// The file, before its first row.
+    fn drafting(&self) -> Step<Drafting> {
+        let label = format!("{}..{}", self.lease.export, self.lease.token);
+        let work = self.exports.storage.work_file(&label)?;
+        let columns = columns::of(self.exports, &self.export)?;
+        let bytes_max = self.exports.config.exports.bytes_max;
+        Drafting::begin(work, (layout_of(&self.export), columns), bytes_max)
+    }
+
+    fn note(&self, spooled: &Spooled) {
+        let pages = count(spooled.pages);
+        let is_news = pages > self.export.pages;
+        self.shared.set(pages, count(spooled.rows));
+        if is_news {
+            // Whoever was here before got further than could be written down.
+            self.shared.new_page();
+        }
+    }
+
+    /// Reads the pages that are not kept yet, and keeps each.
+    async fn read(&self, reader: Reader, kept: Kept) -> Step<Kept> {
+        let Kept { mut segments, spooled, mut drafting } = kept;
+        let name = place::segment(self.lease.export, self.lease.token)?;
+        let begun = self.exports.storage.begin_segment(&name).await?;
+        let segment = begun.ok_or_else(|| passing("storage", "a segment's name is taken"))?;
+        failpoints::reach(Point::SegmentBegun).await;
+        let bytes_max = self.exports.config.exports.bytes_max;
+        let writer = SpoolWriter::new(std::io::sink(), spooled).with_text_bytes_max(bytes_max);
+        let mut desk = PageProcessor { reader, writer, segment };
+        self.note_reading(&desk.reader);
+        let mut text = String::new();
+        let mut fetched = desk.reader.fetch().await?;
+        while let Some(page) = fetched {
+            let unsent;
+            (desk, unsent) = blocking(move || desk.keep(page)).await?;
+            if let Some(frame) = unsent {
+                frame.send().await?;
+            }
+            self.shared.set(count(desk.writer.pages()), count(desk.writer.rows()));
+            self.note_reading(&desk.reader);
+            self.shared.new_page();
+            failpoints::reach(Point::PageKept).await;
+            desk.writer.swap_text(&mut text);
+            // The page is kept: the next one may be on its way while the file takes this one's rows.
+            let next = async { Ok(Box::pin(desk.reader.fetch()).await?) };
+            let storage = Arc::clone(&self.exports.storage);
+            let taking = blocking(move || {
+                drafting.page(&text, &storage)?;
+                Ok((drafting, text))
+            });
+            (fetched, (drafting, text)) = tokio::try_join!(next, taking)?;
+        }
+        segments.push(desk.segment);
+        Ok(Kept { segments, spooled: desk.writer.finish().1, drafting })
+    }
+
+    fn note_reading(&self, reader: &Reader) {
+        let phase = if reader.is_checking() { ExportPhase::Checking } else { ExportPhase::Reading };
+        self.shared.does(phase, Some((reader.list_rows(), reader.list_rows_read())));
+    }
+
+    /// Ends the file, in a file for work.
+    async fn render(&self, kept: Kept) -> Step<(WorkFile, Rendered)> {
+        let (export, shared) = (self.export.clone(), Arc::clone(self.shared));
+        let bytes_max = self.exports.config.exports.bytes_max;
+        blocking(move || {
+            let is_stopped = || {
+                failpoints::reach_blocking(Point::Rendering);
+                shared.is_halted.load(Ordering::SeqCst)
+            };
+            let id = export.id.to_string();
+            let (layout, facts) = (layout_of(&export), facts(&export, &id));
+            let rendering = Rendering { layout, facts, bytes_max, is_stopped: &is_stopped };
+            kept.drafting.finish(&rendering, &kept.spooled, &kept.segments)
+        })
+        .await
+    }
+
+    /// Stores the file and makes it downloadable. False when the lease is lost.
+    async fn publish(&self, work: WorkFile, rendered: Rendered) -> Step<bool> {
+        let Lease { export, token, .. } = self.lease;
+        let name: ObjectName = place::output(export, token, self.export.format)?;
+        if self.exports.storage.put_file(&name, work).await? == Put::Exists {
+            // Stored by this claim in a try that was not heard to succeed; anything else is never published.
+            let found = self.exports.storage.find(&name).await?;
+            if found.is_none_or(|found| found.bytes != rendered.bytes) {
+                return Err(passing("storage", "the name of the file is taken by something else"));
+            }
+        }
+        failpoints::reach(Point::Stored).await;
+        let output = Output {
+            key: name.as_str().to_owned(),
+            sha256: rendered.sha256,
+            bytes: count(rendered.bytes),
+            rows: count(rendered.rows),
+        };
+        let (exports, lease, progress) = (self.exports.clone(), self.lease, self.shared.progress());
+        // A task of its own: once it is begun it is not given up.
+        let published = self.exports.tasks.on_control(async move {
+            let now = exports.clock.now();
+            let expires_at = now.plus_seconds(exports.config.exports.retention_s);
+            exports::publish(&exports.store, &lease, (now, expires_at), &output, progress).await
+        });
+        let published = published.await.map_err(Failure::from)?.map_err(Failure::from)?;
+        failpoints::reach(Point::Published).await;
+        Ok(published)
+    }
+}
+
+fn count(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn layout_of(export: &Export) -> Layout {
+    let format = Format::parse(export.format.as_str()).unwrap_or(Format::Csv);
+    Layout { format, csv_bom: export.csv_bom }
+}
+
+/// The frames of these segments.
+pub(super) fn frames(segments: &[Segment]) -> Result<Vec<BufReader<SegmentReader>>, StorageError> {
+    segments.iter().map(|segment| segment.reader().map(BufReader::new)).collect()
+}
+
+fn facts<'a>(export: &'a Export, id: &'a str) -> Facts<'a> {
+    Facts {
+        job: id,
+        account: export.account.as_str(),
+        platform: export.platform.as_str(),
+        dataset: export.dataset.as_str(),
+        start_date: export.start_date.as_deref(),
+        end_date: export.end_date.as_deref(),
+        tool_version: env!("CARGO_PKG_VERSION"),
+    }
+}
+
+/// Runs what computes for long where nobody waits for it.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Step<T> + Send + 'static) -> Step<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => Err(passing("internal", &format!("work on the rows ended early: {error}"))),
+    }
+}
+
+fn passing(code: &str, message: &str) -> Halt {
+    Halt::Passing(ExportFailure { code: code.to_owned(), message: message.to_owned() })
+}
+
+fn lasting(code: &str, message: &str) -> Halt {
+    Halt::Final(ExportFailure { code: code.to_owned(), message: message.to_owned() })
+}
+
+/// There is no room for what is read: nothing is wrong with the platform or the account.
+fn storage_full() -> Halt {
+    let message =
+        "the service's own storage is full; nothing is wrong with the platform or the account"
+            .to_owned();
+    Halt::Waiting(ExportFailure { code: "storage_full".to_owned(), message })
+}
+
+impl From<PageFault> for Halt {
+    fn from(fault: PageFault) -> Self {
+        let failure = ExportFailure { code: fault.code.to_owned(), message: fault.message };
+        match fault.remedy {
+            Remedy::None => Self::Final(failure),
+            Remedy::Attempt => Self::Passing(failure),
+            Remedy::Recovery => Self::Waiting(failure),
+        }
+    }
+}
+
+impl From<StorageError> for Halt {
+    fn from(error: StorageError) -> Self {
+        if error.is_full {
+            return storage_full();
+        }
+        passing("storage_unavailable", &error.to_string())
+    }
+}
+
+impl From<Failure> for Halt {
+    fn from(error: Failure) -> Self {
+        passing("internal", &error.to_string())
+    }
+}
+
+impl From<std::io::Error> for Halt {
+    fn from(error: std::io::Error) -> Self {
+        if is_full(&error) {
+            return storage_full();
+        }
+        passing("storage_unavailable", &format!("a file on its way cannot be read: {error}"))
+    }
+}
+
+impl From<TabularError> for Halt {
+    fn from(error: TabularError) -> Self {
+        let code = match &error {
+            TabularError::Io(full) if is_full(full) => return storage_full(),
+            TabularError::Stopped => return passing("stopped", "the work was stopped"),
+            TabularError::Io(_) | TabularError::Incomplete { .. } => {
+                return passing("storage_unavailable", &error.to_string());
+            }
+            TabularError::RowTooLong { .. } => "row_too_large",
+            TabularError::TooManyColumns => "too_many_columns",
+            TabularError::ColumnNameTooLong => "column_name_too_long",
+            TabularError::TooManyRows => "too_many_rows",
+            TabularError::PageTooLong => "page_too_large",
+            TabularError::TooLarge { .. } => "file_too_large",
+            TabularError::CellTooLong { .. } => "cell_too_long",
+            _ => "malformed_row",
+        };
+        lasting(code, &error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+
+    use super::*;
+
+    fn waits_for(halt: Halt) -> Option<String> {
+        match halt {
+            Halt::Waiting(failure) => Some(failure.code),
+            Halt::Final(_) | Halt::Passing(_) => None,
+        }
+    }
+
+    #[test]
+    fn an_export_waits_while_the_storage_is_full_and_only_then() {
+        for kind in [ErrorKind::StorageFull, ErrorKind::QuotaExceeded] {
+            let on_its_way = waits_for(Halt::from(std::io::Error::from(kind)));
+            assert_eq!(on_its_way.as_deref(), Some("storage_full"));
+            let rendered = waits_for(Halt::from(TabularError::Io(kind.into())));
+            assert_eq!(rendered.as_deref(), Some("storage_full"));
+        }
+        let broken = std::io::Error::from(ErrorKind::TimedOut);
+        assert_eq!(waits_for(Halt::from(TabularError::Io(broken))), None);
+        assert_eq!(waits_for(Halt::from(std::io::Error::from(ErrorKind::NotFound))), None);
+    }
+}

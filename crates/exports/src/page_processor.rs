@@ -1,0 +1,91 @@
+//! What a job computes: pages checked and kept, and the file that is written on the way. Nothing here waits for anybody,
+//! and none of it runs where others wait for the thread.
+
+use std::fs::File;
+use std::io::Sink;
+
+use clients::storage::{Segment, Storage, UnsentFrame, WorkFile};
+use tabular::{
+    Columns, Draft, Drafted, Layout, Rendered, Rendering, SpoolReader, SpoolWriter, Spooled,
+};
+use tokio::task::JoinHandle;
+
+use super::failpoints::{self, Point};
+use super::job::{Step, frames};
+use super::pages::{Fetched, Reader};
+
+/// So much is written before the disk begins to take it.
+const FLUSH_BYTES: u64 = 32 * 1024 * 1024;
+
+/// Where pages are checked and kept.
+pub(super) struct PageProcessor {
+    pub(super) reader: Reader,
+    pub(super) writer: SpoolWriter<Sink>,
+    /// The one that only this claim writes.
+    pub(super) segment: Segment,
+}
+
+impl PageProcessor {
+    /// Checks a page and appends it to the segment. What it gives is to be sent before the page is kept.
+    pub(super) fn keep(mut self, fetched: Fetched) -> Step<(Self, Option<UnsentFrame>)> {
+        let page = self.reader.take(fetched)?;
+        failpoints::reach_blocking(Point::PageFetched);
+        let number = self.writer.pages();
+        let frame = self.writer.append(&page.point, page.rows.iter())?;
+        let unsent = self.segment.append(number, frame)?;
+        Ok((self, unsent))
+    }
+}
+
+/// The file while its rows come.
+pub(super) struct Drafting {
+    work: WorkFile,
+    draft: Draft<File>,
+    /// So much of it the disk has or is taking.
+    flushed_bytes: u64,
+    flush: Option<JoinHandle<()>>,
+}
+
+impl Drafting {
+    /// Nothing yet, in an empty file of at most so many bytes, behind these columns.
+    pub(super) fn begin(
+        work: WorkFile,
+        (layout, columns): (Layout, Columns),
+        bytes_max: u64,
+    ) -> Step<Self> {
+        let draft = Draft::new(layout, work.file().try_clone()?, bytes_max).with_columns(columns);
+        Ok(Self { work, draft, flushed_bytes: 0, flush: None })
+    }
+
+    /// Takes the text of the next page. Now and then the disk begins to take what is there, so that little is left for
+    /// it when the file is stored.
+    pub(super) fn page(&mut self, text: &str, storage: &Storage) -> Step<()> {
+        failpoints::reach_blocking(Point::Rendering);
+        self.draft.page(text)?;
+        let bytes = self.work.file().metadata()?.len();
+        let is_free = self.flush.as_ref().is_none_or(JoinHandle::is_finished);
+        if is_free && bytes.saturating_sub(self.flushed_bytes) >= FLUSH_BYTES {
+            self.flushed_bytes = bytes;
+            self.flush = storage.flush_early(&self.work);
+        }
+        Ok(())
+    }
+
+    /// The whole file: as it was written on the way, or made from the spool now.
+    pub(super) fn finish(
+        self,
+        rendering: &Rendering<'_>,
+        spooled: &Spooled,
+        segments: &[Segment],
+    ) -> Step<(WorkFile, Rendered)> {
+        let Self { work, draft, .. } = self;
+        let columns = match draft.finish(&rendering.facts, spooled)? {
+            Drafted::File(rendered) => return Ok((work, rendered)),
+            Drafted::Columns(columns) => columns,
+        };
+        work.empty()?;
+        let pages = SpoolReader::new(frames(segments)?)?;
+        let rendered = tabular::render(rendering, (spooled, &columns), pages, work.file())?;
+        Ok((work, rendered))
+    }
+}

@@ -1,0 +1,84 @@
+//! The conversation with one fan: looked for in the platform's list of conversations, in a bounded number of pages.
+
+use std::sync::Arc;
+
+use catalog::Dataset;
+use catalog::dataset::{ChatLookup, Place};
+use domain::platform::Platform;
+use domain::window::Window;
+
+use super::fault::PageFault;
+use super::fetch::Request;
+use super::resume_state::Next;
+use super::taken::Taken;
+use super::walk::{Paged, Walk};
+use super::{Wanted, paged, scan};
+use crate::ExportsState;
+
+/// So many pages of the list are looked through (specification 4.1, rule 5).
+pub(super) const LOOKUP_PAGES_MAX: u64 = 20;
+
+/// The list that is looked through.
+pub(super) struct Lookup<'a> {
+    pub(super) exports: &'a ExportsState,
+    pub(super) wanted: &'a Wanted,
+    pub(super) platform: Platform,
+    pub(super) list: &'a Arc<Dataset>,
+    pub(super) place: &'a Place,
+    pub(super) fields: &'a ChatLookup,
+}
+
+impl Lookup<'_> {
+    /// The platform's own id of the conversation with this fan, looked for on a straight way through the
+    /// list: the few pages that are looked through do not overlap.
+    pub(super) async fn find(&self, fan: &str) -> Result<String, PageFault> {
+        let Self { exports, wanted, platform, list, place, .. } = *self;
+        let mut walk = Walk::new(Paged { overlap: 0, ..paged(list) });
+        for number in 1..=LOOKUP_PAGES_MAX {
+            let request = Request {
+                exports,
+                wanted,
+                platform,
+                place,
+                paging: &list.paging,
+                next: &walk.stand.next,
+                number,
+                fan: None,
+            };
+            let check = |page: &Taken| walk.check(&page.sheet(), (number, false)).map(|_| ());
+            let Some(page) = request.taken(list, Window::default(), check).await? else {
+                walk.is_lost()?;
+                continue;
+            };
+            for row in page.rows.iter() {
+                if let Some(chat) = self.chat_of(row, fan, number)? {
+                    return Ok(chat);
+                }
+            }
+            walk.take(&page.sheet(), (number, false))?;
+            if walk.stand.next == Next::Last || walk.is_at_end() {
+                break;
+            }
+        }
+        let seen = walk.rows();
+        let message = format!(
+            "there is no conversation with the account {fan} among the {seen} newest conversations"
+        );
+        Err(PageFault::last("chat_not_found", message))
+    }
+
+    /// The conversation of a row, if it is with this fan.
+    fn chat_of(&self, row: &str, fan: &str, number: u64) -> Result<Option<String>, PageFault> {
+        let signs = [Some(&self.fields.fan), Some(&self.fields.chat)];
+        let found = scan::scan(row, &signs).ok().filter(|found| !found.is_twice);
+        let found = found
+            .ok_or_else(|| PageFault::malformed(number, "a conversation names its fan twice"))?;
+        let [of, chat, ..] = found.values;
+        if of.and_then(scan::plain).as_deref() != Some(fan) {
+            return Ok(None);
+        }
+        let chat = chat.and_then(scan::plain).filter(|chat| !chat.is_empty());
+        let problem = || PageFault::malformed(number, "a conversation has no id");
+        chat.map(|chat| Some(chat.into_owned())).ok_or_else(problem)
+    }
+}

@@ -1,0 +1,367 @@
+//! Workers: each claims an export, works on it with a lease that it keeps renewing, and says how that ended.
+//!
+//! The database decides. Whatever a worker writes there names its token and counts only while its lease lasts; one that
+//! learns that the lease is lost stops, and removes what it stored unless it was published after all.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
+
+use domain::export::ExportPhase;
+use domain::id::{ExportId, NodeId};
+use domain::time::Timestamp;
+use runtime::metrics;
+use store::StoreError;
+use store::exports::{self, Claimant, Doing, Export, ExportFailure, Lease, Progress, Renewal};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::failpoints::{self, Point};
+use super::pages::Waits;
+use super::{cleanup, job};
+use crate::ExportsState;
+
+/// How far a job is is written down so often, if it has come further.
+const PROGRESS_EACH: Duration = Duration::from_secs(2);
+/// A job that failed for a while is tried again after so many seconds, times the number of its attempt.
+const RETRY_S: i64 = 15;
+/// While a platform refuses everybody, or the storage is full, a job is tried again after so many seconds, and given up
+/// after a day.
+const REFUSED_RETRY_S: i64 = 60;
+const REFUSED_MAX_S: i64 = 86_400;
+
+/// The exports that this process works on, so that one can be stopped without waiting for the next sign of life.
+#[derive(Debug, Default)]
+pub struct AtWork(parking_lot::Mutex<HashMap<ExportId, Arc<Notify>>>);
+
+impl AtWork {
+    /// Tells the worker of this export, if it is here, to look whether it should go on.
+    pub fn stop(&self, export: ExportId) {
+        if let Some(bell) = self.0.lock().get(&export) {
+            bell.notify_one();
+        }
+    }
+
+    fn begin(&self, export: ExportId) -> Arc<Notify> {
+        let bell = Arc::new(Notify::new());
+        self.0.lock().insert(export, Arc::clone(&bell));
+        bell
+    }
+
+    fn end(&self, export: ExportId) {
+        self.0.lock().remove(&export);
+    }
+}
+
+/// How far a job is, shared by those who work on it and those who keep its lease.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pages: AtomicI64,
+    rows: AtomicI64,
+    /// What is done, beside the pages.
+    doing: parking_lot::Mutex<Doing>,
+    /// Until when nothing is asked of the platform.
+    pub(super) waits: Waits,
+    /// How long earlier attempts took.
+    worked_micros: i64,
+    /// When this one began.
+    began: Instant,
+    /// Whether this claim has read a page that nobody had read before.
+    has_new_page: AtomicBool,
+    /// Whether whatever still computes for the job is to stop.
+    pub(super) is_halted: AtomicBool,
+    /// Rung when there is something worth writing down at once.
+    pub(super) bell: Notify,
+}
+
+impl Shared {
+    /// An attempt that begins now, where the earlier ones stood.
+    fn beginning(export: &Export) -> Self {
+        let shared = Self {
+            pages: AtomicI64::default(),
+            rows: AtomicI64::default(),
+            doing: parking_lot::Mutex::new(export.doing),
+            waits: Waits::default(),
+            worked_micros: export.worked_micros,
+            began: Instant::now(),
+            has_new_page: AtomicBool::default(),
+            is_halted: AtomicBool::default(),
+            bell: Notify::new(),
+        };
+        shared.set(export.pages, export.rows_read);
+        shared
+    }
+
+    /// Where the job stands now: pages, and rows taken from them.
+    pub(super) fn set(&self, pages: i64, rows: i64) {
+        self.pages.store(pages, Ordering::SeqCst);
+        self.rows.store(rows, Ordering::SeqCst);
+    }
+
+    /// What is done now.
+    pub(super) fn does(&self, phase: ExportPhase, list: Option<(Option<u64>, u64)>) {
+        let mut doing = self.doing.lock();
+        doing.phase = Some(phase);
+        if let Some((rows, read)) = list {
+            doing.list_rows = rows.map(|rows| i64::try_from(rows).unwrap_or(i64::MAX));
+            doing.list_rows_read = i64::try_from(read).unwrap_or(i64::MAX);
+        }
+    }
+
+    fn doing(&self) -> Doing {
+        Doing { waiting_until: self.waits.until(), ..*self.doing.lock() }
+    }
+
+    /// A page was read that nobody had read before. The first one of an attempt is written down at once: from it on
+    /// the attempt counts as progress, and the export is charged when it is cancelled.
+    pub(super) fn new_page(&self) {
+        if !self.has_new_page.swap(true, Ordering::SeqCst) {
+            self.bell.notify_one();
+        }
+    }
+
+    fn pages(&self) -> i64 {
+        self.pages.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        let micros = i64::try_from(self.began.elapsed().as_micros()).unwrap_or(i64::MAX);
+        Progress {
+            pages: self.pages.load(Ordering::SeqCst),
+            rows: self.rows.load(Ordering::SeqCst),
+            worked_micros: self.worked_micros.saturating_add(micros),
+        }
+    }
+}
+
+/// How work on an export ended.
+#[derive(Debug)]
+pub(super) enum Ending {
+    /// Its file is published.
+    Published,
+    /// It cannot be made.
+    Failed(ExportFailure),
+    /// Something that may pass stood in the way.
+    Later(ExportFailure),
+    /// The platform refuses everybody's credentials, or the storage is full, which passes.
+    Waiting(ExportFailure),
+    /// Its end was asked for.
+    Cancelled,
+    /// The lease is lost: it is somebody else's.
+    Lost,
+    /// The service stops.
+    Stopped,
+}
+
+/// Starts the workers of this node.
+pub fn start(exports: &ExportsState, node: NodeId, stop: &CancellationToken) {
+    for _ in 0..exports.config.exports.workers {
+        let (worker, stop) = (exports.clone(), stop.clone());
+        exports.tasks.spawn_control(async move { work(worker, node, stop).await });
+    }
+}
+
+/// Works on everything that waits, one after the other; gives how many claims that took.
+pub async fn run_all(exports: &ExportsState, node: NodeId) -> Result<usize, StoreError> {
+    let mut claims = 0;
+    while run_next(exports, node, &CancellationToken::new()).await? {
+        claims += 1;
+    }
+    Ok(claims)
+}
+
+async fn work(exports: ExportsState, node: NodeId, stop: CancellationToken) {
+    let pause = Duration::from_millis(exports.config.exports.poll_ms);
+    while !stop.is_cancelled() {
+        match run_next(&exports, node, &stop).await {
+            Ok(true) => continue,
+            Ok(false) => {}
+            Err(error) => tracing::warn!(%error, "exports cannot be claimed or ended"),
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = exports.signal.notified() => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+/// Claims an export and works on it. False when none waits.
+async fn run_next(
+    exports: &ExportsState,
+    node: NodeId,
+    stop: &CancellationToken,
+) -> Result<bool, StoreError> {
+    let (now, settings) = (exports.clock.now(), &exports.config.exports);
+    let claimant = Claimant {
+        node,
+        now,
+        lease_until: now.plus_seconds(settings.lease_s),
+        running_max: settings.running_max,
+        attempts_max: settings.attempts_max,
+    };
+    let Some((lease, export)) = exports::claim(&exports.store, &claimant).await? else {
+        return Ok(false);
+    };
+    // There may be more: another worker looks while this one is busy.
+    exports.signal.notify_one();
+    let (worker, stop) = (exports.clone(), stop.clone());
+    let id = export.id;
+    // A task of its own, so that a panic ends this attempt and not the worker.
+    let ended =
+        exports.tasks.on_control(async move { attempt(&worker, lease, export, &stop).await }).await;
+    exports.at_work.end(id);
+    match ended {
+        Ok(ended) => ended?,
+        Err(error) => tracing::error!(export.id = %id, %error, "work on an export ended early"),
+    }
+    Ok(true)
+}
+
+async fn attempt(
+    exports: &ExportsState,
+    lease: Lease,
+    export: Export,
+    stop: &CancellationToken,
+) -> Result<(), StoreError> {
+    let bell = exports.at_work.begin(lease.export);
+    failpoints::reach(Point::Claimed).await;
+    let shared = Arc::new(Shared::beginning(&export));
+    let begun = (export.attempt, waits_until(exports, &export));
+    let ending = tokio::select! {
+        ending = job::run(exports, lease, export, &shared) => ending,
+        ending = keep(exports, lease, &shared, (&bell, stop)) => ending,
+    };
+    shared.is_halted.store(true, Ordering::SeqCst);
+    let word = end(exports, lease, &ending, (shared.progress(), begun)).await?;
+    metrics::export_ended(word, shared.progress(), shared.began.elapsed());
+    let id = lease.export.to_string();
+    tracing::info!(export.id = id, token = lease.token, ending = word, "work on an export ended");
+    Ok(())
+}
+
+/// When an export is given up that waits for its platform.
+fn waits_until(exports: &ExportsState, export: &Export) -> Timestamp {
+    export.started_at.unwrap_or_else(|| exports.clock.now()).plus_seconds(REFUSED_MAX_S)
+}
+
+/// Renews the lease until there is a reason to stop.
+async fn keep(
+    exports: &ExportsState,
+    lease: Lease,
+    shared: &Shared,
+    (bell, stop): (&Notify, &CancellationToken),
+) -> Ending {
+    let renew_s = exports.config.exports.renew_s;
+    let pause = Duration::from_secs(renew_s.unsigned_abs()).min(PROGRESS_EACH);
+    let mut noted = None;
+    let mut renewed_at = exports.clock.now();
+    loop {
+        let is_rung = tokio::select! {
+            () = stop.cancelled() => return Ending::Stopped,
+            () = bell.notified() => true,
+            () = shared.bell.notified() => true,
+            () = tokio::time::sleep(pause) => false,
+        };
+        let now = exports.clock.now();
+        let stands = (shared.pages(), shared.doing());
+        let is_due = now >= renewed_at.plus_seconds(renew_s);
+        if !is_rung && !is_due && noted == Some(stands) {
+            continue;
+        }
+        (noted, renewed_at) = (Some(stands), now);
+        let until = now.plus_seconds(exports.config.exports.lease_s);
+        let has_new_page = shared.has_new_page.load(Ordering::SeqCst);
+        let times = (now, until);
+        let so_far = (shared.progress(), shared.doing());
+        match exports::renew(&exports.store, &lease, times, so_far, has_new_page).await {
+            Ok(Renewal::Kept) => failpoints::reach(Point::ProgressNoted).await,
+            Ok(Renewal::Cancelling) => return Ending::Cancelled,
+            Ok(Renewal::Lost) => return Ending::Lost,
+            // The lease runs out by itself if this goes on.
+            Err(error) => tracing::warn!(%error, "the lease of an export could not be renewed"),
+        }
+        if is_due && gives_way(exports, lease, now).await {
+            return Ending::Stopped;
+        }
+    }
+}
+
+/// Whether another customer waits for a worker while this one has several of this node.
+async fn gives_way(exports: &ExportsState, lease: Lease, now: Timestamp) -> bool {
+    let waiting_since = now.plus_seconds(-exports.config.exports.renew_s);
+    match exports::gives_way(&exports.store, &lease, (now, waiting_since)).await {
+        Ok(gives_way) => gives_way,
+        Err(error) => {
+            tracing::warn!(%error, "whether another export waits could not be read");
+            false
+        }
+    }
+}
+
+/// Records how an attempt ended; returns the word for it. Beside the progress: the number of the attempt, and when an
+/// export is given up that waits for its platform.
+async fn end(
+    exports: &ExportsState,
+    lease: Lease,
+    ending: &Ending,
+    (progress, (attempt, waits_until)): (Progress, (i64, Timestamp)),
+) -> Result<&'static str, StoreError> {
+    let (store, now) = (&exports.store, exports.clock.now());
+    let (word, is_ours) = match ending {
+        Ending::Published => ("completed", true),
+        Ending::Failed(failure) => {
+            ("failed", failed(exports, lease, now, (failure, progress)).await?)
+        }
+        Ending::Later(failure) if attempt >= exports.config.exports.attempts_max => {
+            ("failed", failed(exports, lease, now, (failure, progress)).await?)
+        }
+        Ending::Later(failure) => {
+            let (code, message) = (&failure.code, &failure.message);
+            tracing::warn!(export.id = %lease.export, code, message, "an export is tried again later");
+            let until = now.plus_seconds(RETRY_S.saturating_mul(attempt.max(1)));
+            ("postponed", exports::postpone(store, &lease, (now, until), progress).await?)
+        }
+        Ending::Waiting(failure) if now >= waits_until => {
+            ("failed", failed(exports, lease, now, (failure, progress)).await?)
+        }
+        Ending::Waiting(failure) => {
+            let (code, message) = (&failure.code, &failure.message);
+            tracing::warn!(export.id = %lease.export, code, message, "an export waits");
+            let until = now.plus_seconds(REFUSED_RETRY_S);
+            ("postponed", exports::pause(store, &lease, (now, until), failure, progress).await?)
+        }
+        Ending::Cancelled => {
+            ("cancelled", exports::end_cancelled(store, &lease, now, progress).await?)
+        }
+        Ending::Stopped => {
+            let is_given = exports::give_back(store, &lease, now, progress).await?;
+            let is_ended = is_given || exports::end_cancelled(store, &lease, now, progress).await?;
+            ("given_back", is_ended)
+        }
+        Ending::Lost => ("lost", true),
+    };
+    let is_lost = !is_ours || matches!(ending, Ending::Lost);
+    if !is_lost {
+        cleanup::remove_due(exports).await;
+        return Ok(word);
+    }
+    // Cancelled under our hands, perhaps: then this ends it.
+    let is_cancelled = exports::end_cancelled(store, &lease, now, progress).await?;
+    cleanup::remove_own(exports, lease).await;
+    cleanup::remove_due(exports).await;
+    Ok(if is_cancelled { "cancelled" } else { "lost" })
+}
+
+async fn failed(
+    exports: &ExportsState,
+    lease: Lease,
+    now: Timestamp,
+    (failure, progress): (&ExportFailure, Progress),
+) -> Result<bool, StoreError> {
+    let (code, message) = (&failure.code, &failure.message);
+    tracing::warn!(export.id = %lease.export, code, message, "an export failed");
+    exports::fail(&exports.store, &lease, now, failure, progress).await
+}

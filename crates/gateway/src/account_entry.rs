@@ -1,0 +1,210 @@
+//! A connected account as the data plane keeps it between calls.
+//!
+//! The credentials are opened by the first call that needs them and stay open, also in the headers of its requests, as
+//! long as the entry lives, a minute or two at most; they are wiped from memory with it.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use accounts::sealed_credentials;
+use clients::platform::breaker::Breaker;
+use clients::platform::{AccountHeaders, Credentials, Target};
+use domain::account::{AccountState, CreatorId};
+use domain::id::{CustomerId, DataKeyId};
+use domain::platform::Platform;
+use domain::time::Timestamp;
+use failures::AccountProblem;
+use failures::Failure;
+use runtime::clock::Random;
+use runtime::sealing::DataKey;
+use transport::Load;
+
+use super::token_pauses::TokenPauses;
+use crate::state::GatewayState;
+
+/// One account, ready for calls.
+pub struct AccountEntry {
+    /// Who connected it.
+    pub customer: CustomerId,
+    /// The id the customer chose.
+    pub creator: CreatorId,
+    /// Where it lives.
+    pub platform: Platform,
+    /// The platform's own id of it; empty where the verification does not tell it.
+    pub platform_account_id: String,
+    /// Whether calls go through.
+    pub state: AccountState,
+    /// Whether its customer switched it off.
+    is_switched_off: bool,
+    /// Changes with every change of the account; the hold checks it.
+    pub version: i64,
+    /// The scopes of its token, where they are known.
+    pub scopes: Option<Vec<String>>,
+    /// When its token ends.
+    pub token_expires_at: Option<Timestamp>,
+    sealed: Vec<u8>,
+    data_key_id: DataKeyId,
+    data_key: DataKey,
+    opened: OnceLock<Arc<Credentials>>,
+    headers: OnceLock<AccountHeaders>,
+    /// What the gateway learnt about reaching it; shared by all versions of the entry.
+    pub health: Arc<AccountHealth>,
+    /// Its calls that are going on; shared likewise.
+    pub load: Arc<Load>,
+}
+
+/// What is learnt from calls of one account, beyond a single call.
+#[derive(Default)]
+pub struct AccountHealth {
+    /// Opens after failures in a row.
+    pub breaker: Breaker,
+    paused_until_micros: AtomicI64,
+    /// Set while its token is being refreshed.
+    pub(super) mending: tokio::sync::Mutex<()>,
+    /// When its token may be refreshed again.
+    pub(super) tokens: TokenPauses,
+    /// Set while its credentials are being checked again.
+    pub(super) checking: tokio::sync::Mutex<()>,
+    next_check_micros: AtomicI64,
+    /// The version whose mark is being cleared.
+    unmarked_version: AtomicI64,
+}
+
+/// After a 401 an account's credentials are checked again, once in this time.
+const CHECK_EVERY_S: i64 = 10;
+
+impl AccountHealth {
+    /// How long calls still have to wait because the platform asked for it, in milliseconds.
+    pub fn pause_ms(&self, now: Timestamp) -> Option<i64> {
+        let until = self.paused_until_micros.load(Ordering::Relaxed);
+        let left = until.saturating_sub(now.unix_micros()) / domain::time::MICROS_PER_MILLI;
+        (left > 0).then_some(left)
+    }
+
+    /// Holds calls back until then.
+    pub fn pause_until(&self, until: Timestamp) {
+        self.paused_until_micros.fetch_max(until.unix_micros(), Ordering::Relaxed);
+    }
+
+    /// Whether its credentials are to be checked now; the caller does it.
+    pub(super) fn begins_check(&self, now: Timestamp) -> bool {
+        let from = self.next_check_micros.load(Ordering::Relaxed);
+        let next = now.plus_seconds(CHECK_EVERY_S).unix_micros();
+        let place = &self.next_check_micros;
+        from <= now.unix_micros()
+            && place.compare_exchange(from, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Whether the mark of this version is to be cleared; the caller does it, once for all calls that succeed.
+    pub(super) fn begins_unmark(&self, account: &AccountEntry) -> bool {
+        self.unmarked_version.swap(account.version, Ordering::Relaxed) != account.version
+    }
+
+    /// The mark could not be cleared: the next success tries again.
+    pub(super) fn unmark_failed(&self) {
+        self.unmarked_version.store(0, Ordering::Relaxed);
+    }
+}
+
+impl AccountEntry {
+    /// Takes a stored account; its data key is unwrapped, its credentials stay sealed.
+    pub(super) async fn open(
+        gateway: &GatewayState,
+        account: store::accounts::Account,
+    ) -> Result<Self, Failure> {
+        let id = account.credentials.data_key;
+        let shared = gateway.clone();
+        let data_key =
+            gateway.tasks.on_control(async move { shared.vault.find(id).await }).await??;
+        Ok(Self {
+            health: gateway.health.of(account.customer, &account.creator_id),
+            load: gateway.in_flight.of_account((account.customer, account.creator_id.clone())),
+            customer: account.customer,
+            creator: account.creator_id,
+            platform: account.platform,
+            platform_account_id: account.platform_account_id,
+            state: account.state,
+            is_switched_off: account.switched_off_at.is_some(),
+            version: account.version,
+            scopes: account.credentials.scopes,
+            token_expires_at: account.credentials.token_expires_at,
+            sealed: account.credentials.sealed,
+            data_key_id: id,
+            data_key,
+            opened: OnceLock::new(),
+            headers: OnceLock::new(),
+        })
+    }
+
+    /// Refuses an account that is not in use.
+    pub fn check_in_use(&self) -> Result<(), Failure> {
+        match self.state {
+            AccountState::Inactive => {
+                Err(AccountProblem::of_inactive(&self.creator, self.is_switched_off).into())
+            }
+            AccountState::Active | AccountState::ReconnectNeeded => Ok(()),
+        }
+    }
+
+    /// The credentials, opened once.
+    pub fn credentials(&self) -> Result<Arc<Credentials>, Failure> {
+        if let Some(opened) = self.opened.get() {
+            return Ok(Arc::clone(opened));
+        }
+        let place = sealed_credentials::place(self.customer, self.platform, &self.creator);
+        let plain =
+            self.data_key.open(&self.sealed, &place).map_err(|_| Failure::CredentialError)?;
+        let opened = Credentials::from_json(&plain).map_err(|_| Failure::CredentialError)?;
+        Ok(Arc::clone(self.opened.get_or_init(|| Arc::new(opened))))
+    }
+
+    /// The headers that its requests to its platform have, filled in once.
+    pub fn headers(&self, target: &Target) -> Result<&AccountHeaders, Failure> {
+        if let Some(headers) = self.headers.get() {
+            return Ok(headers);
+        }
+        let headers = target.headers_of(&*self.credentials()?).map_err(|error| {
+            let (customer, account) = (self.customer, self.creator.as_str());
+            tracing::error!(customer.id = %customer, account, %error, "credentials cannot be sent");
+            Failure::Internal("a request to a platform could not be built".to_owned())
+        })?;
+        Ok(self.headers.get_or_init(|| headers))
+    }
+
+    /// The customer's data key, for answers that are kept.
+    pub const fn data_key(&self) -> &DataKey {
+        &self.data_key
+    }
+
+    /// Seals changed credentials in place of the old ones.
+    pub fn reseal(
+        &self,
+        random: &Random,
+        credentials: &Credentials,
+    ) -> Option<(Vec<u8>, DataKeyId)> {
+        let place = sealed_credentials::place(self.customer, self.platform, &self.creator);
+        let sealed = self.data_key.seal(&credentials.to_json(), &place, random)?;
+        Some((sealed, self.data_key_id))
+    }
+}
+
+/// The health of all accounts that were used lately.
+pub(crate) struct HealthBook(quick_cache::sync::Cache<(CustomerId, CreatorId), Arc<AccountHealth>>);
+
+impl HealthBook {
+    /// An empty book.
+    pub(crate) fn new() -> Self {
+        Self(quick_cache::sync::Cache::new(100_000))
+    }
+
+    /// The health of one account; new ones are healthy.
+    pub(crate) fn of(&self, customer: CustomerId, creator: &CreatorId) -> Arc<AccountHealth> {
+        let place = (customer, creator.clone());
+        if let Some(health) = self.0.get(&place) {
+            return health;
+        }
+        let health = Arc::new(AccountHealth::default());
+        self.0.insert(place, Arc::clone(&health));
+        health
+    }
+}

@@ -1,0 +1,501 @@
+//! One call from its arrival to its end: the phases in their order, and nothing else.
+
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::response::IntoResponse as _;
+use bytes::Bytes;
+use clients::platform::{ClientError, Target};
+use domain::charge::Outcome;
+use domain::credits::Credits;
+use domain::platform::Platform;
+use domain::time::Timestamp;
+use failures::Failure;
+use http::{HeaderMap, StatusCode};
+use http_body::Body as _;
+use tokio::time::Instant;
+use web::error::{ApiError, Harmless};
+use web::middleware::body;
+use web::middleware::budget::Room;
+
+use super::account_entry::AccountEntry;
+use super::admit::{self, Arrival, Entrance, Plan, Whole};
+use super::answer::{self, AnswerSender, Receipt};
+use super::cache::KeyEntry;
+use super::forward::{self, ForwardFailure};
+use super::hold::{self, Held, NotHeld};
+use super::inbound::{InboundCall, refuse};
+use super::limits::{self, Passed};
+use super::prepare::{self, Destination};
+use super::receive::{self, Content, Copy, Received};
+use super::settle::{self, Ending};
+use super::{balance, cache, idempotency, reconnect, refresh, upload};
+use crate::state::GatewayState;
+
+/// Everything that is settled about a call once it is admitted.
+pub(super) struct Setting<'a> {
+    pub(super) gateway: &'a GatewayState,
+    pub(super) target: &'a Target,
+    pub(super) whole: &'a Whole,
+    pub(super) account: &'a Arc<AccountEntry>,
+    pub(super) plan: &'a Plan,
+    pub(super) passed: &'a Passed,
+    pub(super) inbound: &'a InboundCall,
+    /// When it was admitted.
+    pub(super) now: Timestamp,
+}
+
+/// Carries one call to the platform, charges what it used, and writes its line in the log. Runs to its end whatever the
+/// caller does. Its arguments are lent to the phases: what is handed from one to another takes room in each.
+pub(super) fn run(
+    gateway: GatewayState,
+    inbound: InboundCall,
+    mut request: Request,
+    mut answer: AnswerSender,
+) -> impl Future<Output = ()> + Send {
+    let mut caller = None;
+    async move {
+        // A block of its own: what a call needs has no place beside what a refusal needs.
+        let refusal = 'call: {
+            let arrived = arrive(&gateway, inbound.entrance, &mut request, &mut caller).await;
+            let (mut whole, account) = match arrived {
+                Ok(arrived) => arrived,
+                Err(refusal) => break 'call refusal,
+            };
+            let mut account = Some(account);
+            // A key or an account that changes between its reading and the hold is read again.
+            for _ in 0..3 {
+                match attempt(&gateway, &whole, account.take(), &inbound, &mut answer).await {
+                    Ok(()) => return,
+                    Err(NotHeld::Refused(refusal)) => break 'call refusal,
+                    Err(NotHeld::Replay(stored)) => {
+                        return Box::pin(replay(&gateway, &whole, &inbound, &stored, &mut answer))
+                            .await;
+                    }
+                    Err(NotHeld::Stale) => {
+                        let arrival = &whole.arrival;
+                        gateway.cache.forget_account(arrival.key.customer, &arrival.creator);
+                    }
+                    Err(NotHeld::KeyChanged) => {
+                        if let Err(refusal) = admit::identify_again(&gateway, &mut whole).await {
+                            break 'call refusal;
+                        }
+                    }
+                }
+            }
+            ApiError::Failure(Failure::Overloaded)
+        };
+        refuse(&gateway, &inbound, caller.as_deref(), refusal, &mut answer).await;
+    }
+}
+
+async fn arrive(
+    gateway: &GatewayState,
+    entrance: Entrance,
+    request: &mut Request,
+    caller: &mut Option<Arc<KeyEntry>>,
+) -> Result<(Whole, Arc<AccountEntry>), ApiError> {
+    let now = gateway.clock.now();
+    let (parts, body) = std::mem::take(request).into_parts();
+    let identified = admit::identify(gateway, entrance, &parts, (now, caller)).await?;
+    let arrival = Arrival::new(identified, parts);
+    let account = cache::account(gateway, arrival.key.customer, &arrival.creator, now).await?;
+    let whole = match entrance {
+        // The same write by its native path: what is checked there is checked here.
+        Entrance::Native if arrival.is_upload(gateway, &account) => {
+            admit::check_query(Entrance::Upload, arrival.query())?;
+            Box::pin(upload::receive(gateway, arrival, &account, body)).await?
+        }
+        // Whole, so that body rules, signing and idempotency see it.
+        Entrance::Native => {
+            let limits = gateway.web.body_limits(gateway.config.http.limits.native_body_bytes_max);
+            let room = Room { budget: &gateway.web.bodies, holder: &arrival.key.buffers.bodies };
+            let body = if body.is_end_stream() {
+                body::Buffered::default()
+            } else {
+                // Boxed: reads have no body, and need no room for reading one.
+                Box::pin(body::read_body(body, &limits, room)).await?
+            };
+            Whole { arrival, content: admit::Content::Native(body), passed: None }
+        }
+        Entrance::Upload => Box::pin(upload::receive(gateway, arrival, &account, body)).await?,
+    };
+    Ok((whole, account))
+}
+
+async fn replay(
+    gateway: &GatewayState,
+    whole: &Whole,
+    inbound: &InboundCall,
+    stored: &store::idempotency::StoredAnswer,
+    answer: &mut AnswerSender,
+) {
+    let arrival = &whole.arrival;
+    let (customer, now) = (arrival.key.customer, gateway.clock.now());
+    let replayed = match cache::account(gateway, customer, &arrival.creator, now).await {
+        Ok(account) => idempotency::replay(&account, stored),
+        Err(error) => Err(error.into()),
+    };
+    match replayed {
+        Ok(mut response) => {
+            let balance = balance::known(gateway, &arrival.key).await;
+            web::idempotency::put_free(response.headers_mut(), balance);
+            let status = response.status();
+            answer.send(response);
+            inbound.log(Some(&arrival.key), status, None);
+        }
+        Err(error) => refuse(gateway, inbound, Some(&arrival.key), error, answer).await,
+    }
+}
+
+impl<E: Into<ApiError>> From<E> for NotHeld {
+    fn from(error: E) -> Self {
+        Self::Refused(error.into())
+    }
+}
+
+/// One try: admits the call, holds its credits, and carries it to its end. An account that was read just now need not
+/// be read again.
+async fn attempt(
+    gateway: &GatewayState,
+    whole: &Whole,
+    account: Option<Arc<AccountEntry>>,
+    inbound: &InboundCall,
+    answer: &mut AnswerSender,
+) -> Result<(), NotHeld> {
+    let arrival = &whole.arrival;
+    let now = gateway.clock.now();
+    let account = match account {
+        Some(account) => account,
+        None => cache::account(gateway, arrival.key.customer, &arrival.creator, now).await?,
+    };
+    let target = gateway.accounts().target(account.platform)?;
+    let account = refresh::with_fresh_token(gateway, target, account, now).await?;
+    let plan = admit::plan(gateway, whole, &account)?;
+    let destination = prepare::destination(whole, &account, &plan)?;
+    let fresh;
+    let passed = match &whole.passed {
+        Some(passed) => {
+            limits::check_health(&account, now)?;
+            passed
+        }
+        None => {
+            fresh = limits::check(gateway, &arrival.key, &account, plan.cost, now).await?;
+            &fresh
+        }
+    };
+    let account = &account;
+    let plan = &plan;
+    let setting = Setting { gateway, target, whole, account, plan, passed, inbound, now };
+    let mut held = hold::take(&setting).await?;
+    if answer.is_abandoned() {
+        let ending = Ending::of(Outcome::ClientGoneBeforeDispatch, None);
+        settle::settle(&setting, &held, ending).report(&setting, None);
+        return Ok(());
+    }
+    carry(&setting, &mut held, &destination, answer).await
+}
+
+/// Sends the call, passes its answer on and puts its end on the books.
+async fn carry(
+    setting: &Setting<'_>,
+    held: &mut Held,
+    destination: &Destination<'_>,
+    answer: &mut AnswerSender,
+) -> Result<(), NotHeld> {
+    let fetched = fetch(setting, held, destination).await;
+    // Not by a reference, which would keep room for it beside what it is moved into.
+    let is_refused =
+        matches!(fetched.received, Ok(Received { status: StatusCode::UNAUTHORIZED, .. }));
+    if is_refused && refresh::may_replace_token(setting.gateway, setting.target, setting.account) {
+        // Boxed: what a fresh token needs is rarely needed.
+        return Box::pin(carry_refused(setting, held, destination, fetched, answer)).await;
+    }
+    conclude(setting, held, fetched, answer).await
+}
+
+/// Sends the call once more, if a fresh token can be had: a platform that responds 401 has not carried it out
+/// (RFC 9110, section 15.5.2), so a write may be repeated too.
+async fn carry_refused(
+    setting: &Setting<'_>,
+    held: &mut Held,
+    destination: &Destination<'_>,
+    fetched: Fetched,
+    answer: &mut AnswerSender,
+) -> Result<(), NotHeld> {
+    let Setting { gateway, target, account, .. } = *setting;
+    // A refresh changes the account; a hold that comes after that would not find the account that the call was made for.
+    held.durable().await?;
+    let fresh = held.alive_during(gateway, refresh::after_refusal(gateway, target, account)).await;
+    match fresh.filter(|_| !forward::is_late(held)) {
+        None => conclude(setting, held, fetched, answer).await,
+        Some(refreshed) => {
+            let again = Setting { account: &refreshed, ..*setting };
+            let second = fetch(&again, held, destination).await;
+            conclude(&again, held, second, answer).await
+        }
+    }
+}
+
+/// What came of a call, how long it took to come, and when it was there.
+struct Fetched {
+    received: Result<Received, ForwardFailure>,
+    upstream_ms: f64,
+    at: Instant,
+}
+
+/// Sends the call and takes its answer in.
+async fn fetch(setting: &Setting<'_>, held: &Held, destination: &Destination<'_>) -> Fetched {
+    let sent_at = Instant::now();
+    let received = match forward::forward(setting, held, destination).await {
+        Ok(mut platform_answer) => {
+            limits::drop_unusable_pause(&mut platform_answer.headers, setting.gateway.clock.now());
+            let responded =
+                answer::platform_status(platform_answer.status, &platform_answer.headers);
+            let outcome = receive::receive(setting, destination, platform_answer).await;
+            judge(setting, &outcome);
+            outcome.map_err(|error| forward::failure(setting, held, &error, Some(responded)))
+        }
+        Err(failure) => Err(failure),
+    };
+    let at = Instant::now();
+    Fetched { received, upstream_ms: milliseconds(sent_at, at), at }
+}
+
+/// Passes the answer on and puts the end on the books.
+async fn conclude(
+    setting: &Setting<'_>,
+    held: &mut Held,
+    fetched: Fetched,
+    answer: &mut AnswerSender,
+) -> Result<(), NotHeld> {
+    let Fetched { received, upstream_ms, at } = fetched;
+    match received {
+        Ok(received) => {
+            learn(setting, &received);
+            let Received { status, headers, content } = received;
+            let first = Beginning { status, headers, upstream_ms, at };
+            match content {
+                Content::Whole(bytes) => deliver(setting, held, first, bytes, answer).await,
+                Content::Stream { first: bytes, rest } => {
+                    // Boxed: most answers are whole, and need no room for what streaming takes.
+                    Box::pin(stream(setting, held, first, (bytes, rest), answer)).await
+                }
+            }
+        }
+        // Boxed: few calls fail.
+        Err(failure) => Box::pin(fail(setting, held, failure, (upstream_ms, at), answer)).await,
+    }
+}
+
+/// The head of an answer, how long it took to come, and when it was there.
+struct Beginning {
+    status: StatusCode,
+    headers: HeaderMap,
+    upstream_ms: f64,
+    at: Instant,
+}
+
+impl Beginning {
+    /// Whether the platform says that it did nothing, so that the call's `Idempotency-Key` is free again.
+    fn frees_key(&self) -> bool {
+        answer::platform_status(self.status, &self.headers).is_not_carried_out()
+    }
+}
+
+/// Ends a call whose whole answer is here: the books first, then the caller.
+async fn deliver(
+    setting: &Setting<'_>,
+    held: &mut Held,
+    begun: Beginning,
+    bytes: Bytes,
+    answer: &mut AnswerSender,
+) -> Result<(), NotHeld> {
+    let outcome = Outcome::of_status(begun.status.as_u16());
+    let stored = stored_answer(setting, &begun, Some(&bytes));
+    let ending = Ending {
+        outcome,
+        status: Some(begun.status.as_u16()),
+        upstream_ms: Some(begun.upstream_ms),
+        at: begun.at,
+        stored,
+        frees_key: begun.frees_key(),
+    };
+    let (balance, ended) = settle::settle_before_answer(setting, held, ending).await?;
+    let Beginning { status, headers, upstream_ms, at: _ } = begun;
+    let mut response = receive::whole_response(status, headers, bytes);
+    answer::put_platform_hint(&mut response, setting.whole.arrival.method);
+    let receipt = receipt(held.cost, balance, outcome);
+    put_receipt(setting, response.headers_mut(), &receipt, upstream_ms);
+    answer.send(response);
+    ended.report(setting, None);
+    Ok(())
+}
+
+/// Passes a long answer on while it arrives; its end decides what it cost.
+async fn stream(
+    setting: &Setting<'_>,
+    held: &mut Held,
+    begun: Beginning,
+    content: (Bytes, clients::platform::AnswerBody),
+    answer: &mut AnswerSender,
+) -> Result<(), NotHeld> {
+    let outcome = Outcome::of_status(begun.status.as_u16());
+    let balance = held.durable().await?;
+    let (sender, body) = receive::relayed(&content.1);
+    let mut response = answer::platform_head(begun.status, begun.headers.clone(), body);
+    answer::put_platform_hint(&mut response, setting.whole.arrival.method);
+    let receipt = receipt(held.cost, balance, outcome);
+    put_receipt(setting, response.headers_mut(), &receipt, begun.upstream_ms);
+    answer.send(response);
+    let is_repeatable = setting.whole.arrival.idempotency.is_some();
+    let stored_bytes_max = setting.gateway.config.http.limits.stored_answer_bytes_max;
+    let mut copy = Copy::new(if is_repeatable { stored_bytes_max } else { 0 });
+    let relay = receive::Relay { status: begun.status, sender, copy: &mut copy };
+    let reached = relay.run(setting, held, content).await;
+    if reached == outcome {
+        setting.account.health.breaker.succeeded();
+    } else {
+        setting.account.health.breaker.failed(setting.gateway.clock.now());
+    }
+    let stored = stored_answer(setting, &begun, copy.whole().as_ref());
+    let ending = Ending {
+        outcome: reached,
+        status: Some(begun.status.as_u16()),
+        upstream_ms: Some(begun.upstream_ms),
+        at: Instant::now(),
+        stored: stored.filter(|_| !reached.may_have_happened()),
+        frees_key: begun.frees_key(),
+    };
+    settle::settle(setting, held, ending).report(setting, None);
+    Ok(())
+}
+
+/// Ends a call that got no usable answer: its credits go back.
+async fn fail(
+    setting: &Setting<'_>,
+    held: &mut Held,
+    failure: ForwardFailure,
+    (upstream_ms, at): (f64, Instant),
+    answer: &mut AnswerSender,
+) -> Result<(), NotHeld> {
+    let row = failure.error.row();
+    let (status, code) = (row.status.as_u16(), row.code);
+    let ending = Ending {
+        outcome: failure.outcome,
+        status: Some(status),
+        upstream_ms: Some(upstream_ms),
+        at,
+        stored: None,
+        frees_key: failure.frees_key,
+    };
+    let (balance, ended) = settle::settle_before_answer(setting, held, ending).await?;
+    let mut response = failure.error.into_response();
+    if failure.outcome.is_certainly_not_carried_out() {
+        response.extensions_mut().insert(Harmless);
+    }
+    let receipt = receipt(held.cost, balance, failure.outcome);
+    put_receipt(setting, response.headers_mut(), &receipt, upstream_ms);
+    answer.send(response);
+    ended.report(setting, Some(code));
+    Ok(())
+}
+
+/// Tells the breaker of an answer whose head came. Of one that streams only its end tells.
+fn judge(setting: &Setting<'_>, received: &Result<Received, ClientError>) {
+    let breaker = &setting.account.health.breaker;
+    match received {
+        Ok(Received { content: Content::Whole(_), .. }) => breaker.succeeded(),
+        Ok(Received { content: Content::Stream { .. }, .. }) => {}
+        Err(_) => breaker.failed(setting.gateway.clock.now()),
+    }
+}
+
+/// What an answer says beyond itself: a pause, credentials that work or may be dead, a route that works.
+fn learn(setting: &Setting<'_>, received: &Received) {
+    let Setting { gateway, account, plan, now, .. } = setting;
+    match received.status.as_u16() {
+        200..=299 => {
+            reconnect::note_success(gateway, account, *now);
+            if plan.route.is_unverified() {
+                gateway.mark_verified(account.platform, &plan.route);
+            }
+        }
+        401 => reconnect::confirm_in_background(gateway, account),
+        429 => limits::note_pause(gateway, account, &received.headers),
+        _ => {}
+    }
+}
+
+fn stored_answer(
+    setting: &Setting<'_>,
+    begun: &Beginning,
+    body: Option<&Bytes>,
+) -> Option<store::idempotency::StoredAnswer> {
+    setting.whole.arrival.idempotency?;
+    if begun.frees_key() {
+        return None;
+    }
+    let bytes_max = setting.gateway.config.http.limits.stored_answer_bytes_max;
+    let body = body.filter(|body| body.len() <= bytes_max)?;
+    idempotency::seal(setting, begun.status, &begun.headers, body)
+}
+
+/// What the call cost, given the balance after its hold.
+fn receipt(held: Credits, balance: Credits, outcome: Outcome) -> Receipt {
+    if outcome.is_charged() {
+        Receipt { cost: held, balance }
+    } else {
+        Receipt { cost: Credits::ZERO, balance: balance.checked_add(held).unwrap_or(balance) }
+    }
+}
+
+/// Tells the caller what the call cost, which route it took, and how long the platform and we took.
+fn put_receipt(
+    setting: &Setting<'_>,
+    headers: &mut HeaderMap,
+    receipt: &Receipt,
+    upstream_ms: f64,
+) {
+    setting.whole.arrival.key.shown.note(receipt.balance, setting.now);
+    let whole_ms = milliseconds(setting.inbound.started, Instant::now());
+    let gateway_ms = (whole_ms - upstream_ms).max(0.0);
+    let told = answer::Told {
+        receipt,
+        route: setting.plan.route.header(),
+        rate: &setting.passed.rate,
+        rate_policy: setting.gateway.rate_policy(),
+        upstream_ms,
+        gateway_ms,
+    };
+    answer::put_told(headers, told);
+}
+
+/// Milliseconds from the one moment to the other, with fractions.
+pub(super) fn milliseconds(from: Instant, to: Instant) -> f64 {
+    to.saturating_duration_since(from).as_secs_f64() * 1_000.0
+}
+
+impl Setting<'_> {
+    /// The platform of the account.
+    pub(super) fn platform(&self) -> Platform {
+        self.account.platform
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size_of_future<A, B, C, D, F>(_: impl Fn(A, B, C, D) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// It is copied into its place for each call: what is rarely needed belongs into a box of its own.
+    #[test]
+    fn a_call_takes_little_room() {
+        let bytes = size_of_future(run);
+
+        assert!(bytes <= 3_700, "{bytes}");
+    }
+}

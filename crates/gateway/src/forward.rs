@@ -1,0 +1,112 @@
+//! Phase 4, forward: the request leaves, within its time, at most once for a write.
+//!
+//! A read is tried a second time if no byte of an answer came and the connection was an old one or refused;
+//! a write never is.
+
+use clients::platform::{Answer, ClientError, Kind};
+use domain::charge::Outcome;
+use domain::repeat::PlatformStatus;
+use failures::Failure;
+use failures::UnknownOutcome;
+use web::error::ApiError;
+
+use super::admit::Content;
+use super::call::Setting;
+use super::hold::Held;
+use super::prepare::{self, Destination};
+
+/// How late after its hold a call may still leave: protects against a process that was stopped in between.
+const DISPATCH_GUARD: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// A call that got no usable answer.
+pub(super) struct ForwardFailure {
+    pub(super) outcome: Outcome,
+    pub(super) error: ApiError,
+    /// Whether the platform did nothing, as the head of its response says.
+    pub(super) frees_key: bool,
+}
+
+impl ForwardFailure {
+    /// The call never left.
+    pub(super) const fn not_dispatched(error: ApiError) -> Self {
+        Self { outcome: Outcome::NotDispatched, error, frees_key: true }
+    }
+}
+
+/// Whether the hold is too old for the call to leave.
+pub(super) fn is_late(held: &Held) -> bool {
+    held.since.is_some_and(|since| since.elapsed() > DISPATCH_GUARD)
+}
+
+/// Sends the call, and once more where that is safe.
+pub(super) async fn forward(
+    setting: &Setting<'_>,
+    held: &Held,
+    destination: &Destination<'_>,
+) -> Result<Answer, ForwardFailure> {
+    let Setting { gateway, target, whole, account, .. } = *setting;
+    if is_late(held) {
+        return Err(ForwardFailure::not_dispatched(ApiError::Failure(Failure::Overloaded)));
+    }
+    gateway.retry_budget.record_call();
+    let mut may_retry = whole.arrival.method.is_read();
+    loop {
+        let request = prepare::request(setting, destination, held.call)
+            .map_err(ForwardFailure::not_dispatched)?;
+        let sending = gateway.accounts().upstream.send(target, request);
+        let sent = match &whole.content {
+            Content::Native(_) => sending.await,
+            Content::Upload(_) => Box::pin(held.alive_during(gateway, sending)).await,
+        };
+        match sent {
+            Ok(answer) => return Ok(answer),
+            Err(error) if may_retry && error.retryable && gateway.retry_budget.take() => {
+                may_retry = false;
+            }
+            Err(error) => {
+                account.health.breaker.failed(gateway.clock.now());
+                tracing::debug!(call.id = %held.call, %error, "no answer from the platform");
+                return Err(failure(setting, held, &error, None));
+            }
+        }
+    }
+}
+
+/// What a failure to get a usable response means for the caller and for the books. `responded`: what its head
+/// said, if that came.
+pub(super) fn failure(
+    setting: &Setting<'_>,
+    held: &Held,
+    error: &ClientError,
+    responded: Option<PlatformStatus>,
+) -> ForwardFailure {
+    if error.kind == Kind::Build {
+        return ForwardFailure::not_dispatched(ApiError::Failure(Failure::Internal(
+            error.to_string(),
+        )));
+    }
+    let arrival = &setting.whole.arrival;
+    let frees_key = responded.is_some_and(PlatformStatus::is_not_carried_out);
+    let is_harmless = arrival.method.is_read() || !error.sent || frees_key;
+    let reported = if is_harmless {
+        Failure::of_harmless(error).into()
+    } else {
+        let status = responded.map(|responded| responded.status);
+        let has_key = arrival.idempotency.is_some();
+        ApiError::Failure(Failure::OutcomeUnknown(UnknownOutcome::of(
+            error, held.call, status, has_key,
+        )))
+    };
+    ForwardFailure { outcome: outcome_of(error), error: reported, frees_key }
+}
+
+/// How a call without a usable response is logged.
+pub(super) const fn outcome_of(error: &ClientError) -> Outcome {
+    match error.kind {
+        _ if !error.sent => Outcome::ConnectFailed,
+        Kind::Timeout(_) => Outcome::UpstreamTimeout,
+        Kind::BadResponse(_) | Kind::Closed | Kind::Connect | Kind::Tls | Kind::Build => {
+            Outcome::BadResponse
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Phase 2, hold: the credits are set aside before anything leaves.
+//!
+//! A write waits until its hold is durable. A read waits only where this process is not the authority for the
+//! balance, or where its key has a budget; otherwise its credits are reserved at once, and its *answer* waits
+//! for the durable hold.
+
+use domain::credits::Credits;
+use domain::id::{CallId, KeyId};
+use failures::Failure;
+use failures::{NotStored, UnknownOutcome};
+use store::idempotency::{Existing, StoredAnswer};
+use store::metering::{Hold, HoldOutcome, Refusal, Reservation};
+use web::error::ApiError;
+
+use super::call::Setting;
+use super::{idempotency, settle};
+
+/// A hold on its way to the books, or on them.
+pub(super) struct Held {
+    pub(super) call: CallId,
+    /// The key that pays.
+    key: KeyId,
+    pub(super) cost: Credits,
+    /// When the hold was asked for, on a clock that cannot be set; nothing where the call need not wait for it.
+    pub(super) since: Option<tokio::time::Instant>,
+    pub(super) reservation: Reservation,
+}
+
+/// Why a call did not get its credits.
+pub(super) enum NotHeld {
+    /// It is refused.
+    Refused(ApiError),
+    /// The same request was made before: its answer is given again.
+    Replay(StoredAnswer),
+    /// The account changed since it was read; reading it again may help.
+    Stale,
+    /// What the key may do changed since it was read; the call must be admitted anew.
+    KeyChanged,
+}
+
+/// Reserves the credits; for a write, or where the database decides, waits until they are held.
+pub(super) async fn take(setting: &Setting<'_>) -> Result<Held, NotHeld> {
+    let Setting { gateway, whole, account, plan, inbound, .. } = *setting;
+    let arrival = &whole.arrival;
+    let held_at = setting.now;
+    let call = CallId::new(held_at, gateway.random.bytes());
+    let wanted = Hold {
+        call_id: call,
+        customer: arrival.key.customer,
+        key: arrival.key.key,
+        key_hash: arrival.key.hash,
+        key_version: arrival.key.version,
+        account: account.creator.clone(),
+        account_version: account.version,
+        platform: account.platform,
+        method: arrival.method,
+        route: std::sync::Arc::clone(plan.route.name()),
+        path: arrival.native_path().to_owned(),
+        cost: plan.cost,
+        held_at,
+        expires_at: held_at.plus_seconds(gateway.config.metering.hold_ttl_s),
+        request_id: inbound.label.as_str().to_owned(),
+        idempotency: idempotency::claim(whole, held_at),
+    };
+    let is_sure = gateway.meter().is_authority() && !arrival.key.has_budget;
+    let may_leave_at_once = arrival.method.is_read() && is_sure;
+    let reserved = if may_leave_at_once {
+        gateway.meter().reserve_patiently(wanted).await
+    } else {
+        gateway.meter().reserve(wanted).await
+    };
+    let reservation = reserved.map_err(|refusal| {
+        NotHeld::Refused(match refusal {
+            Refusal::Insufficient { balance } => {
+                ApiError::Failure(Failure::InsufficientCredits { balance, cost: plan.cost })
+            }
+            Refusal::Overloaded => ApiError::Failure(Failure::Overloaded),
+            Refusal::Unavailable => ApiError::Failure(Failure::NotMetered),
+            Refusal::Store(error) => ApiError::Failure(Failure::Store(error)),
+        })
+    })?;
+    let since = (!may_leave_at_once).then(tokio::time::Instant::now);
+    let mut held = Held { call, key: arrival.key.key, cost: plan.cost, since, reservation };
+    if !may_leave_at_once {
+        // Boxed: a read on SQLite does not wait here, and needs no room for it.
+        Box::pin(held.durable_in_time(setting)).await?;
+    }
+    Ok(held)
+}
+
+impl Held {
+    /// The same before anything has left, for no longer than a caller may be kept waiting. A hold that is committed after
+    /// that is given back.
+    async fn durable_in_time(&mut self, setting: &Setting<'_>) -> Result<Credits, NotHeld> {
+        let limit = setting.gateway.config.metering.hold_wait_max();
+        if let Ok(held) = tokio::time::timeout(limit, self.durable()).await {
+            return held;
+        }
+        let (call, waited_ms) = (self.call, limit.as_millis());
+        settle::settle_unsent(setting, self);
+        tracing::warn!(call.id = %call, waited_ms, "a hold was not committed in time; the call did not leave");
+        Err(NotHeld::Refused(ApiError::Failure(Failure::NotMetered)))
+    }
+
+    /// Waits until the hold is on the books: the balance after it, or why it is not there.
+    pub(super) async fn durable(&mut self) -> Result<Credits, NotHeld> {
+        let refused = match self.reservation.durable().await {
+            HoldOutcome::Held { balance } => return Ok(balance),
+            HoldOutcome::Insufficient { balance } => {
+                ApiError::Failure(Failure::InsufficientCredits { balance, cost: self.cost })
+            }
+            HoldOutcome::BudgetExhausted { budget, used, resets_at } => {
+                let (key, cost) = (self.key, self.cost);
+                ApiError::Failure(Failure::KeyBudgetExhausted {
+                    key,
+                    budget,
+                    used,
+                    cost,
+                    resets_at,
+                })
+            }
+            HoldOutcome::KeyRefused => ApiError::Failure(Failure::InvalidKey),
+            HoldOutcome::KeyChanged => return Err(NotHeld::KeyChanged),
+            HoldOutcome::AccountChanged => return Err(NotHeld::Stale),
+            HoldOutcome::Idempotency(existing) => match existing {
+                Existing::Replay(answer) => return Err(NotHeld::Replay(answer)),
+                Existing::Running => ApiError::Failure(Failure::IdempotencyInProgress),
+                Existing::OutcomeUnknown { call } => {
+                    ApiError::Failure(Failure::OutcomeUnknown(UnknownOutcome::repeated(call)))
+                }
+                Existing::NotStored { call } => {
+                    ApiError::Failure(Failure::AnswerNotStored(NotStored(Some(call))))
+                }
+                Existing::OtherRequest => ApiError::Failure(Failure::IdempotencyMismatch),
+            },
+            HoldOutcome::Failed(error) => {
+                tracing::warn!(call.id = %self.call, %error, "a hold could not be written");
+                ApiError::Failure(Failure::NotMetered)
+            }
+        };
+        Err(NotHeld::Refused(refused))
+    }
+
+    /// Waits for what may take long, and says every minute that the call is alive, so that its hold does not
+    /// expire under it.
+    pub(super) async fn alive_during<T>(
+        &self,
+        gateway: &crate::state::GatewayState,
+        work: impl Future<Output = T>,
+    ) -> T {
+        let mut work = std::pin::pin!(work);
+        let mut minute = tokio::time::interval(std::time::Duration::from_mins(1));
+        minute.tick().await;
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                _ = minute.tick() => self.renew(gateway),
+            }
+        }
+    }
+
+    fn renew(&self, gateway: &crate::state::GatewayState) {
+        let expires_at = gateway.clock.now().plus_seconds(gateway.config.metering.hold_ttl_s);
+        self.reservation.renew(expires_at);
+    }
+}

@@ -1,0 +1,57 @@
+//! `Idempotency-Key` of native calls: what makes a call the same one, and how its answer is kept and given again.
+//!
+//! The claim is part of the hold's transaction, the sealed answer part of the settlement's, so neither can be lost
+//! without the other.
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use domain::time::Timestamp;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use sha2::{Digest, Sha256};
+use store::idempotency::StoredAnswer;
+use store::metering::IdempotencyClaim;
+use web::error::ApiError;
+use web::idempotency::{self, Place, Request};
+
+use super::account_entry::AccountEntry;
+use super::admit::{Content, Whole};
+use super::answer;
+use super::call::Setting;
+
+/// What the hold's transaction claims, if the caller asked for it.
+pub(super) fn claim(whole: &Whole, now: Timestamp) -> Option<IdempotencyClaim> {
+    let key = whole.arrival.idempotency?;
+    let parts = &whole.arrival.parts;
+    let own_type = parts.headers.get(http::header::CONTENT_TYPE);
+    let (content_type, body_digest) = match &whole.content {
+        Content::Native(body) => {
+            (own_type.map_or(&[][..], HeaderValue::as_bytes), Sha256::digest(&body.bytes).into())
+        }
+        // Clients frame the same form anew with each try.
+        Content::Upload(upload) => (&b"multipart/form-data"[..], upload.digest()),
+    };
+    let request = Request { method: &parts.method, uri: &parts.uri, content_type, body_digest };
+    Some(request.claim(key, now))
+}
+
+/// Seals an answer so that it can be given again.
+pub(super) fn seal(
+    setting: &Setting<'_>,
+    status: StatusCode,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Option<StoredAnswer> {
+    let place = Place::of_customer(setting.account.data_key(), setting.account.customer);
+    idempotency::seal(&place, &setting.gateway.random, (status, headers, body))
+}
+
+/// Gives a stored answer again: nothing is sent, nothing is charged.
+pub(super) fn replay(account: &AccountEntry, stored: &StoredAnswer) -> Result<Response, ApiError> {
+    let place = Place::of_customer(account.data_key(), account.customer);
+    let (status, headers, body) = idempotency::open(&place, stored)?;
+    let mut response = answer::platform_head(status, headers, Body::from(body));
+    idempotency::mark_replayed(response.headers_mut());
+    answer::put_final_hint(&mut response);
+    Ok(response)
+}

@@ -1,0 +1,80 @@
+//! A call from its first moment, and what becomes of one that is refused: a response that cost nothing, and a log line.
+
+use std::net::IpAddr;
+use std::pin::Pin;
+
+use axum::response::IntoResponse as _;
+use http::StatusCode;
+use tokio::time::Instant;
+use web::error::{ApiError, Harmless};
+use web::middleware::request_id::RequestLabel;
+use web::request_log::{KnownCaller, RequestLine};
+use web::trial;
+
+use super::admit::Entrance;
+use super::answer::AnswerSender;
+use super::balance;
+use super::cache::KeyEntry;
+use crate::state::GatewayState;
+
+/// What is known of a call from its first moment.
+pub(super) struct InboundCall {
+    pub(super) entrance: Entrance,
+    pub(super) label: RequestLabel,
+    pub(super) client_ip: IpAddr,
+    pub(super) method: http::Method,
+    pub(super) started: Instant,
+}
+
+impl InboundCall {
+    /// Writes the line of a call that was not held: `code` says why it was refused; none if an earlier response was sent
+    /// again.
+    pub(super) fn log(
+        &self,
+        caller: Option<&KeyEntry>,
+        status: StatusCode,
+        code: Option<&'static str>,
+    ) {
+        let known = |key: &KeyEntry| KnownCaller { customer: key.customer, key: Some(key.key) };
+        RequestLine {
+            id: self.label.as_str(),
+            method: &self.method,
+            route: Some(self.entrance.route()),
+            client_ip: self.client_ip,
+            caller: caller.map(known),
+            started: self.started,
+            status: Some(status),
+            code,
+            is_replay: code.is_none(),
+        }
+        .write();
+    }
+}
+
+/// Sends a refusal of ours and writes its line: nothing was sent to the platform, and it cost nothing.
+pub(super) fn refuse<'a>(
+    gateway: &'a GatewayState,
+    inbound: &'a InboundCall,
+    caller: Option<&'a KeyEntry>,
+    refusal: ApiError,
+    answer: &'a mut AnswerSender,
+) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+    // Boxed: a call that is not refused does not carry its room.
+    Box::pin(async move {
+        let balance = match caller {
+            Some(caller) => balance::shown(gateway, caller, &refusal).await,
+            None => None,
+        };
+        let refusal = match caller {
+            Some(caller) => trial::explained(&gateway.web, caller.customer, refusal).await,
+            None => refusal,
+        };
+        let row = refusal.row();
+        let (status, code) = (row.status, row.code);
+        let mut response = refusal.into_response();
+        response.extensions_mut().insert(Harmless);
+        web::idempotency::put_free(response.headers_mut(), balance);
+        answer.send(response);
+        inbound.log(caller, status, Some(code));
+    })
+}

@@ -1,0 +1,147 @@
+//! The data plane: the life of a native call, one file per phase, in order.
+//!
+//! admit → hold → prepare → forward → receive → settle. A call owns its hold from the reservation to the
+//! settlement. The handler runs it until its head is there; a call that is longer than that, or whose caller
+//! hangs up, goes on as a task of its own. So a caller who leaves changes nothing in the books.
+
+mod account_entry;
+mod admit;
+mod answer;
+mod balance;
+pub mod cache;
+mod call;
+mod forward;
+mod hold;
+mod idempotency;
+pub mod in_flight;
+mod inbound;
+pub mod limits;
+mod owned;
+mod prepare;
+pub mod read;
+mod receive;
+mod reconnect;
+mod refresh;
+pub mod routes;
+mod settle;
+pub mod state;
+mod token_pauses;
+pub mod unlisted;
+pub mod upload;
+
+use std::net::IpAddr;
+
+use axum::Extension;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use failures::Failure;
+use futures_util::FutureExt;
+use tokio::time::Instant;
+use web::error::ApiError;
+use web::middleware::real_ip::Client;
+use web::middleware::request_id::RequestLabel;
+use web::request_log::RequestRecord;
+
+use self::admit::Entrance;
+use self::inbound::InboundCall;
+use crate::state::GatewayState;
+
+/// Whether a path is of the data plane's one route, `/v1/{account}/native/{path}` (specification 4.2).
+pub fn is_native(path: &str) -> bool {
+    let account = path.strip_prefix("/v1/").and_then(|rest| rest.split_once('/'));
+    account.is_some_and(|(account, rest)| {
+        !account.is_empty() && rest.strip_prefix("native/").is_some_and(|native| !native.is_empty())
+    })
+}
+
+/// Whether responses of a path say what they cost: native calls, uploads, and asking for an export.
+pub fn is_metered(method: &http::Method, path: &str) -> bool {
+    let account = path.strip_prefix("/v1/").and_then(|rest| rest.split_once('/'));
+    account.is_some_and(|(_, rest)| match rest {
+        "media/upload" => true,
+        "exports" => method == http::Method::POST,
+        _ => is_native(path),
+    })
+}
+
+/// A native call.
+pub fn proxy_call(
+    gateway: GatewayState,
+    request: Request,
+    label: RequestLabel,
+    client_ip: IpAddr,
+) -> impl Future<Output = Response> {
+    relay(gateway, (Entrance::Native, label, client_ip), request)
+}
+
+/// An upload (specification 4.3).
+pub async fn upload_media(
+    State(gateway): State<GatewayState>,
+    Extension(label): Extension<RequestLabel>,
+    Extension(client): Extension<Client>,
+    Extension(record): Extension<RequestRecord>,
+    request: Request,
+) -> Response {
+    record.is_call();
+    relay(gateway, (Entrance::Upload, label, client.ip), request).await
+}
+
+/// Runs the call and answers with its head; a long answer's body follows from the call's own task.
+fn relay(
+    gateway: GatewayState,
+    (entrance, label, client_ip): (Entrance, RequestLabel, IpAddr),
+    request: Request,
+) -> impl Future<Output = Response> {
+    let (method, started) = (request.method().clone(), Instant::now());
+    let inbound = InboundCall { entrance, label, client_ip, method, started };
+    let (sender, receiver) = answer::channel();
+    let place = gateway.calls().place();
+    let call = Box::pin(call::run(gateway, inbound, request, sender));
+    owned::Owned::new((call, place), receiver).map(|answer| {
+        answer.unwrap_or_else(|| {
+            ApiError::Failure(Failure::Internal("a call ended without an answer".to_owned()))
+                .into_response()
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn native_calls_uploads_and_new_exports_say_what_they_cost() {
+        let (get, post) = (http::Method::GET, http::Method::POST);
+        for (method, path, is) in [
+            (&get, "/v1/ada/native/users/me", true),
+            (&post, "/v1/ada/media/upload", true),
+            (&post, "/v1/ada/exports", true),
+            (&get, "/v1/ada/exports", false),
+            (&get, "/v1/exports/exp_1", false),
+            (&post, "/v1/connect/import", false),
+            (&get, "/health", false),
+        ] {
+            assert_eq!(is_metered(method, path), is, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn a_native_path_has_an_account_and_something_behind_it() {
+        for path in ["/v1/ada/native/users/me", "/v1/ada/native//x", "/v1/a%20b/native/x/"] {
+            assert!(is_native(path), "{path}");
+        }
+        for path in [
+            "/v1/ada/native",
+            "/v1/ada/native/",
+            "/v1//native/x",
+            "/v1//ada/native/x",
+            "/V1/ada/native/x",
+            "/v1/ada/b/native/x",
+            "/v1/ada/exports",
+            "/v1/native/x",
+            "/",
+        ] {
+            assert!(!is_native(path), "{path}");
+        }
+    }
+}

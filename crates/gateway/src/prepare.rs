@@ -1,0 +1,84 @@
+//! Phase 3, prepare: the request as the platform expects it.
+//!
+//! Shorthands become full paths with the creator's own id, default query parameters are added (an explicit one
+//! always wins), and the platform's headers, credentials, version and signature are put on.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use catalog::shorthand;
+use clients::platform::{NativeCall, RequestBody, SigningInput};
+use domain::id::CallId;
+use failures::Failure;
+use failures::FieldProblem;
+use web::error::ApiError;
+
+use super::account_entry::AccountEntry;
+use super::admit::{Content, Plan, Whole};
+use super::call::Setting;
+
+/// Where the request goes below the platform's prefix.
+pub(super) struct Destination<'a> {
+    pub(super) path: Cow<'a, str>,
+    pub(super) query: String,
+}
+
+/// Rewrites the path and the query. Saying twice whose things a shorthand shows is refused.
+pub(super) fn destination<'a>(
+    whole: &'a Whole,
+    account: &AccountEntry,
+    plan: &Plan,
+) -> Result<Destination<'a>, ApiError> {
+    let arrival = &whole.arrival;
+    let refused = |problem: catalog::FieldProblem| ApiError::from(FieldProblem::from(problem));
+    let (path, query) = match &plan.shorthand {
+        None => (Cow::Borrowed(arrival.native_path()), Cow::Borrowed(arrival.query())),
+        Some(target) => {
+            let id = &account.platform_account_id;
+            let rewritten = shorthand::rewrite(target, id, arrival.parts.uri.query());
+            let (path, query) = rewritten.map_err(refused)?;
+            (Cow::Owned(path), Cow::Owned(query))
+        }
+    };
+    let query = shorthand::with_defaults(&query, &plan.default_query);
+    Ok(Destination { path, query })
+}
+
+/// Builds the request of this call.
+pub(super) fn request(
+    setting: &Setting<'_>,
+    destination: &Destination<'_>,
+    call: CallId,
+) -> Result<http::Request<RequestBody>, ApiError> {
+    let Setting { gateway, target, whole, account, .. } = *setting;
+    let native = NativeCall {
+        call_id: &call,
+        method: whole.arrival.method,
+        path: &destination.path,
+        query: &destination.query,
+        caller_headers: &whole.arrival.parts.headers,
+        body: match &whole.content {
+            Content::Native(body) => body.bytes.clone(),
+            Content::Upload(_) => Bytes::new(),
+        },
+        account: account.headers(target)?,
+        signing: SigningInput { now: setting.now, nonce: gateway.random.bytes() },
+    };
+    let built = match &whole.content {
+        Content::Native(_) => target.request(&native),
+        Content::Upload(upload) => {
+            let (content_type, form) = upload.outgoing();
+            target.request_with(&native, form).map(|mut request| {
+                // The caller's names the boundary of another form.
+                request.headers_mut().insert(http::header::CONTENT_TYPE, content_type);
+                request
+            })
+        }
+    };
+    built.map_err(|error| {
+        tracing::error!(call.id = %call, %error, "a request to a platform could not be built");
+        ApiError::Failure(Failure::Internal(
+            "a request to a platform could not be built".to_owned(),
+        ))
+    })
+}

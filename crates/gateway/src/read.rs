@@ -1,0 +1,243 @@
+//! A read of our own: a GET that an export makes with the credentials of a connected account.
+//!
+//! It goes the way of a native call (fresh token, pauses, breaker, the account's places, signature, envelope) and
+//! teaches the same lessons, but nothing is held and nothing is charged: whoever asks has paid before.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use clients::platform::{
+    Answer, AnswerBody, ClientError, NativeCall, ReadLimits, ReadUpTo, RequestBody, SigningInput,
+    Target, envelope,
+};
+use domain::account::CreatorId;
+use domain::id::CustomerId;
+use domain::method::Method;
+use failures::Failure;
+use http::{HeaderMap, StatusCode};
+
+use super::account_entry::AccountEntry;
+use super::{cache, limits, receive, reconnect, refresh};
+use crate::state::GatewayState;
+
+/// So long a read waits for a place among the account's calls before it asks again, in milliseconds.
+const PLACE_WAIT_MS: i64 = 100;
+
+/// A GET of a platform.
+#[derive(Debug, Clone, Copy)]
+pub struct OwnRead<'a> {
+    /// What stands for the id of a call, in headers that want one.
+    pub label: &'a str,
+    /// The native path, percent-encoded.
+    pub path: &'a str,
+    /// The raw query.
+    pub query: &'a str,
+    /// The longest answer that is taken, decoded.
+    pub bytes_max: usize,
+}
+
+/// What the platform answered.
+#[derive(Debug)]
+pub struct ReadAnswer {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its body, decoded and without the platform's envelope.
+    pub body: Bytes,
+    /// Whether an envelope was expected and none that says success was there.
+    pub is_unwrapped: bool,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub enum ReadFailure {
+    /// Nothing was sent: the platform asked for a pause, or others are ahead. Ask again after this time.
+    Wait {
+        /// How long, in milliseconds.
+        for_ms: i64,
+    },
+    /// The platform could not be reached, was too late, or answered unusably.
+    Failed(ClientError),
+    /// The answer is longer than asked for.
+    TooLarge,
+    /// The account cannot be used.
+    Account(Failure),
+}
+
+/// The account as it is now, if it may be used.
+pub async fn account(
+    gateway: &GatewayState,
+    customer: CustomerId,
+    creator: &CreatorId,
+) -> Result<Arc<AccountEntry>, Failure> {
+    let account = cache::account(gateway, customer, creator, gateway.clock.now()).await?;
+    account.check_in_use()?;
+    Ok(account)
+}
+
+/// Sends one read and takes its whole answer; once more where the platform refuses a token that can be replaced.
+pub async fn get(
+    gateway: &GatewayState,
+    (customer, creator): (CustomerId, &CreatorId),
+    read: &OwnRead<'_>,
+) -> Result<ReadAnswer, ReadFailure> {
+    let account = account(gateway, customer, creator).await.map_err(ReadFailure::Account)?;
+    let target = gateway.accounts().target(account.platform).map_err(ReadFailure::Account)?;
+    let account = refresh::with_fresh_token(gateway, target, account, gateway.clock.now())
+        .await
+        .map_err(ReadFailure::Account)?;
+    limits::check_health(&account, gateway.clock.now()).map_err(waiting)?;
+    let load = gateway.in_flight.of_customer(customer);
+    let busy = |_| ReadFailure::Wait { for_ms: PLACE_WAIT_MS };
+    let _permit = gateway.in_flight.take(&load, &account.load).map_err(busy)?;
+    let first = exchange(gateway, target, &account, read).await?;
+    if first.status != StatusCode::UNAUTHORIZED
+        || !refresh::may_replace_token(gateway, target, &account)
+    {
+        return first.taken(gateway, &account);
+    }
+    match Box::pin(refresh::after_refusal(gateway, target, &account)).await {
+        None => first.taken(gateway, &account),
+        Some(fresh) => exchange(gateway, target, &fresh, read).await?.taken(gateway, &fresh),
+    }
+}
+
+/// A pause or an open breaker says how long; anything else is about the account.
+fn waiting(error: Failure) -> ReadFailure {
+    match error {
+        Failure::AccountPaused { retry_after_ms }
+        | Failure::PlatformUnavailable { retry_after_ms } => {
+            ReadFailure::Wait { for_ms: retry_after_ms }
+        }
+        other => ReadFailure::Account(other),
+    }
+}
+
+fn request(
+    gateway: &GatewayState,
+    target: &Target,
+    account: &AccountEntry,
+    read: &OwnRead<'_>,
+) -> Result<http::Request<RequestBody>, ReadFailure> {
+    let call = NativeCall {
+        call_id: &read.label,
+        method: Method::Get,
+        path: read.path,
+        query: read.query,
+        caller_headers: &HeaderMap::new(),
+        body: Bytes::new(),
+        account: account.headers(target).map_err(ReadFailure::Account)?,
+        signing: SigningInput { now: gateway.clock.now(), nonce: gateway.random.bytes() },
+    };
+    target.request(&call).map_err(ReadFailure::Failed)
+}
+
+/// An answer that came. Its body may be too long.
+struct Exchanged {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Result<(Bytes, bool), ReadFailure>,
+}
+
+impl Exchanged {
+    /// The answer, once what it says beyond itself is noted.
+    fn taken(
+        self,
+        gateway: &GatewayState,
+        account: &Arc<AccountEntry>,
+    ) -> Result<ReadAnswer, ReadFailure> {
+        let Self { status, headers, body } = self;
+        learn(gateway, account, status, &headers);
+        body.map(|(body, is_unwrapped)| ReadAnswer { status, body, is_unwrapped })
+    }
+}
+
+/// Sends the read once and takes its whole answer; the account's breaker hears how it went.
+async fn exchange(
+    gateway: &GatewayState,
+    target: &Target,
+    account: &AccountEntry,
+    read: &OwnRead<'_>,
+) -> Result<Exchanged, ReadFailure> {
+    let request = request(gateway, target, account, read)?;
+    let breaker = &account.health.breaker;
+    match send(gateway, target, request, read.bytes_max).await {
+        Ok(exchanged) => {
+            breaker.succeeded();
+            Ok(exchanged)
+        }
+        Err(error) => {
+            breaker.failed(gateway.clock.now());
+            Err(ReadFailure::Failed(error))
+        }
+    }
+}
+
+/// Sends the request and reads its answer to the end.
+async fn send(
+    gateway: &GatewayState,
+    target: &Target,
+    request: http::Request<RequestBody>,
+    bytes_max: usize,
+) -> Result<Exchanged, ClientError> {
+    let Answer { status, headers, mut body } =
+        gateway.accounts().upstream.send(target, request).await?;
+    let body = match whole(&mut body, bytes_max).await? {
+        None => Err(ReadFailure::TooLarge),
+        Some(bytes) => decoded(&headers, bytes, bytes_max)?
+            .ok_or(ReadFailure::TooLarge)
+            .map(|bytes| unwrapped(target, &headers, bytes)),
+    };
+    Ok(Exchanged { status, headers, body })
+}
+
+async fn whole(body: &mut AnswerBody, bytes_max: usize) -> Result<Option<Bytes>, ClientError> {
+    Ok(match body.read_up_to(ReadLimits::bytes(bytes_max)).await? {
+        ReadUpTo::Whole(bytes) => Some(bytes),
+        ReadUpTo::Partial(_) => None,
+    })
+}
+
+/// Nothing where the decoded bytes would be too many.
+fn decoded(
+    headers: &HeaderMap,
+    bytes: Bytes,
+    bytes_max: usize,
+) -> Result<Option<Bytes>, ClientError> {
+    if !receive::is_gzip(headers) {
+        return Ok(Some(bytes));
+    }
+    Ok(match envelope::decode_gzip(&bytes, bytes_max)? {
+        envelope::Gzip::Decoded(plain) => Some(plain),
+        envelope::Gzip::TooLarge => None,
+    })
+}
+
+fn unwrapped(target: &Target, headers: &HeaderMap, bytes: Bytes) -> (Bytes, bool) {
+    if !target.has_envelope() {
+        return (bytes, true);
+    }
+    if !receive::is_json(headers) {
+        return (bytes, false);
+    }
+    match envelope::unwrap(&bytes) {
+        envelope::Envelope::Inner(inner) => (inner, true),
+        envelope::Envelope::Kept => (bytes, false),
+    }
+}
+
+/// What an answer says beyond itself: a pause, credentials that work or may be dead.
+fn learn(
+    gateway: &GatewayState,
+    account: &Arc<AccountEntry>,
+    status: StatusCode,
+    headers: &HeaderMap,
+) {
+    match status {
+        status if status.is_success() => {
+            reconnect::note_success(gateway, account, gateway.clock.now())
+        }
+        StatusCode::UNAUTHORIZED => reconnect::confirm_in_background(gateway, account),
+        StatusCode::TOO_MANY_REQUESTS => limits::note_pause(gateway, account, headers),
+        _ => {}
+    }
+}

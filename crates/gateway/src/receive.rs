@@ -1,0 +1,376 @@
+//! Phase 5, receive: the platform's answer, as it is, with an envelope taken off where there is one.
+//!
+//! Small answers are read whole before their head is passed on, so that their receipt is final and a cut one is
+//! a clean 502. Larger ones stream; bytes are never changed.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::{Bytes, BytesMut};
+use clients::platform::{
+    Answer, AnswerBody, CalledWith, ClientError, ReadLimits, ReadUpTo, envelope,
+};
+use domain::charge::Outcome;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use web::middleware::budget::{Room, Share};
+
+use super::answer::{Cut, RelayedBody};
+use super::cache::KeyEntry;
+use super::call::Setting;
+use super::forward;
+use super::hold::Held;
+use super::prepare::Destination;
+use crate::state::GatewayState;
+
+/// After the caller left, so much of an answer is still read to keep the connection; then it is dropped.
+const READ_ON_BYTES_MAX: u64 = 1_048_576;
+/// And for so long at most.
+const READ_ON_TIME_MAX: Duration = Duration::from_mins(1);
+
+/// Says that a response is passed as it came.
+fn mark_kept(headers: &mut HeaderMap) {
+    headers.insert("x-envelope", HeaderValue::from_static("kept"));
+}
+
+/// An answer whose head is known.
+pub(super) struct Received {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) content: Content,
+}
+
+/// The bytes of an answer.
+pub(super) enum Content {
+    /// All of them.
+    Whole(Bytes),
+    /// The first ones, or none yet; the rest is on its way.
+    Stream {
+        /// What was read already; empty where the head does not wait for anything.
+        first: Bytes,
+        /// Where the rest comes from.
+        rest: AnswerBody,
+    },
+}
+
+impl Content {
+    fn is_empty(&self) -> bool {
+        matches!(self, Self::Whole(bytes) if bytes.is_empty())
+    }
+}
+
+/// Reads as much of the answer as must be known before its head is passed on.
+// Not an async function: that would keep the answer in two places.
+pub(super) fn receive<'a>(
+    setting: &'a Setting<'a>,
+    destination: &Destination<'_>,
+    answer: Answer,
+) -> impl Future<Output = Result<Received, ClientError>> + Send + use<'a> {
+    let Setting { gateway, target, account, whole, .. } = *setting;
+    let key: &KeyEntry = &whole.arrival.key;
+    let Answer { status, headers, mut body } = answer;
+    let called = CalledWith {
+        account: account.creator.as_str(),
+        path: &destination.path,
+        query: &destination.query,
+    };
+    let mut headers = target.headers_for_caller(&headers, called);
+    async move {
+        if is_event_stream(&headers) {
+            body.allow_silence(target.stream_idle());
+            if target.has_envelope() {
+                headers.insert("x-envelope", HeaderValue::from_static("kept"));
+            }
+            let content = Content::Stream { first: Bytes::new(), rest: body };
+            return Ok(Received { status, headers, content });
+        }
+        let has_envelope = target.has_envelope() && is_json(&headers);
+        let read = body.read_up_to(reading(gateway, has_envelope)).await;
+        let content = match read? {
+            ReadUpTo::Whole(bytes) => Content::Whole(bytes),
+            ReadUpTo::Partial(first) => Content::Stream { first, rest: body },
+        };
+        let content = if has_envelope {
+            // Boxed: most platforms put none around their answers.
+            Box::pin(unwrap(gateway, key, &mut headers, content)).await?
+        } else {
+            if target.has_envelope() && !content.is_empty() {
+                mark_kept(&mut headers);
+            }
+            content
+        };
+        Ok(Received { status, headers, content })
+    }
+}
+
+/// How much is read before a head is passed on. What has an envelope must come whole, however slowly.
+fn reading(gateway: &GatewayState, has_envelope: bool) -> ReadLimits {
+    let http = &gateway.config.http;
+    let silence = Duration::from_millis(http.timeouts.stream_after_ms);
+    ReadLimits {
+        bytes_max: http.limits.answer_buffer_bytes_max,
+        silence_max: (!has_envelope && !silence.is_zero()).then_some(silence),
+    }
+}
+
+/// Types of responses that bring one event after the other for as long as somebody listens.
+const EVENT_STREAMS: [&str; 10] = [
+    "text/event-stream",
+    "application/x-ndjson",
+    "application/ndjson",
+    "application/jsonl",
+    "application/jsonlines",
+    "application/x-jsonlines",
+    "application/json-seq",
+    "application/stream+json",
+    "application/x-json-stream",
+    "multipart/x-mixed-replace",
+];
+
+/// Whether the body is said to be a stream of events, whose head must not wait for any of them.
+fn is_event_stream(headers: &HeaderMap) -> bool {
+    let value = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    value.is_some_and(|value| {
+        let essence = value.split(';').next().unwrap_or_default().trim();
+        EVENT_STREAMS.iter().any(|stream| essence.eq_ignore_ascii_case(stream))
+    })
+}
+
+/// Whether the body is said to be JSON.
+pub(super) fn is_json(headers: &HeaderMap) -> bool {
+    let value = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    value.is_some_and(|value| {
+        value.trim_start().to_ascii_lowercase().starts_with("application/json")
+    })
+}
+
+/// Whether the body is compressed.
+pub(super) fn is_gzip(headers: &HeaderMap) -> bool {
+    headers
+        .get(http::header::CONTENT_ENCODING)
+        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"gzip"))
+}
+
+/// Takes the envelope off, if the answer fits the buffers and has one; otherwise says that it was kept.
+async fn unwrap(
+    gateway: &GatewayState,
+    key: &KeyEntry,
+    headers: &mut HeaderMap,
+    content: Content,
+) -> Result<Content, ClientError> {
+    let (whole, _share) = match content {
+        Content::Whole(bytes) => (bytes, None),
+        Content::Stream { first, rest } => match buffer(gateway, key, first, rest).await? {
+            Buffered::Whole(bytes, share) => (bytes, Some(share)),
+            Buffered::TooLarge(unread) => {
+                mark_kept(headers);
+                return Ok(unread);
+            }
+        },
+    };
+    let plain = if is_gzip(headers) { decoded(gateway, &whole)? } else { Some(whole.clone()) };
+    match plain.as_deref().map(envelope::unwrap) {
+        Some(envelope::Envelope::Inner(inner)) => {
+            headers.remove(http::header::CONTENT_ENCODING);
+            Ok(Content::Whole(inner))
+        }
+        Some(envelope::Envelope::Kept) | None => {
+            mark_kept(headers);
+            Ok(Content::Whole(whole))
+        }
+    }
+}
+
+/// The decoded bytes, or nothing where they would be too many.
+fn decoded(gateway: &GatewayState, bytes: &Bytes) -> Result<Option<Bytes>, ClientError> {
+    let decoded = envelope::decode_gzip(bytes, gateway.config.http.limits.envelope_bytes_max);
+    match decoded? {
+        envelope::Gzip::Decoded(plain) => Ok(Some(plain)),
+        envelope::Gzip::TooLarge => Ok(None),
+    }
+}
+
+enum Buffered {
+    Whole(Bytes, Share),
+    TooLarge(Content),
+}
+
+/// Reads an answer on into memory, within the limits for one and for one customer, and the budget for all. One whose
+/// length is not known takes room as it comes.
+async fn buffer(
+    gateway: &GatewayState,
+    key: &KeyEntry,
+    first: Bytes,
+    mut rest: AnswerBody,
+) -> Result<Buffered, ClientError> {
+    let bytes_max = gateway.config.http.limits.envelope_bytes_max;
+    let mut share = Room { budget: &gateway.envelopes, holder: &key.buffers.envelopes }.share();
+    let expected = rest.length().map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+    let expected = expected.unwrap_or(first.len());
+    if expected > bytes_max || share.hold(expected).is_err() {
+        return Ok(Buffered::TooLarge(Content::Stream { first, rest }));
+    }
+    let mut whole = BytesMut::from(first);
+    while let Some(chunk) = rest.next().await? {
+        whole.extend_from_slice(&chunk);
+        if whole.len() > bytes_max || share.hold(whole.len()).is_err() {
+            let read = whole.freeze();
+            return Ok(Buffered::TooLarge(Content::Stream { first: read, rest }));
+        }
+    }
+    Ok(Buffered::Whole(whole.freeze(), share))
+}
+
+/// The body for the caller and the end that feeds it, for an answer that streams.
+pub(super) fn relayed(rest: &AnswerBody) -> (mpsc::Sender<Result<Bytes, Cut>>, Body) {
+    let (sender, body) = RelayedBody::new(rest.length());
+    (sender, Body::new(body))
+}
+
+/// What is kept of a streamed answer for an `Idempotency-Key`, up to a limit.
+pub(super) struct Copy {
+    bytes: Option<BytesMut>,
+    bytes_max: usize,
+}
+
+impl Copy {
+    /// Keeps up to `bytes_max`; 0 keeps nothing.
+    pub(super) fn new(bytes_max: usize) -> Self {
+        Self { bytes: (bytes_max > 0).then(BytesMut::new), bytes_max }
+    }
+
+    fn add(&mut self, chunk: &Bytes) {
+        if let Some(bytes) = &mut self.bytes {
+            if bytes.len() + chunk.len() > self.bytes_max {
+                self.bytes = None;
+            } else {
+                bytes.extend_from_slice(chunk);
+            }
+        }
+    }
+
+    /// The whole answer, if it fitted.
+    pub(super) fn whole(self) -> Option<Bytes> {
+        self.bytes.map(BytesMut::freeze)
+    }
+}
+
+/// A long answer on its way to the caller.
+pub(super) struct Relay<'a> {
+    pub(super) status: StatusCode,
+    pub(super) sender: mpsc::Sender<Result<Bytes, Cut>>,
+    pub(super) copy: &'a mut Copy,
+}
+
+/// What there is to pass on next, or that the caller has left.
+enum Next {
+    Part(Option<Bytes>),
+    Failed(ClientError),
+    CallerLeft,
+}
+
+impl Relay<'_> {
+    /// Passes an answer on to its end, and says how it ended. The hold is renewed every minute.
+    pub(super) async fn run(
+        self,
+        setting: &Setting<'_>,
+        held: &Held,
+        content: (Bytes, AnswerBody),
+    ) -> Outcome {
+        held.alive_during(setting.gateway, self.pass_on(setting, content)).await
+    }
+
+    /// A stream of events whose caller has left ends there, as it would without us between; of any other response
+    /// something more is read, so that its connection can be kept.
+    async fn pass_on(self, setting: &Setting<'_>, content: (Bytes, AnswerBody)) -> Outcome {
+        let (first, mut rest) = content;
+        let bytes_max = setting.gateway.config.http.limits.answer_bytes_max;
+        let charged = Outcome::of_status(self.status.as_u16());
+        let mut sizes = Sizes { total: 0, unread: 0 };
+        let mut next = first;
+        let mut caller = Some(self.sender);
+        let mut until = None;
+        loop {
+            self.copy.add(&next);
+            sizes.add(next.len(), caller.is_none());
+            if bytes_max > 0 && sizes.total > bytes_max {
+                cut(caller).await;
+                return Outcome::BadResponse;
+            }
+            if sizes.unread > READ_ON_BYTES_MAX {
+                return charged;
+            }
+            if let Some(sender) = &caller
+                && !next.is_empty()
+                && sender.send(Ok(next)).await.is_err()
+            {
+                caller = None;
+            }
+            next = match next_part(&mut rest, caller.as_ref(), &mut until).await {
+                Next::Part(Some(chunk)) => chunk,
+                Next::Part(None) => return charged,
+                Next::CallerLeft if caller.is_none() || rest.is_event_stream() => return charged,
+                Next::CallerLeft => {
+                    caller = None;
+                    Bytes::new()
+                }
+                Next::Failed(error) => {
+                    cut(caller).await;
+                    return forward::outcome_of(&error);
+                }
+            };
+        }
+    }
+}
+
+/// Waits for the next part, while the caller is there, and for some time after it has left.
+async fn next_part(
+    rest: &mut AnswerBody,
+    caller: Option<&mpsc::Sender<Result<Bytes, Cut>>>,
+    until: &mut Option<Instant>,
+) -> Next {
+    let left = async {
+        match caller {
+            Some(sender) => sender.closed().await,
+            None => {
+                let until = until.get_or_insert_with(|| Instant::now() + READ_ON_TIME_MAX);
+                tokio::time::sleep_until(*until).await;
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        part = rest.next() => part.map_or_else(Next::Failed, Next::Part),
+        () = left => Next::CallerLeft,
+    }
+}
+
+/// Bytes of an answer: all of them, and those that nobody reads any more.
+struct Sizes {
+    total: u64,
+    unread: u64,
+}
+
+impl Sizes {
+    fn add(&mut self, bytes: usize, is_unread: bool) {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        self.total = self.total.saturating_add(bytes);
+        if is_unread {
+            self.unread = self.unread.saturating_add(bytes);
+        }
+    }
+}
+
+/// Ends the caller's body as a cut.
+async fn cut(caller: Option<mpsc::Sender<Result<Bytes, Cut>>>) {
+    if let Some(sender) = caller {
+        drop(sender.send(Err(Cut)).await);
+    }
+}
+
+/// A whole answer as the caller gets it.
+pub(super) fn whole_response(status: StatusCode, headers: HeaderMap, bytes: Bytes) -> Response {
+    super::answer::platform_head(status, headers, Body::from(bytes))
+}

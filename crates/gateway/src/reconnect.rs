@@ -1,0 +1,133 @@
+//! A platform's 401: the credentials are checked once more before the account is marked.
+//!
+//! An account is marked `reconnect_needed` only when a fresh token could not be had, or is refused too, and the identity
+//! check refuses the newest credentials; a 403 never marks one. When a platform refuses accounts of several customers
+//! within a minute it is the platform that is marked, and of the accounts only those whose own refresh token is dead.
+//! Calls still go through, and the first that succeeds clears the mark.
+
+use std::sync::Arc;
+
+use accounts::platform_health;
+use clients::platform::{SigningInput, Verification, verify};
+use domain::account::AccountState;
+use domain::time::Timestamp;
+use store::platform_health::{CredentialRefusal, RefusalCause, RefusalOutcome, RefusalRule};
+
+use super::account_entry::AccountEntry;
+use super::refresh;
+use crate::state::GatewayState;
+
+/// Notes that a call with the account's credentials succeeded: clears what said that they no longer work.
+pub(super) fn note_success(gateway: &GatewayState, account: &Arc<AccountEntry>, at: Timestamp) {
+    platform_health::note_success(gateway.accounts(), account.platform, at);
+    if account.state == AccountState::ReconnectNeeded && account.health.begins_unmark(account) {
+        gateway.tasks.spawn_control(Box::pin(unmark(gateway.clone(), Arc::clone(account))));
+    }
+}
+
+/// Checks the credentials beside the call that was refused; one check of an account at a time, and none soon after
+/// another.
+pub(super) fn confirm_in_background(gateway: &GatewayState, account: &Arc<AccountEntry>) {
+    if account.state == AccountState::ReconnectNeeded {
+        return;
+    }
+    let Some(cause) = refresh::refusal_cause(account) else { return };
+    let is_refusing = gateway.accounts().platform_health.refusing_since(account.platform).is_some();
+    // What a platform does that refuses everybody says nothing about an account, a dead refresh token does.
+    if is_refusing && cause != RefusalCause::RefreshToken {
+        return;
+    }
+    if account.health.begins_check(gateway.clock.now()) {
+        gateway.calls().spawn(Box::pin(confirm(gateway.clone(), Arc::clone(account))));
+    }
+}
+
+/// Counts that the token endpoint refused this service when a token was to be refreshed that has ended. There is
+/// nothing to check the account with.
+pub(super) fn note_endpoint_refusal(gateway: &GatewayState, account: &Arc<AccountEntry>) {
+    if account.health.begins_check(gateway.clock.now()) {
+        let (gateway, account) = (gateway.clone(), Arc::clone(account));
+        gateway.tasks.clone().spawn_control(async move {
+            refused(&gateway, &account, RefusalCause::TokenEndpoint).await;
+        });
+    }
+}
+
+async fn confirm(gateway: GatewayState, account: Arc<AccountEntry>) {
+    let Ok(_single) = account.health.checking.try_lock() else { return };
+    // The newest credentials count, not those that the call had.
+    let Ok(current) = refresh::reread(&gateway, &account).await else { return };
+    let (Ok(target), Ok(credentials)) =
+        (gateway.accounts().target(current.platform), current.credentials())
+    else {
+        return;
+    };
+    let signing = SigningInput { now: gateway.clock.now(), nonce: gateway.random.bytes() };
+    match verify::verify(&gateway.accounts().upstream, target, &credentials, signing).await {
+        Ok(Verification::Refused { status: 401 } | Verification::Mismatch) => {
+            if let Some(cause) = refresh::refusal_cause(&current) {
+                refused(&gateway, &current, cause).await;
+            }
+        }
+        Ok(Verification::Confirmed { .. }) => note_success(&gateway, &current, gateway.clock.now()),
+        Ok(Verification::Refused { .. }) | Err(_) => {}
+    }
+}
+
+/// Marks the account, unless it changed in the meantime or the platform refuses everybody.
+async fn refused(gateway: &GatewayState, account: &AccountEntry, cause: RefusalCause) {
+    let refusal = CredentialRefusal {
+        platform: account.platform,
+        customer: account.customer,
+        creator: account.creator.clone(),
+        version: account.version,
+        at: gateway.clock.now(),
+        cause,
+        last_success_at: gateway.accounts().platform_health.last_success_at(account.platform),
+    };
+    let section = &gateway.config.platform_refusals;
+    let rule = RefusalRule {
+        accounts: section.accounts_min,
+        customers: section.customers_min,
+        within_s: section.window_s,
+    };
+    let store = gateway.store.clone();
+    let record =
+        async move { store::platform_health::record_refusal(&store, &refusal, rule).await };
+    match gateway.tasks.on_control(record).await {
+        Ok(Ok(RefusalOutcome::AccountMarked)) => {
+            gateway.cache.forget_account(account.customer, &account.creator);
+            tracing::info!(
+                customer.id = %account.customer,
+                account = account.creator.as_str(),
+                "the platform refused the account's credentials; it must be connected again"
+            );
+        }
+        Ok(Ok(RefusalOutcome::PlatformRefusing { since, unmarked })) => {
+            for (customer, creator) in &unmarked {
+                gateway.cache.forget_account(*customer, creator);
+            }
+            gateway.accounts().platform_health.set_refusing(account.platform, Some(since));
+        }
+        Ok(Ok(RefusalOutcome::AccountChanged | RefusalOutcome::Counted)) | Err(_) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "a refusal of credentials could not be recorded"),
+    }
+}
+
+/// Clears the mark, unless the account changed in the meantime.
+async fn unmark(gateway: GatewayState, account: Arc<AccountEntry>) {
+    let (customer, creator, version) = (account.customer, &account.creator, account.version);
+    let state = AccountState::Active;
+    match store::accounts::set_state(&gateway.store, customer, creator, version, state).await {
+        Ok(Some(_)) => {
+            gateway.cache.forget_account(customer, creator);
+            let name = creator.as_str();
+            tracing::info!(customer.id = %customer, account = name, "the account's credentials work again");
+        }
+        Ok(None) => gateway.cache.forget_account(customer, creator),
+        Err(error) => {
+            account.health.unmark_failed();
+            tracing::warn!(%error, "an account's mark could not be cleared");
+        }
+    }
+}

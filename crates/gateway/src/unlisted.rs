@@ -1,0 +1,177 @@
+//! Paths that the catalogue does not list, by their shape: `chats/7/notes` and `chats/8/notes` are `GET chats/{}/notes`.
+//!
+//! Usage is counted by route, so a route's name must not be a caller's to invent: a customer has a number of shapes for
+//! each UTC day, and everything beyond them is `unlisted`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use domain::id::CustomerId;
+use domain::method::Method;
+use domain::time::{Day, Timestamp};
+use parking_lot::Mutex;
+
+use super::routes::KnownRoute;
+
+/// The name of what has no shape of its own.
+const UNLISTED: &str = "unlisted";
+/// Customers whose shapes are remembered; the others begin anew.
+const CUSTOMERS_MAX: usize = 2_000;
+/// The longest shape, in bytes and in segments.
+const SHAPE_BYTES_MAX: usize = 120;
+const SEGMENTS_MAX: usize = 12;
+/// The longest segment that is taken for a word.
+const WORD_BYTES_MAX: usize = 24;
+
+/// The shapes that customers called lately.
+pub struct UnlistedShapes {
+    shapes_max: usize,
+    customers: quick_cache::sync::Cache<CustomerId, Arc<Mutex<ShapesOfDay>>>,
+    /// What stands for all the others.
+    rest: Arc<KnownRoute>,
+}
+
+struct ShapesOfDay {
+    day: Day,
+    routes: HashMap<String, Arc<KnownRoute>>,
+}
+
+impl UnlistedShapes {
+    /// Remembers this number of shapes for a customer and a day.
+    pub fn new(shapes_max: usize) -> Self {
+        let customers = quick_cache::sync::Cache::new(CUSTOMERS_MAX);
+        Self { shapes_max, customers, rest: Arc::new(KnownRoute::unlisted(UNLISTED)) }
+    }
+
+    /// The route that stands for a path.
+    pub(super) fn route(
+        &self,
+        customer: CustomerId,
+        (method, path): (Method, &str),
+        now: Timestamp,
+    ) -> Arc<KnownRoute> {
+        let Some(shape) = shape(path).filter(|_| self.shapes_max > 0) else {
+            return Arc::clone(&self.rest);
+        };
+        let name = format!("{method} {shape}");
+        let of_customer = self.of(customer, now.day());
+        let mut shapes = of_customer.lock();
+        if shapes.day != now.day() {
+            *shapes = ShapesOfDay::new(now.day());
+        }
+        if let Some(known) = shapes.routes.get(&name) {
+            return Arc::clone(known);
+        }
+        if shapes.routes.len() >= self.shapes_max {
+            return Arc::clone(&self.rest);
+        }
+        let route = Arc::new(KnownRoute::unlisted(&name));
+        shapes.routes.insert(name, Arc::clone(&route));
+        route
+    }
+
+    fn of(&self, customer: CustomerId, day: Day) -> Arc<Mutex<ShapesOfDay>> {
+        let fresh =
+            || Ok::<_, std::convert::Infallible>(Arc::new(Mutex::new(ShapesOfDay::new(day))));
+        match self.customers.get_or_insert_with(&customer, fresh) {
+            Ok(shapes) => shapes,
+            Err(never) => match never {},
+        }
+    }
+}
+
+impl ShapesOfDay {
+    fn new(day: Day) -> Self {
+        Self { day, routes: HashMap::new() }
+    }
+}
+
+/// A path with its ids replaced; nothing where it is too long to be a route.
+fn shape(path: &str) -> Option<String> {
+    let mut shape = String::with_capacity(path.len());
+    for (index, segment) in path.split('/').enumerate() {
+        if index >= SEGMENTS_MAX {
+            return None;
+        }
+        if index > 0 {
+            shape.push('/');
+        }
+        shape.push_str(if segment.is_empty() || is_word(segment) { segment } else { "{}" });
+    }
+    (shape.len() <= SHAPE_BYTES_MAX).then_some(shape)
+}
+
+/// Whether a segment is a word of an interface, such as `users`, `mark-as-read`, `v1` or `chatsByList`, and no id: letters
+/// with up to two digits behind them. What else it may be, a number, a UUID, a hash, an encoded text, is an id.
+fn is_word(segment: &str) -> bool {
+    let letters = segment.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    let is_plain = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'-' | b'.');
+    segment.len() <= WORD_BYTES_MAX
+        && segment.len() - letters.len() <= 2
+        && letters.starts_with(|letter: char| letter.is_ascii_alphabetic())
+        && letters.bytes().all(is_plain)
+        && !is_mixed(letters)
+}
+
+/// Whether upper and lower case alternate as in random text: words have a capital letter for every third letter at most.
+fn is_mixed(letters: &str) -> bool {
+    let capitals = letters.bytes().filter(u8::is_ascii_uppercase).count();
+    capitals > 1 && capitals < letters.len() && capitals * 3 > letters.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_replaced_and_words_stay() {
+        for (path, expected) in [
+            ("chats/8812/notes", "chats/{}/notes"),
+            ("users/me/stats/overview", "users/me/stats/overview"),
+            ("user/66f0a1bc9d/chatsByList", "user/{}/chatsByList"),
+            ("media/0b9f8a2e-6a51-4d0c-9b1e-2f7f7a3c9e10", "media/{}"),
+            ("api/v1/mark-as-read/", "api/v1/mark-as-read/"),
+            ("x/top10/oauth2", "x/top10/oauth2"),
+            ("files/AbQxYzRtKs", "files/{}"),
+            ("files/a%20b/A@b", "files/{}/{}"),
+            ("media/upload-url.json", "media/upload-url.json"),
+            ("media/abcdefghijklmnopqrstuvwxyz", "media/{}"),
+            ("q/2024-11-21", "q/{}"),
+        ] {
+            assert_eq!(shape(path).as_deref(), Some(expected), "{path}");
+        }
+        assert_eq!(shape(&"a/".repeat(20)), None);
+        assert_eq!(shape(&"abcdefghijklmno/".repeat(9)), None);
+    }
+
+    #[test]
+    fn a_customer_has_so_many_shapes_a_day_and_the_rest_is_one() {
+        let shapes = UnlistedShapes::new(2);
+        let start = Timestamp::from_unix_micros(0);
+        let customer = |number| CustomerId::new(start, [number; 10]);
+        let name = |of, path, at| {
+            let route = shapes.route(of, (Method::Get, path), at);
+            route.name().to_string()
+        };
+        let own = |path| name(customer(1), path, start);
+
+        assert_eq!(own("a/1"), "GET a/{}");
+        assert_eq!(own("b"), "GET b");
+        assert_eq!(own("c"), "unlisted");
+        assert_eq!(own("a/2"), "GET a/{}");
+        assert_eq!(name(customer(2), "c", start), "GET c");
+        assert_eq!(name(customer(1), "c", start.plus_seconds(86_400)), "GET c");
+        let route = shapes.route(customer(1), (Method::Get, "a/1"), start);
+        assert_eq!(route.header(), "unlisted");
+    }
+
+    #[test]
+    fn without_shapes_everything_is_unlisted() {
+        let shapes = UnlistedShapes::new(0);
+        let now = Timestamp::from_unix_micros(0);
+
+        let route = shapes.route(CustomerId::new(now, [1; 10]), (Method::Post, "a"), now);
+
+        assert_eq!(&**route.name(), "unlisted");
+    }
+}

@@ -1,0 +1,209 @@
+//! Mail addresses: confirmed, changed, and used to get back in, by links that are mailed. The API and the pages
+//! use these functions alike.
+//!
+//! Nobody who only names an address learns whether it has a customer: the response to a request for an email is the same,
+//! and so are its work and its limits, whether one is sent or not (`mail_limits.rs`).
+
+use std::net::IpAddr;
+
+use domain::credits::Credits;
+use domain::customer::Email;
+use domain::id::{CustomerId, EntryId};
+use domain::job::{AddressChange, JobKind};
+use domain::mail::LinkPurpose;
+use domain::token::Token;
+use emails::EmailRequest;
+use failures::Failure;
+use runtime::audit::{self, AuditRecord};
+use serde_json::json;
+use store::audit::AuditEntry;
+use store::confirmations::{Confirmation, Confirming, TrialGrant};
+use store::email_changes::EmailChange;
+use store::jobs::NewJob;
+use store::mail_links::{Link, LinkState};
+use store::password_resets::{Reset, Resetting};
+use transport::neighbourhood_text;
+use transport::network_of;
+
+use crate::IdentityState;
+use crate::passwords::{self, Requester};
+
+/// An address that is confirmed now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Confirmed {
+    /// Whose it is.
+    pub customer: CustomerId,
+    /// The address.
+    pub email: Email,
+    /// The trial's credits that came with it.
+    pub granted: Credits,
+}
+
+/// The link that has this token, if there is one. Looking at it uses nothing.
+pub async fn look(identity: &IdentityState, token: &str) -> Result<Option<Link>, Failure> {
+    let Ok(token) = Token::parse(token) else { return Ok(None) };
+    Ok(store::mail_links::find(&identity.store, &token.hash(), identity.clock.now()).await?)
+}
+
+/// Uses a link to confirm an address, and grants the trial that waits for it.
+pub async fn confirm(identity: &IdentityState, token: &str) -> Result<Confirmed, Failure> {
+    let token = Token::parse(token).map_err(|_| Failure::UnknownLink)?;
+    let (hash, now) = (token.hash(), identity.clock.now());
+    let link = store::mail_links::find(&identity.store, &hash, now).await?;
+    let jobs = link.as_ref().map(|link| notices(identity, link)).unwrap_or_default();
+    let entry = link.as_ref().and_then(|link| record(identity, link));
+    let confirming = Confirming {
+        hash: &hash,
+        trial: TrialGrant {
+            entry: EntryId::new(now, identity.random.bytes()),
+            credits: Credits::from_whole(identity.config.credits.trial),
+        },
+        jobs: &jobs,
+        entry: entry.as_ref(),
+        now,
+    };
+    match store::confirmations::confirm(&identity.store, &confirming).await? {
+        Confirmation::Confirmed { customer, email, granted } => {
+            identity.jobs.wake();
+            Ok(Confirmed { customer, email, granted })
+        }
+        Confirmation::NotOpen(state) => Err(not_open(state)),
+        Confirmation::EmailTaken => Err(Failure::EmailTaken),
+        Confirmation::NotFound => Err(Failure::UnknownLink),
+    }
+}
+
+/// What using a link is in the audit list. That an address was confirmed for the first time is no news.
+fn record(identity: &IdentityState, link: &Link) -> Option<AuditEntry> {
+    let (action, details) = match link.purpose {
+        LinkPurpose::ConfirmEmail => return None,
+        LinkPurpose::ChangeEmail => (audit::EMAIL_CHANGED, json!({"email": link.email.as_str()})),
+        LinkPurpose::ResetPassword => (audit::PASSWORD_RESET, json!({})),
+    };
+    let actor = audit::MAILED_LINK.to_owned();
+    let record = AuditRecord { customer: link.customer, actor, action, details };
+    Some(record.now(&identity.clock, &identity.random))
+}
+
+/// Emails the previous address when another one takes its place, and tells the payment processor the new one.
+fn notices(identity: &IdentityState, link: &Link) -> Vec<NewJob> {
+    match link.purpose {
+        LinkPurpose::ChangeEmail => {
+            let (email, current) = (link.current_email.clone(), link.email.clone());
+            let letter = EmailRequest::EmailChanged { email, current };
+            vec![
+                emails::job(&identity.jobs, &letter),
+                identity.jobs.job(JobKind::UpdateEmail, &AddressChange { customer: link.customer }),
+            ]
+        }
+        LinkPurpose::ConfirmEmail | LinkPurpose::ResetPassword => Vec::new(),
+    }
+}
+
+/// Asks for the mail that asks for a confirmation, once more. `ip` is who asks.
+pub async fn send_confirmation(
+    identity: &IdentityState,
+    ip: IpAddr,
+    email: Email,
+) -> Result<(), Failure> {
+    identity.mail_limits.ask(LinkPurpose::ConfirmEmail, ip, identity.clock.now())?;
+    let asked_by = Some(network_of(ip).to_string());
+    enqueue(identity, &EmailRequest::ConfirmEmail { email, asked_by }).await
+}
+
+/// Asks for the mail that lets a customer set a password. `ip` is who asks.
+pub async fn forgot_password(
+    identity: &IdentityState,
+    ip: IpAddr,
+    email: Email,
+) -> Result<(), Failure> {
+    identity.mail_limits.ask(LinkPurpose::ResetPassword, ip, identity.clock.now())?;
+    let asked_by = Some(network_of(ip).to_string());
+    enqueue(identity, &EmailRequest::ResetPassword { email, asked_by }).await
+}
+
+/// Uses a link to set a password; every session of the customer ends. `ip` is who uses it.
+pub async fn reset_password(
+    identity: &IdentityState,
+    ip: IpAddr,
+    token: &str,
+    password: String,
+) -> Result<(), Failure> {
+    if let Some(problem) = web::fields::problem_of_new("new_password", &password) {
+        return Err(problem.into());
+    }
+    let token = Token::parse(token).map_err(|_| Failure::UnknownLink)?;
+    let (hash, now) = (token.hash(), identity.clock.now());
+    // Hashing takes long: who has no link to use does not get that far.
+    let link = store::mail_links::find(&identity.store, &hash, now).await?;
+    let link = link.filter(|link| link.purpose == LinkPurpose::ResetPassword);
+    let link = link.ok_or(Failure::UnknownLink)?;
+    if link.state != LinkState::Open {
+        return Err(not_open(link.state));
+    }
+    let requester = Requester::Known(link.customer, ip);
+    let password = passwords::hash(identity, requester, password).await?;
+    let entry = record(identity, &link);
+    let jobs = [emails::job(&identity.jobs, &EmailRequest::PasswordReset { email: link.email })];
+    let resetting = Resetting {
+        hash: &hash,
+        password: &password,
+        jobs: &jobs,
+        entry: entry.as_ref(),
+        network: &neighbourhood_text(ip),
+        now,
+    };
+    match store::password_resets::reset(&identity.store, &resetting).await? {
+        Reset::Done { .. } => {
+            identity.jobs.wake();
+            Ok(())
+        }
+        Reset::NotOpen(state) => Err(not_open(state)),
+        Reset::NotFound => Err(Failure::UnknownLink),
+    }
+}
+
+/// Begins a change of address: remembers the new one, mails it a link, and tells the old one. Until the link is
+/// used the old address counts, and logs in. `PATCH /v1/auth/me` calls this with who asks (`Client::ip`) after it
+/// has checked the current password, answers `Unchanged` and `Requested` with 200 and the account as it is
+/// (`store::email_changes::find` gives the address that waits), `EmailTaken` with `Failure::EmailTaken`, and
+/// `NotFound`, which only a customer deleted meanwhile gives, with `Failure::NotFound`.
+pub async fn request_change(
+    identity: &IdentityState,
+    ip: IpAddr,
+    customer: CustomerId,
+    email: Email,
+) -> Result<EmailChange, Failure> {
+    let Some(current) = store::customers::find_by_id(&identity.store, customer).await? else {
+        return Ok(EmailChange::NotFound);
+    };
+    if current.email != email {
+        identity.mail_limits.ask_change(customer, ip, identity.clock.now())?;
+    }
+    let letters = [
+        EmailRequest::ChangeEmail { customer, email: email.clone() },
+        EmailRequest::EmailChangeAsked { email: current.email, wanted: email.clone() },
+    ];
+    let jobs = letters.map(|letter| emails::job(&identity.jobs, &letter));
+    let now = identity.clock.now();
+    let change =
+        store::email_changes::request(&identity.store, customer, &email, &jobs, now).await?;
+    identity.jobs.wake();
+    Ok(change)
+}
+
+async fn enqueue(identity: &IdentityState, letter: &EmailRequest) -> Result<(), Failure> {
+    store::jobs::enqueue(&identity.store, &emails::job(&identity.jobs, letter)).await?;
+    identity.jobs.wake();
+    Ok(())
+}
+
+/// Why a link that is not open does not open anything.
+pub const fn not_open(state: LinkState) -> Failure {
+    match state {
+        LinkState::Used => Failure::LinkUsed,
+        LinkState::Expired => Failure::LinkExpired,
+        LinkState::Outdated => Failure::LinkOutdated,
+        LinkState::Open => Failure::UnknownLink,
+    }
+}

@@ -1,0 +1,261 @@
+//! Logging in and changing the password: who knows the password of a customer, and what that begins.
+//!
+//! Wrong passwords are counted, and nothing else: for each address and network together, for each network whatever the
+//! address, and for each address whatever the network. The last two do not concern a network in which the customer's
+//! login succeeded lately, so that nobody can lock a customer out from elsewhere. An address that no customer has costs
+//! what a wrong password costs, and the response is the same.
+
+use std::net::IpAddr;
+
+use domain::customer::Email;
+use domain::id::{CustomerId, SessionId};
+use domain::time::Timestamp;
+use domain::token::Token;
+use failures::Failure;
+use runtime::audit::{self, AuditRecord};
+use serde_json::json;
+use settings::RateLimitsSection;
+use store::customers::{Customer, PasswordHash};
+use store::sessions::{Login, NewSession, PasswordChange};
+use transport::neighbourhood_of;
+use web::auth::device::Device;
+use web::middleware::network_limit::NetworkLimiter;
+use web::middleware::rate_limit::{Quota, RateLimiter};
+
+use crate::IdentityState;
+use crate::passwords::{self, Requester};
+
+/// Networks, addresses and pairs of them that are remembered.
+const REMEMBERED_MAX: usize = 100_000;
+
+/// How many logins may fail, on this node.
+pub struct LoginLimits {
+    /// Of an address from a network.
+    here: RateLimiter<(Email, IpAddr)>,
+    /// Of strangers in a network, whatever the address.
+    network: NetworkLimiter,
+    /// Of strangers for an address, whatever the network.
+    email: RateLimiter<Email>,
+}
+
+impl LoginLimits {
+    /// No failed logins so far.
+    pub fn new(rates: &RateLimitsSection) -> Self {
+        let here = Quota::per_hour(rates.wrong_passwords_per_hour);
+        let network = Quota::per_hour(rates.failed_logins_per_network_per_hour);
+        let email = Quota::per_hour(rates.failed_logins_per_address_per_hour);
+        Self {
+            here: RateLimiter::new(here, REMEMBERED_MAX),
+            network: NetworkLimiter::new(network, REMEMBERED_MAX),
+            email: RateLimiter::new(email, REMEMBERED_MAX),
+        }
+    }
+
+    /// Forgets what counts nothing any more. Called by housekeeping.
+    pub fn forget_idle(&self, now: Timestamp) {
+        self.here.forget_idle(now);
+        self.network.forget_idle(now);
+        self.email.forget_idle(now);
+    }
+}
+
+/// A session that began, with its token, which is shown to its device and kept nowhere.
+pub struct Begun {
+    /// Who is signed in.
+    pub customer: Customer,
+    /// The session as it was stored.
+    pub session: NewSession,
+    /// Its token.
+    pub token: Token,
+}
+
+/// Begins a session for whoever knows the password. The session that the device held before ends.
+pub async fn log_in(
+    identity: &IdentityState,
+    email: Email,
+    password: String,
+    device: &Device,
+) -> Result<Begun, Failure> {
+    passwords::check_length_of_given("password", &password)?;
+    let (network, now) = (device.network(), identity.clock.now());
+    let found =
+        store::login_networks::find_candidate(&identity.store, &email, &network, now).await?;
+    let requester = match &found {
+        Some(found) if found.is_known_network => Requester::Known(found.customer.id, device.ip),
+        Some(_) | None => Requester::Stranger(device.ip),
+    };
+    let guess = Guess::begin(identity, &email, device.ip, requester)?;
+    let nobody = PasswordHash::none();
+    let checked = found.as_ref().map_or(&nobody, |found| &found.customer.password_hash);
+    let is_right = passwords::is_right(identity, requester, password.clone(), checked).await?;
+    let customer = found.map(|found| found.customer);
+    let customer = customer.filter(|customer| is_right && customer.disabled_at.is_none());
+    let Some(customer) = customer else {
+        guess.was_wrong();
+        return Err(Failure::WrongCredentials);
+    };
+    drop(guess);
+    let rehashed = if passwords::is_out_of_date(&customer.password_hash) {
+        Some(passwords::hash(identity, Requester::Known(customer.id, device.ip), password).await?)
+    } else {
+        None
+    };
+    let (session, token) = new_session(identity, customer.id, device);
+    let login = Login {
+        session: &session,
+        checked: &customer.password_hash,
+        rehashed: rehashed.as_ref(),
+        replaced: device.held,
+        sessions_max: identity.config.sessions.per_customer_max,
+    };
+    if store::sessions::log_in(&identity.store, &login).await? {
+        Ok(Begun { customer, session, token })
+    } else {
+        Err(Failure::WrongCredentials)
+    }
+}
+
+/// Replaces the password of a customer who knows the old one: every session ends, and the calling device
+/// gets a new one.
+pub async fn change_password(
+    identity: &IdentityState,
+    id: CustomerId,
+    (current, new): (String, String),
+    device: &Device,
+) -> Result<Begun, Failure> {
+    if let Some(problem) = web::fields::problem_of_new("new_password", &new) {
+        return Err(problem.into());
+    }
+    let customer = confirm(identity, id, current, device.ip).await?;
+    let hash = passwords::hash(identity, Requester::Known(id, device.ip), new).await?;
+    let (session, token) = new_session(identity, customer.id, device);
+    let record = AuditRecord {
+        customer: customer.id,
+        actor: session.id.to_string(),
+        action: audit::PASSWORD_CHANGED,
+        details: json!({"network": session.network, "other_sessions_ended": true}),
+    };
+    let entry = record.now(&identity.clock, &identity.random);
+    let change = PasswordChange {
+        session: &session,
+        checked: &customer.password_hash,
+        new: &hash,
+        entry: &entry,
+    };
+    if store::sessions::change_password(&identity.store, &change).await? {
+        Ok(Begun { customer, session, token })
+    } else {
+        Err(Failure::WrongPassword)
+    }
+}
+
+/// Asks a customer who is signed in for the password again: what must not be done with a session that was
+/// left open. `password` is the field `current_password` of the body.
+pub async fn confirm(
+    identity: &IdentityState,
+    id: CustomerId,
+    password: String,
+    ip: IpAddr,
+) -> Result<Customer, Failure> {
+    passwords::check_length_of_given("current_password", &password)?;
+    let found = store::customers::find_by_id(&identity.store, id).await?;
+    let customer = found.ok_or(Failure::InvalidSession)?;
+    let requester = Requester::Known(id, ip);
+    let guess = Guess::begin(identity, &customer.email, ip, requester)?;
+    if passwords::is_right(identity, requester, password, &customer.password_hash).await? {
+        Ok(customer)
+    } else {
+        guess.was_wrong();
+        Err(Failure::WrongPassword)
+    }
+}
+
+/// A try at the password of an address from a network. It is counted before the password is checked, so that many
+/// concurrent tries gain nothing, and stays counted only where the password was wrong: not where it was right, nor where
+/// it was never checked.
+struct Guess<'a> {
+    identity: &'a IdentityState,
+    email: Email,
+    ip: IpAddr,
+    /// What it was counted in, to be given back.
+    counted: Counted,
+}
+
+#[derive(Default)]
+struct Counted {
+    here: bool,
+    network: bool,
+    email: bool,
+}
+
+impl<'a> Guess<'a> {
+    fn begin(
+        identity: &'a IdentityState,
+        email: &Email,
+        ip: IpAddr,
+        requester: Requester,
+    ) -> Result<Self, Failure> {
+        let mut guess = Self { identity, email: email.clone(), ip, counted: Counted::default() };
+        let now = identity.clock.now();
+        // The network first: what it is refused leaves no trace of the addresses that it makes up.
+        if let Requester::Stranger(_) = requester {
+            let of_network = identity.login_limits.network.check(ip, now);
+            allowed(of_network.and_then(|decision| decision.retry_after_ms))?;
+            guess.counted.network = true;
+        }
+        let here = identity.login_limits.here.check(guess.here(), 1, now);
+        allowed(here.retry_after_ms)?;
+        guess.counted.here = true;
+        if let Requester::Stranger(_) = requester {
+            let of_email = identity.login_limits.email.check(email.clone(), 1, now);
+            allowed(of_email.retry_after_ms)?;
+            guess.counted.email = true;
+        }
+        Ok(guess)
+    }
+
+    fn here(&self) -> (Email, IpAddr) {
+        (self.email.clone(), neighbourhood_of(self.ip))
+    }
+
+    fn was_wrong(mut self) {
+        self.counted = Counted::default();
+    }
+}
+
+impl Drop for Guess<'_> {
+    fn drop(&mut self) {
+        let (limits, now) = (&self.identity.login_limits, self.identity.clock.now());
+        if self.counted.here {
+            limits.here.give_back(self.here(), 1, now);
+        }
+        if self.counted.network {
+            limits.network.give_back(self.ip, now);
+        }
+        if self.counted.email {
+            limits.email.give_back(self.email.clone(), 1, now);
+        }
+    }
+}
+
+fn allowed(retry_after_ms: Option<i64>) -> Result<(), Failure> {
+    retry_after_ms.map_or(Ok(()), |retry_after_ms| Err(Failure::TooManyLogins { retry_after_ms }))
+}
+
+fn new_session(
+    identity: &IdentityState,
+    customer: CustomerId,
+    device: &Device,
+) -> (NewSession, Token) {
+    let token = Token::new(identity.random.bytes());
+    let now = identity.clock.now();
+    let session = NewSession {
+        id: SessionId::new(now, identity.random.bytes()),
+        customer,
+        token_hash: token.hash(),
+        user_agent: device.user_agent.clone(),
+        network: device.network(),
+        created_at: now,
+    };
+    (session, token)
+}

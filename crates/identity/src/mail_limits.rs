@@ -1,0 +1,267 @@
+//! How many emails may be asked for, so that nobody is flooded with them and nobody is kept from the one that matters.
+//!
+//! What a network asks for is limited when it asks, for each purpose on its own, and it is told. What an address is sent
+//! is limited when the email is written, without a word: who asks learns nothing of the address, and an email that is not
+//! sent counts nothing. An email is left out only where the links of earlier ones to the same address still work.
+
+use std::net::IpAddr;
+
+use domain::customer::Email;
+use domain::id::CustomerId;
+use domain::mail::LinkPurpose;
+use domain::time::Timestamp;
+use emails::EmailRequest;
+use failures::Failure;
+use settings::RateLimitsSection;
+use web::middleware::network_limit::NetworkLimiter;
+use web::middleware::rate_limit::{Quota, RateLimiter};
+
+/// Addresses and networks that are remembered.
+const REMEMBERED_MAX: usize = 100_000;
+
+/// The limits, each node's own.
+pub struct MailLimits {
+    confirmations: NetworkLimiter,
+    resets: NetworkLimiter,
+    changes: NetworkLimiter,
+    /// Changes of address that a customer asks for.
+    changes_of_customer: RateLimiter<CustomerId>,
+    /// What was sent to an address because of one that asked.
+    to_address_for: RateLimiter<(LinkPurpose, Email, String)>,
+    /// What was sent to an address, whoever asked.
+    to_address: RateLimiter<(LinkPurpose, Email)>,
+}
+
+/// An email that is being sent. Unless it is said to have been sent, it counts nothing.
+pub struct Sending<'a> {
+    limits: &'a MailLimits,
+    counted: Option<Asked>,
+    /// Whether it counts for the address in all as well.
+    in_all: bool,
+    now: Timestamp,
+}
+
+/// What a letter counts in.
+struct Asked {
+    purpose: LinkPurpose,
+    email: Email,
+    by: String,
+}
+
+impl MailLimits {
+    /// No emails so far.
+    pub fn new(rates: &RateLimitsSection) -> Self {
+        let by_network = || {
+            NetworkLimiter::new(Quota::per_hour(rates.mails_per_network_per_hour), REMEMBERED_MAX)
+        };
+        let one = Quota::per_hour(rates.mails_per_address_per_hour);
+        let all = Quota::per_hour(rates.mails_per_address_in_all_per_hour);
+        Self {
+            confirmations: by_network(),
+            resets: by_network(),
+            changes: by_network(),
+            changes_of_customer: RateLimiter::new(one, REMEMBERED_MAX),
+            to_address_for: RateLimiter::new(one, REMEMBERED_MAX),
+            to_address: RateLimiter::new(all, REMEMBERED_MAX),
+        }
+    }
+
+    /// Takes one of the emails for a purpose that a network may ask for. It says nothing of whether one is sent.
+    pub fn ask(&self, purpose: LinkPurpose, ip: IpAddr, now: Timestamp) -> Result<(), Failure> {
+        let limiter = match purpose {
+            LinkPurpose::ConfirmEmail => &self.confirmations,
+            LinkPurpose::ResetPassword => &self.resets,
+            LinkPurpose::ChangeEmail => &self.changes,
+        };
+        allowed(limiter.check(ip, now).and_then(|decision| decision.retry_after_ms))
+    }
+
+    /// Takes one of the changes of address that a customer may ask for.
+    pub fn ask_change(
+        &self,
+        customer: CustomerId,
+        ip: IpAddr,
+        now: Timestamp,
+    ) -> Result<(), Failure> {
+        self.ask(LinkPurpose::ChangeEmail, ip, now)?;
+        allowed(self.changes_of_customer.check(customer, 1, now).retry_after_ms)
+    }
+
+    /// Takes one of the emails that the letter's address may be sent; nothing where this one is left out.
+    pub fn send(&self, letter: &EmailRequest, now: Timestamp) -> Option<Sending<'_>> {
+        let Some(asked) = Asked::of(letter) else {
+            return Some(Sending { limits: self, counted: None, in_all: false, now });
+        };
+        let one = self.to_address_for.check(asked.one(), 1, now);
+        if one.retry_after_ms.is_some() {
+            return None;
+        }
+        let in_all = self.to_address.check(asked.all(), 1, now).retry_after_ms.is_none();
+        // A change belongs to the customer who wants it: the link of another's opens nothing for this one. So the first that
+        // a customer asks for is sent in any case.
+        let is_first = one.remaining + 1 == one.limit;
+        let is_sent = in_all || (asked.purpose == LinkPurpose::ChangeEmail && is_first);
+        let sending = Sending { limits: self, counted: Some(asked), in_all, now };
+        // One that is left out gives back what it was counted in.
+        is_sent.then_some(sending)
+    }
+
+    /// Forgets what counts nothing any more. Called by housekeeping.
+    pub fn forget_idle(&self, now: Timestamp) {
+        for networks in [&self.confirmations, &self.resets, &self.changes] {
+            networks.forget_idle(now);
+        }
+        self.changes_of_customer.forget_idle(now);
+        self.to_address_for.forget_idle(now);
+        self.to_address.forget_idle(now);
+    }
+}
+
+impl Asked {
+    /// Nothing for a letter that nobody asked for by naming an address.
+    fn of(letter: &EmailRequest) -> Option<Self> {
+        let (purpose, email, by) = match letter {
+            EmailRequest::ConfirmEmail { email, asked_by: Some(by) } => {
+                (LinkPurpose::ConfirmEmail, email, by.clone())
+            }
+            EmailRequest::ResetPassword { email, asked_by: Some(by) } => {
+                (LinkPurpose::ResetPassword, email, by.clone())
+            }
+            EmailRequest::ChangeEmail { customer, email } => {
+                (LinkPurpose::ChangeEmail, email, customer.to_string())
+            }
+            _ => return None,
+        };
+        Some(Self { purpose, email: email.clone(), by })
+    }
+
+    fn one(&self) -> (LinkPurpose, Email, String) {
+        (self.purpose, self.email.clone(), self.by.clone())
+    }
+
+    fn all(&self) -> (LinkPurpose, Email) {
+        (self.purpose, self.email.clone())
+    }
+}
+
+impl Sending<'_> {
+    /// It was handed over.
+    pub fn done(mut self) {
+        self.counted = None;
+    }
+}
+
+impl Drop for Sending<'_> {
+    fn drop(&mut self) {
+        if let Some(asked) = self.counted.take() {
+            self.limits.to_address_for.give_back(asked.one(), 1, self.now);
+            if self.in_all {
+                self.limits.to_address.give_back(asked.all(), 1, self.now);
+            }
+        }
+    }
+}
+
+fn allowed(retry_after_ms: Option<i64>) -> Result<(), Failure> {
+    retry_after_ms.map_or(Ok(()), |retry_after_ms| Err(Failure::TooManyMails { retry_after_ms }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOON: Timestamp = Timestamp::from_unix_micros(1_800_000_000_000_000);
+
+    fn limits() -> MailLimits {
+        let mut rates = settings::Config::from_toml("").unwrap().rate_limits;
+        rates.mails_per_address_per_hour = 3;
+        rates.mails_per_address_in_all_per_hour = 6;
+        MailLimits::new(&rates)
+    }
+
+    fn email() -> Email {
+        "ada@example.com".parse().unwrap()
+    }
+
+    fn reset(by: &str) -> EmailRequest {
+        EmailRequest::ResetPassword { email: email(), asked_by: Some(by.to_owned()) }
+    }
+
+    fn change(by: u8) -> EmailRequest {
+        EmailRequest::ChangeEmail { customer: CustomerId::new(NOON, [by; 10]), email: email() }
+    }
+
+    fn is_sent(limits: &MailLimits, letter: &EmailRequest, now: Timestamp) -> bool {
+        limits.send(letter, now).map(Sending::done).is_some()
+    }
+
+    #[test]
+    fn whoever_asks_for_an_address_takes_nothing_from_another_who_does() {
+        let limits = limits();
+
+        let of_stranger = [(); 5].map(|()| is_sent(&limits, &reset("203.0.113.7"), NOON));
+
+        assert_eq!(of_stranger, [true, true, true, false, false]);
+        assert!(is_sent(&limits, &reset("198.51.100.1"), NOON));
+    }
+
+    #[test]
+    fn purposes_do_not_share_their_limits() {
+        let limits = limits();
+        for number in 0..6 {
+            assert!(is_sent(&limits, &reset(&number.to_string()), NOON));
+        }
+        assert!(!is_sent(&limits, &reset("7"), NOON));
+
+        let confirm = EmailRequest::ConfirmEmail { email: email(), asked_by: Some("7".to_owned()) };
+
+        assert!(is_sent(&limits, &confirm, NOON));
+    }
+
+    #[test]
+    fn what_is_not_sent_counts_nothing() {
+        let limits = limits();
+        for _ in 0..20 {
+            assert!(limits.send(&reset("203.0.113.7"), NOON).is_some());
+        }
+
+        assert!(is_sent(&limits, &reset("203.0.113.7"), NOON));
+    }
+
+    /// Whatever strangers ask for: when an email is left out, one was sent so lately that its link works for half of its
+    /// life at least.
+    #[test]
+    fn a_reset_is_left_out_only_while_the_link_of_an_earlier_one_works_for_long() {
+        let limits = limits();
+        let mut last_sent = None;
+        for second in (0..4 * 3_600).step_by(30) {
+            let now = NOON.plus_seconds(second);
+            for asker in 0..10 {
+                if is_sent(&limits, &reset(&asker.to_string()), now) {
+                    last_sent = Some(now);
+                }
+                let age_s = now.micros_since(last_sent.unwrap()) / 1_000_000;
+                assert!(age_s <= LinkPurpose::ResetPassword.lifetime_s() / 2, "{second}: {age_s}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_change_that_a_customer_asks_for_is_always_sent() {
+        let limits = limits();
+        for customer in 0..6 {
+            assert!(is_sent(&limits, &change(customer), NOON));
+        }
+
+        assert!(is_sent(&limits, &change(7), NOON));
+        assert!(!is_sent(&limits, &change(7), NOON), "there were many to this address");
+    }
+
+    #[test]
+    fn what_a_registration_sends_is_not_limited_here() {
+        let limits = limits();
+        let letter = EmailRequest::ConfirmEmail { email: email(), asked_by: None };
+
+        assert!((0..20).all(|_| is_sent(&limits, &letter, NOON)));
+    }
+}

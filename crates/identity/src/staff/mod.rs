@@ -1,0 +1,450 @@
+//! What staff do: create customers, give credits, close keys, rotate the master key.
+//!
+//! The same commands run on the opened database, or, while a server holds it, in that server through its admin
+//! listener; so balances in memory and caches are always right.
+
+use domain::customer::{Email, TrialState};
+use domain::id::{CustomerId, KeyId};
+use domain::key::{KeyScope, KeySecret};
+use domain::staff::Permission;
+use domain::time::Timestamp;
+use runtime::audit::{self, AuditRecord};
+use runtime::clock::{Clock, Random};
+use runtime::keyfile::{self, LockedKeyFile};
+use runtime::vault::{Vault, VaultError};
+use serde_json::{Value, json};
+use store::audit::AuditEntry;
+use store::customers::{Creation, NewCustomer, PasswordHash};
+use store::keys::{NewKey, NewSecret};
+use store::{Store, StoreError, permissions};
+
+mod credits;
+
+pub use credits::{CREDITS_MAX, Described, GIFT_END_MAX};
+/// One piece of staff work, as it is sent to a running server.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Command {
+    /// Creates a customer with a confirmed address and a key of full scope, without a trial.
+    CreateCustomer {
+        /// The mail address.
+        email: Email,
+        /// How the customer is called.
+        name: String,
+        /// Credits to begin with.
+        credits: i64,
+        /// What the customer may do as staff.
+        #[serde(default)]
+        permissions: Vec<Permission>,
+    },
+    /// Lets a customer do something as staff.
+    GrantPermission {
+        /// Who.
+        customer: Whom,
+        /// What.
+        permission: Permission,
+    },
+    /// Takes a permission back.
+    RevokePermission {
+        /// Whose.
+        customer: Whom,
+        /// Which.
+        permission: Permission,
+    },
+    /// Tells who may do what as staff.
+    ListPermissions,
+    /// Gives credits to a customer (a negative amount takes them back).
+    GrantCredits {
+        /// To whom.
+        customer: Whom,
+        /// How many.
+        credits: i64,
+        /// Why: a ticket or a sentence. The same reference is applied once.
+        reference: String,
+        /// When what is left of a gift expires; none if it does not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires_at: Option<Timestamp>,
+    },
+    /// Closes a key for good.
+    DisableKey {
+        /// The key.
+        key: KeyId,
+    },
+    /// Wraps every data key under the newest master key.
+    RotateMasterKey,
+    /// Lets jobs that were given up be tried again.
+    RetryJobs,
+}
+
+/// A customer, by id or by mail address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Whom {
+    /// By id.
+    Id(CustomerId),
+    /// By address.
+    Email(Email),
+}
+
+impl std::str::FromStr for Whom {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.contains('@') {
+            return text.parse().map(Self::Email).map_err(|error| format!("{error}"));
+        }
+        let message = |_| "expected the id of a customer (cus_…) or a mail address".to_owned();
+        text.parse().map(Self::Id).map_err(message)
+    }
+}
+
+impl std::fmt::Display for Whom {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Id(id) => id.fmt(formatter),
+            Self::Email(email) => formatter.write_str(email.as_str()),
+        }
+    }
+}
+
+impl serde::Serialize for Whom {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Whom {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// A permission that somebody has.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub struct StaffPermission {
+    /// Who.
+    pub customer_id: CustomerId,
+    /// The address.
+    pub email: String,
+    /// What.
+    pub permission: Permission,
+    /// Since when, RFC 3339.
+    pub granted_at: String,
+}
+
+/// What was done.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+#[serde(tag = "done", rename_all = "snake_case")]
+pub enum Done {
+    /// The customer exists.
+    CustomerCreated {
+        /// The customer.
+        customer_id: CustomerId,
+        /// The address.
+        email: String,
+        /// The key.
+        key_id: KeyId,
+        /// Its secret, shown once.
+        api_key: String,
+        /// Credits given.
+        credits: i64,
+        /// What the customer may do as staff.
+        #[serde(default)]
+        permissions: Vec<Permission>,
+    },
+    /// The customer has the permission.
+    PermissionGranted {
+        /// Who.
+        customer_id: CustomerId,
+        /// What.
+        permission: Permission,
+        /// False when the customer had it before; nothing changed then.
+        applied: bool,
+    },
+    /// The customer has it no more.
+    PermissionRevoked {
+        /// Who.
+        customer_id: CustomerId,
+        /// What.
+        permission: Permission,
+    },
+    /// Who may do what as staff, by address.
+    Permissions {
+        /// One for each customer and permission.
+        staff: Vec<StaffPermission>,
+    },
+    /// The credits are on the books.
+    CreditsGranted {
+        /// To whom.
+        customer_id: CustomerId,
+        /// How many.
+        credits: i64,
+        /// False when this reference had been applied before; nothing changed then.
+        applied: bool,
+        /// When what is left of them expires; none if they do not, or were taken.
+        #[serde(default)]
+        expires_at: Option<Timestamp>,
+        /// What the customer has now.
+        balance: i64,
+        /// What the customer owes now: the next credits pay it first.
+        #[serde(default)]
+        debt: i64,
+    },
+    /// The key is closed.
+    KeyDisabled {
+        /// The key.
+        key_id: KeyId,
+    },
+    /// Every data key is wrapped by the newest master key.
+    MasterKeyRotated {
+        /// The newest master key.
+        master_key_id: String,
+        /// Data keys that were wrapped again.
+        rewrapped: u64,
+        /// The file that must be backed up now; none where the keys are in the configuration.
+        #[serde(default)]
+        key_file: Option<String>,
+    },
+    /// Jobs that were given up are due again.
+    JobsRetried {
+        /// How many.
+        jobs: u64,
+    },
+}
+
+/// Why a command was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum StaffError {
+    /// The address belongs to a customer.
+    #[error("a customer with this address exists already")]
+    EmailTaken,
+    /// There is no such customer.
+    #[error("there is no customer {0}")]
+    NoCustomer(CustomerId),
+    /// There is no customer of this address.
+    #[error("there is no customer with the address {}", .0.as_str())]
+    NoEmail(Email),
+    /// The customer does not have the permission.
+    #[error("the customer {0} does not have the permission {1}")]
+    NoPermission(CustomerId, Permission),
+    /// There is no such key, or it is closed already.
+    #[error("there is no open key {0}")]
+    NoKey(KeyId),
+    /// An amount that makes no sense.
+    #[error("{0}")]
+    Amount(&'static str),
+    /// The reference was used for something else.
+    #[error(
+        "--reference {reference:?} was booked before with {booked}, not with {wanted}; nothing was booked; use another \
+         reference for another grant"
+    )]
+    OtherAmount {
+        /// The reference.
+        reference: String,
+        /// What was booked under it.
+        booked: Described,
+        /// What was to be booked now.
+        wanted: Described,
+    },
+    /// The reference looks like one that the ledger made of an earlier one.
+    #[error(
+        "--reference {0:?} is taken by an earlier entry; nothing was booked; use another reference"
+    )]
+    ReferenceTaken(String),
+    /// More credits were to be taken than there are.
+    #[error("only {0} credits can be taken: what is left, and what was spent, which becomes debt")]
+    TooMany(i64),
+    /// The database failed.
+    #[error("the database failed")]
+    Store(#[from] StoreError),
+    /// The vault failed.
+    #[error("the master key could not be rotated")]
+    Vault(#[from] VaultError),
+    /// The key file is refused, or could not be written.
+    #[error(transparent)]
+    KeyFile(#[from] keyfile::KeyFileError),
+}
+
+/// What staff work needs.
+pub struct Desk<'a> {
+    /// Where the work is recorded.
+    pub store: &'a Store,
+    /// Seals with the new master key.
+    pub vault: &'a Vault,
+    /// The time.
+    pub clock: &'a Clock,
+    /// Makes ids and secrets.
+    pub random: &'a Random,
+    /// Where the embedded default keeps its master keys; none when they are configured.
+    pub key_file: Option<&'a std::path::Path>,
+}
+
+/// Carries a command out.
+pub async fn run(desk: &Desk<'_>, command: Command) -> Result<Done, StaffError> {
+    match command {
+        Command::CreateCustomer { email, name, credits, permissions } => {
+            create_customer(desk, (email, name), credits, permissions).await
+        }
+        Command::GrantPermission { customer, permission } => {
+            let customer = find(desk, customer).await?;
+            grant_permission(desk, customer, permission).await
+        }
+        Command::RevokePermission { customer, permission } => {
+            let customer = find(desk, customer).await?;
+            revoke_permission(desk, customer, permission).await
+        }
+        Command::ListPermissions => list_permissions(desk).await,
+        Command::GrantCredits { customer, credits, reference, expires_at } => {
+            let customer = find(desk, customer).await?;
+            credits::grant(desk, customer, credits, (&reference, expires_at)).await
+        }
+        Command::DisableKey { key } => disable_key(desk, key).await,
+        Command::RotateMasterKey => rotate_master_key(desk).await,
+        Command::RetryJobs => {
+            let jobs = store::jobs::retry_given_up(desk.store, desk.clock.now()).await?;
+            Ok(Done::JobsRetried { jobs })
+        }
+    }
+}
+
+async fn create_customer(
+    desk: &Desk<'_>,
+    (email, name): (Email, String),
+    credits: i64,
+    permissions: Vec<Permission>,
+) -> Result<Done, StaffError> {
+    if !(0..=CREDITS_MAX).contains(&credits) {
+        let problem = "--credits must be 0 or more and at most 1000000000000";
+        return Err(StaffError::Amount(problem));
+    }
+    let now = desk.clock.now();
+    let secret = KeySecret::generate(|bound| desk.random.below(bound));
+    let new = NewCustomer {
+        id: CustomerId::new(now, desk.random.bytes()),
+        email,
+        name,
+        password_hash: PasswordHash::none(),
+        email_verified_at: Some(now),
+        trial: TrialState::None,
+        created_at: now,
+        first_key: NewKey {
+            id: KeyId::new(now, desk.random.bytes()),
+            name: "first key".to_owned(),
+            secret: NewSecret::of(&secret),
+            scope: KeyScope::Full,
+            accounts: Vec::new(),
+            monthly_budget: None,
+            expires_at: None,
+        },
+    };
+    if store::customers::create(desk.store, &new).await? == Creation::EmailTaken {
+        return Err(StaffError::EmailTaken);
+    }
+    if credits > 0 {
+        let reference = format!("created with {credits} credits");
+        credits::grant(desk, new.id, credits, (&reference, None)).await?;
+    }
+    for permission in &permissions {
+        grant_permission(desk, new.id, *permission).await?;
+    }
+    Ok(Done::CustomerCreated {
+        customer_id: new.id,
+        email: new.email.as_str().to_owned(),
+        key_id: new.first_key.id,
+        api_key: secret.expose().to_owned(),
+        credits,
+        permissions,
+    })
+}
+
+async fn find(desk: &Desk<'_>, whom: Whom) -> Result<CustomerId, StaffError> {
+    match whom {
+        Whom::Id(id) => Ok(id),
+        Whom::Email(email) => {
+            let found = store::customers::find_by_email(desk.store, &email).await?;
+            found.map(|customer| customer.id).ok_or(StaffError::NoEmail(email))
+        }
+    }
+}
+
+async fn grant_permission(
+    desk: &Desk<'_>,
+    customer: CustomerId,
+    permission: Permission,
+) -> Result<Done, StaffError> {
+    let told = entry(desk, customer, audit::PERMISSION_GRANTED, permitted(permission));
+    let granting = permissions::grant(desk.store, customer, permission, &told).await?;
+    let applied = match granting {
+        permissions::Granting::Granted => true,
+        permissions::Granting::Repeated => false,
+        permissions::Granting::NoCustomer => return Err(StaffError::NoCustomer(customer)),
+    };
+    Ok(Done::PermissionGranted { customer_id: customer, permission, applied })
+}
+
+async fn revoke_permission(
+    desk: &Desk<'_>,
+    customer: CustomerId,
+    permission: Permission,
+) -> Result<Done, StaffError> {
+    let told = entry(desk, customer, audit::PERMISSION_REVOKED, permitted(permission));
+    if !permissions::revoke(desk.store, customer, permission, &told).await? {
+        return Err(StaffError::NoPermission(customer, permission));
+    }
+    Ok(Done::PermissionRevoked { customer_id: customer, permission })
+}
+
+async fn list_permissions(desk: &Desk<'_>) -> Result<Done, StaffError> {
+    let granted = permissions::list(desk.store).await?.into_iter();
+    let staff = granted.map(|granted| StaffPermission {
+        customer_id: granted.customer,
+        email: granted.email.as_str().to_owned(),
+        permission: granted.permission,
+        granted_at: granted.granted_at.to_rfc3339(),
+    });
+    Ok(Done::Permissions { staff: staff.collect() })
+}
+
+async fn disable_key(desk: &Desk<'_>, key: KeyId) -> Result<Done, StaffError> {
+    let owner = store::keys::find_by_id(desk.store, key).await?.ok_or(StaffError::NoKey(key))?;
+    let deleted =
+        entry(desk, owner.customer, audit::KEY_DELETED, json!({"key_id": key, "name": owner.name}));
+    if !store::keys::revoke(desk.store, owner.customer, key, &deleted).await? {
+        return Err(StaffError::NoKey(key));
+    }
+    Ok(Done::KeyDisabled { key_id: key })
+}
+
+/// With a key file a new key is made and put in front of what is in it; configured keys are the operator's to change.
+async fn rotate_master_key(desk: &Desk<'_>) -> Result<Done, StaffError> {
+    if let Some(path) = desk.key_file {
+        let file = LockedKeyFile::lock(path)?;
+        let counts = store::data_keys::count_by_master_key(desk.store).await?;
+        let needed: Vec<String> = counts.into_iter().map(|(id, _)| id).collect();
+        let known = desk.vault.keyring();
+        let keyring = file.with_new_key((&known, &needed), desk.random, desk.clock.now())?;
+        // A key in the file that is not what it was must not become the file's.
+        desk.vault.check(&keyring).await?;
+        file.write(&keyring)?;
+        desk.vault.prefer(keyring);
+    }
+    let rewrapped = desk.vault.rewrap_all().await?;
+    let keyring = desk.vault.keyring();
+    let master_key_id = keyring.current().map(|key| key.id().to_owned()).unwrap_or_default();
+    let key_file = desk.key_file.map(|path| path.display().to_string());
+    Ok(Done::MasterKeyRotated { master_key_id, rewrapped, key_file })
+}
+
+fn permitted(permission: Permission) -> Value {
+    json!({"permission": permission.to_string()})
+}
+
+fn entry(
+    desk: &Desk<'_>,
+    customer: CustomerId,
+    action: &'static str,
+    details: Value,
+) -> AuditEntry {
+    let record = AuditRecord { customer, actor: audit::OPERATOR.to_owned(), action, details };
+    record.now(desk.clock, desk.random)
+}

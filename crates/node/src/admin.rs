@@ -1,0 +1,256 @@
+//! The admin listener: liveness, readiness, metrics, and staff commands beside a running server.
+//!
+//! It is private (loopback by default). Probes and metrics are open to whoever reaches it; staff commands need the admin
+//! token. A listener of its own may offer the probes and metrics alone, where others than staff must reach them.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use domain::id::RequestId;
+use identity::staff::{self, Command, Desk, StaffError};
+use metrics_exporter_prometheus::PrometheusHandle;
+use runtime::metrics::Sample;
+use secrecy::ExposeSecret;
+use sha2::{Digest, Sha256};
+use transport::ConnectionCounts;
+use transport::ConnectionLimits;
+use web::error::ApiError;
+use web::middleware::request_id::RequestLabel;
+use web::request_log::{LineOnDrop, RequestRecord};
+
+use crate::state::NodeState;
+
+/// What the admin listener shows.
+#[derive(Clone)]
+pub(crate) struct Admin {
+    pub(crate) state: NodeState,
+    pub(crate) metrics: Option<PrometheusHandle>,
+    pub(crate) connections: Arc<ConnectionLimits>,
+}
+
+/// Its routes.
+pub(crate) fn router(admin: Admin) -> Router {
+    let staff =
+        Router::new().route("/commands", post(run_command)).route("/reconcile", post(reconcile));
+    served(probes().merge(staff), admin)
+}
+
+/// The routes of the listener for probes, which may be reachable by those who may not work as staff.
+pub(crate) fn probe_router(admin: Admin) -> Router {
+    served(probes(), admin)
+}
+
+/// Liveness, readiness and metrics.
+fn probes() -> Router<Admin> {
+    Router::new()
+        .route("/health", get(get_health))
+        .route("/ready", get(get_readiness))
+        .route("/metrics", get(get_metrics))
+}
+
+fn served(routes: Router<Admin>, admin: Admin) -> Router {
+    routes.layer(from_fn_with_state(admin.clone(), log_request)).with_state(admin)
+}
+
+#[derive(serde::Serialize)]
+struct Liveness {
+    status: &'static str,
+    version: &'static str,
+}
+
+/// That the process responds at all: what a supervisor asks before it starts another one.
+async fn get_health() -> axum::Json<Liveness> {
+    axum::Json(Liveness { status: "ok", version: env!("CARGO_PKG_VERSION") })
+}
+
+/// Names a request and writes its line in the log, as the public listener does.
+async fn log_request(
+    State(admin): State<Admin>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let state = &admin.state;
+    let make = || RequestId::new(state.clock.now(), state.random.bytes());
+    let label = RequestLabel::of(request.headers(), make);
+    let mut line = LineOnDrop::new(&mut request, &label, peer.ip().to_canonical());
+    RequestRecord::note_route(request.extensions());
+    let mut response = next.run(request).await;
+    line.respond(&response);
+    label.put(response.headers_mut());
+    response
+}
+
+#[derive(serde::Serialize)]
+struct Readiness {
+    ready: bool,
+    database: bool,
+    stopping: bool,
+    holds_waiting: usize,
+    resolutions_waiting: usize,
+    oldest_waiting_ms: u64,
+}
+
+/// How long a probe waits for the database.
+const READINESS_TIMEOUT: Duration = Duration::from_millis(900);
+/// A node whose metering waits longer than this for the database is not ready.
+const METERING_AGE_MAX: Duration = Duration::from_secs(5);
+
+/// Whether this node should get requests: the database takes holds, and the node is not stopping. Responds within a
+/// second, whatever the database does.
+async fn get_readiness(State(admin): State<Admin>) -> Response {
+    let state = &admin.state;
+    let metering = state.meter.stats();
+    let database = state.store.is_healthy() && metering.oldest < METERING_AGE_MAX && {
+        let read = store::nodes::setting(&state.store, "ready");
+        matches!(tokio::time::timeout(READINESS_TIMEOUT, read).await, Ok(Ok(_)))
+    };
+    let stopping = state.is_stopping();
+    let ready = database && !stopping;
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let body = Readiness {
+        ready,
+        database,
+        stopping,
+        holds_waiting: metering.holds_waiting,
+        resolutions_waiting: metering.resolutions_waiting,
+        oldest_waiting_ms: u64::try_from(metering.oldest.as_millis()).unwrap_or(u64::MAX),
+    };
+    (status, axum::Json(body)).into_response()
+}
+
+async fn get_metrics(State(admin): State<Admin>) -> Response {
+    runtime::metrics::sample(&sample(&admin.state, admin.connections.counts()));
+    match &admin.metrics {
+        Some(handle) => handle.render().into_response(),
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+#[derive(serde::Serialize)]
+struct Refused {
+    error: String,
+}
+
+async fn run_command(
+    State(admin): State<Admin>,
+    headers: HeaderMap,
+    sent: Result<axum::Json<Command>, JsonRejection>,
+) -> Response {
+    if !is_staff(&admin.state, &headers) {
+        let error = "the admin token is missing or wrong".to_owned();
+        return (StatusCode::UNAUTHORIZED, axum::Json(Refused { error })).into_response();
+    }
+    let command = match sent {
+        Ok(axum::Json(command)) => command,
+        Err(malformed) => {
+            let refused = Refused { error: malformed.body_text() };
+            return (malformed.status(), axum::Json(refused)).into_response();
+        }
+    };
+    let state = admin.state.clone();
+    let work = async move {
+        let desk = Desk {
+            store: &state.store,
+            vault: &state.vault,
+            clock: &state.clock,
+            random: &state.random,
+            key_file: state.key_file.as_deref(),
+        };
+        let done = staff::run(&desk, command).await;
+        state.cache.forget_keys();
+        done
+    };
+    match admin.state.tasks.on_control(work).await {
+        Ok(Ok(done)) => axum::Json(done).into_response(),
+        Ok(Err(error)) => refused(&error),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+/// How far a reconciliation looks back.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reconciliation {
+    hours: i64,
+}
+
+/// Compares the payment processor's last hours with the books.
+async fn reconcile(
+    State(admin): State<Admin>,
+    headers: HeaderMap,
+    sent: Result<axum::Json<Reconciliation>, JsonRejection>,
+) -> Response {
+    let refused =
+        |status: StatusCode, error: String| (status, axum::Json(Refused { error })).into_response();
+    if !is_staff(&admin.state, &headers) {
+        let error = "the admin token is missing or wrong".to_owned();
+        return refused(StatusCode::UNAUTHORIZED, error);
+    }
+    let hours = match sent {
+        Ok(axum::Json(wanted)) => wanted.hours,
+        Err(malformed) => return refused(malformed.status(), malformed.body_text()),
+    };
+    let state = admin.state.clone();
+    let work = async move { billing::reconcile::run(&state.billing, hours).await };
+    match admin.state.tasks.on_control(work).await {
+        Ok(Ok(report)) => axum::Json(report).into_response(),
+        Ok(Err(error)) => {
+            let error = ApiError::from(error);
+            refused(error.row().status, error.to_string())
+        }
+        Err(lost) => refused(StatusCode::INTERNAL_SERVER_ERROR, lost.to_string()),
+    }
+}
+
+fn refused(error: &StaffError) -> Response {
+    let status = match error {
+        StaffError::EmailTaken | StaffError::OtherAmount { .. } | StaffError::ReferenceTaken(_) => {
+            StatusCode::CONFLICT
+        }
+        StaffError::NoCustomer(_)
+        | StaffError::NoEmail(_)
+        | StaffError::NoPermission(..)
+        | StaffError::NoKey(_) => StatusCode::NOT_FOUND,
+        StaffError::Amount(_) | StaffError::TooMany(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        StaffError::Store(_) | StaffError::Vault(_) | StaffError::KeyFile(_) => {
+            tracing::error!(%error, "a staff command failed");
+            StatusCode::INTERNAL_SERVER_ERROR
+        }
+    };
+    (status, axum::Json(Refused { error: error.to_string() })).into_response()
+}
+
+/// Compares hashes, so that the time taken tells nothing about the token.
+fn is_staff(state: &NodeState, headers: &HeaderMap) -> bool {
+    let sent = headers.get(http::header::AUTHORIZATION).map(http::HeaderValue::as_bytes);
+    let Some(token) = sent.and_then(|value| value.strip_prefix(b"Bearer ")) else { return false };
+    Sha256::digest(token) == Sha256::digest(state.admin_token.expose_secret().as_bytes())
+}
+
+/// What the metrics show of this moment.
+fn sample(state: &NodeState, connections: ConnectionCounts) -> Sample {
+    let stats = state.meter.stats();
+    Sample {
+        queued_operations: stats.holds_waiting + stats.resolutions_waiting,
+        late_resolutions: stats.late_resolution_total,
+        calls_in_flight: state.gateway.in_flight.running(),
+        body_bytes: state.web.bodies.bytes_used(),
+        spool_bytes: state.gateway.spool.bytes_used(),
+        limited_keys: state.gateway.rate_limiter.keys(),
+        connections_open: connections.open,
+        connections_accepted: connections.accepted,
+        connections_refused: connections.refused,
+        connections_refused_by_address: connections.refused_by_ip,
+        connections_closed_idle: connections.closed_idle,
+        connections_closed_stalled: connections.closed_stalled,
+    }
+}

@@ -1,0 +1,494 @@
+//! The contract: the OpenAPI 3.1 document of every route, made from the handlers and the catalogue.
+//!
+//! `openapi.json` at the root of the repository is this document; a test keeps them equal.
+#![expect(clippy::indexing_slicing, reason = "indexing a JSON object by name inserts the member")]
+
+mod failures;
+mod fields;
+
+use catalog::{AuthField, AuthKind, Catalog, Route};
+use domain::credits::Costs;
+use domain::export::ExportFormat;
+use domain::field_error::FieldErrorKind;
+use domain::platform::Platform;
+use serde_json::{Map, Value, json};
+use web::auth::{KEY_OPERATIONS, KEY_PATHS, OPEN_ROUTES, SESSION_PATHS};
+use web::own_requests::routes::takes_part;
+
+const NATIVE_PATH: &str = "/v1/{account}/native/{native_path}";
+const UPLOAD_PATH: &str = "/v1/{account}/media/upload";
+const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
+
+/// The whole document, as JSON with its keys in a fixed order.
+pub fn document(catalog: &Catalog, costs: &Costs) -> Value {
+    let (_, described) = api::router().split_for_parts();
+    let mut document = serde_json::to_value(described).unwrap_or_default();
+    document["openapi"] = json!("3.1.0");
+    document["info"] = info();
+    document["servers"] = json!([{ "url": "/" }]);
+    document["security"] = json!([{ "key": [] }, { "bearer": [] }, { "session": [] }]);
+    document["components"]["securitySchemes"] = json!({
+        "key": { "type": "apiKey", "in": "header", "name": "X-API-Key" },
+        "bearer": { "type": "http", "scheme": "bearer" },
+        "session": {
+            "type": "apiKey", "in": "cookie", "name": "__Host-session",
+            "description": "Begun by `POST /v1/auth/login`. On a service whose public address is http on \
+                loopback the cookie is named `session`. Changes must come from a page of the service \
+                (`Sec-Fetch-Site` or `Origin`), as JSON.",
+        },
+    });
+    document["tags"] = tags();
+    document["paths"][NATIVE_PATH] = native_path(catalog, costs);
+    document["paths"][UPLOAD_PATH] = upload_path(costs);
+    document["paths"]["/v1/signup"]["post"]["deprecated"] = json!(true);
+    document["components"]["schemas"]["ImportIn"]["properties"]["auth"] = auth_schema(catalog);
+    document["components"]["schemas"]["Problem"] = problem_schema();
+    document["components"]["schemas"]["HTTPValidationError"] = validation_schema();
+    document["components"]["schemas"]["ValidationError"] = field_schema();
+    describe_downloads(&mut document);
+    add_idempotency_keys(&mut document);
+    describe_parameters(&mut document);
+    describe_successes(&mut document);
+    add_security(&mut document);
+    add_failures(&mut document);
+    fields::describe(&mut document);
+    fields::add_examples(&mut document);
+    failures::share(&mut document);
+    document
+}
+
+fn info() -> Value {
+    json!({
+        "title": "creator-gateway",
+        "version": "1.0",
+        "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+        "description": "One key and one path pattern for four creator platforms, metered in credits. \
+            Each metered response carries a receipt: what it cost and what is left. \
+            Errors have a stable `code` (RFC 9457); a 422 names every wrong field.",
+    })
+}
+
+/// The groups of operations, in the order of a reader's first day.
+fn tags() -> Value {
+    json!([
+        { "name": "service", "description": "Whether the service runs." },
+        { "name": "auth", "description": "Registration, logins, and the keys that calls are made with." },
+        { "name": "platforms", "description": "The four platforms, and the routes that each one has." },
+        { "name": "accounts", "description": "Creator accounts, connected with credentials that the platform confirmed." },
+        { "name": "native", "description": "Calls to a platform through a connected account: the metered part." },
+        { "name": "exports", "description": "Whole lists of an account as one file." },
+        { "name": "billing", "description": "The balance, and what changed it." },
+        { "name": "support", "description": "Letting staff look, and what staff look at." },
+        { "name": "usage", "description": "What was called, when, and what it cost." },
+    ])
+}
+
+/// The native route: one path for all platforms, with each platform's own routes listed beside it.
+fn native_path(catalog: &Catalog, costs: &Costs) -> Value {
+    let mut item = Map::new();
+    item.insert("parameters".to_owned(), json!([
+        { "name": "account", "in": "path", "required": true, "schema": { "type": "string" },
+          "description": "the creator_id of a connected account" },
+        { "name": "native_path", "in": "path", "required": true, "schema": { "type": "string" },
+          "description": "the platform's own path, without its prefix; it may hold slashes and takes the \
+              platform's own query parameters" },
+    ]));
+    for method in METHODS {
+        item.insert(method.to_owned(), native_operation(method, costs));
+    }
+    let routes = Platform::ALL.iter().map(|platform| {
+        let routes = catalog.platform(*platform).routes().iter().map(|route| listed(route, costs));
+        (platform.as_str().to_owned(), Value::Array(routes.collect()))
+    });
+    item.insert("x-native-routes".to_owned(), Value::Object(routes.collect()));
+    Value::Object(item)
+}
+
+fn native_operation(method: &str, costs: &Costs) -> Value {
+    let is_read = method == "get";
+    let cost = if is_read { costs.read } else { costs.write }.whole();
+    let mut operation = json!({
+        "tags": ["native"],
+        "operationId": format!("{method}_native"),
+        "summary": format!("Calls a platform ({} credit{})", cost, if cost == 1 { "" } else { "s" }),
+        "description": native_description(is_read),
+        "responses": metered_answers(
+            "The platform's own status and body, as the platform gives them \
+             (platform_beta: the inner object of its envelope).",
+        ),
+    });
+    if !is_read {
+        operation["requestBody"] = json!({ "content": { "*/*": {} }, "required": false });
+        operation["parameters"] = json!([idempotency_key()]);
+    }
+    operation
+}
+
+/// What the platform responds, passed on.
+fn metered_answers(description: &str) -> Value {
+    json!({
+        "default": {
+            "description": description,
+            "headers": receipt_headers(),
+            "content": { "*/*": {} },
+        },
+    })
+}
+
+fn idempotency_key() -> Value {
+    json!({
+        "name": "Idempotency-Key", "in": "header", "required": false,
+        "schema": { "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$" },
+        "example": "order-2026-11-21-0001",
+        "description": "A value of your choice that identifies this request: 1 to 255 visible ASCII characters. For \
+            24 hours the same request with the same key takes effect and is charged once; a repetition gets the \
+            first response with `Idempotent-Replayed: true`. Another request under the key is 422.",
+    })
+}
+
+/// The upload: a form, whose file is not JSON (specification 4.3).
+fn upload_path(costs: &Costs) -> Value {
+    let answers = metered_answers("The platform's own status and body: the created post.");
+    json!({
+        "parameters": [{
+            "name": "account", "in": "path", "required": true, "schema": { "type": "string" },
+            "description": "the creator_id of a connected account of platform_gamma",
+        }],
+        "post": {
+            "tags": ["native"],
+            "operationId": "upload_media",
+            "summary": format!("Creates a post from a file ({} credits)", costs.write.whole()),
+            "description": "A write of platform_gamma: it needs a key of full scope, is charged like any write \
+                and never sent twice. The post is published at once, or at `to_be_posted_at`. A field that is \
+                sent empty counts as not sent; unknown and repeated ones are refused.",
+            "parameters": [idempotency_key()],
+            "requestBody": {
+                "required": true,
+                "content": { "multipart/form-data": { "schema": upload_schema() } },
+            },
+            "responses": answers,
+        },
+    })
+}
+
+fn upload_schema() -> Value {
+    let text = |description: &str| json!({ "type": "string", "description": description });
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["file"],
+        "properties": {
+            "file": { "type": "string", "format": "binary",
+                "description": "the picture or video, sent as a file with a name" },
+            "categories": text("words with commas between them; without it `media,image` or `media,video`, \
+                by the type of the file"),
+            "description": text("the text of the post"),
+            "price": { "type": "integer", "minimum": 0,
+                "description": "0, or at least 300, in minor units: what the post costs alone" },
+            "is_subscription_item": { "type": "boolean",
+                "description": "whether subscribers get it; the price stays 0 then" },
+            "tag": text("words with commas between them"),
+            "private": { "type": "boolean" },
+            "to_be_posted_at": { "type": "string", "format": "date-time",
+                "description": "publishes then and not now" },
+        },
+    })
+}
+
+fn native_description(is_read: bool) -> String {
+    let kind = if is_read {
+        "A read. It may use a read-only key."
+    } else {
+        "A write. It needs a key of full scope and is never sent twice."
+    };
+    format!(
+        "{kind} Only what the platform answered is charged: 401, 429, 5xx, timeouts and broken answers are free. \
+         `platform_alpha`: paths such as `users/me`. `platform_beta`: paths without `/api/v1`; requests are \
+         signed and answers unwrapped. `platform_gamma`: full paths under `user/{{id}}/…`, or the shorthands \
+         (`me`, `subscribers`, `chats`, …), which fill in the creator's id and the paging the platform demands. \
+         `platform_delta`: the official interface; the version header is added, the token's scopes are checked. \
+         `x-native-routes` lists the catalogue; other paths of a platform are forwarded as well."
+    )
+}
+
+fn receipt_headers() -> Value {
+    let header = |description: &str, kind: &str| json!({ "description": description, "schema": { "type": kind } });
+    json!({
+        "X-Request-Id": header("the id of this request, also in the call log", "string"),
+        "X-Credits-Cost": header("credits taken for this call", "integer"),
+        "X-Credits-Balance": header("credits left after it", "integer"),
+        "X-Route": header("the route of the catalogue, or `unlisted`", "string"),
+        "X-Error-Source": header("`platform` or `gateway`, on errors", "string"),
+        "X-Envelope": header("`kept` when a platform_beta response is passed as it came: with its envelope, or no JSON", "string"),
+        "Server-Timing": header("milliseconds at the platform and in the gateway", "string"),
+        "RateLimit": header("what is left of the key's rate, and for how long", "string"),
+        "RateLimit-Policy": header("the key's rate", "string"),
+    })
+}
+
+fn listed(route: &Route, costs: &Costs) -> Value {
+    let mut listed = json!({
+        "method": route.method.as_str(),
+        "path": route.template,
+        "group": route.group,
+        "cost": route.cost(costs).whole(),
+    });
+    if !route.scopes.is_empty() {
+        listed["scopes"] = json!(route.scopes);
+    }
+    if !route.description.is_empty() {
+        listed["description"] = json!(route.description);
+    }
+    if let Some(shorthand) = route.shorthand() {
+        listed["rewrites_to"] = json!(format!("/{}", shorthand.target));
+    }
+    listed
+}
+
+/// What an account of each platform is connected with, from the catalogue.
+fn auth_schema(catalog: &Catalog) -> Value {
+    let of_platform = |platform: &Platform| {
+        let fields = catalog.platform(*platform).auth_fields();
+        let required: Vec<&str> =
+            fields.iter().filter(|field| field.required).map(|field| field.name.as_str()).collect();
+        let properties: Map<String, Value> =
+            fields.iter().map(|field| (field.name.clone(), auth_field(field))).collect();
+        json!({
+            "title": platform.as_str(), "type": "object", "additionalProperties": false,
+            "required": required, "properties": properties,
+        })
+    };
+    json!({
+        "description": "The fields that `GET /v1/platforms` names for the platform.",
+        "anyOf": Platform::ALL.iter().map(of_platform).collect::<Vec<_>>(),
+    })
+}
+
+fn auth_field(field: &AuthField) -> Value {
+    let mut schema = match field.kind {
+        AuthKind::String => json!({ "type": "string", "minLength": 1 }),
+        AuthKind::Timestamp => json!({ "type": ["string", "integer"] }),
+        AuthKind::StringList => json!({ "type": "array", "items": { "type": "string" } }),
+        AuthKind::StringMap => {
+            json!({ "type": "object", "additionalProperties": { "type": "string" } })
+        }
+    };
+    schema["description"] = json!(field.description);
+    if field.secret {
+        schema["writeOnly"] = json!(true);
+    }
+    schema
+}
+
+/// The files of exports, as they are really typed.
+fn describe_downloads(document: &mut Value) {
+    let file = json!({ "schema": { "type": "string", "format": "binary" } });
+    let types =
+        ExportFormat::ALL.iter().map(|format| (format.media_type().to_owned(), file.clone()));
+    let content: Map<String, Value> = types.collect();
+    let responses = &mut document["paths"]["/v1/exports/{job_id}/download"]["get"]["responses"];
+    for status in ["200", "206"] {
+        responses[status]["content"] = json!(content);
+    }
+}
+
+/// Adds the header to every operation whose repetition is recognized by it, beside those whose handlers name it.
+fn add_idempotency_keys(document: &mut Value) {
+    for (path, method, operation) in operations(document) {
+        if takes_part(method, &path) {
+            match operation["parameters"].as_array_mut() {
+                Some(parameters) => parameters.push(idempotency_key()),
+                None => operation["parameters"] = json!([idempotency_key()]),
+            }
+        }
+    }
+}
+
+/// Says of every parameter what it is and how it is written.
+fn describe_parameters(document: &mut Value) {
+    for (_, _, operation) in operations(document) {
+        let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
+        for parameter in parameters.into_iter().flatten() {
+            if parameter["name"] == "Idempotency-Key" {
+                *parameter = idempotency_key();
+            }
+            fields::describe_parameter(parameter);
+        }
+    }
+}
+
+/// Gives every success the words that the document demands: those of its body, where the handler has none.
+fn describe_successes(document: &mut Value) {
+    let schemas = document["components"]["schemas"].clone();
+    for (_, _, operation) in operations(document) {
+        let Some(answers) = operation["responses"].as_object_mut() else { continue };
+        for (_, answer) in
+            answers.iter_mut().filter(|(_, answer)| answer.get("description").is_none())
+        {
+            let body = answer.pointer("/content/application~1json/schema/$ref");
+            let name = body.and_then(Value::as_str).and_then(|path| path.rsplit('/').next());
+            let words = name.and_then(|name| schemas[name]["description"].as_str());
+            answer["description"] = json!(words.unwrap_or("Done."));
+        }
+    }
+}
+
+/// Every operation with its path and method.
+fn operations(document: &mut Value) -> impl Iterator<Item = (String, &'static str, &mut Value)> {
+    let paths = document["paths"].as_object_mut().into_iter().flatten();
+    paths.flat_map(|(path, item)| {
+        let members = item.as_object_mut().into_iter().flatten();
+        members.filter_map(move |(member, operation)| {
+            let method = METHODS.iter().find(|method| **method == member)?;
+            Some((path.clone(), *method, operation))
+        })
+    })
+}
+
+/// Opens the routes that need no caller, and says of the others who may call them.
+fn add_security(document: &mut Value) {
+    for (path, method, operation) in operations(document) {
+        if is_open(method, &path) {
+            operation["security"] = json!([]);
+        } else if needs_key(method, &path) {
+            operation["security"] = json!([{ "key": [] }, { "bearer": [] }]);
+        } else if SESSION_PATHS.contains(&path.as_str()) {
+            operation["security"] = json!([{ "session": [] }]);
+        }
+    }
+}
+
+/// Adds every way in which each operation can fail.
+fn add_failures(document: &mut Value) {
+    for (path, method, operation) in operations(document) {
+        let failures = failures::of(method, &path, operation, is_open(method, &path));
+        if let Some(answers) = operation["responses"].as_object_mut() {
+            answers.retain(|status, _| !status.starts_with(['4', '5']));
+            answers.extend(failures);
+        }
+    }
+}
+
+/// Whether the operation needs no caller.
+fn is_open(method: &str, path: &str) -> bool {
+    OPEN_ROUTES.iter().any(|(open, at, _)| *open == method && *at == path)
+}
+
+/// Whether a session counts for nothing here.
+fn needs_key(method: &str, path: &str) -> bool {
+    KEY_PATHS.contains(&path) || KEY_OPERATIONS.contains(&(method, path))
+}
+
+/// Members of every failure.
+fn problem_members(detail: &Value) -> Value {
+    json!({
+        "type": { "type": "string", "description": "Where the code is explained, relative to the service." },
+        "title": { "type": "string", "description": "A short name for people." },
+        "status": { "type": "integer", "description": "The HTTP status." },
+        "code": { "type": "string", "description": "What programs match; it never changes.",
+                  "example": "insufficient_credits" },
+        "detail": detail,
+        "request_id": { "type": "string", "description": "The id of the request, as in `X-Request-Id`." },
+        "retryable": { "type": "boolean", "description": "Whether the same request may succeed later." },
+    })
+}
+
+const PROBLEM_MEMBERS: [&str; 7] =
+    ["type", "title", "status", "code", "detail", "request_id", "retryable"];
+
+fn problem_schema() -> Value {
+    let mut properties = problem_members(
+        &json!({ "type": "string", "description": "What went wrong, for people." }),
+    );
+    for (name, kind, words) in [
+        ("balance", "integer", "Credits that are left (`insufficient_credits`)."),
+        (
+            "cost",
+            "integer",
+            "Credits that the request costs (`insufficient_credits`, `key_budget_exhausted`).",
+        ),
+        (
+            "trial_credits",
+            "integer",
+            "Credits of the free trial that confirming the email address brings (`insufficient_credits`).",
+        ),
+        (
+            "debt",
+            "integer",
+            "Credits that are owed, and that the next purchase pays first (`insufficient_credits`).",
+        ),
+        ("key_id", "string", "The key whose budget is used up (`key_budget_exhausted`)."),
+        (
+            "budget",
+            "integer",
+            "Credits that the key may spend in a UTC month (`key_budget_exhausted`).",
+        ),
+        ("used", "integer", "Credits that the key has spent and holds (`key_budget_exhausted`)."),
+        ("resets_at", "string", "When the key may spend again (`key_budget_exhausted`)."),
+        (
+            "platform_status",
+            "integer",
+            "The status of the platform's response (`verification_failed`).",
+        ),
+        ("decline_code", "string", "The bank's reason (`payment_failed`)."),
+        ("order_id", "string", "The order of the charge under way (`change_in_progress`)."),
+        ("pi_id", "string", "Its payment, for `confirm-charge` (`change_in_progress`)."),
+        ("expires_at", "string", "When it is cancelled (`change_in_progress`)."),
+        ("platform", "string", "Where the slots are (`slots_in_use`, `no_free_slot`)."),
+        ("must_free", "integer", "Accounts that must go from their slots (`slots_in_use`)."),
+        ("limit", "integer", "Accounts of the platform that may be active (`no_free_slot`)."),
+        ("inactive_reason", "string", "`no_free_slot` or `switched_off` (`account_inactive`)."),
+        ("call_id", "string", "The call in the call log (`outcome_unknown`, `answer_not_stored`)."),
+    ] {
+        properties[name] = json!({ "type": kind, "description": words });
+    }
+    for (name, words) in [
+        ("missing_scopes", "OAuth scopes that the account's token lacks (`missing_scope`)."),
+        ("accounts", "Active accounts that have the slots (`slots_in_use`, `no_free_slot`)."),
+        ("waiting", "Accounts that would take a slot that becomes free (`slots_in_use`)."),
+    ] {
+        properties[name] =
+            json!({ "type": "array", "items": { "type": "string" }, "description": words });
+    }
+    json!({
+        "type": "object",
+        "description": "A failure (RFC 9457). Match `code`; titles and details may change. Members beyond the \
+            required ones come with single codes.",
+        "required": PROBLEM_MEMBERS,
+        "properties": properties,
+    })
+}
+
+fn validation_schema() -> Value {
+    json!({
+        "type": "object",
+        "description": "A request with wrong fields: every 422 has this body. It has the members of every failure, \
+            with a list of the wrong fields as `detail`, and so it is `application/json`.",
+        "required": PROBLEM_MEMBERS,
+        "properties": problem_members(&json!({
+            "type": "array", "minItems": 1, "maxItems": 50,
+            "items": { "$ref": "#/components/schemas/ValidationError" },
+            "description": "Every wrong field, up to 50.",
+        })),
+    })
+}
+
+fn field_schema() -> Value {
+    let kinds: Vec<&str> = FieldErrorKind::ALL.iter().map(|kind| kind.as_str()).collect();
+    let meanings: Vec<String> =
+        FieldErrorKind::ALL.iter().map(|kind| format!("* `{kind}`: {}", kind.meaning())).collect();
+    json!({
+        "type": "object",
+        "description": "A wrong field.",
+        "required": ["loc", "msg", "type"],
+        "additionalProperties": false,
+        "properties": {
+            "loc": { "type": "array", "minItems": 1, "items": { "type": "string" },
+                     "description": "Where it is: `body`, `query`, `path` or `header`, then the names and indexes \
+                        down to the field." },
+            "msg": { "type": "string", "description": "What is wrong with the field, and what to send instead." },
+            "type": { "type": "string", "enum": kinds,
+                      "description": format!("The kind of mistake.\n{}", meanings.join("\n")) },
+        },
+    })
+}

@@ -1,0 +1,165 @@
+//! What every request of the public listener passes: its id, the rules of its head, and the last touch of its
+//! answer.
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use domain::id::RequestId;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use http_body::Body as _;
+use hyper::body::Incoming;
+use runtime::metrics;
+use tower::ServiceExt;
+use transport::{Arrived, Peer};
+use web::auth;
+use web::error::render::{render, written};
+use web::error::{ApiError, Harmless, Pending};
+use web::idempotency;
+use web::middleware::real_ip::Client;
+use web::middleware::request_id::RequestLabel;
+use web::middleware::{framing, real_ip, security_headers};
+use web::request_log::LineOnDrop;
+
+use crate::state::{CoreState, NodeState};
+
+/// Serves one request: names it, checks its head, answers it, and renders what failed.
+pub(crate) async fn serve(core: CoreState, control: Router, arrived: Arrived) -> Response {
+    let Arrived { peer, request } = arrived;
+    let mut request = request.map(body);
+    let label = RequestLabel::of(request.headers(), || {
+        RequestId::new(core.node.clock.now(), core.node.random.bytes())
+    });
+    let is_safe = request.method().is_safe();
+    let is_metered = gateway::is_metered(request.method(), request.uri().path());
+    let client = real_ip::client(peer.ip, peer.tls, request.headers(), &core.node.trusted_proxies);
+    let response = match framing::admit(&request, &core.node.frame_rules) {
+        Ok(()) if core.node.keys_need_https && is_key_bare(&core.node, peer, request.headers()) => {
+            let mut line = LineOnDrop::new(&mut request, &label, client.ip);
+            let response = ApiError::HttpsRequired.into_response();
+            line.respond(&response);
+            response
+        }
+        Ok(()) if gateway::is_native(request.uri().path()) => {
+            gateway::proxy_call(core.gateway.clone(), request, label.clone(), client.ip).await
+        }
+        // Boxed, so that a native call does not carry the room of the router.
+        Ok(()) => Box::pin(controlled(control, request, &label, client)).await,
+        Err(problem) => {
+            let mut line = LineOnDrop::new(&mut request, &label, client.ip);
+            let response = refused(problem);
+            line.respond(&response);
+            response
+        }
+    };
+    let mut response = rendered(response, label.as_str(), is_safe);
+    if is_metered && !response.headers().contains_key("x-credits-cost") {
+        idempotency::put_free(response.headers_mut(), None);
+    }
+    label.put(response.headers_mut());
+    security_headers::put(response.headers_mut(), core.node.config.http.is_public_https());
+    metrics::request_answered(response.status().as_u16());
+    response
+}
+
+/// A body that is empty needs no room of its own.
+fn body(incoming: Incoming) -> Body {
+    if incoming.is_end_stream() { Body::empty() } else { Body::new(incoming) }
+}
+
+/// What is responded, behind the status line, to a head that hyper refused with this status. It never became a request;
+/// its log line has neither method nor route.
+pub(crate) fn unread(node: &NodeState, peer: Peer, refused_with: StatusCode) -> Option<Bytes> {
+    let problem = node.frame_rules.refused_unread(refused_with)?;
+    let id = RequestId::new(node.clock.now(), node.random.bytes()).to_string();
+    let (status, mut headers, body) = written(&ApiError::from(problem), &id, true);
+    let label = RequestLabel::of(&HeaderMap::new(), || id);
+    label.put(&mut headers);
+    idempotency::put_free(&mut headers, None);
+    security_headers::put(&mut headers, node.config.http.is_public_https());
+    headers.insert(http::header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+    headers.insert(http::header::CONNECTION, HeaderValue::from_static("close"));
+    tracing::info!(
+        request.id = label.as_str(), client.ip = %peer.ip, status = status.as_u16(), code = problem.code(),
+        "a request could not be read"
+    );
+    metrics::request_answered(status.as_u16());
+    let mut text = Vec::new();
+    for (name, value) in &headers {
+        text.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
+    }
+    text.extend(b"\r\n");
+    text.extend(body);
+    Some(text.into())
+}
+
+/// Whether a key came through a trusted proxy that does not say that its caller's connection is encrypted.
+fn is_key_bare(node: &NodeState, peer: Peer, headers: &HeaderMap) -> bool {
+    let Peer { ip, tls } = peer;
+    real_ip::came_in_the_clear(ip, tls, headers, &node.trusted_proxies)
+        && auth::carries_key(headers)
+}
+
+/// Serves a request to the control plane.
+async fn controlled(
+    control: Router,
+    mut request: Request,
+    label: &RequestLabel,
+    client: Client,
+) -> Response {
+    let mut line = LineOnDrop::new(&mut request, label, client.ip);
+    request.extensions_mut().insert(client);
+    request.extensions_mut().insert(label.clone());
+    let response = match control.oneshot(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    };
+    line.respond(&response);
+    response
+}
+
+/// After a head that could be read in two ways nothing else on the connection is trusted.
+fn refused(problem: framing::FrameProblem) -> Response {
+    let mut response = ApiError::from(problem).into_response();
+    if problem == framing::FrameProblem::Method {
+        response.headers_mut().insert(http::header::ALLOW, framing::METHODS);
+    }
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(http::header::CONNECTION, close);
+    response
+}
+
+/// Writes the body of a failure; what the failed answer carried besides, such as a receipt, stays. `is_safe`: the
+/// request's method changes nothing.
+fn rendered(mut response: Response, id: &str, is_safe: bool) -> Response {
+    let Some(Pending(failure)) = response.extensions_mut().remove::<Pending>() else {
+        return response;
+    };
+    let is_harmless = is_safe || response.extensions_mut().remove::<Harmless>().is_some();
+    let mut rendered = render(&failure, id, is_harmless);
+    response.headers_mut().remove(http::header::CONTENT_LENGTH);
+    for (name, value) in response.headers() {
+        if !rendered.headers().contains_key(name) {
+            rendered.headers_mut().insert(name.clone(), value.clone());
+        }
+    }
+    rendered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size_of_future<A, B, C, F>(_: impl Fn(A, B, C) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// It is moved several times on its way into the connection: what is rarely needed belongs into a box of its own.
+    #[test]
+    fn a_request_takes_little_room() {
+        let bytes = size_of_future(serve);
+
+        assert!(bytes <= 700, "{bytes}");
+    }
+}

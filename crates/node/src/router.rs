@@ -1,0 +1,92 @@
+//! Every route and every layer, in order: what a connection of the public listener is served with.
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use failures::Failure;
+use http::HeaderMap;
+use transport::{Answers, Explaining};
+use web::control_limits::Reported;
+use web::error::ApiError;
+use web::extract::NoQuery;
+use web::own_requests;
+use web::request_log::RequestRecord;
+
+use crate::contract::Contract;
+use crate::state::{CoreState, NodeState};
+use crate::{openapi, pipeline};
+
+/// The whole public service as one core serves it. Native calls are most of what comes, so they do not pass the
+/// router of the rest.
+pub(crate) fn service(core: CoreState) -> impl Answers {
+    let (control, explaining) = (control(&core), core.node.clone());
+    Explaining {
+        serve: move |arrived| pipeline::serve(core.clone(), control.clone(), arrived),
+        explain: move |peer, status| pipeline::unread(&explaining, peer, status),
+    }
+}
+
+/// Everything but native calls.
+fn control(core: &CoreState) -> Router {
+    let (api, _) = api::router().split_for_parts();
+    let once = from_fn_with_state(core.node.web.clone(), own_requests::once);
+    let documents = Router::new()
+        .route("/openapi.json", get(openapi_document))
+        .route("/docs/errors", get(error_reference));
+    let upload = Router::new().route("/v1/{account}/media/upload", post(gateway::upload_media));
+    api.route_layer(once)
+        .with_state(core.api())
+        .merge(documents.with_state(core.node.clone()))
+        .merge(console::router().with_state(core.console()))
+        .layer(from_fn_with_state(core.node.clone(), on_control))
+        .merge(upload.with_state(core.gateway.clone()))
+        .fallback(nothing_here)
+        .method_not_allowed_fallback(method_not_allowed)
+}
+
+/// Counts the request, and runs the control plane's work where the store lives, to its end even if the caller hangs up.
+async fn on_control(State(node): State<NodeState>, mut request: Request, next: Next) -> Response {
+    RequestRecord::note_route(request.extensions());
+    let reported = Reported::default();
+    let (cookie, now) = (node.web.cookies.cookie(), node.clock.now());
+    let mut response = match node.web.control_limits.admit(&request, cookie, &reported, now) {
+        Ok(()) => {
+            request.extensions_mut().insert(reported.clone());
+            let done = node.tasks.on_control(async move { next.run(request).await }).await;
+            done.unwrap_or_else(|lost| ApiError::from(lost).into_response())
+        }
+        Err(refused) => refused.into_response(),
+    };
+    reported.put_headers(response.headers_mut());
+    response
+}
+
+async fn nothing_here() -> ApiError {
+    ApiError::Failure(Failure::NotFound(
+        "nothing is at this path; `GET /openapi.json` lists what there is",
+    ))
+}
+
+async fn method_not_allowed(request: Request) -> ApiError {
+    RequestRecord::note_route(request.extensions());
+    ApiError::MethodNotAllowed
+}
+
+/// The contract, for tools.
+async fn openapi_document(
+    State(node): State<NodeState>,
+    _: NoQuery,
+    headers: HeaderMap,
+) -> Response {
+    let contract = node.contract.get_or_init(|| {
+        Contract::of(&openapi::document(&node.catalog, &node.config.credits.costs()))
+    });
+    contract.response(&headers)
+}
+
+/// What each error code means, for people who follow an error's `type`.
+async fn error_reference(_: NoQuery) -> impl IntoResponse {
+    ([(http::header::CONTENT_TYPE, "text/markdown; charset=utf-8")], crate::error_reference())
+}

@@ -1,0 +1,288 @@
+//! Work that goes on beside requests: each on its own timer, idempotent, and stopped with the service.
+
+use std::future::Future;
+use std::time::Duration;
+
+use accounts::platform_health;
+use billing::{changes, give_up, lost, lots, reconcile, slot_credits, top_up_worker};
+use domain::time::Timestamp;
+use exports::{cleanup, worker};
+use runtime::metrics;
+use store::metering;
+use store::notices::{self, Notice};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::open::Opened;
+use super::runner;
+use crate::state::NodeState;
+
+const EVERY_SECOND: Duration = Duration::from_secs(1);
+const EVERY_TEN_SECONDS: Duration = Duration::from_secs(10);
+const EVERY_MINUTE: Duration = Duration::from_mins(1);
+/// So long events of the payment processor are remembered.
+const EVENT_KEPT_S: i64 = 90 * 86_400;
+const EVERY_HOUR: Duration = Duration::from_hours(1);
+/// So long after its end a link is known, so that its holder can be told what became of it.
+const LINK_KEPT_S: i64 = 7 * 86_400;
+/// Stored answers, and sessions, that one round forgets.
+const FORGET_MAX: i64 = 1_000;
+
+/// Starts all of it.
+pub(super) fn start(state: &NodeState, opened: &Opened, stop: &CancellationToken) {
+    let node = opened.node;
+    every(state, stop, EVERY_TEN_SECONDS, |state| async move { sweep(&state).await });
+    every(state, stop, EVERY_SECOND, |state| async move { lay_reserve_in(&state).await });
+    every(state, stop, EVERY_SECOND, |_| async { metrics::sum_up() });
+    every(state, stop, EVERY_TEN_SECONDS, |state| async move { follow_clock(&state).await });
+    every(
+        state,
+        stop,
+        EVERY_TEN_SECONDS,
+        move |state| async move { heartbeat(&state, node).await },
+    );
+    every(state, stop, EVERY_TEN_SECONDS, |state| async move { look_at_standbys(&state).await });
+    every(state, stop, EVERY_TEN_SECONDS, |state| async move {
+        platform_health::read(&state.accounts).await
+    });
+    listen(state, stop);
+    runner(state, node).start(state.config.jobs.workers, stop);
+    every(state, stop, EVERY_TEN_SECONDS, |state| async move {
+        changes::resume_left(&state.billing).await
+    });
+    every(state, stop, EVERY_TEN_SECONDS, |state| async move {
+        slot_credits::resume_left(&state.billing).await
+    });
+    every(
+        state,
+        stop,
+        EVERY_MINUTE,
+        |state| async move { give_up::resume_left(&state.billing).await },
+    );
+    worker::start(&state.exports, node, stop);
+    every(
+        state,
+        stop,
+        EVERY_TEN_SECONDS,
+        |state| async move { cleanup::round(&state.exports).await },
+    );
+    every(state, stop, EVERY_HOUR, |state| async move { remove_orphans(&state).await });
+    top_up_worker::start(&state.billing, stop);
+    reconcile::start(&state.billing, stop);
+    every(state, stop, EVERY_MINUTE, |state| async move { keep_house(&state).await });
+    every(state, stop, EVERY_TEN_SECONDS, |state| async move { forget_answers(&state).await });
+    every(state, stop, EVERY_MINUTE, |state| async move { lots::expire_due(&state.billing).await });
+    every(state, stop, EVERY_MINUTE, |state| async move { check_books(&state).await });
+    every(state, stop, EVERY_MINUTE, |state| async move { lost::settle_old(&state.billing).await });
+}
+
+/// How long after a failure changes of other nodes are listened for again.
+const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Hears what other nodes changed, and forgets it here. A lost connection forgets everything.
+fn listen(state: &NodeState, stop: &CancellationToken) {
+    let (hearing, stop) = (state.clone(), stop.clone());
+    state.tasks.spawn_control(async move {
+        while !stop.is_cancelled() {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                heard = hear(&hearing) => match heard {
+                    Ok(()) => return,
+                    Err(error) => tracing::warn!(%error, "changes of other nodes are not heard"),
+                },
+            }
+            hearing.cache.forget_all();
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(LISTEN_AGAIN_AFTER) => {}
+            }
+        }
+    });
+}
+
+/// Ends at once where there is no other node.
+async fn hear(state: &NodeState) -> Result<(), store::StoreError> {
+    let Some(mut listener) = notices::listen(&state.store).await? else { return Ok(()) };
+    // What was told before that was not heard.
+    state.cache.forget_all();
+    loop {
+        match listener.next().await? {
+            Notice::Keys { customer: Some(customer) } => state.cache.forget_keys_of(customer),
+            Notice::Keys { customer: None } => state.cache.forget_keys(),
+            Notice::Account { customer, creator } => state.cache.forget_account(customer, &creator),
+            Notice::Platforms => platform_health::read(&state.accounts).await,
+            Notice::Missed => {
+                state.cache.forget_all();
+                platform_health::read(&state.accounts).await;
+            }
+        }
+    }
+}
+
+/// Runs `work` again and again until the service stops. A round that fails is tried again at the next.
+fn every<W, F>(state: &NodeState, stop: &CancellationToken, pause: Duration, work: W)
+where
+    W: Fn(NodeState) -> F + Send + 'static,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let (state_of_rounds, stop) = (state.clone(), stop.clone());
+    state.tasks.spawn_control(async move {
+        let mut timer = tokio::time::interval(pause);
+        timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        timer.tick().await;
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = timer.tick() => work(state_of_rounds.clone()).await,
+            }
+        }
+    });
+}
+
+/// Gives back the holds that nobody ended or renewed in time.
+async fn sweep(state: &NodeState) {
+    match metering::sweep(&state.store, state.clock.now()).await {
+        Ok(0) => {}
+        Ok(expired) => {
+            tracing::warn!(holds = expired, "holds that nobody ended were given back");
+            metrics::holds_expired(expired);
+        }
+        Err(error) => tracing::error!(%error, "expired holds could not be given back"),
+    }
+}
+
+/// Keeps room on the disk for the end of calls. Until there is some, no calls are taken.
+pub(super) async fn lay_reserve_in(state: &NodeState) {
+    if state.store.has_room() {
+        return;
+    }
+    let store = state.store.clone();
+    match tokio::task::spawn_blocking(move || store.lay_reserve_in()).await {
+        Ok(Ok(())) => tracing::info!("the disk has room: calls are taken"),
+        Ok(Err(error)) => {
+            let bytes = state.config.database.reserve_bytes;
+            tracing::error!(%error, bytes, "the disk has no room for database.reserve_bytes: no calls are taken");
+        }
+        Err(error) => tracing::error!(%error, "laying in the reserve ended early"),
+    }
+}
+
+/// Removes from the storage what belongs to nothing any more.
+async fn remove_orphans(state: &NodeState) {
+    match cleanup::remove_orphans(&state.exports).await {
+        Ok(0) => {}
+        Ok(objects) => tracing::info!(objects, "what workers left in the storage was removed"),
+        Err(error) => tracing::warn!(%error, "the storage could not be looked through"),
+    }
+}
+
+/// Nodes that share a database share its clock.
+async fn follow_clock(state: &NodeState) {
+    match state.store.database_time().await {
+        Ok(Some(time)) => state.clock.follow(time),
+        Ok(None) => {}
+        Err(error) => tracing::warn!(%error, "the database's clock could not be read"),
+    }
+}
+
+/// Shows in the metrics whether a standby of the database could take its place.
+async fn look_at_standbys(state: &NodeState) {
+    match store::standbys::read(&state.store).await {
+        Ok(Some(standbys)) => metrics::standbys_seen(&standbys),
+        Ok(None) => {}
+        Err(error) => tracing::warn!(%error, "the database's standbys could not be read"),
+    }
+}
+
+async fn heartbeat(state: &NodeState, node: domain::id::NodeId) {
+    if let Err(error) = store::nodes::heartbeat(&state.store, node, state.clock.now()).await {
+        tracing::warn!(%error, "this node could not say that it runs");
+    }
+}
+
+/// Asks the cheap invariants of the books; anything but silence is an alarm.
+async fn check_books(state: &NodeState) {
+    match store::verify::check_balances(&state.store, state.clock.now()).await {
+        Ok(violations) => {
+            metrics::ledger_checked(violations.len());
+            for violation in violations {
+                let (rule, subject) = (violation.rule, violation.subject);
+                tracing::error!(rule, subject, details = violation.details, "the books are wrong");
+            }
+        }
+        Err(error) => tracing::warn!(%error, "the books could not be checked"),
+    }
+    match metering::count_set_aside(&state.store).await {
+        Ok(rows) => metrics::usage_set_aside(rows),
+        Err(error) => tracing::warn!(%error, "the rows of usage set aside could not be counted"),
+    }
+}
+
+async fn forget_links(state: &NodeState, now: Timestamp) -> Result<(), store::StoreError> {
+    let before = now.plus_seconds(-LINK_KEPT_S);
+    store::mail_links::delete_ended(&state.store, before).await?;
+    store::registration::delete_trial_counts(&state.store, before.day()).await?;
+    store::login_networks::delete_old(&state.store, now).await?;
+    Ok(())
+}
+
+/// Forgets answers whose time is over: of calls and exports, and of the service's own routes.
+async fn forget_answers(state: &NodeState) {
+    let now = state.clock.now();
+    let store = &state.store;
+    in_steps(|| store::idempotency::delete_expired(store, now, FORGET_MAX)).await;
+    in_steps(|| store::own_requests::delete_expired(store, now, FORGET_MAX)).await;
+}
+
+/// Deletes in steps of [`FORGET_MAX`] until nothing is left, so that it keeps up with any rate at which rows are made. After
+/// each step the database is left to others for as long as the step took.
+async fn in_steps<F>(delete: impl Fn() -> F)
+where
+    F: Future<Output = Result<u64, store::StoreError>>,
+{
+    loop {
+        let began = Instant::now();
+        match delete().await {
+            Ok(deleted) if deleted < FORGET_MAX.unsigned_abs() => return,
+            Ok(_) => tokio::time::sleep(began.elapsed()).await,
+            Err(error) => {
+                tracing::warn!(%error, "expired answers could not be forgotten");
+                return;
+            }
+        }
+    }
+}
+
+/// Forgets what has had its time: sessions, idle limits, links and counts of trials.
+async fn keep_house(state: &NodeState) {
+    let now = state.clock.now();
+    state.gateway.rate_limiter.forget_idle(now);
+    state.registrations.forget_idle(now);
+    state.identity.login_limits.forget_idle(now);
+    state.web.control_limits.forget_idle(now);
+    state.cache.forget_old(now);
+    state.identity.mail_limits.forget_idle(now);
+    if let Err(error) = forget_links(state, now).await {
+        tracing::warn!(%error, "old links could not be forgotten");
+    }
+    let before = now.plus_seconds(-EVENT_KEPT_S);
+    if let Err(error) = store::processor_events::delete_old(&state.store, before).await {
+        tracing::warn!(%error, "old events could not be forgotten");
+    }
+    let window_start = now.plus_seconds(-state.config.platform_refusals.window_s);
+    if let Err(error) =
+        store::platform_health::delete_old_refusals(&state.store, window_start).await
+    {
+        tracing::warn!(%error, "old refusals of credentials could not be forgotten");
+    }
+    match store::jobs::count(&state.store).await {
+        Ok(counts) => metrics::jobs_counted(counts),
+        Err(error) => tracing::warn!(%error, "the jobs could not be counted"),
+    }
+    let lifetime = state.config.sessions.lifetime();
+    if let Err(error) =
+        store::sessions::delete_expired(&state.store, now, lifetime, FORGET_MAX).await
+    {
+        tracing::warn!(%error, "sessions that are over could not be removed");
+    }
+}

@@ -1,0 +1,131 @@
+//! The certificate of the public listener: its files are looked at every few seconds, and whenever an operator asks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::time::Timestamp;
+use runtime::metrics;
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+use transport::{Certificates, Renewal};
+
+use crate::state::NodeState;
+
+/// Looks after the certificate in use.
+pub(super) struct CertificateWatch {
+    certificates: Arc<Certificates>,
+    /// Why the files could not be used at the last look; a problem is logged when it is new.
+    problem: Mutex<Option<String>>,
+}
+
+/// What a look at the files of the certificate led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CertificateReload {
+    /// The listener speaks plain HTTP.
+    NoTls,
+    /// The files are as they were.
+    Unchanged,
+    /// New connections are shown another certificate from now on.
+    Renewed,
+    /// The files cannot be used; the certificate in use stays. The log says why.
+    Kept,
+}
+
+impl CertificateReload {
+    /// As a word for the log.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NoTls => "none",
+            Self::Unchanged => "unchanged",
+            Self::Renewed => "renewed",
+            Self::Kept => "kept",
+        }
+    }
+}
+
+impl CertificateWatch {
+    /// Begins to look after it, until the service stops. A certificate that is not valid is served all the same: there is
+    /// no better one.
+    pub(super) fn start(
+        state: &NodeState,
+        certificates: Arc<Certificates>,
+        stop: &CancellationToken,
+    ) -> Arc<Self> {
+        let validity = certificates.validity();
+        metrics::certificate_in_use(ours(validity.ends));
+        if !validity.holds_at(theirs(state.clock.now())) {
+            let (begins, ends) = (validity.begins, validity.ends);
+            tracing::error!(%begins, %ends, "the certificate of the public listener is not valid now");
+        }
+        let watch = Arc::new(Self { certificates, problem: Mutex::new(None) });
+        let every = Duration::from_secs(state.config.http.tls.check_every_s);
+        if !every.is_zero() {
+            Arc::clone(&watch).go_on_looking(state, every, stop);
+        }
+        watch
+    }
+
+    fn go_on_looking(
+        self: Arc<Self>,
+        state: &NodeState,
+        every: Duration,
+        stop: &CancellationToken,
+    ) {
+        let (watch, looking, stop) = (self, state.clone(), stop.clone());
+        state.tasks.spawn_control(async move {
+            loop {
+                let next = async {
+                    tokio::time::sleep(every).await;
+                    watch.look(&looking).await
+                };
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    _ = next => {}
+                }
+            }
+        });
+    }
+
+    /// Reads the files, and shows what is in them to new connections if it can be used.
+    pub(super) async fn look(&self, state: &NodeState) -> CertificateReload {
+        // One look at a time, so that a problem is told once.
+        let mut known = self.problem.lock().await;
+        let (certificates, now) = (Arc::clone(&self.certificates), state.clock.now());
+        let read = tokio::task::spawn_blocking(move || certificates.renew(theirs(now))).await;
+        let renewal = read.map_err(std::io::Error::other).flatten();
+        metrics::certificate_looked_at(renewal.is_ok());
+        match renewal {
+            Ok(renewal) => {
+                *known = None;
+                if renewal == Renewal::Unchanged {
+                    return CertificateReload::Unchanged;
+                }
+                let ends = self.certificates.validity().ends;
+                metrics::certificate_in_use(ours(ends));
+                tracing::info!(%ends, "new connections are shown the renewed certificate");
+                CertificateReload::Renewed
+            }
+            Err(error) => {
+                let problem = error.to_string();
+                if known.as_ref() != Some(&problem) {
+                    tracing::error!(
+                        problem,
+                        "the renewed certificate cannot be used: the old one stays in use"
+                    );
+                    *known = Some(problem);
+                }
+                CertificateReload::Kept
+            }
+        }
+    }
+}
+
+/// A moment as the transport has it, which knows none of our types.
+fn theirs(moment: Timestamp) -> jiff::Timestamp {
+    let ours = jiff::Timestamp::from_microsecond(moment.unix_micros());
+    ours.unwrap_or(jiff::Timestamp::MAX)
+}
+
+fn ours(moment: jiff::Timestamp) -> Timestamp {
+    Timestamp::from_unix_micros(moment.as_microsecond())
+}

@@ -1,0 +1,64 @@
+//! The listeners: the public one's settings, and those for staff and probes.
+
+#[cfg(test)]
+mod tests;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use settings::Config;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use transport::{ListenerSettings, Network};
+
+use super::StartError;
+use crate::state::NodeState;
+
+/// The listener for probes alone, if there is to be one.
+pub(super) async fn probe_listener(
+    wanted: Option<SocketAddr>,
+) -> Result<Option<TcpListener>, StartError> {
+    let Some(address) = wanted else { return Ok(None) };
+    let bound = TcpListener::bind(address).await;
+    bound.map(Some).map_err(|source| StartError::Listen { address, source })
+}
+
+/// Serves these routes until the service stops.
+pub(super) fn serve_admin(
+    state: &NodeState,
+    routes: axum::Router,
+    listener: TcpListener,
+    stop: &CancellationToken,
+) {
+    let routes = routes.into_make_service_with_connect_info::<SocketAddr>();
+    let stopped = stop.clone().cancelled_owned();
+    state.tasks.spawn_control(async move {
+        let served = axum::serve(listener, routes).with_graceful_shutdown(stopped).await;
+        if let Err(error) = served {
+            tracing::error!(%error, "the admin listener ended");
+        }
+    });
+}
+
+/// What the configuration says about the public listener.
+pub(super) fn listener_settings(config: &Config) -> ListenerSettings {
+    let (limits, timeouts) = (&config.http.limits, &config.http.timeouts);
+    ListenerSettings {
+        listen: config.http.listen,
+        cores: config.http.cores_in_force(),
+        tls: config.http.tls_files(),
+        head_timeout: Duration::from_millis(timeouts.head_ms),
+        head_bytes_max: limits.head_bytes_max,
+        headers_max: limits.headers_max,
+        write_stall_timeout: Duration::from_millis(timeouts.write_stall_ms),
+        drain_timeout: config.http.drain_timeout(),
+        connections_max: limits.connections_max,
+        connections_per_ip_max: limits.connections_per_ip_max,
+        trusted_proxies: trusted_proxies(config),
+    }
+}
+
+/// The networks of the proxies that are believed; `Config::problems` has refused malformed ones.
+pub(crate) fn trusted_proxies(config: &Config) -> Vec<Network> {
+    config.http.trusted_proxies.iter().filter_map(|text| text.parse().ok()).collect()
+}

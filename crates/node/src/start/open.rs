@@ -1,0 +1,298 @@
+//! Opening: the store, the vault, the catalogue and the books, each checked before anything is served.
+
+use std::collections::{HashMap, HashSet};
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use billing::low_balances::LowBalances;
+use billing::plan_versions::{self, Versions};
+use catalog::Catalog;
+use clients::mail::{Destination, InvalidMailSettings, Mailer};
+use clients::platform::Target;
+use clients::processor::Processor;
+use clients::storage::Storage;
+use domain::id::NodeId;
+use domain::platform::Platform;
+use domain::time::Timestamp;
+use foldhash::fast::RandomState;
+use gateway::upload::spool::Spool;
+use runtime::clock::{Clock, Random};
+use runtime::keyfile::{self, KeyFileError};
+use runtime::metrics;
+use runtime::sealing::{Keyring, MasterKey};
+use runtime::tasks::Tasks;
+use runtime::vault::Vault;
+use secrecy::{ExposeSecret, SecretString};
+use settings::mail::base_folder;
+use settings::targets;
+use settings::{Config, Problem};
+use store::metering::{self, MeterOptions, Recovery};
+use store::{Access, OpenOptions, SchemaSteps, Store, StoreError};
+use tokio::sync::oneshot;
+
+use super::{StartError, admin_file};
+use crate::state::{NodeState, OpenedParts};
+
+/// What starting leaves for the background work.
+pub(super) struct Opened {
+    pub(super) state: NodeState,
+    pub(super) node: NodeId,
+    pub(super) writer: oneshot::Receiver<()>,
+}
+
+pub(super) async fn store(config: &Config, access: Access) -> Result<Store, StoreError> {
+    let mut options = OpenOptions::new(config.database.url.expose_secret());
+    options.access = access;
+    options.connections_max = config.database.connections_max;
+    options.reserve_bytes = config.database.reserve_bytes;
+    options.allow_unsafe = config.database.allow_unsafe_durability;
+    Store::open(&options).await
+}
+
+/// Where the embedded default keeps its master keys; none when they are configured.
+pub(super) fn key_file(config: &Config) -> Option<PathBuf> {
+    if !config.secrets.master_keys.is_empty() {
+        return None;
+    }
+    let database = config.embedded_database()?;
+    let folder = database.parent().map(Path::to_path_buf).unwrap_or_default();
+    Some(folder.join(&config.secrets.key_file))
+}
+
+/// The master keys. A key file is made with the database; one that is missing beside sealed data is an error.
+pub(super) async fn keyring(
+    config: &Config,
+    store: &Store,
+    random: &Random,
+) -> Result<Keyring, StartError> {
+    if let Some(path) = key_file(config) {
+        return match keyfile::read(&path)? {
+            Some(keyring) => Ok(keyring),
+            None if store::data_keys::are_sealed(store).await? => {
+                Err(KeyFileError::Missing { path: path.display().to_string() }.into())
+            }
+            None => Ok(keyfile::create(&path, random)?),
+        };
+    }
+    let keys = config.secrets.master_keys.iter().map(|key| MasterKey::parse(key.expose_secret()));
+    let keys: Result<Vec<_>, String> = keys.collect();
+    keys.ok().and_then(Keyring::new).ok_or_else(|| StartError::Configuration(config.problems()))
+}
+
+/// Says what the metering found of an earlier run.
+fn report(recovery: &Recovery) {
+    if recovery.refunded > 0 {
+        tracing::warn!(calls = recovery.refunded, "calls of an earlier run were given back");
+    }
+    if recovery.set_aside > 0 {
+        let rows = recovery.set_aside;
+        tracing::error!(
+            rows,
+            "rows of counted usage are set aside; `verify` shows what is missing"
+        );
+    }
+}
+
+/// Opens everything and starts the writer.
+pub(super) async fn service(
+    config: Config,
+    clock: Clock,
+    random: Random,
+) -> Result<Opened, StartError> {
+    let problems = config.all_problems();
+    if !problems.is_empty() {
+        return Err(StartError::Configuration(problems));
+    }
+    let catalog = targets::catalogue(&config).map_err(StartError::Configuration)?;
+    let targets =
+        targets::targets(&config.platforms, Some(&catalog)).map_err(StartError::Configuration)?;
+    let processor = config.processor.client().map_err(StartError::Configuration)?;
+    let store = store(&config, Access::ReadWrite).await?;
+    if config.database.migrate_at_start {
+        store.migrate().await?;
+    } else {
+        check_schema(&store).await?;
+    }
+    if let Some(time) = store.database_time().await? {
+        clock.follow(time);
+    }
+    check_plans(&config, &store, processor.as_ref(), clock.now()).await?;
+    let keyring = keyring(&config, &store, &random).await?;
+    let vault = Vault::open(store.clone(), keyring, random.clone(), clock.clone()).await?;
+    let fresh = NodeId::new(clock.now(), random.bytes());
+    let node = config.metering.node.parse().unwrap_or(fresh);
+    let recovery = metering::recover(&store, node, clock.now()).await?;
+    report(&recovery);
+    store::lost_leases::end(&store).await?;
+    let freed = store::jobs::release_left(&store, node).await?;
+    if freed > 0 {
+        tracing::info!(jobs = freed, "jobs of an earlier run are taken up again");
+    }
+    let exports_freed = store::exports::release_left(&store, node, clock.now()).await?;
+    if exports_freed > 0 {
+        tracing::info!(exports = exports_freed, "exports of an earlier run are taken up again");
+    }
+    let low_balances = Arc::new(LowBalances::new());
+    let mut options = meter_options(&config, node, recovery.epoch);
+    let looking = Arc::clone(&low_balances);
+    options.on_batch = Arc::new(move |report| {
+        metrics::batch_committed(report);
+        looking.look(&report.balances);
+    });
+    let (meter, writer) = metering::start(&store, options);
+    let writer = spawn_writer(writer)?;
+    let verified = store::routes::list_verified(&store).await?;
+    let verified: HashSet<_> =
+        verified.into_iter().map(|route| (route.platform, route.route)).collect();
+    let mailer = mailer(&config)?;
+    let spool = spool(&config, &catalog, &targets)?;
+    let opened = OpenedParts {
+        storage: storage(&config)?,
+        spool,
+        mailer,
+        key_file: key_file(&config),
+        admin_token: admin_token(&config, &random),
+        tasks: Tasks::on_this_runtime(),
+        store,
+        meter,
+        catalog,
+        clock,
+        random,
+        vault,
+        targets,
+        processor,
+        low_balances,
+        verified,
+        config,
+    };
+    Ok(Opened { state: NodeState::new(opened), node, writer })
+}
+
+/// Refuses a database that has to be migrated, where that is not for the server to do.
+async fn check_schema(store: &Store) -> Result<(), StartError> {
+    let SchemaSteps { applied, all } = store.schema_steps().await?;
+    if applied < all { Err(StartError::Schema { applied, all }) } else { Ok(()) }
+}
+
+/// Refuses plans that contradict what was sold, and subscriptions to what nothing is known of.
+async fn check_plans(
+    config: &Config,
+    store: &Store,
+    processor: Option<&Processor>,
+    now: Timestamp,
+) -> Result<(), StartError> {
+    let problems = plan_versions::problems(Versions { store, config, processor, now }).await?;
+    if problems.is_empty() { Ok(()) } else { Err(StartError::Configuration(problems)) }
+}
+
+/// Starts the writer, which outlives every tracked task: it is waited for last. Where it waits for its
+/// database as a file, it has a thread to itself. What is returned fails if the writer ends by a panic.
+fn spawn_writer(writer: metering::Writer) -> Result<oneshot::Receiver<()>, StartError> {
+    let (end, ended) = oneshot::channel();
+    if writer.blocks_its_thread() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let runtime = runtime.map_err(StartError::Thread)?;
+        let body = move || {
+            runtime.block_on(writer.run());
+            // Nobody waits if the start failed after this.
+            end.send(()).ok();
+        };
+        let thread = std::thread::Builder::new().name("metering".to_owned()).spawn(body);
+        thread.map_err(StartError::Thread)?;
+    } else {
+        spawn(async move {
+            writer.run().await;
+            end.send(()).ok();
+        });
+    }
+    Ok(ended)
+}
+
+/// Where finished exports lie.
+fn storage(config: &Config) -> Result<Storage, StartError> {
+    let refused = |problem| StartError::Configuration(vec![problem]);
+    let settings = config.storage.settings(&base_folder(config)).map_err(refused)?;
+    Storage::open(&settings)
+        .map_err(|error| refused(Problem::new("storage.url", error.to_string())))
+}
+
+/// The folder of uploads; made where a platform that takes them is offered.
+fn spool(
+    config: &Config,
+    catalog: &Catalog,
+    targets: &HashMap<Platform, Target, RandomState>,
+) -> Result<Spool, StartError> {
+    let beside = config.embedded_database().and_then(|path| path.parent().map(Path::to_path_buf));
+    let folder = beside.unwrap_or_default().join(&config.uploads.folder);
+    let limits = &config.http.limits;
+    let spool = Spool::new(folder, limits.uploads_bytes_max, limits.uploads_per_customer_bytes_max);
+    if targets.keys().any(|platform| catalog.platform(*platform).upload().is_some()) {
+        let path = spool.folder().to_path_buf();
+        spool.prepare().map_err(|source| StartError::Uploads { path, source })?;
+    }
+    Ok(spool)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the writer is waited for by what it sends at its end"
+)]
+fn spawn(writer: impl Future<Output = ()> + Send + 'static) {
+    drop(tokio::spawn(writer));
+}
+
+fn meter_options(config: &Config, node: NodeId, epoch: i64) -> MeterOptions {
+    let mut options = MeterOptions::new(node, epoch);
+    options.batch_max = config.metering.batch_max;
+    options.queue_max = config.metering.queue_max;
+    options.queue_age_max = Duration::from_millis(config.metering.queue_age_max_ms);
+    options.patience = Duration::from_millis(config.metering.read_patience_ms);
+    options.gather_max = Duration::from_millis(config.metering.gather_ms);
+    options
+}
+
+/// What mails are handed over with. A folder is told, since nobody gets mail from it.
+fn mailer(config: &Config) -> Result<Mailer, StartError> {
+    let refused = |problem| StartError::Configuration(vec![problem]);
+    let settings = config.mail.settings(&base_folder(config)).map_err(refused)?;
+    if let Destination::Folder(folder) = &settings.destination {
+        let folder = folder.display();
+        tracing::warn!(%folder, "mails are written into a folder and sent to nobody; see mail.url");
+    }
+    let unusable = |error: InvalidMailSettings| refused(Problem::new("mail", error.to_string()));
+    Mailer::new(&settings).map_err(unusable)
+}
+
+fn admin_token(config: &Config, random: &Random) -> SecretString {
+    if !config.admin.token.expose_secret().is_empty() {
+        return config.admin.token.clone();
+    }
+    SecretString::from(hex::encode(random.bytes::<32>()))
+}
+
+/// Leaves the admin address and token beside an embedded database, for this machine's own staff commands.
+pub(super) fn leave_admin_file(state: &NodeState, address: SocketAddr) -> Result<(), StartError> {
+    let Some(path) = state.config.embedded_database().map(|path| admin_file(&path)) else {
+        return Ok(());
+    };
+    let text = format!("{address}\n{}\n", state.admin_token.expose_secret());
+    std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&path)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|source| StartError::Token { path, source })
+}
+
+pub(super) fn remove_admin_file(state: &NodeState) {
+    if let Some(path) = state.config.embedded_database().map(|path| admin_file(&path)) {
+        // A file that stays behind is overwritten at the next start.
+        drop(std::fs::remove_file(path));
+    }
+}

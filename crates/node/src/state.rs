@@ -1,0 +1,403 @@
+//! The state of every part of the service, built here and nowhere else.
+
+use std::collections::HashSet;
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use accounts::platform_health::PlatformHealth;
+use accounts::{AccountsState, Targets};
+use api::{ApiParts, ApiState};
+use billing::low_balances::LowBalances;
+use billing::{BillingParts, BillingState, plans};
+use catalog::Catalog;
+use clients::mail::Mailer;
+use clients::platform::{Upstream, UpstreamSettings};
+use clients::processor::Processor;
+use clients::storage::Storage;
+use console::ConsoleState;
+use domain::platform::Platform;
+use domain::slot::Allowances;
+use emails::EmailsState;
+use exports::worker::AtWork;
+use exports::{ExportsParts, ExportsState};
+use gateway::cache::Caches;
+use gateway::state::{GatewayParts, GatewayState, SharedGateway};
+use gateway::upload::spool::Spool;
+use identity::login::LoginLimits;
+use identity::mail_limits::MailLimits;
+use identity::passwords::Hashing;
+use identity::{IdentityParts, IdentityState};
+use jobs::JobQueue;
+use runtime::clock::{Clock, Random};
+use runtime::tasks::Tasks;
+use runtime::vault::Vault;
+use settings::Config;
+use store::Store;
+use store::metering::Meter;
+use tokio::sync::Notify;
+use transport::Network;
+use web::middleware::framing::FrameRules;
+use web::middleware::network_limit::NetworkLimiter;
+use web::middleware::rate_limit::Quota;
+use web::{WebParts, WebState};
+
+use crate::contract::Contract;
+use crate::start;
+
+/// Networks whose registrations are remembered; beyond it new ones share one.
+const REGISTERING_NETWORKS_MAX: usize = 100_000;
+
+/// One running service: what all cores share. A clone is another handle to the same.
+#[derive(Clone)]
+pub(crate) struct NodeState(Arc<NodeParts>);
+
+/// The service as one core sees it. A clone is another handle to the same.
+#[derive(Clone)]
+pub(crate) struct CoreState(Arc<CoreParts>);
+
+/// The parts of [`CoreState`].
+pub(crate) struct CoreParts {
+    /// What all cores share.
+    pub(crate) node: NodeState,
+    /// The data plane of this core.
+    pub(crate) gateway: GatewayState,
+}
+
+/// The parts of [`NodeState`].
+pub(crate) struct NodeParts {
+    /// What is remembered.
+    pub(crate) store: Store,
+    /// Holds and settles the credits of calls.
+    pub(crate) meter: Meter,
+    /// Which routes exist.
+    pub(crate) catalog: Arc<Catalog>,
+    /// The configuration in force.
+    pub(crate) config: Arc<Config>,
+    /// How many accounts customers and plans have, besides what is paid for.
+    allowances: Arc<Allowances>,
+    /// The time.
+    pub(crate) clock: Clock,
+    /// Makes ids and secrets.
+    pub(crate) random: Random,
+    /// Every task.
+    pub(crate) tasks: Tasks,
+    /// Master keys and data keys.
+    pub(crate) vault: Arc<Vault>,
+    /// Where the embedded default keeps its master keys.
+    pub(crate) key_file: Option<PathBuf>,
+    /// The admin listener's token, as in force.
+    pub(crate) admin_token: secrecy::SecretString,
+    /// What the cores remember of keys and accounts.
+    pub(crate) cache: Arc<Caches>,
+    /// The HTTP edge.
+    pub(crate) web: WebState,
+    /// What all cores share of the data plane.
+    pub(crate) gateway: Arc<SharedGateway>,
+    /// How platforms are reached by work beside the listener.
+    pub(crate) accounts: AccountsState,
+    /// Logins, passwords and links in emails.
+    pub(crate) identity: IdentityState,
+    /// Payments.
+    pub(crate) billing: BillingState,
+    /// Exports.
+    pub(crate) exports: ExportsState,
+    /// What emails say.
+    pub(crate) emails: EmailsState,
+    /// Where work that follows a commit is queued.
+    pub(crate) jobs: JobQueue,
+    /// Hands emails over.
+    pub(crate) mailer: Mailer,
+    /// Registrations of each network.
+    pub(crate) registrations: Arc<NetworkLimiter>,
+    /// The contract, once it has been asked for.
+    pub(crate) contract: OnceLock<Contract>,
+    /// Rules for the head of every request.
+    pub(crate) frame_rules: FrameRules,
+    /// Proxies that are believed.
+    pub(crate) trusted_proxies: Vec<Network>,
+    /// Whether a key that comes through one of them must have come by https.
+    pub(crate) keys_need_https: bool,
+    stopping: AtomicBool,
+}
+
+/// What only the start knows.
+pub(crate) struct OpenedParts {
+    pub(crate) store: Store,
+    pub(crate) meter: Meter,
+    pub(crate) catalog: Catalog,
+    pub(crate) config: Config,
+    pub(crate) clock: Clock,
+    pub(crate) random: Random,
+    pub(crate) vault: Vault,
+    pub(crate) key_file: Option<PathBuf>,
+    pub(crate) targets: Targets,
+    pub(crate) processor: Option<Processor>,
+    pub(crate) low_balances: Arc<LowBalances>,
+    pub(crate) mailer: Mailer,
+    pub(crate) spool: Spool,
+    pub(crate) storage: Storage,
+    pub(crate) tasks: Tasks,
+    pub(crate) admin_token: secrecy::SecretString,
+    pub(crate) verified: HashSet<(Platform, String)>,
+}
+
+/// What the states of all services are built from.
+struct Foundation {
+    store: Store,
+    clock: Clock,
+    random: Random,
+    tasks: Tasks,
+    config: Arc<Config>,
+    catalog: Arc<Catalog>,
+    vault: Arc<Vault>,
+    allowances: Arc<Allowances>,
+    cache: Arc<Caches>,
+    jobs: JobQueue,
+}
+
+impl Foundation {
+    fn web(&self) -> WebState {
+        WebState::new(WebParts {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+            tasks: self.tasks.clone(),
+            vault: Arc::clone(&self.vault),
+            config: Arc::clone(&self.config),
+            catalog: Arc::clone(&self.catalog),
+            trusted_proxies: start::trusted_proxies(&self.config),
+        })
+    }
+
+    fn emails(&self) -> EmailsState {
+        EmailsState {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+            vault: Arc::clone(&self.vault),
+            config: Arc::clone(&self.config),
+        }
+    }
+
+    fn identity(&self) -> IdentityState {
+        let (rates, passwords) = (&self.config.rate_limits, &self.config.passwords);
+        IdentityState::new(IdentityParts {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+            jobs: self.jobs.clone(),
+            login_limits: LoginLimits::new(rates),
+            mail_limits: MailLimits::new(rates),
+            hashing: Hashing::new(passwords.at_once, passwords.waiting_max),
+            config: Arc::clone(&self.config),
+        })
+    }
+
+    fn billing(
+        &self,
+        processor: Option<Processor>,
+        low_balances: Arc<LowBalances>,
+    ) -> BillingState {
+        BillingState::new(BillingParts {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+            tasks: self.tasks.clone(),
+            config: Arc::clone(&self.config),
+            allowances: Arc::clone(&self.allowances),
+            jobs: self.jobs.clone(),
+            cached: Arc::<Caches>::clone(&self.cache),
+            processor,
+            low_balances,
+        })
+    }
+
+    fn accounts(&self, targets: Targets) -> AccountsState {
+        AccountsState {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+            tasks: self.tasks.clone(),
+            catalog: Arc::clone(&self.catalog),
+            targets: Arc::new(targets),
+            vault: Arc::clone(&self.vault),
+            allowances: Arc::clone(&self.allowances),
+            cached: Arc::<Caches>::clone(&self.cache),
+            platform_health: Arc::new(PlatformHealth::default()),
+            upstream: connections(),
+        }
+    }
+
+    fn gateway(
+        &self,
+        web: &WebState,
+        (meter, spool): (Meter, Spool),
+        verified: HashSet<(Platform, String)>,
+    ) -> Arc<SharedGateway> {
+        Arc::new(SharedGateway::new(GatewayParts {
+            store: self.store.clone(),
+            catalog: Arc::clone(&self.catalog),
+            config: Arc::clone(&self.config),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+            vault: Arc::clone(&self.vault),
+            web: web.clone(),
+            cache: Arc::clone(&self.cache),
+            tasks: self.tasks.clone(),
+            meter,
+            spool,
+            verified,
+        }))
+    }
+
+    fn exports(&self, gateway: GatewayState, storage: Storage) -> ExportsState {
+        ExportsState::new(ExportsParts {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+            tasks: self.tasks.clone(),
+            config: Arc::clone(&self.config),
+            catalog: Arc::clone(&self.catalog),
+            vault: Arc::clone(&self.vault),
+            storage: Arc::new(storage),
+            signal: Notify::new(),
+            at_work: AtWork::default(),
+            gateway,
+        })
+    }
+}
+
+/// Connections to the platforms, none open so far.
+fn connections() -> Arc<Upstream> {
+    Arc::new(Upstream::new(&UpstreamSettings::default()))
+}
+
+impl NodeState {
+    /// Builds the state of every part.
+    pub(crate) fn new(opened: OpenedParts) -> Self {
+        let config = Arc::new(opened.config);
+        let foundation = Foundation {
+            allowances: Arc::new(plans::allowances(&config)),
+            cache: Arc::new(Caches::new(config.http.cores_in_force())),
+            jobs: JobQueue::new(opened.clock.clone(), opened.random.clone()),
+            catalog: Arc::new(opened.catalog),
+            vault: Arc::new(opened.vault),
+            store: opened.store,
+            clock: opened.clock,
+            random: opened.random,
+            tasks: opened.tasks,
+            config,
+        };
+        let web = foundation.web();
+        let accounts = foundation.accounts(opened.targets);
+        let metered = (opened.meter.clone(), opened.spool);
+        let gateway = foundation.gateway(&web, metered, opened.verified);
+        let beside = GatewayState::new(Arc::clone(&gateway), accounts.clone());
+        let (http, rates) = (&foundation.config.http, &foundation.config.rate_limits);
+        Self(Arc::new(NodeParts {
+            identity: foundation.identity(),
+            billing: foundation.billing(opened.processor, opened.low_balances),
+            exports: foundation.exports(beside, opened.storage),
+            emails: foundation.emails(),
+            registrations: Arc::new(NetworkLimiter::new(
+                Quota::per_hour(rates.registrations_per_hour),
+                REGISTERING_NETWORKS_MAX,
+            )),
+            contract: OnceLock::new(),
+            frame_rules: FrameRules::new(&http.allowed_hosts)
+                .with_head(http.limits.head_bytes_max, http.limits.headers_max),
+            trusted_proxies: start::trusted_proxies(&foundation.config),
+            keys_need_https: http.is_public_https() && !http.trusted_proxies.is_empty(),
+            stopping: AtomicBool::new(false),
+            meter: opened.meter,
+            mailer: opened.mailer,
+            key_file: opened.key_file,
+            admin_token: opened.admin_token,
+            web,
+            accounts,
+            gateway,
+            store: foundation.store,
+            clock: foundation.clock,
+            random: foundation.random,
+            tasks: foundation.tasks,
+            catalog: foundation.catalog,
+            vault: foundation.vault,
+            allowances: foundation.allowances,
+            cache: foundation.cache,
+            jobs: foundation.jobs,
+            config: foundation.config,
+        }))
+    }
+
+    /// Says that the service takes no more calls.
+    pub(crate) fn begin_stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the service is stopping.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+}
+
+impl Deref for NodeState {
+    type Target = NodeParts;
+
+    fn deref(&self) -> &NodeParts {
+        &self.0
+    }
+}
+
+impl CoreState {
+    /// The service as a core with a runtime of its own sees it, on which this is called.
+    pub(crate) fn on_core(node: NodeState) -> Self {
+        let accounts = AccountsState { upstream: connections(), ..node.accounts.clone() };
+        let gateway = GatewayState::on_core(Arc::clone(&node.gateway), accounts);
+        Self(Arc::new(CoreParts { node, gateway }))
+    }
+
+    /// The control plane of this core.
+    pub(crate) fn api(&self) -> ApiState {
+        let node = &self.node;
+        ApiState::new(ApiParts {
+            store: node.store.clone(),
+            clock: node.clock.clone(),
+            random: node.random.clone(),
+            tasks: node.tasks.clone(),
+            config: Arc::clone(&node.config),
+            catalog: Arc::clone(&node.catalog),
+            allowances: Arc::clone(&node.allowances),
+            cached: Arc::<Caches>::clone(&node.cache),
+            jobs: node.jobs.clone(),
+            registrations: Arc::clone(&node.registrations),
+            web: node.web.clone(),
+            identity: node.identity.clone(),
+            accounts: self.gateway.accounts().clone(),
+            billing: node.billing.clone(),
+            exports: node.exports.clone(),
+        })
+    }
+
+    /// The pages for people.
+    pub(crate) fn console(&self) -> ConsoleState {
+        let node = &self.node;
+        ConsoleState {
+            store: node.store.clone(),
+            config: Arc::clone(&node.config),
+            web: node.web.clone(),
+            identity: node.identity.clone(),
+            billing: node.billing.clone(),
+            emails: node.emails.clone(),
+        }
+    }
+}
+
+impl Deref for CoreState {
+    type Target = CoreParts;
+
+    fn deref(&self) -> &CoreParts {
+        &self.0
+    }
+}

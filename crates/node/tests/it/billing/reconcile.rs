@@ -1,0 +1,276 @@
+//! The reconciler: what no event told of is granted all the same, once, and the books are compared with the processor.
+#![expect(clippy::large_futures, reason = "a test has the stack to itself")]
+
+use domain::credits::Credits;
+use domain::id::{EntryId, OrderId};
+use domain::payment::OrderChannel;
+use node::start::HOURS_MAX;
+use serde_json::{Value, json};
+use store::orders::NewOrder;
+use store::payments::{Paid, PaidFor};
+
+use crate::support::app::{TestApp, on_both};
+use crate::support::client::Client;
+use crate::support::processor::{PACK, PACK_CREDITS, balance, bookings};
+use crate::support::subscriber::{GOOD_CARD, OFFER, PLAN, selling};
+
+/// The subscription's status, and how many accounts there may be on alpha.
+async fn state(client: &Client) -> (String, i64) {
+    let shown = client.get("/v1/billing/subscription").await.json();
+    let limit = shown["entitlements"]["platform_alpha"].as_i64().unwrap();
+    (shown["status"].as_str().unwrap().to_owned(), limit)
+}
+
+#[tokio::test]
+async fn a_payment_without_any_event_is_granted_once_and_compares_well() {
+    on_both(|app| async move {
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+        let page = client.post("/v1/billing/checkout", &json!({"pack_id": "pack_10"})).await;
+        app.pay(&page, GOOD_CARD).await;
+        assert_eq!(balance(&client).await, 0);
+
+        let first = app.running().reconcile(72).await.unwrap();
+        let second = app.running().reconcile(72).await.unwrap();
+
+        assert_eq!((first.granted, first.unmatched, first.failed), (1, 0, 0), "{first:?}");
+        assert_eq!((second.granted, second.unmatched, second.failed), (0, 0, 0), "{second:?}");
+        assert_eq!(balance(&client).await, 5_000);
+        app.deliver().await;
+        assert_eq!(balance(&client).await, 5_000);
+        let today = app.clock.now().day();
+        assert_eq!(app.running().compare_day(today).await.unwrap(), 0);
+        app
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_subscription_without_any_event_is_found_with_its_credits() {
+    let app = TestApp::on_sqlite(OFFER).await;
+    let customer = app.customer(0).await;
+    let client = app.with_key(&customer.key);
+    let page = client.post("/v1/billing/subscribe", &json!({"plan_id": PLAN})).await;
+    app.pay(&page, GOOD_CARD).await;
+
+    let report = app.running().reconcile(72).await.unwrap();
+
+    assert_eq!((report.unmatched, report.failed), (0, 0), "{report:?}");
+    assert_eq!(balance(&client).await, 1_000);
+    let subscription = client.get("/v1/billing/subscription").await.json();
+    assert_eq!(subscription["status"], "active", "{subscription}");
+    app.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_round_makes_up_for_every_event_that_was_lost() {
+    selling(async |app| {
+        // Given a processor that tells nothing, and does not remember having anything to tell
+        app.control("webhook", json!({"enabled_events": []})).await;
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+        let page = client.post("/v1/billing/subscribe", &json!({"plan_id": PLAN})).await;
+        app.pay(&page, GOOD_CARD).await;
+        let packs = client.post("/v1/billing/checkout", &json!({"pack_id": PACK})).await;
+        app.pay(&packs, GOOD_CARD).await;
+        assert_eq!((state(&client).await, balance(&client).await), (("none".to_owned(), 1), 0));
+
+        // When what was bought is looked for, once and again
+        let first = app.running().reconcile(72).await.unwrap();
+        let bought = (state(&client).await, bookings(&client).await);
+        let second = app.running().reconcile(72).await.unwrap();
+
+        // Then all of it is there once
+        assert_eq!((first.granted, first.events), (2, 0), "{first:?}");
+        assert_eq!((first.unmatched, first.failed), (0, 0), "{first:?}");
+        assert_eq!((second.granted, second.failed), (0, 0), "{second:?}");
+        let (subscription, mut booked) = bought;
+        booked.sort();
+        assert_eq!(subscription, ("active".to_owned(), 3));
+        assert_eq!(booked, [("pack".to_owned(), PACK_CREDITS), ("plan".to_owned(), 1_000)]);
+        assert_eq!(balance(&client).await, PACK_CREDITS + 1_000);
+
+        // And when a month was paid and the subscription ended without a word
+        app.months_pass(1).await;
+        let id = app.subscription().await["id"].as_str().unwrap().to_owned();
+        app.at_processor("DELETE", &format!("subscriptions/{id}"), "").await;
+        let third = app.running().reconcile(72).await.unwrap();
+
+        // Then the month's credits came once, and the places are gone
+        assert_eq!((third.granted, third.unmatched, third.failed), (1, 0, 0), "{third:?}");
+        assert_eq!(balance(&client).await, PACK_CREDITS + 2_000);
+        assert_eq!(state(&client).await, ("canceled".to_owned(), 1));
+        app
+    })
+    .await;
+}
+
+/// What the ledger says was bought, oldest first: the kind, the credits and the invoice or order.
+async fn bought(client: &Client) -> Vec<(String, i64, String)> {
+    let ledger = client.get("/v1/billing/ledger?limit=500").await.json();
+    let entries = ledger["entries"].as_array().unwrap().iter().rev();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let entry = |entry: &Value| {
+        (text(&entry["kind"]), entry["amount"].as_i64().unwrap(), text(&entry["reference"]))
+    };
+    entries.map(entry).collect()
+}
+
+/// Buys a pack on a page, an hour after what came before.
+async fn buy(app: &TestApp, client: &Client, pack: &str) {
+    app.advance_seconds(3_600);
+    let page = client.post("/v1/billing/checkout", &json!({"pack_id": pack})).await;
+    app.pay(&page, GOOD_CARD).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn payments_that_are_found_at_once_are_booked_in_the_order_in_which_they_were_made() {
+    selling(async |app| {
+        // Given months and packs that no event tells of, the first of them too long ago for one
+        app.control("webhook", json!({"enabled_events": []})).await;
+        let customer = app.customer(0).await;
+        let client = app.with_key(&customer.key);
+        let page = client.post("/v1/billing/subscribe", &json!({"plan_id": PLAN})).await;
+        app.pay(&page, GOOD_CARD).await;
+        for pack in ["pack_10", "pack_25"] {
+            buy(&app, &client, pack).await;
+            app.advance_seconds(31 * 86_400);
+        }
+        assert_eq!(bought(&client).await, []);
+
+        // When they are found
+        let report = app.running().reconcile(HOURS_MAX).await.unwrap();
+
+        // Then each is booked in its place
+        assert_eq!((report.granted, report.unmatched, report.failed), (5, 0, 0), "{report:?}");
+        let booked = bought(&client).await;
+        let sums: Vec<_> = booked.iter().map(|(kind, sum, _)| (kind.as_str(), *sum)).collect();
+        let month = ("plan", 1_000);
+        assert_eq!(sums, [month, ("pack", 5_000), month, ("pack", 13_500), month]);
+        let invoices = app.invoices().await;
+        let invoices: Vec<_> =
+            invoices.iter().rev().map(|one| one["id"].as_str().unwrap()).collect();
+        let months = booked.iter().filter(|(kind, ..)| kind == "plan");
+        assert_eq!(months.map(|(.., invoice)| invoice.as_str()).collect::<Vec<_>>(), invoices);
+        app
+    })
+    .await;
+}
+
+/// Lets a renewal be declined, and be paid three days later, between two packs, while nobody hears of anything.
+async fn renew_late(app: &TestApp, client: &Client) {
+    app.decline(1).await;
+    for _ in 0..31 {
+        app.advance_seconds(86_400);
+        if app.invoices().await[0]["status"] == "open" {
+            break;
+        }
+    }
+    assert_eq!(app.invoices().await[0]["status"], "open");
+    app.advance_seconds(47 * 3_600);
+    buy(app, client, "pack_10").await;
+    assert_eq!(app.invoices().await[0]["status"], "open");
+    app.advance_seconds(25 * 3_600);
+    assert_eq!(app.invoices().await[0]["status"], "paid");
+    buy(app, client, "pack_25").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_month_that_was_paid_late_has_its_place_among_what_is_found() {
+    // Hours in which all of it was paid: in the fewer ones the invoice of the month was not made.
+    for hours in [30, 120] {
+        selling(async |app| {
+            let (_, client) = app.subscriber(GOOD_CARD).await;
+            renew_late(&app, &client).await;
+
+            let report = app.running().reconcile(hours).await.unwrap();
+
+            assert_eq!((report.granted, report.unmatched, report.failed), (3, 0, 0), "{report:?}");
+            let booked = bought(&client).await;
+            let sums: Vec<_> = booked.iter().map(|(kind, sum, _)| (kind.as_str(), *sum)).collect();
+            let month = ("plan", 1_000);
+            assert_eq!(sums, [month, ("pack", 5_000), month, ("pack", 13_500)], "{hours}");
+            app
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_subscription_that_began_long_ago_is_read_again_too() {
+    selling(async |app| {
+        let (_, client) = app.subscriber(GOOD_CARD).await;
+        assert_eq!(state(&client).await, ("active".to_owned(), 3));
+        app.control("webhook", json!({"enabled_events": []})).await;
+        app.advance_seconds(10 * 86_400);
+        let id = app.subscription().await["id"].as_str().unwrap().to_owned();
+        app.at_processor("DELETE", &format!("subscriptions/{id}"), "").await;
+
+        // Nothing of it was made in the hours that are looked at.
+        let report = app.running().reconcile(1).await.unwrap();
+
+        assert_eq!((report.granted, report.failed), (0, 0), "{report:?}");
+        assert_eq!(state(&client).await, ("canceled".to_owned(), 1));
+        app
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn money_on_the_books_that_the_processor_does_not_have_is_an_alarm() {
+    let app = TestApp::on_sqlite("").await;
+    let customer = app.customer(0).await;
+    let (now, store) = (app.clock.now(), app.store());
+    let id = customer.id.parse().unwrap();
+    store::processor_customers::link(store, id, "cus_1", now).await.unwrap();
+    let order = NewOrder {
+        id: OrderId::new(now, [7; 10]),
+        customer: id,
+        channel: OrderChannel::Checkout,
+        pack_id: "pack_10",
+        packs: 1,
+        credits: Credits::from_whole(5_000),
+        amount_cents: 1_000,
+        currency: "usd",
+        livemode: false,
+        processor_customer: "cus_1",
+        payment_method: None,
+        idempotency_hash: None,
+        at: now,
+    };
+    store::orders::open(store, &order).await.unwrap();
+    let paid = Paid {
+        entry: EntryId::new(now, [7; 10]),
+        what: PaidFor::Order { id: order.id, subtotal_cents: 1_000, expires_at: None },
+        payment: "pi_never",
+        intent: Some("pi_never"),
+        processor_customer: Some("cus_1"),
+        amount_cents: 1_000,
+        tax_cents: 0,
+        currency: "usd",
+        livemode: false,
+        at: now,
+    };
+    store::payments::fulfil(store, &paid).await.unwrap();
+
+    let differing = app.running().compare_day(now.day()).await.unwrap();
+
+    assert_eq!(differing, 1);
+    let noted = store::unmatched::list(store, 10).await.unwrap();
+    assert_eq!(noted[0].reason.as_str(), "missing_payment", "{noted:?}");
+    app.end().await;
+}
+
+#[tokio::test]
+async fn staff_reconcile_through_the_admin_listener_with_the_token_alone() {
+    use secrecy::ExposeSecret as _;
+    let app = TestApp::on_sqlite("").await;
+    let token = app.running().admin_token().expose_secret().to_owned();
+
+    let open = app.admin().post("/reconcile", &json!({"hours": 72})).await;
+    let staff = app.admin().bearer(&token).post("/reconcile", &json!({"hours": 72})).await;
+
+    assert_eq!(open.status, 401);
+    assert_eq!((staff.status, &staff.json()["failed"]), (200, &json!(0)), "{}", staff.text());
+    app.end().await;
+}

@@ -1,0 +1,442 @@
+//! `TestApp`: the real service on a real socket, with a clock that stands and a seeded generator.
+//!
+//! When it ends it checks what must hold after every test: no call is left open, and the books add up.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use domain::time::Timestamp;
+use node::start::Running;
+use runtime::clock::{Clock, Random};
+use settings::Config;
+use simulators::Settings;
+use store::testing::TestStore;
+
+use super::client::Client;
+
+/// Where the clock stands at the beginning: the simulated world's present.
+pub(crate) const NOON: &str = "2026-11-21T12:00:00Z";
+
+/// The service over simulated platforms.
+pub(crate) struct TestApp {
+    running: Option<Running>,
+    pub(crate) world: simulators::Running,
+    pub(crate) clock: Clock,
+    pub(crate) world_clock: simulators::Clock,
+    pub(crate) settings: Settings,
+    database: TestStore,
+    config: Config,
+    customers: AtomicU64,
+    uploads: tempfile::TempDir,
+}
+
+/// A customer made for a test, with a key of full scope.
+pub(crate) struct Customer {
+    pub(crate) id: String,
+    pub(crate) key_id: String,
+    pub(crate) key: String,
+}
+
+/// Runs a test on SQLite and, where there is a server for it, on PostgreSQL.
+pub(crate) async fn on_both<F, T>(test: F)
+where
+    F: Fn(TestApp) -> T,
+    T: Future<Output = TestApp>,
+{
+    for database in store::testing::stores().await {
+        let app = TestApp::start(database, "").await;
+        test(app).await.end().await;
+    }
+}
+
+impl TestApp {
+    /// On SQLite, with configuration over the defaults.
+    pub(crate) async fn on_sqlite(overrides: &str) -> Self {
+        Self::start(store::testing::sqlite().await, overrides).await
+    }
+
+    /// On a database, with configuration over the defaults.
+    pub(crate) async fn start(database: TestStore, overrides: &str) -> Self {
+        Self::start_at(Timestamp::from_rfc3339(NOON).unwrap(), database, overrides).await
+    }
+
+    /// The same, with clocks that stand at `start`.
+    pub(crate) async fn start_at(
+        start: Timestamp,
+        mut database: TestStore,
+        overrides: &str,
+    ) -> Self {
+        let world_clock = simulators::Clock::manual(start.unix_micros() / 1_000);
+        let settings = Settings {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            data: None,
+            clock: world_clock.clone(),
+            // Events of the processor go out when a test says so.
+            processor_events_held: true,
+            ..Settings::default()
+        };
+        let world = simulators::start(settings.clone()).await.unwrap();
+        database.shut().await;
+        let url = database.options().url.clone();
+        let uploads = tempfile::tempdir().unwrap();
+        let own = format!(
+            "[uploads]\nfolder = '{}'\n[storage]\nurl = 'file:{}'",
+            uploads.path().join("spool").display(),
+            uploads.path().join("exports").display()
+        );
+        let config = config(&url, &settings, &world, &[&own, overrides]);
+        let clock = Clock::manual(start);
+        let running =
+            node::start::start(config.clone(), clock.clone(), Random::seeded(7)).await.unwrap();
+        receive_events(&world, &running);
+        Self {
+            running: Some(running),
+            world,
+            clock,
+            world_clock,
+            settings,
+            database,
+            config,
+            customers: AtomicU64::new(0),
+            uploads,
+        }
+    }
+
+    /// The folder in which exports and their spools lie.
+    pub(crate) fn exports_folder(&self) -> std::path::PathBuf {
+        self.uploads.path().join("exports")
+    }
+
+    /// Works on the exports that wait; gives how many claims that took.
+    pub(crate) async fn run_exports(&self) -> usize {
+        self.running().run_exports().await.unwrap()
+    }
+
+    /// The folder in which files of uploads wait.
+    pub(crate) fn spool_folder(&self) -> std::path::PathBuf {
+        self.uploads.path().join("spool")
+    }
+
+    /// Mode and length of every file of an upload that is on disk. They lose their names as soon as they are
+    /// open, so they are found among what this process has open.
+    pub(crate) fn spooled(&self) -> Vec<(u32, u64)> {
+        use std::os::unix::fs::MetadataExt as _;
+        let folder = self.spool_folder();
+        let open = std::fs::read_dir("/proc/self/fd").unwrap().filter_map(Result::ok);
+        let own = open.filter(|entry| {
+            std::fs::read_link(entry.path()).is_ok_and(|target| {
+                target.starts_with(&folder) && target.to_string_lossy().ends_with(" (deleted)")
+            })
+        });
+        let known = own.filter_map(|entry| std::fs::metadata(entry.path()).ok());
+        known.map(|file| (file.mode() & 0o7777, file.len())).collect()
+    }
+
+    pub(crate) fn running(&self) -> &Running {
+        self.running.as_ref().unwrap()
+    }
+
+    /// The store of the running service.
+    pub(crate) fn store(&self) -> &store::Store {
+        self.running().store()
+    }
+
+    /// Moves the clocks of the service and of the platforms.
+    pub(crate) fn advance_seconds(&self, seconds: i64) {
+        self.clock.advance_seconds(seconds);
+        self.world_clock.advance_ms(seconds * 1_000);
+    }
+
+    /// Somebody without a key.
+    pub(crate) fn anonymous(&self) -> Client {
+        Client::new(self.running().address())
+    }
+
+    /// Whoever has this key.
+    pub(crate) fn with_key(&self, key: &str) -> Client {
+        self.anonymous().with_key(key)
+    }
+
+    /// Makes a customer with so many credits, as staff do.
+    pub(crate) async fn customer(&self, credits: i64) -> Customer {
+        let number = self.customers.fetch_add(1, Ordering::Relaxed);
+        let done = self
+            .staff(serde_json::json!({
+                "command": "create_customer",
+                "email": format!("customer{number}@example.com"),
+                "name": "",
+                "credits": credits,
+            }))
+            .await;
+        let text = |field: &str| done[field].as_str().unwrap().to_owned();
+        Customer { id: text("customer_id"), key_id: text("key_id"), key: text("api_key") }
+    }
+
+    /// Carries out a staff command through the admin listener.
+    pub(crate) async fn staff(&self, command: serde_json::Value) -> serde_json::Value {
+        use secrecy::ExposeSecret as _;
+        let token = self.running().admin_token().expose_secret().to_owned();
+        let admin = Client::new(self.running().admin_address());
+        let reply = admin.bearer(&token).post("/commands", &command).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply.json()
+    }
+
+    /// Connects the simulated platform's first account to the customer; gives its id.
+    pub(crate) async fn connect(&self, customer: &Customer, platform: &str) -> String {
+        self.connect_nth(customer, platform, 0).await
+    }
+
+    /// Connects another of the simulated platform's accounts to the customer; gives its id.
+    pub(crate) async fn connect_nth(
+        &self,
+        customer: &Customer,
+        platform: &str,
+        nth: usize,
+    ) -> String {
+        let accounts = simulators::demo_accounts(&self.settings);
+        let account =
+            accounts.iter().filter(|account| account.platform == platform).nth(nth).unwrap();
+        let import = serde_json::json!({
+            "creator_id": account.creator_id, "platform": platform, "auth": account.auth,
+        });
+        let reply = self.with_key(&customer.key).post("/v1/connect/import", &import).await;
+        assert!(reply.status == 201 || reply.status == 200, "{}", reply.text());
+        account.creator_id.to_owned()
+    }
+
+    /// A customer with credits and one account of the platform: (customer, a client with the key, the account).
+    pub(crate) async fn ready(&self, platform: &str, credits: i64) -> (Customer, Client, String) {
+        let customer = self.customer(credits).await;
+        let account = self.connect(&customer, platform).await;
+        let client = self.with_key(&customer.key);
+        (customer, client, account)
+    }
+
+    /// The requests that the simulated platform has seen, oldest first.
+    pub(crate) async fn seen(&self, platform: &str) -> Vec<serde_json::Value> {
+        let path = format!("/control/requests?platform={platform}&limit=100000");
+        let reply = Client::new(self.world.address()).get(&path).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply.json()["requests"].as_array().unwrap().clone()
+    }
+
+    /// Lets the simulated platforms go wrong in this way (docs/simulators.md).
+    pub(crate) async fn fault(&self, fault: &serde_json::Value) {
+        let reply = Client::new(self.world.address()).post("/control/faults", fault).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+    }
+
+    /// Asks the simulators for something that platforms do not offer.
+    pub(crate) async fn world_control(
+        &self,
+        path: &str,
+        body: &serde_json::Value,
+    ) -> serde_json::Value {
+        let reply = Client::new(self.world.address()).post(&format!("/control/{path}"), body).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply.json()
+    }
+
+    /// Forgets all that was written and moved at the simulators.
+    pub(crate) async fn reset_world(&self) {
+        self.world_control("reset", &serde_json::json!({})).await;
+    }
+
+    /// Lets them work as they should.
+    pub(crate) async fn no_faults(&self) {
+        let reply = Client::new(self.world.address()).delete("/control/faults").await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+    }
+
+    /// Carries out the jobs that are due; gives how many attempts that took.
+    pub(crate) async fn run_jobs(&self) -> usize {
+        self.running().run_due_jobs().await.unwrap()
+    }
+
+    /// The mails that reached the address, oldest first, each with its text and its links. Jobs run first.
+    pub(crate) async fn mails_to(&self, email: &str) -> Vec<serde_json::Value> {
+        self.run_jobs().await;
+        let control = Client::new(self.world.address());
+        let list =
+            control.get(&format!("/control/mail?to={}", email.replace('+', "%2B"))).await.json();
+        let mut mails = Vec::new();
+        for mail in list["mails"].as_array().unwrap() {
+            mails.push(control.get(&format!("/control/mail/{}", mail["id"])).await.json());
+        }
+        mails
+    }
+
+    /// The token in the newest mail to the address.
+    pub(crate) async fn mailed_token(&self, email: &str) -> String {
+        let mails = self.mails_to(email).await;
+        let link = mails.last().expect("no mail came")["links"][0].as_str().unwrap();
+        link.split_once("?token=").unwrap().1.to_owned()
+    }
+
+    /// Lets the mail server refuse the next mails with this code of SMTP.
+    pub(crate) async fn refuse_mails(&self, next: u64, code: u16) {
+        let path = format!("/control/mail/refuse?next={next}&code={code}");
+        let reply = Client::new(self.world.address()).post(&path, &serde_json::json!({})).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+    }
+
+    /// Waits until no call is held: settlements follow their answers.
+    pub(crate) async fn settled(&self, client: &Client) {
+        self.settled_beside(client, 0).await;
+    }
+
+    /// The same, where exports hold so many credits.
+    pub(crate) async fn settled_beside(&self, client: &Client, held_by_exports: i64) {
+        for _ in 0..10_000 {
+            if client.get("/v1/billing").await.json()["held"] == held_by_exports {
+                return;
+            }
+        }
+        panic!("a call stays open");
+    }
+
+    /// Stops the service and starts it again on the same database.
+    pub(crate) async fn restart(mut self) -> Self {
+        self.running.take().unwrap().stop().await;
+        let clock = self.clock.clone();
+        let again = node::start::start(self.config.clone(), clock, Random::seeded(8)).await;
+        let again = again.unwrap();
+        receive_events(&self.world, &again);
+        self.running = Some(again);
+        self
+    }
+
+    /// Stops the service; the database can be looked into.
+    pub(crate) async fn stop_service(&mut self) {
+        self.running.take().unwrap().stop().await;
+    }
+
+    /// Starts the stopped service with a changed configuration, or tells why it does not start.
+    pub(crate) async fn start_service(
+        &mut self,
+        change: impl FnOnce(&mut Config),
+    ) -> Result<(), String> {
+        let mut config = self.config.clone();
+        change(&mut config);
+        let started = node::start::start(config, self.clock.clone(), Random::seeded(9)).await;
+        let running = started.map_err(|error| {
+            let mut text = error.to_string();
+            let mut source = std::error::Error::source(&error);
+            while let Some(cause) = source {
+                text = format!("{text}: {cause}");
+                source = cause.source();
+            }
+            text
+        })?;
+        receive_events(&self.world, &running);
+        self.running = Some(running);
+        Ok(())
+    }
+
+    /// The url of the database.
+    pub(crate) fn database_url(&self) -> &str {
+        &self.database.options().url
+    }
+
+    /// The configuration that the service was first started with.
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The admin listener, as somebody without the token.
+    pub(crate) fn admin(&self) -> Client {
+        Client::new(self.running().admin_address())
+    }
+
+    /// Stops everything and checks what must hold after every test.
+    pub(crate) async fn end(mut self) {
+        self.run_jobs().await;
+        self.running.take().unwrap().stop().await;
+        self.world.stop().await;
+        self.database.reopen().await;
+        let violations = store::verify::check(&self.database, self.clock.now()).await.unwrap();
+        assert!(violations.is_empty(), "{violations:?}");
+        let held = store::verify::open_calls(&self.database).await.unwrap();
+        assert_eq!(held, 0, "calls are left open");
+        let jobs = store::jobs::count(&self.database).await.unwrap();
+        assert_eq!(jobs, store::jobs::Counts::default(), "jobs are left undone");
+    }
+}
+
+/// Lets the simulated processor deliver its events to this service.
+fn receive_events(world: &simulators::Running, running: &Running) {
+    world.set_processor_webhook(&format!("http://{}/v1/billing/webhook", running.address()));
+}
+
+/// The defaults, pointed at the simulated platforms, with `overrides` over them.
+fn config(
+    url: &str,
+    settings: &Settings,
+    world: &simulators::Running,
+    overrides: &[&str],
+) -> Config {
+    let mut toml = toml::Table::new();
+    let mut add = |text: String| merge(&mut toml, text.parse().unwrap());
+    add(format!("[database]\nurl = {url:?}\nallow_unsafe_durability = true\nreserve_bytes = 0"));
+    add("[http]\nlisten = \"127.0.0.1:0\"\ncores = 2\n[admin]\nlisten = \"127.0.0.1:0\"".to_owned());
+    add("[slots.included]\nplatform_alpha = 4\nplatform_beta = 4\nplatform_gamma = 4".to_owned());
+    if url.starts_with("postgres") {
+        let key = "1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+        add(format!("[secrets]\nmaster_keys = [{key:?}]"));
+    }
+    // A busy machine is slow, but nothing here is late: limits of time are for the tests that set them.
+    add("[metering]\nqueue_age_max_ms = 60000\n[http.limits]\ncalls_per_account_max = 4000"
+        .to_owned());
+    add("[http.timeouts]\nstream_after_ms = 60000".to_owned());
+    add("[passwords]\nwaiting_max = 1000".to_owned());
+    // The clock stands still, so no limit of time ever gives anything back.
+    add("[rate_limits]\ncontrol_per_key_per_second = 1000000\ncontrol_per_key_burst = 1000000\n\
+         control_per_network_per_second = 1000000\ncontrol_per_network_burst = 1000000\n\
+         imports_per_minute = 1000000\nkey_changes_per_minute = 1000000\n\
+         payment_requests_per_minute = 1000000\nidempotency_keys_per_minute = 1000000"
+        .to_owned());
+    // Jobs run when a test says so, and at its end; exports only when it says so.
+    add("[exports]\nworkers = 0".to_owned());
+    add(format!("[jobs]\nworkers = 0\n[mail]\nurl = \"smtp://{}\"", world.mail_address()));
+    add(format!(
+        "[processor]\nbase_url = {:?}\njs_url = {:?}\nsecret_key = {:?}\npublishable_key = {:?}\n\
+         webhook_secrets = [{:?}]\ntimeout_ms = 60000\nretry_pause_ms = 1\nreconcile_every_s = 0",
+        world.processor_url(),
+        world.processor_js_url(),
+        settings.processor_secret_key,
+        settings.processor_publishable_key,
+        settings.processor_webhook_secret,
+    ));
+    let patient =
+        "connect_ms = 60000\ntls_ms = 60000\nfirst_byte_ms = 60000\nbetween_bytes_ms = 60000";
+    for platform in domain::platform::Platform::ALL {
+        let base = world.platform_url(platform.as_str());
+        add(format!("[platforms.{platform}]\nbase_url = {base:?}"));
+        add(format!("[platforms.{platform}.timeouts]\n{patient}"));
+    }
+    add(format!(
+        "[platforms.platform_beta.signing]\nscheme = \"hmac-sha256-v1\"\nkey = {:?}\nclient_id = {:?}\nclient_version = {:?}",
+        settings.beta_signing_key, settings.beta_client_id, settings.beta_client_version
+    ));
+    let delta = world.platform_url("platform_delta");
+    add(format!(
+        "[platforms.platform_delta.oauth]\ntoken_url = \"{delta}/oauth/token\"\nclient_id = {:?}\nclient_secret = {:?}",
+        settings.delta_client_id, settings.delta_client_secret
+    ));
+    for text in overrides {
+        add((*text).to_owned());
+    }
+    let mut config = Config::from_toml(&toml.to_string()).unwrap();
+    config.platforms.add_header_everywhere("X-Call-Id", "{call_id}");
+    config
+}
+
+pub(crate) fn merge(into: &mut toml::Table, from: toml::Table) {
+    for (key, value) in from {
+        match (into.get_mut(&key), value) {
+            (Some(toml::Value::Table(inner)), toml::Value::Table(more)) => merge(inner, more),
+            (_, value) => drop(into.insert(key, value)),
+        }
+    }
+}

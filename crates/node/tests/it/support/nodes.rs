@@ -1,0 +1,171 @@
+//! Several nodes: the service three times over one PostgreSQL database, each as its own process would be.
+
+use std::time::Duration;
+
+use node::start::Running;
+use runtime::clock::Random;
+use settings::Config;
+use tokio::runtime::{Builder, Runtime};
+
+use super::app::TestApp;
+use super::client::{Client, Reply};
+use super::platform::{RawPlatform, Script, Seen};
+use super::stage::Stage;
+
+/// How long a killed node's runtime may take to drop its tasks.
+const DEATH: Duration = Duration::from_secs(20);
+
+/// A stage whose service runs three times: the stage's own, and two beside it.
+pub(crate) struct Nodes {
+    pub(crate) stage: Stage,
+    others: Vec<Node>,
+}
+
+/// A node beside the first. Its work runs on a runtime of its own, so that it can be killed.
+struct Node {
+    running: Running,
+    runtime: Runtime,
+}
+
+/// Takes the voice from PostgreSQL's notices, for everybody who connects later.
+const MUTE: [&str; 3] = [
+    "create schema mute",
+    "create function mute.pg_notify(text, text) returns text language sql as $$ select '' $$",
+    "do $$ begin
+         execute format('alter database %I set search_path = mute, pg_catalog, public', current_database());
+     end $$",
+];
+
+/// Plays a test on three nodes where there is a PostgreSQL; SQLite has one node by design.
+pub(crate) async fn on_three_nodes<S, F>(overrides: &str, script: S, test: F)
+where
+    S: Fn(&Seen, usize) -> Script + Clone + Send + Sync + 'static,
+    F: AsyncFn(Nodes) -> Nodes,
+{
+    // `CREATOR_GATEWAY_TEST_REQUIRE_POSTGRES=1` makes its absence a failure.
+    if let Some(database) = store::testing::postgres().await {
+        play(database, overrides, script, test).await;
+    }
+}
+
+/// The same on a platform that a test makes itself.
+pub(crate) async fn on_three_nodes_of<F>(raw: RawPlatform, test: F)
+where
+    F: AsyncFn(Nodes) -> Nodes,
+{
+    if let Some(database) = store::testing::postgres().await {
+        play_on(database, "", raw, test).await;
+    }
+}
+
+/// Plays a test on three nodes that hear what the others change, and on three that hear nothing: notices make a
+/// change felt sooner, and no promise may depend on them.
+pub(crate) async fn on_hearing_and_deaf_nodes<S, F>(overrides: &str, script: S, test: F)
+where
+    S: Fn(&Seen, usize) -> Script + Clone + Send + Sync + 'static,
+    F: AsyncFn(Nodes) -> Nodes,
+{
+    on_three_nodes(overrides, script.clone(), &test).await;
+    if let Some(database) = store::testing::postgres().await {
+        for statement in MUTE {
+            store::testing::run_raw(&database, statement).await.unwrap();
+        }
+        play(database, overrides, script, test).await;
+    }
+}
+
+async fn play<S, F>(database: store::testing::TestStore, overrides: &str, script: S, test: F)
+where
+    S: Fn(&Seen, usize) -> Script + Clone + Send + Sync + 'static,
+    F: AsyncFn(Nodes) -> Nodes,
+{
+    play_on(database, overrides, RawPlatform::playing(script).await, test).await;
+}
+
+async fn play_on<F>(database: store::testing::TestStore, overrides: &str, raw: RawPlatform, test: F)
+where
+    F: AsyncFn(Nodes) -> Nodes,
+{
+    let stage = Box::pin(Stage::set(database, "platform_alpha", raw, overrides)).await;
+    let mut others = Vec::new();
+    for seed in [71, 72] {
+        others.push(Node::start(&stage.app, stage.app.config().clone(), seed).await);
+    }
+    let nodes = Box::pin(test(Nodes { stage, others })).await;
+    for node in nodes.others {
+        node.stop().await;
+    }
+    nodes.stage.app.end().await;
+}
+
+impl Nodes {
+    /// Whoever has this key, at each node: the stage's own first.
+    pub(crate) fn clients(&self, key: &str) -> Vec<Client> {
+        let others = self.others.iter().map(|node| Client::new(node.running.address()));
+        let all = std::iter::once(self.stage.app.anonymous()).chain(others);
+        all.map(|client| client.with_key(key)).collect()
+    }
+
+    /// The stage's customer at each node.
+    pub(crate) fn own_clients(&self) -> Vec<Client> {
+        self.clients(&self.stage.customer.key)
+    }
+
+    /// The service at each node: the stage's own first.
+    pub(crate) fn running(&self) -> Vec<&Running> {
+        let others = self.others.iter().map(|node| &node.running);
+        std::iter::once(self.stage.app.running()).chain(others).collect()
+    }
+
+    /// The store of the `index`-th node beside the stage's own.
+    pub(crate) fn store_beside(&self, index: usize) -> &store::Store {
+        self.others[index].running.store()
+    }
+
+    /// Kills the last node: nothing that it was about to write is written.
+    pub(crate) async fn kill_last(&mut self) {
+        self.others.pop().unwrap().kill().await;
+    }
+
+    /// Starts a node with this id beside those that are there.
+    pub(crate) async fn start_with_id(&mut self, node: &str, seed: u64) {
+        let mut config = self.stage.app.config().clone();
+        config.metering.node = node.to_owned();
+        self.others.push(Node::start(&self.stage.app, config, seed).await);
+    }
+}
+
+impl Node {
+    /// Starts a node on the database and the clock of `first`; no two nodes may have one seed.
+    async fn start(first: &TestApp, config: Config, seed: u64) -> Self {
+        let clock = first.clock.clone();
+        let started = tokio::task::spawn_blocking(move || {
+            let runtime =
+                Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+            let start = node::start::start(config, clock, Random::seeded(seed));
+            (runtime.block_on(start).unwrap(), runtime)
+        });
+        let (running, runtime) = started.await.unwrap();
+        Self { running, runtime }
+    }
+
+    async fn stop(self) {
+        self.running.stop().await;
+        shut(self.runtime).await;
+    }
+
+    async fn kill(self) {
+        // The writer and its connections are gone when this is done; what still runs on the cores reaches nobody.
+        shut(self.runtime).await;
+        drop(self.running);
+    }
+}
+
+async fn shut(runtime: Runtime) {
+    tokio::task::spawn_blocking(move || runtime.shutdown_timeout(DEATH)).await.unwrap();
+}
+
+/// The stage's path at a node.
+pub(crate) async fn read(stage: &Stage, client: &Client) -> Reply {
+    client.get(&stage.path("users/me")).await
+}
