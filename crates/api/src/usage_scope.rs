@@ -88,7 +88,11 @@ impl Wanted {
     }
 
     /// Whose spending of this customer staff are shown.
-    pub(crate) async fn of(self, api: &ApiState, customer: CustomerId) -> Result<UsageOf, ApiError> {
+    pub(crate) async fn of(
+        self,
+        api: &ApiState,
+        customer: CustomerId,
+    ) -> Result<UsageOf, ApiError> {
         let key = self.named()?;
         if let Some(key) = key {
             refuse_unknown(api, customer, key).await?;

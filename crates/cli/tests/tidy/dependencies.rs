@@ -8,7 +8,7 @@ use crate::assert_tidy;
 use crate::tree;
 
 /// Which of our crates each of our crates may use.
-const OURS: [(&str, &[&str]); 10] = [
+const OURS: [(&str, &[&str]); 22] = [
     ("domain", &[]),
     ("catalog", &["domain"]),
     ("store", &["domain"]),
@@ -16,11 +16,104 @@ const OURS: [(&str, &[&str]); 10] = [
     ("tabular", &[]),
     ("transport", &[]),
     ("runtime", &["domain", "store"]),
-    ("server", &["domain", "catalog", "store", "clients", "tabular", "transport", "runtime"]),
+    ("settings", &["domain", "catalog", "store", "clients", "tabular", "transport", "runtime"]),
+    ("failures", &["domain", "catalog", "store", "clients", "runtime"]),
+    ("jobs", &["domain", "store", "runtime", "failures"]),
+    ("emails", &["domain", "store", "clients", "runtime", "settings", "failures", "jobs"]),
+    (
+        "billing",
+        &["domain", "store", "clients", "runtime", "settings", "failures", "jobs", "emails"],
+    ),
+    ("web", &["domain", "catalog", "store", "transport", "runtime", "settings", "failures"]),
+    ("accounts", &["domain", "catalog", "store", "clients", "runtime", "failures"]),
+    (
+        "gateway",
+        &[
+            "domain",
+            "catalog",
+            "store",
+            "clients",
+            "transport",
+            "runtime",
+            "settings",
+            "failures",
+            "web",
+            "accounts",
+        ],
+    ),
+    (
+        "exports",
+        &[
+            "domain", "catalog", "store", "clients", "tabular", "runtime", "settings", "failures",
+            "accounts", "gateway",
+        ],
+    ),
+    (
+        "identity",
+        &[
+            "domain",
+            "store",
+            "transport",
+            "runtime",
+            "settings",
+            "failures",
+            "jobs",
+            "emails",
+            "web",
+        ],
+    ),
+    (
+        "api",
+        &[
+            "domain", "catalog", "store", "runtime", "settings", "failures", "jobs", "emails",
+            "web", "identity", "accounts", "billing", "exports",
+        ],
+    ),
+    (
+        "console",
+        &[
+            "domain", "store", "runtime", "settings", "failures", "web", "identity", "billing",
+            "emails",
+        ],
+    ),
+    (
+        "node",
+        &[
+            "domain",
+            "catalog",
+            "store",
+            "clients",
+            "transport",
+            "runtime",
+            "settings",
+            "failures",
+            "jobs",
+            "emails",
+            "billing",
+            "web",
+            "accounts",
+            "gateway",
+            "exports",
+            "identity",
+            "api",
+            "console",
+        ],
+    ),
     ("simulators", &[]),
     (
         "cli",
-        &["domain", "catalog", "store", "clients", "tabular", "runtime", "server", "simulators"],
+        &[
+            "domain",
+            "catalog",
+            "store",
+            "clients",
+            "runtime",
+            "settings",
+            "exports",
+            "identity",
+            "node",
+            "simulators",
+        ],
     ),
 ];
 
