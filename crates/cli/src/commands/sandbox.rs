@@ -173,9 +173,9 @@ fn config(
         "[processor]\nbase_url = {}\njs_url = {}\nsecret_key = {}\npublishable_key = {}\nwebhook_secrets = [{}]",
         text(&world.processor_url()),
         text(&world.processor_js_url()),
-        text(&settings.processor_secret_key),
-        text(&settings.processor_publishable_key),
-        text(&settings.processor_webhook_secret),
+        text(&settings.processor.secret_key),
+        text(&settings.processor.publishable_key),
+        text(&settings.processor.webhook_secret),
     )?;
     for (platform, setting) in super::simulators::platform_settings(settings, world) {
         writeln!(toml, "[platforms.{platform}]")?;

@@ -36,16 +36,14 @@ pub(crate) struct Options {
 
 /// Runs the simulated platforms until told to stop.
 pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
-    let settings = simulators::Settings {
-        mail_listen: options.mail_listen,
-        processor_webhook_url: options.webhook.clone(),
-        ..settings(options.listen, options.data.clone(), options.subscribers)
-    };
+    let mut settings = settings(options.listen, options.data.clone(), options.subscribers);
+    settings.mail_listen = options.mail_listen;
+    settings.processor.webhook_url.clone_from(&options.webhook);
     let mut signals = Signals::listen()?;
     let keys = [
-        settings.processor_secret_key.clone(),
-        settings.processor_publishable_key.clone(),
-        settings.processor_webhook_secret.clone(),
+        settings.processor.secret_key.clone(),
+        settings.processor.publishable_key.clone(),
+        settings.processor.webhook_secret.clone(),
     ];
     let running = simulators::start(settings.clone())
         .await
@@ -103,17 +101,17 @@ pub(crate) fn platform_settings(
             Platform::Beta => json!({
                 "base_url": url,
                 "signing": {
-                    "scheme": "hmac-sha256-v1", "key": settings.beta_signing_key,
-                    "client_id": settings.beta_client_id,
-                    "client_version": settings.beta_client_version,
+                    "scheme": "hmac-sha256-v1", "key": settings.platforms.beta_signing_key,
+                    "client_id": settings.platforms.beta_client_id,
+                    "client_version": settings.platforms.beta_client_version,
                 },
             }),
             Platform::Delta => json!({
                 "base_url": url,
                 "oauth": {
                     "token_url": format!("{url}/oauth/token"),
-                    "client_id": settings.delta_client_id,
-                    "client_secret": settings.delta_client_secret,
+                    "client_id": settings.platforms.delta_client_id,
+                    "client_secret": settings.platforms.delta_client_secret,
                 },
             }),
         };
@@ -135,11 +133,7 @@ pub(crate) fn settings(
     data: Option<PathBuf>,
     subscribers: Option<u64>,
 ) -> simulators::Settings {
-    let defaults = simulators::Settings::default();
-    simulators::Settings {
-        listen,
-        data,
-        subscribers: subscribers.unwrap_or(defaults.subscribers),
-        ..defaults
-    }
+    let mut settings = simulators::Settings { listen, data, ..simulators::Settings::default() };
+    settings.platforms.subscribers = subscribers.unwrap_or(settings.platforms.subscribers);
+    settings
 }

@@ -24,7 +24,7 @@ const PLACES: [(&str, &[&str], &str); 5] = [
         &[
             "crates/clients/",
             "crates/cli/src/commands/request.rs",
-            "crates/simulators/src/processor/delivery.rs",
+            "crates/simulators/processor/src/delivery.rs",
             "/tests/",
             "/tests.rs",
         ],

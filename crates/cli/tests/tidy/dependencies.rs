@@ -1,14 +1,15 @@
 //! Rules for who depends on whom. What `deny.toml` says about crates of others is checked by cargo-deny.
 
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
 use crate::assert_tidy;
-use crate::tree;
+use crate::tree::{self, File, Package};
 
 /// Which of our crates each of our crates may use.
-const OURS: [(&str, &[&str]); 22] = [
+const OURS: [(&str, &[&str]); 25] = [
     ("domain", &[]),
     ("catalog", &["domain"]),
     ("store", &["domain"]),
@@ -99,7 +100,10 @@ const OURS: [(&str, &[&str]); 22] = [
             "console",
         ],
     ),
-    ("simulators", &[]),
+    ("simulator_kit", &[]),
+    ("simulator_platforms", &["simulator_kit"]),
+    ("simulator_processor", &["simulator_kit"]),
+    ("simulators", &["simulator_kit", "simulator_platforms", "simulator_processor"]),
     (
         "cli",
         &[
@@ -123,16 +127,25 @@ const PURE: [(&str, &[&str]); 2] = [
     ("catalog", &["domain", "serde", "serde_json", "thiserror", "toml"]),
 ];
 
+/// What else a crate of ours must not use, and why.
+const FORBIDDEN: [(&str, &[&str], &str); 1] = [(
+    "simulator_platforms",
+    &["tokio", "tokio-util", "hyper", "hyper-util"],
+    "a simulated platform computes its responses: it neither waits nor opens sockets",
+)];
+
 /// A line of a manifest.
 struct Dependency {
     package: String,
+    /// The folder of the package, from the root of the repository.
+    folder: String,
     name: String,
     for_tests: bool,
 }
 
 impl Dependency {
     fn finding(&self, problem: &str) -> String {
-        format!("crates/{}/Cargo.toml: {}: {problem}", self.package, self.name)
+        format!("{}/Cargo.toml: {}: {problem}", self.folder, self.name)
     }
 }
 
@@ -140,16 +153,16 @@ impl Dependency {
 fn our_crates_use_each_other_in_one_direction() {
     let crates = tree::crates();
     let mut findings = Vec::new();
-    for name in &crates {
+    for Package { name, folder } in &crates {
         if !OURS.iter().any(|(package, _)| package == name) {
-            findings
-                .push(format!("crates/{name}: say here and in ARCHITECTURE.md whom it may use"));
+            findings.push(format!("{folder}: say here and in ARCHITECTURE.md whom it may use"));
         }
     }
     for dependency in dependencies().iter().filter(|dependency| !dependency.for_tests) {
         let allowed = OURS.iter().find(|(package, _)| *package == dependency.package);
         let allowed = allowed.map_or(&[] as &[&str], |(_, allowed)| allowed);
-        if crates.contains(&dependency.name) && !allowed.contains(&dependency.name.as_str()) {
+        let is_ours = crates.iter().any(|package| package.name == dependency.name);
+        if is_ours && !allowed.contains(&dependency.name.as_str()) {
             findings.push(dependency.finding("this direction is not allowed; see ARCHITECTURE.md"));
         }
     }
@@ -171,13 +184,26 @@ fn pure_crates_stay_pure() {
 }
 
 #[test]
+fn what_a_crate_must_not_use_it_does_not_use() {
+    let mut findings = Vec::new();
+    for dependency in dependencies().iter().filter(|dependency| !dependency.for_tests) {
+        for (package, names, reason) in FORBIDDEN {
+            if package == dependency.package && names.contains(&dependency.name.as_str()) {
+                findings.push(dependency.finding(reason));
+            }
+        }
+    }
+    assert_tidy(&findings);
+}
+
+#[test]
 fn every_dependency_is_used() {
     let files = tree::rust_files();
     let mut findings = Vec::new();
     for dependency in dependencies() {
-        let folder = format!("crates/{}/", dependency.package);
+        let own = |file: &&File| tree::crate_folder(&file.path) == Some(&dependency.folder);
         let ident = dependency.name.replace('-', "_");
-        let mut own = files.iter().filter(|file| file.path.starts_with(&folder));
+        let mut own = files.iter().filter(own);
         // The rules themselves are a test of this crate, and are not among the files that they read.
         let is_this = dependency.package == "cli" && ident == "serde_json";
         if dependency.name != dependency.package
@@ -199,7 +225,9 @@ fn every_shared_version_is_used() {
     assert!(names.contains(&"domain"), "the list of shared versions was not found");
     let crates = tree::crates();
     let used: Vec<String> = dependencies().into_iter().map(|dependency| dependency.name).collect();
-    let unused = names.iter().filter(|name| used.iter().chain(&crates).all(|other| other != *name));
+    let ours = crates.iter().map(|package| &package.name);
+    let used: Vec<&String> = used.iter().chain(ours).collect();
+    let unused = names.iter().filter(|name| used.iter().all(|other| other != *name));
     let findings: Vec<String> =
         unused.map(|name| format!("Cargo.toml: {name}: no crate uses it: remove it")).collect();
     assert_tidy(&findings);
@@ -232,8 +260,11 @@ fn dependencies() -> Vec<Dependency> {
 fn dependencies_of(package: &Value) -> Vec<Dependency> {
     let dependencies = package["dependencies"].as_array().unwrap();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let manifest = text(&package["manifest_path"]);
+    let folder = tree::relative(Path::new(&manifest).parent().unwrap());
     let dependency = |value: &Value| Dependency {
         package: text(&package["name"]),
+        folder: folder.clone(),
         name: text(&value["name"]),
         for_tests: value["kind"] == "dev",
     };

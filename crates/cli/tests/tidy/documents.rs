@@ -13,9 +13,9 @@ const PLACES: [&str; 6] = ["crates/", "docs/", "scripts/", "config/", "deploy/",
 fn the_map_names_every_crate_and_every_folder() {
     let map = map();
     let mut findings = Vec::new();
-    for name in tree::crates() {
-        let sources = tree::folders(&tree::root().join("crates").join(&name).join("src"));
-        for folder in [format!("crates/{name}")].into_iter().chain(sources) {
+    for tree::Package { folder: package, .. } in tree::crates() {
+        let sources = tree::folders(&tree::root().join(&package).join("src"));
+        for folder in [package].into_iter().chain(sources) {
             if !map.text.contains(&format!("`{folder}/`")) {
                 findings.push(
                     map.finding(1, &format!("add `{folder}/` to the map, with what it is for")),

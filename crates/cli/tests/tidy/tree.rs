@@ -47,8 +47,17 @@ pub(crate) fn rust_files() -> Vec<File> {
 
 /// Every Rust file below a crate's `src`.
 pub(crate) fn source_files() -> Vec<File> {
-    let files = rust_files();
-    files.into_iter().filter(|file| file.path.split('/').nth(2) == Some("src")).collect()
+    let is_source = |file: &File| {
+        crate_folder(&file.path)
+            .is_some_and(|folder| file.path[folder.len()..].starts_with("/src/"))
+    };
+    rust_files().into_iter().filter(is_source).collect()
+}
+
+/// The folder of the crate that a file belongs to: what is before its `src`, `tests` or `benches`.
+pub(crate) fn crate_folder(path: &str) -> Option<&str> {
+    let parts = ["/src/", "/tests/", "/benches/", "/build.rs"];
+    parts.iter().filter_map(|part| path.find(part)).min().map(|end| &path[..end])
 }
 
 /// Every document: the files in Markdown at the root and below `docs`.
@@ -60,10 +69,23 @@ pub(crate) fn documents() -> Vec<File> {
     documents
 }
 
-/// The names of our crates.
-pub(crate) fn crates() -> Vec<String> {
-    let folders = entries(&root().join("crates")).into_iter().filter(|path| path.is_dir());
-    folders.map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+/// One of our crates.
+pub(crate) struct Package {
+    pub(crate) name: String,
+    /// From the root of the repository.
+    pub(crate) folder: String,
+}
+
+/// Our crates: every folder below `crates` with a manifest.
+pub(crate) fn crates() -> Vec<Package> {
+    let is_manifest = |file: &File| file.path.ends_with("/Cargo.toml");
+    let manifests = files(&root().join("crates"), &["toml"]).into_iter().filter(is_manifest);
+    let package = |manifest: File| {
+        let name = manifest.text.lines().find_map(|line| line.strip_prefix("name = "));
+        let folder = manifest.path.strip_suffix("/Cargo.toml").unwrap();
+        Package { name: name.unwrap().trim_matches('"').to_owned(), folder: folder.to_owned() }
+    };
+    manifests.map(package).collect()
 }
 
 /// All files below a folder with one of the extensions.
@@ -107,6 +129,7 @@ fn read(path: &Path) -> File {
     File { path: relative(path), text }
 }
 
-fn relative(path: &Path) -> String {
+/// A path from the root of the repository.
+pub(crate) fn relative(path: &Path) -> String {
     path.strip_prefix(root()).unwrap().to_string_lossy().replace('\\', "/")
 }

@@ -1,39 +1,72 @@
-//! The simulated platforms, asked over HTTP the way a gateway asks them.
+//! All simulators together: one port has every one of them, and one clock moves them.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that meets the unexpected is to stop"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that meets the unexpected is to stop")]
 
-mod alpha;
-mod alpha_refusals;
-mod alpha_writes;
-mod beta;
-mod beta_refusals;
-mod beta_signing;
-mod beta_state;
-mod beta_writes;
-mod catalogue;
-mod control;
-mod delta;
-mod delta_oauth;
-mod delta_refusals;
-mod delta_state;
-mod delta_writes;
-mod fault_scripts;
-mod faults;
-mod gamma;
-mod gamma_refusals;
-mod gamma_state;
-mod gamma_writes;
-mod kit;
-mod mail;
-mod money;
-mod pages;
-mod present;
-mod processor;
-mod refusals;
-mod socket;
-mod writes;
+use std::net::SocketAddr;
+
+use serde_json::Value;
+use simulators::{Clock, Settings};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+/// Status and JSON of the response; `null` when it is not JSON.
+async fn ask(address: SocketAddr, request: &str, body: &str) -> (u16, Value) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let length = body.len();
+    let head =
+        format!("{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}");
+    stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).await.unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    let (first, shown) = text.split_once("\r\n\r\n").unwrap();
+    let status = first.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, serde_json::from_str(shown).unwrap_or_default())
+}
+
+#[tokio::test]
+async fn one_port_has_every_simulator_and_lists_the_controls_of_all() {
+    let settings = Settings { clock: Clock::manual(1_769_904_000_000), ..Settings::default() };
+    let running = simulators::start(settings).await.unwrap();
+    let address = running.address();
+
+    let (status, index) = ask(address, "GET /control", "").await;
+    let controls: Vec<&str> = index["controls"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|control| control["path"].as_str().unwrap())
+        .collect();
+
+    assert_eq!(status, 200);
+    for path in ["/control/reset", "/control/lists", "/control/mail", "/control/processor"] {
+        assert!(controls.contains(&path), "{path} is missing: {controls:?}");
+    }
+    for (path, expected) in [
+        ("/platform_alpha/users/me", 401),
+        ("/v1/customers", 401),
+        ("/processor", 200),
+        ("/mail", 200),
+        ("/control/nothing", 404),
+        ("/nothing", 404),
+    ] {
+        assert_eq!(ask(address, &format!("GET {path}"), "").await.0, expected, "{path}");
+    }
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_moved_clock_is_that_of_platforms_and_processor() {
+    let clock = Clock::manual(1_769_904_000_000);
+    let settings = Settings { clock: clock.clone(), ..Settings::default() };
+    let running = simulators::start(settings).await.unwrap();
+
+    let (_, moved) = ask(running.address(), "POST /control/clock", r#"{"advance_s": 60}"#).await;
+    ask(running.address(), "GET /platform_alpha/users/me", "").await;
+    let path = "GET /control/requests?platform=platform_alpha";
+    let (_, log) = ask(running.address(), path, "").await;
+
+    assert_eq!(moved["now"], moved["processor_now"]);
+    assert_eq!(clock.now_ms(), 1_769_904_060_000);
+    assert_eq!(log["requests"][0]["at_ms"], 1_769_904_060_000_i64);
+    running.stop().await;
+}

@@ -66,7 +66,7 @@ async fn a_charge_names_its_order_and_all_that_the_next_step_takes() {
         let asked = careful.post("/v1/billing/charge", &json!({"pack_id": PACK})).await.json();
         assert_eq!(asked["requires_action"], true, "{asked}");
         assert_eq!(asked["order_id"], newest(&careful).await);
-        assert_eq!(asked["publishable_key"], app.settings.processor_publishable_key);
+        assert_eq!(asked["publishable_key"], app.settings.processor.publishable_key);
         assert_eq!(asked["js_url"], app.world.processor_js_url());
         let intent = asked["pi_id"].as_str().unwrap();
         app.authenticate(intent, true).await;

@@ -22,7 +22,7 @@ impl World {
     pub(super) async fn try_at_processor(&self, method: &str, path: &str, form: &str) -> Reply {
         let address = self.app.world.processor_url().trim_start_matches("http://").parse().unwrap();
         let client = Client::new(address)
-            .bearer(&self.app.settings.processor_secret_key)
+            .bearer(&self.app.settings.processor.secret_key)
             .with("content-type", "application/x-www-form-urlencoded");
         let body = (method != "GET").then(|| form.as_bytes().to_vec());
         client.send(method, &format!("/v1/{path}"), body).await

@@ -9,7 +9,7 @@ use domain::time::Timestamp;
 use node::start::Running;
 use runtime::clock::{Clock, Random};
 use settings::Config;
-use simulators::Settings;
+use simulators::{ProcessorSettings, Settings};
 use store::testing::TestStore;
 
 use super::client::Client;
@@ -72,7 +72,7 @@ impl TestApp {
             data: None,
             clock: world_clock.clone(),
             // Events of the processor go out when a test says so.
-            processor_events_held: true,
+            processor: ProcessorSettings { events_held: true, ..ProcessorSettings::default() },
             ..Settings::default()
         };
         let world = simulators::start(settings.clone()).await.unwrap();
@@ -404,9 +404,9 @@ fn config(
          webhook_secrets = [{:?}]\ntimeout_ms = 60000\nretry_pause_ms = 1\nreconcile_every_s = 0",
         world.processor_url(),
         world.processor_js_url(),
-        settings.processor_secret_key,
-        settings.processor_publishable_key,
-        settings.processor_webhook_secret,
+        settings.processor.secret_key,
+        settings.processor.publishable_key,
+        settings.processor.webhook_secret,
     ));
     let patient =
         "connect_ms = 60000\ntls_ms = 60000\nfirst_byte_ms = 60000\nbetween_bytes_ms = 60000";
@@ -417,12 +417,14 @@ fn config(
     }
     add(format!(
         "[platforms.platform_beta.signing]\nscheme = \"hmac-sha256-v1\"\nkey = {:?}\nclient_id = {:?}\nclient_version = {:?}",
-        settings.beta_signing_key, settings.beta_client_id, settings.beta_client_version
+        settings.platforms.beta_signing_key,
+        settings.platforms.beta_client_id,
+        settings.platforms.beta_client_version
     ));
     let delta = world.platform_url("platform_delta");
     add(format!(
         "[platforms.platform_delta.oauth]\ntoken_url = \"{delta}/oauth/token\"\nclient_id = {:?}\nclient_secret = {:?}",
-        settings.delta_client_id, settings.delta_client_secret
+        settings.platforms.delta_client_id, settings.platforms.delta_client_secret
     ));
     for text in overrides {
         add((*text).to_owned());

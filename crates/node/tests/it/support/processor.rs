@@ -145,7 +145,7 @@ impl TestApp {
     /// The signature of a body at a time relative to now, in seconds.
     pub(crate) fn signature(&self, body: &[u8], seconds: i64) -> String {
         let at = self.clock.now().unix_seconds() + seconds;
-        let secret = self.settings.processor_webhook_secret.as_bytes();
+        let secret = self.settings.processor.webhook_secret.as_bytes();
         let mut mac = Hmac::<Sha256>::new_from_slice(secret).unwrap();
         mac.update(format!("{at}.").as_bytes());
         mac.update(body);

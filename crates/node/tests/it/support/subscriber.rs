@@ -99,7 +99,7 @@ impl TestApp {
     pub(crate) async fn at_processor(&self, method: &str, path: &str, form: &str) -> Value {
         let address = self.world.processor_url().trim_start_matches("http://").parse().unwrap();
         let client = Client::new(address)
-            .bearer(&self.settings.processor_secret_key)
+            .bearer(&self.settings.processor.secret_key)
             .with("content-type", "application/x-www-form-urlencoded");
         let body = (method != "GET").then(|| form.as_bytes().to_vec());
         let reply = client.send(method, &format!("/v1/{path}"), body).await;

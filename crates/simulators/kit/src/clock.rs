@@ -1,0 +1,141 @@
+//! The time that the simulators live in. Tests move it by hand; everything else takes it from the system.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::UNIX_EPOCH;
+
+use serde_json::Value;
+
+use crate::calendar;
+
+/// Says what time it is, in milliseconds since 1970-01-01T00:00:00Z. Clones share the time.
+#[derive(Clone)]
+pub struct Clock(Source);
+
+#[derive(Clone)]
+enum Source {
+    /// The machine's time, and how many milliseconds the simulators are ahead of it.
+    System(Arc<AtomicI64>),
+    Manual(Arc<AtomicI64>),
+}
+
+impl Clock {
+    /// The clock of the machine.
+    pub fn system() -> Self {
+        Self(Source::System(Arc::default()))
+    }
+
+    /// A clock that stands at `now_ms` until it is moved.
+    pub fn manual(now_ms: i64) -> Self {
+        Self(Source::Manual(Arc::new(AtomicI64::new(now_ms))))
+    }
+
+    /// Milliseconds since 1970-01-01T00:00:00Z.
+    pub fn now_ms(&self) -> i64 {
+        match &self.0 {
+            Source::System(ahead_ms) => system_ms().saturating_add(ahead_ms.load(Ordering::SeqCst)),
+            Source::Manual(now_ms) => now_ms.load(Ordering::SeqCst),
+        }
+    }
+
+    /// Moves the clock ahead by `by_ms` milliseconds, for all simulators.
+    pub fn advance_ms(&self, by_ms: i64) {
+        let (Source::System(moved) | Source::Manual(moved)) = &self.0;
+        moved.fetch_add(by_ms, Ordering::SeqCst);
+    }
+
+    /// Moves the clock ahead to this time, for all simulators. It never goes back: a time that has passed moves nothing.
+    pub fn move_to_ms(&self, at_ms: i64) {
+        match &self.0 {
+            Source::System(_) => self.advance_ms(at_ms.saturating_sub(self.now_ms()).max(0)),
+            Source::Manual(now_ms) => {
+                now_ms.fetch_max(at_ms, Ordering::SeqCst);
+            }
+        }
+    }
+
+    /// How far it is ahead of the machine's clock; 0 for a manual one, which follows no other.
+    pub fn ahead_ms(&self) -> i64 {
+        match &self.0 {
+            Source::System(ahead_ms) => ahead_ms.load(Ordering::SeqCst),
+            Source::Manual(_) => 0,
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is where the simulators take the time from")]
+fn system_ms() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |passed| i64::try_from(passed.as_millis()).unwrap_or(i64::MAX))
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self.0 {
+            Source::System(_) => "Clock::system",
+            Source::Manual(_) => "Clock::manual",
+        })
+    }
+}
+
+/// Why a clock is not moved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClockMistake {
+    /// The field that makes no sense.
+    pub field: &'static str,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+/// By how many seconds a clock that shows `now` seconds is to move: `to` a second, or by
+/// `advance_months`, `advance_days` and `advance_s`.
+pub fn seconds_ahead(now: i64, body: &Value) -> Result<i64, ClockMistake> {
+    let mistake = |field, message| ClockMistake { field, message };
+    let number = |field: &'static str| match body.get(field).map(Value::as_i64) {
+        None => Ok(None),
+        Some(Some(number)) => Ok(Some(number)),
+        Some(None) => Err(mistake(field, format!("{field} must be a whole number"))),
+    };
+    let months = number("advance_months")?.unwrap_or(0);
+    let parts = [(number("advance_days")?, 86_400), (number("advance_s")?, 1)];
+    let seconds = parts.into_iter().map(|(count, of)| count.unwrap_or(0).saturating_mul(of));
+    let by = calendar::after(now, "month", months) - now + seconds.sum::<i64>();
+    let (field, by_s) = match number("to")? {
+        Some(to) if by == 0 => ("to", to.saturating_sub(now)),
+        Some(_) => return Err(mistake("to", "to stands alone, without advance_…".to_owned())),
+        None => ("advance_s", by),
+    };
+    if by_s < 0 {
+        return Err(mistake(field, "the clock only moves ahead".to_owned()));
+    }
+    Ok(by_s)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_is_moved_for_all_who_share_it_and_never_goes_back() {
+        let clock = Clock::manual(1_000);
+        let other = clock.clone();
+
+        clock.move_to_ms(5_000);
+        clock.move_to_ms(4_000);
+        other.advance_ms(1);
+
+        assert_eq!((clock.now_ms(), other.now_ms(), clock.ahead_ms()), (5_001, 5_001, 0));
+    }
+
+    #[test]
+    fn the_clock_of_the_machine_can_be_ahead_of_it() {
+        let clock = Clock::system();
+        let day_ms = 86_400_000;
+
+        clock.advance_ms(day_ms);
+
+        assert!(clock.now_ms() >= system_ms() - 60_000 + day_ms);
+        assert_eq!(clock.clone().ahead_ms(), day_ms);
+    }
+}

@@ -1,0 +1,114 @@
+//! Bodies that are compressed, broken, or not what the platform's bodies are.
+
+use std::io::Write as _;
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::header::{CONTENT_ENCODING, HeaderValue};
+use serde_json::Value;
+
+use super::catalogue::{Fault, Kind};
+use super::input::Field;
+use crate::script::{SocketReply, WireReply};
+
+const CUT_BYTES: Field =
+    Field::number("bytes", "compressed bytes that are missing at the end", 12, (1, 1 << 30));
+const DEPTH: Field = Field::number("depth", "arrays around the body", 10_000, (1, 1_000_000));
+
+/// What is wrong with the body; its length is right.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Body {
+    Gzip,
+    GzipCut { bytes: usize },
+    InvalidJson,
+    DeepJson { depth: usize },
+    DuplicateKey,
+    NoEnvelope,
+}
+
+pub(super) const KINDS: [Kind; 6] = [
+    Kind::plain("gzip", "the body is compressed, although nobody asked for it", |_| {
+        Ok(Fault::Body(Body::Gzip))
+    }),
+    Kind::plain("gzip_cut", "the body is compressed and its end is missing", |fields| {
+        Ok(Fault::Body(Body::GzipCut { bytes: fields.size(&CUT_BYTES)? }))
+    })
+    .with(&[CUT_BYTES]),
+    Kind::plain("invalid_json", "the last byte of the JSON is missing", |_| {
+        Ok(Fault::Body(Body::InvalidJson))
+    }),
+    Kind::plain("deep_json", "the JSON is within very many arrays", |fields| {
+        Ok(Fault::Body(Body::DeepJson { depth: fields.size(&DEPTH)? }))
+    })
+    .with(&[DEPTH]),
+    Kind::plain("duplicate_key", "the first name of the JSON is there twice", |_| {
+        Ok(Fault::Body(Body::DuplicateKey))
+    }),
+    Kind::plain("no_envelope", "the inner object alone", |_| Ok(Fault::Body(Body::NoEnvelope)))
+        .only_on("platform_beta"),
+];
+
+impl Body {
+    pub(super) fn spoil(self, reply: WireReply) -> SocketReply {
+        SocketReply::Whole(match self {
+            Self::Gzip => compressed(reply, 0),
+            Self::GzipCut { bytes } => compressed(reply, bytes),
+            Self::InvalidJson => {
+                let kept = reply.body.len().saturating_sub(1);
+                WireReply { body: reply.body.slice(..kept), ..reply }
+            }
+            Self::DeepJson { depth } => {
+                let (open, close) = ("[".repeat(depth), "]".repeat(depth));
+                let body = [open.as_bytes(), &reply.body, close.as_bytes()].concat();
+                WireReply { body: Bytes::from(body), ..reply }
+            }
+            Self::DuplicateKey => {
+                let body = with_first_name_twice(&reply.body).map_or(reply.body, Bytes::from);
+                WireReply { body, ..reply }
+            }
+            Self::NoEnvelope => {
+                let read = serde_json::from_slice::<Value>(&reply.body).ok();
+                let inner = read.as_ref().and_then(|body| body.get("response"));
+                let body = inner.map_or(reply.body, |inner| Bytes::from(inner.to_string()));
+                WireReply { body, ..reply }
+            }
+        })
+    }
+}
+
+/// The answer with its body compressed and `missing` bytes cut off the end.
+fn compressed(mut reply: WireReply, missing: usize) -> WireReply {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    // Writing into memory does not fail.
+    let written = encoder.write_all(&reply.body).and_then(|()| encoder.finish());
+    let mut body = written.unwrap_or_default();
+    body.truncate(body.len().saturating_sub(missing));
+    reply.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    WireReply { body: Bytes::from(body), ..reply }
+}
+
+/// `{"a":1}` as `{"a":null,"a":1}`, at the first object that has a name.
+fn with_first_name_twice(body: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(body).ok()?;
+    let at = text.find("{\"")? + 1;
+    let (before, object) = text.split_at(at);
+    let name = object.get(..=object.get(1..)?.find('"')? + 1)?;
+    Some(format!("{before}{name}:null,{object}").into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_name_is_written_twice() {
+        let twice = |text: &str| {
+            with_first_name_twice(text.as_bytes()).map(|it| String::from_utf8(it).unwrap())
+        };
+
+        assert_eq!(twice(r#"{"a":1}"#).unwrap(), r#"{"a":null,"a":1}"#);
+        assert_eq!(twice(r#"[{"b":{}}]"#).unwrap(), r#"[{"b":null,"b":{}}]"#);
+        assert_eq!(twice("[]"), None);
+    }
+}

@@ -1,0 +1,134 @@
+//! Every kind of fault there is, family by family, and the one type they all are.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::input::{Field, FieldMistake, Fields};
+use super::pages::Memory;
+use super::{bodies, bombs, connection, framing, heads, pages, timing};
+use crate::script::{SocketReply, WireReply};
+
+/// A fault of any family, with what was chosen about it.
+#[derive(Clone, Debug)]
+pub(crate) enum Fault {
+    Connection(connection::Connection),
+    Timing(timing::Timing),
+    Framing(framing::Framing),
+    Head(heads::Head),
+    Body(bodies::Body),
+    Bomb(bombs::Bomb),
+    Pages(pages::Pages),
+}
+
+/// A kind of fault, as it is asked for by name.
+pub(super) struct Kind {
+    pub(super) name: &'static str,
+    pub(super) says: &'static str,
+    pub(super) fields: &'static [Field],
+    /// Whether the platform carries the request out before it goes wrong, unless the rule says
+    /// otherwise.
+    pub(super) carried_out: bool,
+    /// The only platform that it makes sense on.
+    pub(super) only_on: Option<&'static str>,
+    pub(super) read: fn(&mut Fields) -> Result<Fault, FieldMistake>,
+}
+
+impl Kind {
+    /// A kind without fields, for any platform, whose request is carried out.
+    pub(super) const fn plain(
+        name: &'static str,
+        says: &'static str,
+        read: fn(&mut Fields) -> Result<Fault, FieldMistake>,
+    ) -> Self {
+        Self { name, says, fields: &[], carried_out: true, only_on: None, read }
+    }
+
+    /// The same with fields.
+    pub(super) const fn with(self, fields: &'static [Field]) -> Self {
+        Self { fields, ..self }
+    }
+
+    /// The same, but the platform refuses to carry the request out.
+    pub(super) const fn not_carried_out(self) -> Self {
+        Self { carried_out: false, ..self }
+    }
+
+    /// The same, but on this platform alone.
+    pub(super) const fn only_on(self, platform: &'static str) -> Self {
+        Self { only_on: Some(platform), ..self }
+    }
+}
+
+/// The families: their names and their kinds.
+const FAMILIES: [(&str, &[Kind]); 7] = [
+    ("connection", &connection::KINDS),
+    ("timing", &timing::KINDS),
+    ("framing", &framing::KINDS),
+    ("head", &heads::KINDS),
+    ("body", &bodies::KINDS),
+    ("size", &bombs::KINDS),
+    ("pages", &pages::KINDS),
+];
+
+/// The kind with this name; a mistake that names all of them when there is none.
+pub(super) fn kind(name: &str) -> Result<&'static Kind, FieldMistake> {
+    let kinds = || FAMILIES.iter().flat_map(|(_, kinds)| *kinds);
+    kinds().find(|kind| kind.name == name).ok_or_else(|| {
+        let names: Vec<&str> = kinds().map(|kind| kind.name).collect();
+        FieldMistake::new("kind", format!("must be one of {}", names.join(", ")))
+    })
+}
+
+/// All kinds, for people and for tests.
+pub(super) fn shown() -> Value {
+    let kinds = FAMILIES.iter().flat_map(|(family, kinds)| {
+        kinds.iter().map(move |kind| {
+            let fields: Vec<Value> = kind.fields.iter().map(Field::shown).collect();
+            json!({
+                "kind": kind.name,
+                "family": family,
+                "says": kind.says,
+                "fields": fields,
+                "carried_out": kind.carried_out,
+                "platform": kind.only_on,
+            })
+        })
+    });
+    kinds.collect()
+}
+
+impl Fault {
+    /// Whether it is about connections, not about requests.
+    pub(super) fn refuses_connections(&self) -> bool {
+        matches!(self, Self::Connection(connection::Connection::Refused))
+    }
+
+    /// What becomes of the honest answer to a request at `path`.
+    pub(super) fn spoil(&self, reply: WireReply, path: &str, memory: &Memory) -> SocketReply {
+        match self {
+            Self::Connection(fault) => SocketReply::Script(fault.script()),
+            Self::Timing(fault) => SocketReply::Script(fault.script(&reply)),
+            Self::Framing(fault) => SocketReply::Script(fault.script(&reply)),
+            Self::Head(fault) => fault.spoil(reply),
+            Self::Body(fault) => fault.spoil(reply),
+            Self::Bomb(fault) => SocketReply::Script(fault.script(&reply)),
+            Self::Pages(fault) => {
+                let body = fault.spoil(&reply.body, path, memory).map(Bytes::from);
+                SocketReply::Whole(WireReply { body: body.unwrap_or(reply.body), ..reply })
+            }
+        }
+    }
+
+    /// The status of the refusal that stands in for an answer when nothing is carried out.
+    pub(crate) fn refusal_status(&self) -> http::StatusCode {
+        match self {
+            Self::Head(fault) => fault.refusal_status(),
+            Self::Connection(_)
+            | Self::Timing(_)
+            | Self::Framing(_)
+            | Self::Body(_)
+            | Self::Bomb(_)
+            | Self::Pages(_) => http::StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}

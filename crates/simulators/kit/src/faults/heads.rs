@@ -1,0 +1,162 @@
+//! Heads that say something else than the platform would: a status, a type, a place to go to; heads
+//! that are too large; and answers before the answer.
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use serde_json::Value;
+
+use super::catalogue::{Fault, Kind};
+use super::input::{Field, FieldMistake, Fields};
+use crate::script::{ConnectionEnd, ScriptStep, SocketReply, SocketScript, WireReply};
+
+const STATUS: Field = Field::number("status", "the status", 500, (200, 999));
+const HEADERS: Field = Field {
+    name: "headers",
+    says: "headers beside it, such as {\"Retry-After\": \"30\"}",
+    value: super::input::FieldValue::Headers,
+};
+const BODY: Field = Field {
+    name: "body",
+    says: "a JSON body; without one it is the platform's own refusal",
+    value: super::input::FieldValue::Json,
+};
+const REDIRECT_STATUS: Field = Field::number("status", "the status", 302, (300, 399));
+const LOCATION_FIELD: Field =
+    Field::text("location", "where to", "http://169.254.169.254/latest/meta-data/");
+const VALUE: Field = Field::text("value", "what the body is said to be", "text/html");
+const BYTES: Field = Field::number("bytes", "bytes of one header", 600_000, (1, 64 << 20));
+const HEADERS_COUNT: Field = Field::number("count", "how many headers", 150, (1, 100_000));
+const HINTS_COUNT: Field = Field::number("count", "how many of them", 2_000, (1, 1_000_000));
+const PROTOCOL: Field = Field::text("protocol", "the other protocol", "websocket");
+
+/// What is wrong with the head.
+#[derive(Clone, Debug)]
+pub(crate) enum Head {
+    Status { status: StatusCode, headers: HeaderMap, body: Option<Value> },
+    Redirect { status: StatusCode, location: HeaderValue },
+    ContentType { value: HeaderValue },
+    LongHeader { bytes: usize },
+    ManyHeaders { count: usize },
+    Informational { count: u64 },
+    SwitchProtocols { protocol: HeaderValue },
+}
+
+pub(super) const KINDS: [Kind; 7] = [
+    Kind::plain("status", "another status, such as 500, 429 with Retry-After, or 999", |fields| {
+        let (status, headers) = (status(fields, &STATUS)?, fields.headers(&HEADERS)?);
+        Ok(Fault::Head(Head::Status { status, headers, body: fields.json(&BODY) }))
+    })
+    .with(&[STATUS, HEADERS, BODY])
+    .not_carried_out(),
+    Kind::plain("redirect", "the caller is sent elsewhere", |fields| {
+        let status = status(fields, &REDIRECT_STATUS)?;
+        let location = fields.header_value(&LOCATION_FIELD)?;
+        Ok(Fault::Head(Head::Redirect { status, location }))
+    })
+    .with(&[REDIRECT_STATUS, LOCATION_FIELD])
+    .not_carried_out(),
+    Kind::plain("content_type", "the body is said to be something else", |fields| {
+        Ok(Fault::Head(Head::ContentType { value: fields.header_value(&VALUE)? }))
+    })
+    .with(&[VALUE]),
+    Kind::plain("long_header", "one header that is far too long", |fields| {
+        Ok(Fault::Head(Head::LongHeader { bytes: fields.size(&BYTES)? }))
+    })
+    .with(&[BYTES]),
+    Kind::plain("many_headers", "far too many headers", |fields| {
+        Ok(Fault::Head(Head::ManyHeaders { count: fields.size(&HEADERS_COUNT)? }))
+    })
+    .with(&[HEADERS_COUNT]),
+    Kind::plain("informational", "answers of status 103 before the answer", |fields| {
+        Ok(Fault::Head(Head::Informational { count: fields.number(&HINTS_COUNT)? }))
+    })
+    .with(&[HINTS_COUNT]),
+    Kind::plain(
+        "switch_protocols",
+        "status 101, as if something else had been asked for",
+        |fields| {
+            Ok(Fault::Head(Head::SwitchProtocols { protocol: fields.header_value(&PROTOCOL)? }))
+        },
+    )
+    .with(&[PROTOCOL])
+    .not_carried_out(),
+];
+
+fn status(fields: &mut Fields, field: &Field) -> Result<StatusCode, FieldMistake> {
+    let number = u16::try_from(fields.number(field)?).unwrap_or_default();
+    StatusCode::from_u16(number).map_err(|_| FieldMistake::new(field.name, "is no status"))
+}
+
+impl Head {
+    /// The status of the platform's own refusal.
+    pub(super) fn refusal_status(&self) -> StatusCode {
+        match self {
+            Self::Status { status, .. } | Self::Redirect { status, .. } => *status,
+            Self::ContentType { .. }
+            | Self::LongHeader { .. }
+            | Self::ManyHeaders { .. }
+            | Self::Informational { .. }
+            | Self::SwitchProtocols { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    pub(super) fn spoil(&self, mut reply: WireReply) -> SocketReply {
+        match self {
+            Self::Status { status, headers, body } => {
+                reply.status = *status;
+                reply.headers.extend(headers.clone());
+                if let Some(body) = body {
+                    reply.body = Bytes::from(body.to_string());
+                    reply.headers.entry(CONTENT_TYPE).or_insert(json());
+                }
+                SocketReply::Whole(reply)
+            }
+            Self::Redirect { status, location } => {
+                reply.status = *status;
+                reply.headers.insert(LOCATION, location.clone());
+                SocketReply::Whole(reply)
+            }
+            Self::ContentType { value } => {
+                reply.headers.insert(CONTENT_TYPE, value.clone());
+                SocketReply::Whole(reply)
+            }
+            Self::LongHeader { bytes } => {
+                let padding = HeaderName::from_static("x-padding");
+                SocketReply::Script(with_headers(&reply, vec![(padding, "a".repeat(*bytes))]))
+            }
+            Self::ManyHeaders { count } => {
+                let name = |at: usize| HeaderName::from_bytes(format!("x-{at}").as_bytes()).ok();
+                let headers = (0..*count).filter_map(name).map(|name| (name, "y".to_owned()));
+                SocketReply::Script(with_headers(&reply, headers.collect()))
+            }
+            Self::Informational { count } => {
+                let mut script = reply.script(reply.framed(), ConnectionEnd::Keep);
+                let hint = Bytes::from_static(b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n");
+                script.steps.insert(0, ScriptStep::Repeat { bytes: hint, times: *count });
+                SocketReply::Script(script)
+            }
+            Self::SwitchProtocols { protocol } => {
+                let switch = WireReply {
+                    status: StatusCode::SWITCHING_PROTOCOLS,
+                    headers: HeaderMap::from_iter([
+                        (http::header::UPGRADE, protocol.clone()),
+                        (http::header::CONNECTION, HeaderValue::from_static("upgrade")),
+                    ]),
+                    body: Bytes::new(),
+                };
+                SocketReply::Script(switch.script(switch.head(&[]), ConnectionEnd::Hang))
+            }
+        }
+    }
+}
+
+fn json() -> HeaderValue {
+    HeaderValue::from_static("application/json")
+}
+
+/// The answer with these headers in front of its length.
+fn with_headers(reply: &WireReply, mut headers: Vec<(HeaderName, String)>) -> SocketScript {
+    headers.push((http::header::CONTENT_LENGTH, reply.body.len().to_string()));
+    reply.script([&reply.head(&headers)[..], &reply.body].concat(), ConnectionEnd::Close)
+}

@@ -1,0 +1,71 @@
+//! Answers that are late, slow, or never there.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::catalogue::{Fault, Kind};
+use super::input::Field;
+use crate::script::{ConnectionEnd, ScriptStep, SocketScript, WireReply};
+
+const MS: Field = Field::number("ms", "milliseconds before the head", 1_000, (0, 3_600_000));
+const AFTER_BYTES: Field =
+    Field::number("after_bytes", "bytes of the body that are sent first", 10, (0, 1 << 30));
+const SIZE: Field = Field::number("size", "bytes of the body at a time", 1, (1, 1 << 20));
+const PAUSE_MS: Field =
+    Field::number("pause_ms", "milliseconds after each of them", 100, (0, 3_600_000));
+
+/// When bytes are sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Timing {
+    Delay { ms: u64 },
+    Silence,
+    Stall { after_bytes: usize },
+    Drip { size: usize, pause_ms: u64 },
+}
+
+pub(super) const KINDS: [Kind; 4] = [
+    Kind::plain("delay", "the answer comes late", |fields| {
+        Ok(Fault::Timing(Timing::Delay { ms: fields.number(&MS)? }))
+    })
+    .with(&[MS]),
+    Kind::plain("silence", "no byte of an answer ever comes; the connection stays open", |_| {
+        Ok(Fault::Timing(Timing::Silence))
+    }),
+    Kind::plain("stall", "within the body the platform falls silent", |fields| {
+        Ok(Fault::Timing(Timing::Stall { after_bytes: fields.size(&AFTER_BYTES)? }))
+    })
+    .with(&[AFTER_BYTES]),
+    Kind::plain("drip", "the body comes a few bytes at a time", |fields| {
+        let (size, pause_ms) = (fields.size(&SIZE)?, fields.number(&PAUSE_MS)?);
+        Ok(Fault::Timing(Timing::Drip { size, pause_ms }))
+    })
+    .with(&[SIZE, PAUSE_MS]),
+];
+
+impl Timing {
+    pub(super) fn script(self, reply: &WireReply) -> SocketScript {
+        match self {
+            Self::Delay { ms } => {
+                let mut script = reply.script(reply.framed(), ConnectionEnd::Keep);
+                script.steps.insert(0, ScriptStep::Wait(Duration::from_millis(ms)));
+                script
+            }
+            Self::Silence => SocketScript::nothing(ConnectionEnd::Hang),
+            Self::Stall { after_bytes } => {
+                let mut sent = reply.framed();
+                // Even a body that is shorter than that is never whole.
+                let missing = reply.body.len().saturating_sub(after_bytes).max(1);
+                sent.truncate(sent.len().saturating_sub(missing));
+                reply.script(sent, ConnectionEnd::Hang)
+            }
+            Self::Drip { size, pause_ms } => {
+                let head = Bytes::from(reply.head_with_length(reply.body.len() as u64));
+                let mut script = reply.script(head, ConnectionEnd::Keep);
+                let (bytes, pause) = (reply.body.clone(), Duration::from_millis(pause_ms));
+                script.steps.push(ScriptStep::Drip { bytes, size, pause });
+                script
+            }
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! What every simulator stands on: the ports it is reached at, faults on demand, the control
+//! interface, a clock that can be moved, and a mail sink. It knows no platform and no payment
+//! processor; each of them is a [`Simulator`] that a [`SimulatorService`] serves.
+
+pub mod calendar;
+pub mod clock;
+pub mod control;
+pub mod dice;
+pub mod environment;
+pub mod faults;
+pub mod json_lines;
+mod listener;
+pub mod mail;
+pub mod pairs;
+pub mod running;
+pub mod script;
+pub mod service;
+pub mod simulator;
+
+pub use clock::Clock;
+pub use environment::Environment;
+pub use running::RunningService;
+pub use service::SimulatorService;
+pub use simulator::Simulator;

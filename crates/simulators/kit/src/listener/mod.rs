@@ -1,0 +1,57 @@
+//! Sockets: a common port for everything, and ports of their own for simulators, each of which can be
+//! shut so that connections to it alone are refused.
+
+mod connection;
+pub(crate) mod port;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::port::{Port, PortHandle};
+use crate::faults::FaultRules;
+use crate::service::SimulatorService;
+
+/// The simulators' own ports, by their names.
+#[derive(Debug)]
+pub(crate) struct PortSet(Vec<(&'static str, PortHandle)>);
+
+impl PortSet {
+    /// Where the port with this name listens.
+    pub(crate) fn address(&self, name: &str) -> Option<SocketAddr> {
+        let found = self.0.iter().find(|(of_port, _)| *of_port == name);
+        found.map(|(_, handle)| handle.address)
+    }
+
+    /// Shuts and opens the ports as the faults say; done when this returns.
+    pub(crate) async fn follow(&self, faults: &FaultRules) {
+        for (name, handle) in &self.0 {
+            handle.set_shut(faults.refuses(name)).await;
+        }
+    }
+}
+
+/// Listens on `address` for everything and beside it on a free port for each name that a simulator
+/// has for one, until told to stop. Gives the common address.
+pub(crate) fn listen(
+    service: &Arc<SimulatorService>,
+    address: SocketAddr,
+    stop: &CancellationToken,
+    tasks: &TaskTracker,
+) -> io::Result<SocketAddr> {
+    let common = Port::open(address)?;
+    let found = common.handle().address;
+    tasks.spawn(common.serve(Arc::clone(service), stop.clone()));
+    let mut ports = Vec::new();
+    for name in service.simulators.iter().flat_map(|simulator| simulator.port_names()) {
+        let port = Port::open(SocketAddr::new(found.ip(), 0))?;
+        ports.push((name, port.handle()));
+        tasks.spawn(port.serve(Arc::clone(service), stop.clone()));
+    }
+    // A service is listened for once.
+    drop(service.ports.set(PortSet(ports)));
+    Ok(found)
+}

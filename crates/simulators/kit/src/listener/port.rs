@@ -1,0 +1,144 @@
+//! A port that can be shut: while it is, the system refuses connections to it, and nobody else can
+//! take it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::connection;
+use crate::service::SimulatorService;
+
+/// Connections that wait to be accepted.
+const BACKLOG: u32 = 1024;
+
+/// One port.
+#[derive(Debug)]
+pub(crate) struct Port {
+    listener: TcpListener,
+    address: SocketAddr,
+    /// What is wanted, and what is.
+    wanted: watch::Receiver<bool>,
+    want: watch::Sender<bool>,
+    is_shut: watch::Sender<bool>,
+}
+
+/// How a port is shut and opened from elsewhere.
+#[derive(Debug)]
+pub(crate) struct PortHandle {
+    pub(crate) address: SocketAddr,
+    want: watch::Sender<bool>,
+    is_shut: watch::Receiver<bool>,
+}
+
+impl PortHandle {
+    /// Shuts or opens the port, and waits until it is.
+    pub(crate) async fn set_shut(&self, shut: bool) {
+        self.want.send_replace(shut);
+        // It fails when the port is gone, and then it is as good as shut.
+        drop(self.is_shut.clone().wait_for(|is_shut| *is_shut == shut).await);
+    }
+}
+
+impl Port {
+    /// Listens on this address; port 0 takes a free one.
+    pub(super) fn open(address: SocketAddr) -> io::Result<Self> {
+        let listener = bound(address)?.listen(BACKLOG)?;
+        let found = listener.local_addr()?;
+        let (want, wanted) = watch::channel(false);
+        let (is_shut, _) = watch::channel(false);
+        Ok(Self { listener, address: found, wanted, want, is_shut })
+    }
+
+    pub(super) fn handle(&self) -> PortHandle {
+        let (address, want) = (self.address, self.want.clone());
+        PortHandle { address, want, is_shut: self.is_shut.subscribe() }
+    }
+
+    /// Serves until told to stop; ends once the connections have.
+    pub(super) async fn serve(self, service: Arc<SimulatorService>, stop: CancellationToken) {
+        let Self { mut listener, address, mut wanted, want: _open, is_shut } = self;
+        let connections = TaskTracker::new();
+        loop {
+            let cut = CancellationToken::new();
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = accept(&listener, &connections, &service, (&stop, &cut)) => {}
+                () = becomes(&mut wanted, true) => {}
+            }
+            drop(listener);
+            let Ok(held) = bound(address) else {
+                tracing::error!(%address, "a port that was to be shut was taken by somebody else");
+                return;
+            };
+            cut.cancel();
+            connections.close();
+            connections.wait().await;
+            connections.reopen();
+            is_shut.send_replace(true);
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = becomes(&mut wanted, false) => {}
+            }
+            listener = match held.listen(BACKLOG) {
+                Ok(open) => open,
+                Err(error) => {
+                    tracing::error!(%address, %error, "a shut port cannot be opened again");
+                    return;
+                }
+            };
+            is_shut.send_replace(false);
+        }
+        connections.close();
+        connections.wait().await;
+    }
+}
+
+/// Waits until this is wanted. Whoever wants it cannot be gone: the port itself could.
+async fn becomes(wanted: &mut watch::Receiver<bool>, shut: bool) {
+    drop(wanted.wait_for(|wanted| *wanted == shut).await);
+}
+
+/// Accepts connections for ever; each is served until `stop` lets it end, or `cut` ends it.
+async fn accept(
+    listener: &TcpListener,
+    connections: &TaskTracker,
+    service: &Arc<SimulatorService>,
+    (stop, cut): (&CancellationToken, &CancellationToken),
+) {
+    loop {
+        if let Some(stream) = usable(listener.accept().await) {
+            let (service, stop, cut) = (Arc::clone(service), stop.clone(), cut.clone());
+            connections.spawn(async move {
+                let served = connection::serve(&service, stream, &stop);
+                let _ended = cut.run_until_cancelled(served).await;
+            });
+        }
+    }
+}
+
+/// A socket with this address that does not listen yet.
+fn bound(address: SocketAddr) -> io::Result<TcpSocket> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    Ok(socket)
+}
+
+fn usable(accepted: io::Result<(TcpStream, SocketAddr)>) -> Option<TcpStream> {
+    match accepted {
+        Ok((stream, _)) => {
+            // Small answers go out at once.
+            drop(stream.set_nodelay(true));
+            Some(stream)
+        }
+        Err(error) => {
+            tracing::warn!(%error, "a connection was not accepted");
+            None
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Media that are offered for a price, and where: in the posts that have them attached.
+
+use serde_json::{Value, json};
+
+use super::account_media::{self, account_media, generated_price};
+use super::posts;
+use super::shapes::{Collection, Who, account_id, id, index_of, list_of};
+use crate::answer::Outcome;
+use crate::call::Call;
+use crate::overlay::Overlay;
+use crate::routes::Routes;
+use crate::world::ids::{CREATED, Kind};
+use crate::world::series::Series;
+
+const OFFERS: &str = "offers";
+/// A post has at most this many attachments that are numbered.
+const PLACES: u64 = 1000;
+/// Places in posts that were made while running are numbered from here on.
+const MADE_PLACES: u64 = 7_000_000_000;
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    routes
+        .get("mediaoffers/mediaoffers", offers)
+        .get("mediaoffers/location", locations)
+        .get("mediaoffers/location/deleted", deleted_locations)
+}
+
+/// The account media with a price, under the same index.
+fn collection(call: &Call<'_>) -> Collection<'static> {
+    let series = Series::of(call.world.media().count(), 5, &[1]);
+    Collection { table: OFFERS, series, kind: Kind::Offer }
+}
+
+/// Offers the account medium at its new price, or no longer when it has none.
+pub(super) fn set_price(call: &Call<'_>, overlay: &mut Overlay, account_medium: u64, price: i64) {
+    if price == 0 {
+        overlay.take(OFFERS, account_medium);
+    } else {
+        overlay.put_new(OFFERS, collection(call).series, account_medium);
+    }
+}
+
+fn offers(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+    collection(call).list(call, overlay, "mediaOffers", |offer| {
+        let offered = account_media(call, overlay, offer);
+        let generated = || json!(generated_price(offer));
+        json!({
+            "id": id(call, Kind::Offer, offer),
+            "accountId": account_id(call, Who::Creator),
+            "accountMediaId": id(call, Kind::AccountMedia, offer),
+            "price": offered.get("price").cloned().unwrap_or_else(generated),
+            "status": "active",
+            "accountMedia": offered,
+        })
+    })
+}
+
+/// Where the posts have media attached that are offered: a row for each such place.
+fn rows(call: &Call<'_>, overlay: &Overlay, in_posts: impl Iterator<Item = u64>) -> Vec<Value> {
+    let row = |post: u64, place: u64, attached: &str| {
+        let offer = index_of(call, account_media::collection(call).kind, attached)?;
+        if !overlay.holds(OFFERS, collection(call).series, offer) {
+            return None;
+        }
+        let first =
+            post.checked_sub(CREATED).map_or(post * PLACES, |made| MADE_PLACES + made * PLACES);
+        Some(json!({
+            "id": id(call, Kind::Location, first + place),
+            "mediaOfferId": id(call, Kind::Offer, offer),
+            "type": "post",
+            "postId": id(call, Kind::Post, post),
+        }))
+    };
+    let of_post = |post: u64| {
+        let attached = posts::attached(call, overlay, post);
+        let rows: Vec<Value> =
+            (0..PLACES).zip(&attached).filter_map(|(place, id)| row(post, place, id)).collect();
+        rows
+    };
+    in_posts.flat_map(of_post).collect()
+}
+
+fn locations(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+    let posts = posts::collection(call).all(overlay).into_iter();
+    list_of(call, "locations", rows(call, overlay, posts), |row| row)
+}
+
+/// Where the post has been deleted.
+fn deleted_locations(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+    let posts = posts::DELETED.all(overlay).into_iter();
+    list_of(call, "locations", rows(call, overlay, posts), |row| row)
+}

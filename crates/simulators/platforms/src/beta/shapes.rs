@@ -1,0 +1,355 @@
+//! Ids, pages and accounts, which all groups of routes share.
+
+use serde_json::{Map, Value, json};
+
+use super::follows::{FOLLOWERS, FOLLOWING};
+use super::ignore;
+use crate::answer::{Answer, Outcome, Refusal};
+use crate::call::Call;
+use crate::overlay::{Overlay, Page};
+use crate::world::ids::{self, Kind};
+use crate::world::people::PEERS;
+use crate::world::series::Series;
+
+/// How many rows a page has when the caller does not say, and at most.
+pub(super) const PAGE: (u64, u64) = (20, 100);
+
+/// The generated part of a collection that has none.
+pub(super) const NOTHING: Series = Series::all(0);
+
+/// A request names at most this many things.
+const IDS_MAX: usize = 500;
+
+/// A text that is written has at most this many bytes.
+const TEXT_BYTES_MAX: usize = 10_000;
+
+/// Things that are listed: the table they are written in, those that are generated, and the kind of
+/// their ids.
+#[derive(Clone, Copy)]
+pub(super) struct Collection<'a> {
+    pub(super) table: &'a str,
+    pub(super) series: Series,
+    pub(super) kind: Kind,
+}
+
+/// Anybody who has an account.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Who {
+    /// The creator who calls.
+    Creator,
+    Fan(u64),
+    /// Another creator.
+    Peer(u64),
+}
+
+/// Cents as mills.
+pub(super) fn mills(cents: i64) -> i64 {
+    cents * 10
+}
+
+/// The creator's share, in mills, of what was paid in cents: 0.80 of it.
+pub(super) fn net_mills(gross_cents: i64) -> i64 {
+    mills(gross_cents) * 4 / 5
+}
+
+/// The id of a thing of the calling creator.
+pub(super) fn id(call: &Call<'_>, kind: Kind, index: u64) -> String {
+    ids::number(kind, call.world.creator, index).to_string()
+}
+
+/// The index behind an id of this kind.
+pub(super) fn index_of(call: &Call<'_>, kind: Kind, id: &str) -> Option<u64> {
+    ids::index_of_digits(kind, call.world.creator, id)
+}
+
+/// An id in a JSON body: digits as text or as a number.
+pub(super) fn id_text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The id in a body's field; 400 when it is missing.
+pub(super) fn body_id(call: &Call<'_>, name: &str) -> Result<String, Refusal> {
+    match call.field(name) {
+        Value::String(text) if !text.is_empty() => Ok(text.clone()),
+        Value::Number(number) => Ok(number.to_string()),
+        _ => Err(Refusal::bad_request(format!("{name} is required"))),
+    }
+}
+
+/// The ids in a body's field; 400 when it is not a list with at least one.
+pub(super) fn body_ids(call: &Call<'_>, name: &str) -> Result<Vec<String>, Refusal> {
+    let sent = call.field(name).as_array().filter(|sent| !sent.is_empty());
+    let sent = sent.ok_or_else(|| Refusal::bad_request(format!("{name} is required")))?;
+    if sent.len() > IDS_MAX {
+        return Err(Refusal::bad_request(format!("{name} has more than {IDS_MAX} ids")));
+    }
+    Ok(sent.iter().map(id_text).collect())
+}
+
+/// The ids in the query, with commas between them or repeated; 400 when there is none.
+pub(super) fn query_ids(call: &Call<'_>, name: &str) -> Result<Vec<String>, Refusal> {
+    let sent = call.query_all(name).flat_map(|text| text.split(','));
+    let ids: Vec<String> = sent.filter(|id| !id.is_empty()).map(str::to_owned).collect();
+    match ids.len() {
+        0 => Err(Refusal::bad_request(format!("{name} is required"))),
+        1..=IDS_MAX => Ok(ids),
+        _ => Err(Refusal::bad_request(format!("{name} has more than {IDS_MAX} ids"))),
+    }
+}
+
+/// The one id in the query; 400 when it is missing.
+pub(super) fn query_id<'a>(call: &'a Call<'_>, name: &str) -> Result<&'a str, Refusal> {
+    let sent = call.query(name).filter(|id| !id.is_empty());
+    sent.ok_or_else(|| Refusal::bad_request(format!("{name} is required")))
+}
+
+/// Those of the body's text fields that were sent; 400 when one is not text, or none was sent.
+pub(super) fn text_fields(call: &Call<'_>, names: &[&str]) -> Result<Map<String, Value>, Refusal> {
+    let fields = call.fields(names);
+    for (name, value) in &fields {
+        if value.as_str().is_none_or(|text| text.len() > TEXT_BYTES_MAX) {
+            return Err(Refusal::bad_request(format!("{name} is not a text")));
+        }
+    }
+    if fields.is_empty() {
+        return Err(Refusal::bad_request(format!("One of {} is required", names.join(", "))));
+    }
+    Ok(fields)
+}
+
+/// An amount in mills from the body, 0 when it is missing.
+pub(super) fn price(call: &Call<'_>) -> Result<i64, Refusal> {
+    match call.field("price") {
+        Value::Null => Ok(0),
+        sent => sent
+            .as_i64()
+            .filter(|price| *price >= 0)
+            .ok_or_else(|| Refusal::bad_request("price is not an amount in mills")),
+    }
+}
+
+impl Collection<'_> {
+    /// The index behind an id of a thing that is in the collection; 404 otherwise.
+    pub(super) fn find(
+        &self,
+        call: &Call<'_>,
+        overlay: &Overlay,
+        id: &str,
+        what: &str,
+    ) -> Result<u64, Refusal> {
+        index_of(call, self.kind, id)
+            .filter(|index| overlay.holds(self.table, self.series, *index))
+            .ok_or_else(|| Refusal::not_found(what))
+    }
+
+    /// The page that the query asks for.
+    pub(super) fn page(&self, call: &Call<'_>, overlay: &Overlay) -> Result<Page, Refusal> {
+        let total = overlay.count(self.table, self.series);
+        let window = window(call, total, |id| {
+            let index = index_of(call, self.kind, id)?;
+            overlay.place_of(self.table, self.series, index)
+        })?;
+        let page = overlay.page(self.table, self.series, window.start, window.end - window.start);
+        Ok(Page { has_more: window.has_more, ..page })
+    }
+
+    /// The page of the query as `{<noun>: […], "total": …, "hasMore": …}`.
+    pub(super) fn list(
+        &self,
+        call: &Call<'_>,
+        overlay: &Overlay,
+        noun: &str,
+        row: impl Fn(u64) -> Value,
+    ) -> Outcome {
+        let Page { indexes, total, has_more } = self.page(call, overlay)?;
+        let rows: Vec<Value> = indexes.into_iter().map(row).collect();
+        Ok(Answer::ok(json!({noun: rows, "total": total, "hasMore": has_more})))
+    }
+
+    /// Puts the things in this order before all others; all must be in the collection.
+    pub(super) fn reorder(
+        &self,
+        call: &Call<'_>,
+        overlay: &mut Overlay,
+        ids: &[String],
+        what: &str,
+    ) -> Result<(), Refusal> {
+        let indexes: Vec<u64> =
+            ids.iter().map(|id| self.find(call, overlay, id, what)).collect::<Result<_, _>>()?;
+        for index in indexes.into_iter().rev() {
+            overlay.put(self.table, index);
+        }
+        Ok(())
+    }
+
+    /// All things of a collection that is known to be small.
+    pub(super) fn all(&self, overlay: &Overlay) -> Vec<u64> {
+        overlay.page(self.table, self.series, 0, u64::MAX).indexes
+    }
+}
+
+/// How many rows the query asks for: more than a page can have are cut, none at all are refused.
+pub(super) fn limit(call: &Call<'_>) -> Result<u64, Refusal> {
+    let limit = call.query_number("limit")?.unwrap_or(PAGE.0);
+    if limit == 0 {
+        return Err(Refusal::bad_request("limit is at least 1"));
+    }
+    Ok(limit.min(PAGE.1))
+}
+
+/// A cursor of the query; empty and 0 stand for none.
+pub(super) fn cursor<'a>(call: &'a Call<'_>, name: &str) -> Option<&'a str> {
+    call.query(name).filter(|id| !matches!(*id, "" | "0"))
+}
+
+/// The part of a list that the query asks for, by places, the newest thing at place 0.
+pub(super) struct Window {
+    pub(super) start: u64,
+    /// Not less than `start`.
+    pub(super) end: u64,
+    /// Whether there is more in the direction in which the list is read.
+    pub(super) has_more: bool,
+}
+
+/// What comes `before` an id (is older), `after` an id (is newer, and next to it), between the two,
+/// or after `offset` things. 404 when the thing of a cursor is not in the list: a list that went on
+/// from somewhere else would be taken for a whole one.
+pub(super) fn window(
+    call: &Call<'_>,
+    total: u64,
+    place_of: impl Fn(&str) -> Option<u64>,
+) -> Result<Window, Refusal> {
+    let place = |name: &str| {
+        let found = cursor(call, name).map(&place_of);
+        found
+            .map(|place| place.ok_or_else(|| Refusal::not_found("Entry of the cursor")))
+            .transpose()
+    };
+    let (limit, before, after) = (limit(call)?, place("before")?, place("after")?);
+    if let (None, Some(end)) = (before, after) {
+        let start = end.saturating_sub(limit);
+        return Ok(Window { start, end, has_more: start > 0 });
+    }
+    let last = after.unwrap_or(total);
+    let offset = call.query_number("offset")?.unwrap_or(0);
+    let start = before.map_or(offset, |before| before + 1).min(last);
+    let end = start.saturating_add(limit).min(last);
+    Ok(Window { start, end, has_more: end < last })
+}
+
+/// The page of the query out of things that were looked up one by one. A cursor is the `id` of a
+/// row.
+pub(super) fn list_of<T: Clone>(
+    call: &Call<'_>,
+    noun: &str,
+    things: Vec<T>,
+    row: impl Fn(T) -> Value,
+) -> Outcome {
+    let total = things.len() as u64;
+    let Window { start, end, has_more } = window(call, total, |sent| {
+        let is_it = |thing: &T| row(thing.clone()).get("id").and_then(Value::as_str) == Some(sent);
+        things.iter().position(is_it).map(|place| place as u64)
+    })?;
+    let number = |place: u64| usize::try_from(place).unwrap_or(usize::MAX);
+    let shown = things.into_iter().skip(number(start)).take(number(end - start));
+    let page: Vec<Value> = shown.map(row).collect();
+    Ok(Answer::ok(json!({noun: page, "total": total, "hasMore": has_more})))
+}
+
+/// Whose account id this is.
+pub(super) fn who(call: &Call<'_>, id: &str) -> Option<Who> {
+    if index_of(call, Kind::Creator, id) == Some(0) {
+        return Some(Who::Creator);
+    }
+    if let Some(fan) = index_of(call, Kind::Fan, id) {
+        return (fan < call.world.fans).then_some(Who::Fan(fan));
+    }
+    let peer = index_of(call, Kind::Peer, id)?;
+    (peer < PEERS).then_some(Who::Peer(peer))
+}
+
+/// Whose account id this is; 404 when it is nobody's.
+pub(super) fn somebody(call: &Call<'_>, id: &str) -> Result<Who, Refusal> {
+    who(call, id).ok_or_else(|| Refusal::not_found("Account"))
+}
+
+/// The account id of somebody.
+pub(super) fn account_id(call: &Call<'_>, who: Who) -> String {
+    match who {
+        Who::Creator => id(call, Kind::Creator, 0),
+        Who::Fan(fan) => id(call, Kind::Fan, fan),
+        Who::Peer(peer) => id(call, Kind::Peer, peer),
+    }
+}
+
+/// The account of somebody, as others see it.
+pub(super) fn account(call: &Call<'_>, overlay: &Overlay, who: Who) -> Value {
+    let world = call.world;
+    let own_id = account_id(call, who);
+    let (name, username, role) = match who {
+        Who::Creator => return super::account::own(call, overlay),
+        Who::Fan(fan) => {
+            let person = world.fan(fan);
+            (person.name, person.username, "fan")
+        }
+        Who::Peer(peer) => {
+            let person = world.peer(peer);
+            (person.name, person.username, "creator")
+        }
+    };
+    let mut shown = json!({
+        "id": own_id,
+        "username": username,
+        "displayName": name,
+        "role": role,
+        "avatar": format!("https://cdn.beta.test/avatars/{own_id}.jpg"),
+    });
+    let more = match who {
+        Who::Fan(fan) => fan_fields(call, overlay, fan),
+        Who::Peer(peer) => json!({
+            "following": overlay.holds(FOLLOWING, world.following(), peer),
+            "subscribed": overlay.holds(
+                super::subscriptions::OWN,
+                super::subscriptions::own_series(call),
+                peer,
+            ),
+            "ignoreFlags": ignore::flags_of_peer(overlay, peer),
+        }),
+        Who::Creator => json!({}),
+    };
+    if let (Value::Object(shown), Value::Object(more)) = (&mut shown, more) {
+        shown.extend(more);
+    }
+    shown
+}
+
+fn fan_fields(call: &Call<'_>, overlay: &Overlay, fan: u64) -> Value {
+    let person = call.world.fan(fan);
+    json!({
+        "location": person.country,
+        "createdAt": person.subscribed_at_ms,
+        "lastSeenAt": person.last_seen_at_ms,
+        "statusId": if person.online { 2 } else { 1 },
+        "followsYou": overlay.holds(FOLLOWERS, call.world.followers(), fan),
+        "subscribesToYou": person.active,
+        "ignoreFlags": ignore::flags(call, overlay, fan),
+    })
+}
+
+/// The sent fields, if all of them are among the known ones and have values of the same type.
+pub(super) fn merged(
+    known: &Map<String, Value>,
+    sent: &Value,
+) -> Result<Map<String, Value>, Refusal> {
+    let sent = sent.as_object().filter(|sent| !sent.is_empty());
+    let sent = sent.ok_or_else(|| Refusal::bad_request("A body with fields is required"))?;
+    for (name, value) in sent {
+        let same_type = known
+            .get(name)
+            .is_some_and(|old| std::mem::discriminant(old) == std::mem::discriminant(value));
+        if !same_type {
+            return Err(Refusal::bad_request(format!("{name} is not known or has a wrong value")));
+        }
+    }
+    Ok(sent.clone())
+}

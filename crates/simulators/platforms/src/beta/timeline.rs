@@ -1,0 +1,102 @@
+//! Timelines: the creator's own posts, those of a peer, and the home timeline of all peers followed.
+
+use serde_json::{Value, json};
+
+use super::follows::{self, FOLLOWING};
+use super::posts;
+use super::shapes::{Who, account_id, body_id, id, index_of, list_of, somebody};
+use crate::answer::{Answer, Outcome, Refusal};
+use crate::call::Call;
+use crate::overlay::Overlay;
+use crate::routes::Routes;
+use crate::world::ids::Kind;
+use crate::world::people::PEERS;
+use crate::world::{DAY_MS, MINUTE_MS, signed};
+
+/// Every peer has so many posts.
+const PEER_POSTS: u64 = 10;
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    routes
+        .get("timeline", timeline)
+        .get("timelinenew", timeline_new)
+        .get("timeline/home", home)
+        .post("postreply/verify", verify_reply)
+}
+
+/// Of the account `accountId`, the own one when absent.
+fn timeline(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+    match call.query("accountId").map_or(Ok(Who::Creator), |id| somebody(call, id))? {
+        Who::Creator => posts::collection(call)
+            .list(call, overlay, "posts", |post| posts::shown(call, overlay, post)),
+        Who::Peer(peer) => feed(call, &[peer]),
+        Who::Fan(_) => feed(call, &[]),
+    }
+}
+
+/// The same posts with the accounts that wrote them beside.
+fn timeline_new(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+    let mut answer = timeline(call, overlay)?;
+    let author = call.query("accountId").map_or(Ok(Who::Creator), |id| somebody(call, id))?;
+    let accounts = json!([super::shapes::account(call, overlay, author)]);
+    answer.add("aggregationData", json!({"accounts": accounts}));
+    Ok(answer)
+}
+
+/// `mode` is `following` (when absent) or `subscriptions`.
+fn home(call: &Call<'_>, overlay: &Overlay) -> Outcome {
+    let followed = follows::following_collection(call).all(overlay);
+    let subscribed = |peer: &u64| {
+        overlay.holds(super::subscriptions::OWN, super::subscriptions::own_series(call), *peer)
+    };
+    match call.query("mode") {
+        None | Some("" | "0" | "following") => feed(call, &followed),
+        Some("1" | "subscriptions") => {
+            let peers: Vec<u64> = followed.into_iter().filter(subscribed).collect();
+            feed(call, &peers)
+        }
+        Some(_) => Err(Refusal::bad_request("mode is not following or subscriptions")),
+    }
+}
+
+/// The posts of these peers, newest first: one of each peer a day.
+fn feed(call: &Call<'_>, peers: &[u64]) -> Outcome {
+    let mut peers = peers.to_vec();
+    peers.sort_unstable();
+    let days = 0..PEER_POSTS;
+    let all: Vec<(u64, u64)> =
+        days.flat_map(|day| peers.iter().map(move |peer| (day, *peer))).collect();
+    list_of(call, "posts", all, |(day, peer)| peer_post(call, day, peer))
+}
+
+fn peer_post(call: &Call<'_>, day: u64, peer: u64) -> Value {
+    let index = day * PEERS + peer;
+    let generated = call.world.post(index);
+    json!({
+        "id": id(call, Kind::Event, index),
+        "accountId": account_id(call, Who::Peer(peer)),
+        "content": generated.text,
+        "price": 0,
+        "likeCount": generated.likes,
+        "replyCount": generated.comments,
+        "attachments": [],
+        "createdAt": call.world.end_ms - signed(day) * DAY_MS - signed(peer + 1) * 17 * MINUTE_MS,
+    })
+}
+
+/// `postId` and the `content` of the reply: whether it may be posted.
+fn verify_reply(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
+    let post_id = body_id(call, "postId")?;
+    let known = posts::collection(call).find(call, overlay, &post_id, "Post").is_ok();
+    let of_peer = index_of(call, Kind::Event, &post_id).is_some_and(|index| {
+        index < PEER_POSTS * PEERS
+            && overlay.holds(FOLLOWING, call.world.following(), index % PEERS)
+    });
+    if !known && !of_peer {
+        return Err(Refusal::not_found("Post"));
+    }
+    let content = call.field("content").as_str().unwrap_or_default();
+    let allowed = content.chars().count() <= 3000;
+    let reason = (!allowed).then_some("content is longer than 3000 characters");
+    Ok(Answer::ok(json!({"postId": post_id, "allowed": allowed, "reason": reason})))
+}

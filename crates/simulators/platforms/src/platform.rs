@@ -1,0 +1,122 @@
+//! The simulated platforms. A platform says who may call, which routes it has and how its answers
+//! and refusals look; everything else (log, journal, state, finding the route) is the same for all
+//! and lives in [`crate::host`].
+
+use http::{HeaderMap, Method};
+use serde_json::Value;
+
+use crate::answer::{Answer, Refusal};
+use crate::overlay::Overlay;
+use crate::routes::{Route, Routes};
+use crate::settings::PlatformSettings;
+use crate::world::World;
+use crate::world::series::Series;
+use crate::{alpha, beta, delta, gamma};
+
+/// How many creators each platform has.
+pub(crate) const CREATORS: usize = 4;
+
+/// The number of the creator whose account is still empty.
+pub(crate) const EMPTY_CREATOR: usize = 3;
+
+/// A creator account that a gateway can connect, with the credentials it connects with.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct DemoAccount {
+    /// `platform_alpha` … `platform_delta`.
+    pub platform: &'static str,
+    /// A name to connect it under, such as `demo_alpha`.
+    pub creator_id: &'static str,
+    /// The `auth` object of the connect request; its fields differ by platform.
+    pub auth: Value,
+}
+
+/// What a request looks like before anybody knows who sent it.
+pub(crate) struct Incoming<'a> {
+    pub(crate) method: &'a Method,
+    /// Path and query as sent, with the base path of the platform (such as `/api/v1/`), without
+    /// the prefix that the simulators add (`/platform_beta`).
+    pub(crate) path_and_query: &'a str,
+    pub(crate) headers: &'a HeaderMap,
+    pub(crate) now_ms: i64,
+}
+
+impl Incoming<'_> {
+    /// A header that was sent exactly once and is text.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut values = self.headers.get_all(name).iter();
+        let value = values.next()?.to_str().ok()?;
+        values.next().is_none().then_some(value)
+    }
+}
+
+/// All that was written on a platform.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// By number of the creator.
+    pub(crate) creators: [Overlay; CREATORS],
+    /// What belongs to no creator, such as the tokens that were issued.
+    pub(crate) shared: Overlay,
+}
+
+/// A list whose rows can be moved on demand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum MovableList {
+    Subscribers,
+    Chats,
+    Following,
+    /// Of one chat.
+    ChatMessages,
+}
+
+/// One platform.
+pub(crate) trait Platform: Send + Sync {
+    /// `platform_alpha` … `platform_delta`; also the path prefix it lives under.
+    fn name(&self) -> &'static str;
+
+    /// What paths start with before the routes, `/` or such as `/api/v1/`.
+    fn base(&self) -> &'static str {
+        "/"
+    }
+
+    /// All routes.
+    fn routes(&self) -> Routes;
+
+    /// The accounts, one for each creator number, the sandbox's demo account first.
+    fn accounts(&self) -> Vec<DemoAccount>;
+
+    /// The number of the creator whose credentials the request carries.
+    fn authenticate(&self, request: &Incoming<'_>, state: &State) -> Result<usize, Refusal>;
+
+    /// Whether this creator's credentials allow the route.
+    fn authorize(
+        &self,
+        _request: &Incoming<'_>,
+        _state: &State,
+        _route: &Route,
+    ) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// Where the rows of a list are, for those whose rows can be moved on demand: the table, and what it has before
+    /// anything was written. `fan` is whose messages they are.
+    fn list(&self, world: &World, list: MovableList, fan: u64) -> Option<(String, Series)>;
+
+    /// The answer as the platform writes it, for those that wrap it in an envelope.
+    fn dress(&self, answer: Answer) -> Answer {
+        answer
+    }
+
+    /// The platform's own shape of an error.
+    fn refuse(&self, refusal: &Refusal) -> Answer;
+}
+
+/// All platforms.
+pub(crate) fn all(settings: &PlatformSettings) -> Vec<Box<dyn Platform>> {
+    vec![
+        Box::new(alpha::Alpha),
+        Box::new(beta::Beta::new(settings)),
+        Box::new(gamma::Gamma),
+        Box::new(delta::Delta::new(settings)),
+    ]
+}

@@ -1,0 +1,42 @@
+//! What the simulated platforms are started with.
+
+/// Everything that can be chosen about the simulated platforms.
+#[derive(Clone, Debug)]
+pub struct PlatformSettings {
+    /// How many requests of each platform are kept in memory for the control interface; the newest.
+    /// With a data folder older ones are read from there.
+    pub requests_kept: usize,
+    /// How many subscribers each demo account has, up to 5,000,000. They are computed when they
+    /// are asked for, so a large number costs no memory.
+    pub subscribers: u64,
+    /// The key that `platform_beta` signatures are made with.
+    pub beta_signing_key: String,
+    /// The only `X-Client-Id` that `platform_beta` accepts.
+    pub beta_client_id: String,
+    /// The only `X-Client-Version` that `platform_beta` accepts.
+    pub beta_client_version: String,
+    /// The only `X-Api-Version` that `platform_delta` accepts.
+    pub delta_version: String,
+    /// The OAuth client that may exchange refresh tokens on `platform_delta`, and its secret.
+    pub delta_client_id: String,
+    /// See `delta_client_id`.
+    pub delta_client_secret: String,
+    /// How many seconds an access token of `platform_delta` lasts after it was issued.
+    pub delta_access_token_s: u32,
+}
+
+impl Default for PlatformSettings {
+    fn default() -> Self {
+        Self {
+            requests_kept: 65_536,
+            subscribers: 240,
+            beta_signing_key: "sandbox-signing-key".to_owned(),
+            beta_client_id: "sandbox-client".to_owned(),
+            beta_client_version: "1.0.0".to_owned(),
+            delta_version: "2025-06-26".to_owned(),
+            delta_client_id: "creator-gateway".to_owned(),
+            delta_client_secret: "sandbox-secret".to_owned(),
+            delta_access_token_s: 3600,
+        }
+    }
+}

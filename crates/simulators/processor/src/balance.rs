@@ -1,0 +1,98 @@
+//! A customer's balance: credit for later invoices below zero, what is owed above, and every movement of it.
+
+use serde_json::{Value, json};
+
+use super::fields::{set, text, whole};
+use super::object_store::ObjectStore;
+use super::problem::Problem;
+use super::routes::Call;
+use super::{customers, events, intents, lists, render};
+
+/// What creating a movement takes.
+pub(super) const PARAMS: &[&str] = &["amount", "currency", "description?", "metadata.*?"];
+
+/// A movement, before it is written down.
+pub(super) struct Movement<'a> {
+    /// Cents; above zero the customer owes more.
+    pub(super) amount: i64,
+    pub(super) currency: &'a str,
+    /// Such as `applied_to_invoice`.
+    pub(super) kind: &'a str,
+    /// The invoice that moves it; empty where none does.
+    pub(super) invoice: &'a str,
+    pub(super) description: Option<&'a str>,
+    pub(super) metadata: Value,
+}
+
+impl<'a> Movement<'a> {
+    /// One that an invoice makes.
+    pub(super) fn of_invoice(invoice: &'a Value, kind: &'a str, amount: i64) -> Self {
+        let (id, currency) = (text(invoice, "id"), text(invoice, "currency"));
+        Self { amount, currency, kind, invoice: id, description: None, metadata: json!({}) }
+    }
+}
+
+/// Moves the balance of a customer and writes the movement down; gives its id, or none where nothing moves.
+pub(super) fn move_by(
+    store: &mut ObjectStore,
+    customer: &str,
+    movement: &Movement<'_>,
+) -> Option<String> {
+    let before = store.get(customer).filter(|_| movement.amount != 0)?.clone();
+    let after = whole(&before, "balance") + movement.amount;
+    let id = store.new_id("cbtxn");
+    let invoice = Some(movement.invoice).filter(|invoice| !invoice.is_empty());
+    store.put(json!({
+        "id": id, "object": "customer_balance_transaction", "amount": movement.amount, "checkout_session": null,
+        "created": store.now, "credit_note": null, "currency": movement.currency, "customer": customer,
+        "description": movement.description, "ending_balance": after, "invoice": invoice, "livemode": false,
+        "metadata": movement.metadata, "type": movement.kind,
+    }));
+    store.change(customer, |customer| set(customer, "balance", after));
+    events::emit_changed(store, "customer.updated", &before);
+    Some(id)
+}
+
+pub(super) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let (customer, params) = (call.id(0), call.params);
+    customers::live(call.store, &customer, "id")?;
+    params.required("amount")?;
+    let amount = params.integer("amount")?.unwrap_or_default();
+    if amount == 0 {
+        return Err(
+            Problem::param("amount", "Amount must be non-zero.").code("parameter_invalid_integer")
+        );
+    }
+    let currency = params.required("currency")?.to_lowercase();
+    intents::check_currency(&currency)?;
+    let movement = Movement {
+        amount,
+        currency: &currency,
+        kind: "adjustment",
+        invoice: "",
+        description: params.text("description").filter(|text| !text.is_empty()),
+        metadata: render::metadata(params, "metadata", &Value::Null)?,
+    };
+    let id = move_by(call.store, &customer, &movement).unwrap_or_default();
+    call.store.find("customer_balance_transaction", &id, "id").cloned()
+}
+
+pub(super) fn list(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let customer = call.id(0);
+    customers::live(call.store, &customer, "id")?;
+    let url = format!("/v1/customers/{customer}/balance_transactions");
+    lists::page(call, "customer_balance_transaction", &url, |movement| {
+        text(movement, "customer") == customer
+    })
+}
+
+pub(super) fn retrieve(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let (customer, id) = (call.id(0), call.id(1));
+    customers::live(call.store, &customer, "id")?;
+    let found = call.store.find("customer_balance_transaction", &id, "id")?;
+    if text(found, "customer") == customer {
+        Ok(found.clone())
+    } else {
+        Err(Problem::no_such("customer_balance_transaction", &id, "id"))
+    }
+}

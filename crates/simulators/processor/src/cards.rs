@@ -1,0 +1,242 @@
+//! The test cards: what each number does, and the payment methods made of them.
+
+use serde_json::{Value, json};
+
+use super::fields::{self, text};
+use super::object_store::ObjectStore;
+use super::problem::Problem;
+
+/// What a card does when it is charged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Behaviour {
+    /// Every charge succeeds.
+    Pays,
+    /// It is declined with this code, already when it is attached.
+    Declines(&'static str),
+    /// It can be attached; then every charge is declined.
+    DeclinesLater,
+    /// Needs authentication unless it was set up for charges without its owner.
+    AuthenticatesUntilSetUp,
+    /// Needs authentication for every payment.
+    AuthenticatesAlways,
+    /// Is set up already: needs authentication only while its owner is there.
+    AuthenticatesOnSession,
+    /// Needs authentication, and has no money then.
+    AuthenticatesThenDeclines,
+    /// Pays, and is disputed at once.
+    Disputes,
+    /// A bank account: the money comes later, or does not.
+    PaysLater,
+    FailsLater,
+}
+
+/// A card of the list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TestCard {
+    pub(crate) number: &'static str,
+    /// The names under which the API takes it as a payment method.
+    pub(crate) names: &'static [&'static str],
+    pub(crate) brand: &'static str,
+    pub(crate) behaviour: Behaviour,
+    /// What the buttons of the pages say.
+    pub(crate) says: &'static str,
+}
+
+const fn card(
+    number: &'static str,
+    names: &'static [&'static str],
+    behaviour: Behaviour,
+    says: &'static str,
+) -> TestCard {
+    TestCard { number, names, brand: "visa", behaviour, says }
+}
+
+/// All of them. The first names are those that objects keep.
+pub(crate) const CARDS: [TestCard; 20] = [
+    card("4242424242424242", &["pm_card_visa", "pm_card_us"], Behaviour::Pays, "Pays"),
+    TestCard {
+        brand: "mastercard",
+        ..card("5555555555554444", &["pm_card_mastercard"], Behaviour::Pays, "Pays")
+    },
+    TestCard {
+        brand: "amex",
+        ..card("378282246310005", &["pm_card_amex"], Behaviour::Pays, "Pays")
+    },
+    card(
+        "4000000000000002",
+        &["pm_card_visa_chargeDeclined", "pm_card_chargeDeclined"],
+        Behaviour::Declines("generic_decline"),
+        "Is declined",
+    ),
+    card(
+        "4000000000009995",
+        &[
+            "pm_card_visa_chargeDeclinedInsufficientFunds",
+            "pm_card_chargeDeclinedInsufficientFunds",
+        ],
+        Behaviour::Declines("insufficient_funds"),
+        "Has too little money",
+    ),
+    card(
+        "4000000000009987",
+        &["pm_card_visa_chargeDeclinedLostCard", "pm_card_chargeDeclinedLostCard"],
+        Behaviour::Declines("lost_card"),
+        "Was lost",
+    ),
+    card(
+        "4000000000009979",
+        &["pm_card_visa_chargeDeclinedStolenCard", "pm_card_chargeDeclinedStolenCard"],
+        Behaviour::Declines("stolen_card"),
+        "Was stolen",
+    ),
+    card(
+        "4000000000000069",
+        &["pm_card_chargeDeclinedExpiredCard"],
+        Behaviour::Declines("expired_card"),
+        "Has expired",
+    ),
+    card(
+        "4000000000000127",
+        &["pm_card_chargeDeclinedIncorrectCvc"],
+        Behaviour::Declines("incorrect_cvc"),
+        "Has another code",
+    ),
+    card(
+        "4000000000000119",
+        &["pm_card_chargeDeclinedProcessingError"],
+        Behaviour::Declines("processing_error"),
+        "Meets an error",
+    ),
+    card(
+        "4000000000000341",
+        &["pm_card_chargeCustomerFail"],
+        Behaviour::DeclinesLater,
+        "Is saved, later declined",
+    ),
+    card(
+        "4000002500003155",
+        &["pm_card_authenticationRequiredOnSetup"],
+        Behaviour::AuthenticatesUntilSetUp,
+        "Wants authentication once",
+    ),
+    card(
+        "4000002760003184",
+        &["pm_card_authenticationRequired"],
+        Behaviour::AuthenticatesAlways,
+        "Always wants authentication",
+    ),
+    card(
+        "4000003800000446",
+        &["pm_card_authenticationRequiredSetupForOffSession"],
+        Behaviour::AuthenticatesOnSession,
+        "Is set up already",
+    ),
+    card(
+        "4000008260003178",
+        &["pm_card_authenticationRequiredChargeDeclinedInsufficientFunds"],
+        Behaviour::AuthenticatesThenDeclines,
+        "Authenticates, has no money",
+    ),
+    card(
+        "4000000000003220",
+        &["pm_card_threeDSecure2Required"],
+        Behaviour::AuthenticatesAlways,
+        "Wants 3-D Secure 2",
+    ),
+    card("4000000000000259", &["pm_card_createDispute"], Behaviour::Disputes, "Pays, is disputed"),
+    card("4000056655665556", &["pm_card_visa_debit"], Behaviour::Pays, "Pays"),
+    TestCard {
+        brand: "bank",
+        ..card(
+            "000123456789",
+            &["pm_usBankAccount_success"],
+            Behaviour::PaysLater,
+            "Bank: pays later",
+        )
+    },
+    TestCard {
+        brand: "bank",
+        ..card(
+            "000111111116",
+            &["pm_usBankAccount_accountClosed"],
+            Behaviour::FailsLater,
+            "Bank: fails later",
+        )
+    },
+];
+
+/// The card with this number or name.
+pub(crate) fn find(given: &str) -> Option<TestCard> {
+    let number: String = given.chars().filter(|letter| !matches!(letter, ' ' | '-')).collect();
+    CARDS.into_iter().find(|card| card.number == number || card.names.contains(&given))
+}
+
+impl TestCard {
+    /// Makes a payment method of it that belongs to nobody yet; gives its id.
+    pub(crate) fn make(&self, store: &mut ObjectStore) -> String {
+        let id = store.new_id("pm");
+        let last4 = self.number.get(self.number.len().saturating_sub(4)..).unwrap_or_default();
+        let name = self.names.first().copied().unwrap_or_default();
+        let fingerprint =
+            hex::encode(simulator_kit::dice::mix(self.number.parse().unwrap_or(0)).to_be_bytes());
+        let mut method = json!({
+            "id": id, "object": "payment_method", "allow_redisplay": "unspecified",
+            "billing_details": {
+                "address": {"city": null, "country": null, "line1": null, "line2": null, "postal_code": null, "state": null},
+                "email": null, "name": null, "phone": null, "tax_id": null,
+            },
+            "created": store.now, "customer": null, "livemode": false, "metadata": {},
+            "_": {"card": name, "set_up": self.behaviour == Behaviour::AuthenticatesOnSession},
+        });
+        if self.brand == "bank" {
+            fields::set(&mut method, "type", "us_bank_account");
+            let account = json!({
+                "account_holder_type": "individual", "account_type": "checking", "bank_name": "TEST BANK",
+                "fingerprint": fingerprint, "last4": last4, "routing_number": "110000000",
+            });
+            fields::set(&mut method, "us_bank_account", account);
+        } else {
+            fields::set(&mut method, "type", "card");
+            let card = json!({
+                "brand": self.brand,
+                "checks": {"address_line1_check": null, "address_postal_code_check": null, "cvc_check": "pass"},
+                "country": "US", "display_brand": self.brand, "exp_month": 12, "exp_year": 2034,
+                "fingerprint": fingerprint, "funding": "credit", "generated_from": null, "last4": last4,
+                "networks": {"available": [self.brand], "preferred": null}, "regulated_status": "unregulated",
+                "three_d_secure_usage": {"supported": true}, "wallet": null,
+            });
+            fields::set(&mut method, "card", card);
+        }
+        store.put(method);
+        id
+    }
+}
+
+/// What the card behind a payment method does.
+pub(crate) fn behaviour(method: &Value) -> Behaviour {
+    find(text(method, "_.card")).map_or(Behaviour::Pays, |card| card.behaviour)
+}
+
+/// The refusal for a code of a bank, in the processor's words.
+pub(crate) fn declined(decline_code: &str) -> Problem {
+    let message = match decline_code {
+        "insufficient_funds" => "Your card has insufficient funds.",
+        "expired_card" => "Your card has expired.",
+        "incorrect_cvc" => "Your card's security code is incorrect.",
+        "processing_error" => {
+            "An error occurred while processing your card. Try again in a little bit."
+        }
+        "authentication_required" => {
+            "Your card was declined. This transaction requires authentication."
+        }
+        _ => "Your card was declined.",
+    };
+    match decline_code {
+        // These are codes of their own, not reasons of a decline.
+        "expired_card" | "incorrect_cvc" | "processing_error" => {
+            Problem::card(decline_code, None, message)
+        }
+        "authentication_required" => Problem::card(decline_code, Some(decline_code), message),
+        other => Problem::card("card_declined", Some(other), message),
+    }
+}

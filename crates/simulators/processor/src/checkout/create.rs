@@ -1,0 +1,292 @@
+//! Making a checkout session.
+
+use serde_json::{Value, json};
+
+use super::price;
+use crate::fields::{set, text};
+use crate::form::Params;
+use crate::object_store::ObjectStore;
+use crate::problem::Problem;
+use crate::routes::Call;
+use crate::subscriptions::proration_discounts;
+use crate::{coupons, customers, prices, render, rules, setup_intents};
+
+/// What creating takes.
+pub(crate) const PARAMS: &[&str] = &[
+    "mode",
+    "customer",
+    "customer_email",
+    "customer_creation",
+    "client_reference_id",
+    "currency",
+    "line_items.*.price",
+    "line_items.*.quantity",
+    "line_items.*.price_data.currency",
+    "line_items.*.price_data.unit_amount",
+    "line_items.*.price_data.product",
+    "line_items.*.price_data.product_data.name",
+    "line_items.*.price_data.product_data.description",
+    "line_items.*.price_data.product_data.metadata.*?",
+    "line_items.*.price_data.recurring.interval",
+    "line_items.*.price_data.recurring.interval_count",
+    "success_url",
+    "cancel_url",
+    "expires_at",
+    "metadata?",
+    "metadata.*?",
+    "locale",
+    "payment_method_types.*",
+    "payment_method_collection",
+    "allow_promotion_codes",
+    "billing_address_collection",
+    "submit_type",
+    "payment_intent_data.setup_future_usage",
+    "payment_intent_data.metadata.*?",
+    "payment_intent_data.description",
+    "payment_intent_data.receipt_email",
+    "payment_intent_data.statement_descriptor",
+    "payment_intent_data.statement_descriptor_suffix",
+    "setup_intent_data.metadata.*?",
+    "setup_intent_data.description",
+    "subscription_data.metadata.*?",
+    "subscription_data.trial_period_days",
+    "subscription_data.trial_end",
+    "subscription_data.description",
+    "subscription_data.billing_mode.type",
+    "subscription_data.billing_mode.flexible.proration_discounts",
+    "subscription_data.proration_behavior",
+    "invoice_creation.enabled",
+    "discounts.*.coupon",
+    "saved_payment_method_options.payment_method_save",
+];
+
+const LIFE_MIN_S: i64 = 30 * 60;
+const LIFE_MAX_S: i64 = 24 * 3600;
+const LINES_MAX: usize = 100;
+const RECURRING_MAX: usize = 20;
+
+pub(crate) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let params = call.params;
+    params.required("mode")?;
+    let mode = params.one_of("mode", &["payment", "setup", "subscription"])?.unwrap_or("payment");
+    for name in ["success_url", "cancel_url"] {
+        check_url(params, name)?;
+    }
+    params.required("success_url")?;
+    let customer = params.text("customer").map(str::to_owned);
+    if let Some(customer) = &customer {
+        customers::live(call.store, customer, "customer")?;
+    }
+    if customer.is_some() && params.has("customer_email") {
+        return Err(Problem::invalid(
+            "You may only specify one of these parameters: customer, customer_email.",
+        ));
+    }
+    for (below, of) in [
+        ("payment_intent_data", "payment"),
+        ("subscription_data", "subscription"),
+        ("setup_intent_data", "setup"),
+    ] {
+        if params.has(below) && mode != of {
+            let message = format!("You can not pass `{below}` in `{mode}` mode.");
+            return Err(Problem::param(below, message));
+        }
+    }
+    let lines = lines(call.store, params, mode)?;
+    let expires_at = expires_at(params, call.store.now)?;
+    let coupons = coupons_for(call, mode)?;
+    let id = format!("cs_test_{}", call.store.new_id("x").trim_start_matches("x_"));
+    let mut session = session(call, &id, (mode, customer), (&lines, expires_at))?;
+    price::give(&mut session, &coupons);
+    price::compute(call.store, &mut session);
+    if price::is_too_little(&session) {
+        let message = "The Checkout Session's total amount due must add up to at least $0.50 usd";
+        return Err(Problem::invalid(message).code("amount_too_small"));
+    }
+    call.store.put(session);
+    if mode == "setup" {
+        let metadata = render::metadata(params, "setup_intent_data.metadata", &Value::Null)?;
+        let intent = setup_intents::make(call.store, &id, &metadata);
+        call.store.change(&id, |session| set(session, "setup_intent", intent));
+    }
+    call.store.find("checkout.session", &id, "session").cloned()
+}
+
+/// The coupons of a new session: those that the request names, or the one that the control interface has set aside.
+fn coupons_for(call: &mut Call<'_>, mode: &str) -> Result<Vec<String>, Problem> {
+    let named = coupons::named(call.store, call.params)?;
+    if mode == "setup" {
+        let refuse =
+            || Problem::param("discounts", "You can not pass `discounts` in `setup` mode.");
+        return if named.is_some() { Err(refuse()) } else { Ok(Vec::new()) };
+    }
+    if named.is_some() && call.params.has("allow_promotion_codes") {
+        let message =
+            "You may only specify one of these parameters: allow_promotion_codes, discounts.";
+        return Err(Problem::invalid(message));
+    }
+    let set_aside = rules::take_next_coupon(call.store);
+    Ok(named.unwrap_or_else(|| set_aside.into_iter().collect()))
+}
+
+fn session(
+    call: &Call<'_>,
+    id: &str,
+    (mode, customer): (&str, Option<String>),
+    (lines, expires_at): (&[Value], i64),
+) -> Result<Value, Problem> {
+    let params = call.params;
+    let trial = trial_days(params, call.store.now)?;
+    let only_cards = params.has("payment_method_types") || mode != "payment";
+    let types = if only_cards { json!(["card"]) } else { json!(["card", "us_bank_account"]) };
+    let usage =
+        params.one_of("payment_intent_data.setup_future_usage", &["off_session", "on_session"])?;
+    let currency = lines.first().map_or("usd", |line| text(line, "currency"));
+    Ok(json!({
+        "id": id, "object": "checkout.session", "adaptive_pricing": null, "after_expiration": null,
+        "allow_promotion_codes": params.flag("allow_promotion_codes")?, "amount_subtotal": 0, "amount_total": 0,
+        "automatic_tax": {"enabled": false, "liability": null, "provider": null, "status": null},
+        "billing_address_collection": null, "cancel_url": params.text("cancel_url"),
+        "client_reference_id": params.text("client_reference_id"), "client_secret": null, "consent": null,
+        "consent_collection": null, "created": call.store.now, "currency": currency, "currency_conversion": null,
+        "custom_fields": [], "custom_text": {}, "customer": customer, "customer_creation": null, "customer_details": null,
+        "customer_email": params.text("customer_email"), "discounts": [], "expires_at": expires_at, "invoice": null,
+        "invoice_creation": null, "livemode": false, "locale": params.text("locale"),
+        "metadata": render::metadata(params, "metadata", &Value::Null)?, "mode": mode, "payment_intent": null,
+        "payment_link": null, "payment_method_collection": if mode == "payment" { "if_required" } else { "always" },
+        "payment_method_configuration_details": null, "payment_method_options": {}, "payment_method_types": types,
+        "payment_status": "unpaid", "phone_number_collection": {"enabled": false}, "recovered_from": null,
+        "saved_payment_method_options": null, "setup_intent": null, "shipping_address_collection": null,
+        "shipping_cost": null, "shipping_options": [], "status": "open", "submit_type": null, "subscription": null,
+        "success_url": params.text("success_url"),
+        "total_details": {"amount_discount": 0, "amount_shipping": 0, "amount_tax": 0}, "ui_mode": "hosted_page",
+        "wallet_options": null,
+        "_": {
+            "due": expires_at, "line_items": lines,
+            "payment": {
+                "setup_future_usage": usage, "description": params.text("payment_intent_data.description"),
+                "receipt_email": params.text("payment_intent_data.receipt_email"),
+                "metadata": render::metadata(params, "payment_intent_data.metadata", &Value::Null)?,
+            },
+            "subscription": {
+                "trial_period_days": trial,
+                "proration_discounts": proration_discounts(params, "subscription_data.billing_mode")?,
+                "description": params.text("subscription_data.description"),
+                "metadata": render::metadata(params, "subscription_data.metadata", &Value::Null)?,
+            },
+        },
+    }))
+}
+
+fn trial_days(params: &Params, now: i64) -> Result<Option<i64>, Problem> {
+    let days = params.integer("subscription_data.trial_period_days")?;
+    let end = params.integer("subscription_data.trial_end")?;
+    let days = days.or_else(|| end.map(|end| (end - now) / 86_400));
+    match days {
+        Some(days) if days < 1 => {
+            let message = "The minimum number of trial period days is 1.";
+            Err(Problem::param("subscription_data[trial_period_days]", message))
+        }
+        other => Ok(other),
+    }
+}
+
+fn check_url(params: &Params, name: &str) -> Result<(), Problem> {
+    let Some(url) = params.text(name) else { return Ok(()) };
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    if rest.is_none_or(|rest| rest.is_empty() || rest.starts_with('/'))
+        || url.contains(char::is_whitespace)
+    {
+        return Err(Problem::param(name, "Not a valid URL").code("url_invalid"));
+    }
+    Ok(())
+}
+
+fn expires_at(params: &Params, now: i64) -> Result<i64, Problem> {
+    let Some(at) = params.integer("expires_at")? else { return Ok(now + LIFE_MAX_S) };
+    let refuse = |message: &str| Problem::param("expires_at", message);
+    if at < now + LIFE_MIN_S - 60 {
+        return Err(refuse(
+            "The `expires_at` timestamp must be at least 30 minutes from Checkout Session creation.",
+        ));
+    }
+    if at > now + LIFE_MAX_S + 60 {
+        return Err(refuse(
+            "The `expires_at` timestamp must be less than 24 hours from Checkout Session creation.",
+        ));
+    }
+    Ok(at)
+}
+
+fn lines(store: &mut ObjectStore, params: &Params, mode: &str) -> Result<Vec<Value>, Problem> {
+    let names = params.names("line_items");
+    if mode == "setup" {
+        let refuse =
+            || Problem::param("line_items", "You can not pass `line_items` in `setup` mode.");
+        return if names.is_empty() { Ok(Vec::new()) } else { Err(refuse()) };
+    }
+    if names.is_empty() {
+        return Err(Problem::missing("line_items"));
+    }
+    if names.len() > LINES_MAX {
+        return Err(Problem::param(
+            "line_items",
+            format!("Array line_items exceeded maximum {LINES_MAX} allowed elements."),
+        ));
+    }
+    let lines = names
+        .iter()
+        .map(|name| line(store, params, &format!("line_items.{name}")))
+        .collect::<Result<Vec<_>, _>>()?;
+    let recurring = lines.iter().filter(|line| text(line, "price.type") == "recurring").count();
+    if mode == "payment" && recurring > 0 {
+        return Err(Problem::param(
+            "line_items",
+            "You specified `payment` mode but passed a recurring price. Either switch to `subscription` mode or use only one-time prices.",
+        ));
+    }
+    if mode == "subscription" && recurring == 0 {
+        return Err(Problem::param(
+            "line_items",
+            "You must provide at least one recurring price in `subscription` mode when using prices.",
+        ));
+    }
+    if recurring > RECURRING_MAX {
+        return Err(Problem::param(
+            "line_items",
+            format!("You can pass at most {RECURRING_MAX} recurring prices."),
+        ));
+    }
+    let currencies: Vec<&str> = lines.iter().map(|line| text(line, "currency")).collect();
+    if currencies.windows(2).any(|pair| pair.first() != pair.last()) {
+        return Err(Problem::param(
+            "line_items",
+            "All prices on a Checkout Session must have the same currency.",
+        ));
+    }
+    Ok(lines)
+}
+
+fn line(store: &mut ObjectStore, params: &Params, below: &str) -> Result<Value, Problem> {
+    let shown = crate::form::name(&format!("{below}.quantity"));
+    let quantity = params.integer(&format!("{below}.quantity"))?;
+    let Some(quantity) = quantity else { return Err(Problem::missing(&shown)) };
+    if !(1..=999_999).contains(&quantity) {
+        let message = "This value must be greater than or equal to 1.";
+        return Err(Problem::param(&shown, message).code("parameter_invalid_integer"));
+    }
+    let price_id = prices::named(store, params, below)?;
+    let price = store.find("price", &price_id, "price")?.clone();
+    let amount = prices::amount(&price, quantity);
+    let description = prices::describe(store, &price);
+    Ok(json!({
+        "id": store.new_id("li"), "object": "item", "amount_discount": 0, "amount_subtotal": amount, "amount_tax": 0,
+        "amount_total": amount, "currency": text(&price, "currency"), "description": description, "price": price,
+        "quantity": quantity,
+    }))
+}
+
+/// Whether a line is paid again and again.
+pub(super) fn is_recurring(line: &Value) -> bool {
+    text(line, "price.type") == "recurring"
+}

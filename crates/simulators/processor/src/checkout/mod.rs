@@ -1,0 +1,112 @@
+//! Checkout sessions: a page on which a customer pays, subscribes, or leaves a card.
+
+mod create;
+mod pay;
+mod price;
+
+use serde_json::{Value, json};
+
+pub(super) use create::{PARAMS, create};
+pub(super) use pay::{Paid, authenticated, pay, success_url, use_coupon};
+
+use super::fields::{at, list as items, set, text};
+use super::object_store::ObjectStore;
+use super::problem::Problem;
+use super::routes::Call;
+use super::{events, lists, render};
+
+pub(super) fn retrieve(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let id = call.id(0);
+    call.store
+        .find("checkout.session", &id, "session")
+        .map_err(|problem| problem.status(404))
+        .cloned()
+}
+
+pub(super) fn list(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let params = call.params;
+    let wanted = ["customer", "payment_intent", "subscription", "status"]
+        .map(|name| (name, params.text(name)));
+    lists::page(call, "checkout.session", "/v1/checkout/sessions", |session| {
+        wanted.iter().all(|(name, value)| value.is_none_or(|value| text(session, name) == value))
+    })
+}
+
+pub(super) fn line_items(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let id = call.id(0);
+    let session = call
+        .store
+        .find("checkout.session", &id, "session")
+        .map_err(|problem| problem.status(404))?
+        .clone();
+    let all: Vec<&Value> = items(&session, "_.line_items").iter().collect();
+    lists::of(call, &all, &format!("/v1/checkout/sessions/{id}/line_items"))
+}
+
+pub(super) fn expire(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let id = call.id(0);
+    let session = call
+        .store
+        .find("checkout.session", &id, "session")
+        .map_err(|problem| problem.status(404))?;
+    let status = text(session, "status");
+    if status != "open" {
+        let message = format!(
+            "Only Checkout Sessions with a status in [\"open\"] can be expired. This Checkout Session has a status of `{status}`."
+        );
+        return Err(Problem::invalid(message));
+    }
+    close(call.store, &id);
+    call.store.find("checkout.session", &id, "session").cloned()
+}
+
+/// The time of an open session is over.
+pub(super) fn close(store: &mut ObjectStore, id: &str) {
+    let intent =
+        store.get(id).map(|session| text(session, "payment_intent").to_owned()).unwrap_or_default();
+    store.change(id, |session| {
+        set(session, "status", "expired");
+        set(session, "_.due", Value::Null);
+    });
+    // Its intent cannot be paid any more.
+    if store.get(&intent).is_some_and(|intent| text(intent, "status") != "succeeded") {
+        let now = store.now;
+        store.change(&intent, |intent| {
+            set(intent, "status", "canceled");
+            set(intent, "canceled_at", now);
+            set(intent, "cancellation_reason", "automatic");
+            set(intent, "next_action", Value::Null);
+        });
+        events::emit(store, "payment_intent.canceled", &intent);
+    }
+    events::emit(store, "checkout.session.expired", id);
+}
+
+/// The money of a payment that came later is there, or will not come.
+pub(super) fn settled(store: &mut ObjectStore, id: &str, paid: bool) {
+    if store.get(id).is_none() {
+        return;
+    }
+    if paid {
+        store.change(id, |session| set(session, "payment_status", "paid"));
+    }
+    let kind = if paid {
+        "checkout.session.async_payment_succeeded"
+    } else {
+        "checkout.session.async_payment_failed"
+    };
+    events::emit(store, kind, id);
+}
+
+/// What the page shows.
+pub(super) fn shown(store: &ObjectStore, id: &str) -> Option<Value> {
+    let session = store.get(id).filter(|session| text(session, "object") == "checkout.session")?;
+    let mut shown = render::whole(store, session);
+    set(&mut shown, "lines", at(session, "_.line_items").clone());
+    let trial = at(session, "_.subscription.trial_period_days");
+    set(&mut shown, "trial_days", trial.clone());
+    let email =
+        store.get(text(session, "customer")).map(|customer| text(customer, "email").to_owned());
+    set(&mut shown, "email", json!(email));
+    Some(shown)
+}

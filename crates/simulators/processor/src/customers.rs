@@ -1,0 +1,143 @@
+//! Customers of the merchant.
+
+use serde_json::{Value, json};
+
+use super::fields::{set, text};
+use super::object_store::ObjectStore;
+use super::problem::Problem;
+use super::routes::Call;
+use super::{events, lists, render};
+
+/// What creating and updating take.
+pub(super) const PARAMS: &[&str] = &[
+    "email?",
+    "name?",
+    "description?",
+    "phone?",
+    "metadata?",
+    "metadata.*?",
+    "payment_method",
+    "invoice_settings.default_payment_method?",
+    "balance",
+];
+
+/// A customer who came through a page; gives the id.
+pub(super) fn guest(store: &mut ObjectStore, email: &str) -> String {
+    let id = make(store);
+    store.change(&id, |customer| {
+        set(customer, "email", json!(Some(email).filter(|email| !email.is_empty())));
+    });
+    events::emit(store, "customer.created", &id);
+    id
+}
+
+fn make(store: &mut ObjectStore) -> String {
+    let id = store.new_id("cus");
+    store.put(json!({
+        "id": id, "object": "customer", "address": null, "balance": 0, "created": store.now, "currency": null,
+        "default_source": null, "delinquent": false, "description": null, "email": null,
+        "invoice_settings": {
+            "custom_fields": null, "default_payment_method": null, "footer": null, "rendering_options": null,
+        },
+        "livemode": false, "metadata": {}, "name": null, "phone": null, "preferred_locales": [], "shipping": null,
+        "tax_exempt": "none", "test_clock": null,
+    }));
+    id
+}
+
+pub(super) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let id = make(call.store);
+    apply(call, &id)?;
+    if let Some(method) = call.params.text("payment_method") {
+        super::payment_methods::attach_to(call.store, method, &id, "payment_method")?;
+    }
+    events::emit(call.store, "customer.created", &id);
+    live(call.store, &id, "id").cloned()
+}
+
+pub(super) fn update(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let id = call.id(0);
+    let before = live(call.store, &id, "id")?.clone();
+    apply(call, &id)?;
+    events::emit_changed(call.store, "customer.updated", &before);
+    live(call.store, &id, "id").cloned()
+}
+
+fn apply(call: &mut Call<'_>, id: &str) -> Result<(), Problem> {
+    let params = call.params;
+    let mut customer = live(call.store, id, "id")?.clone();
+    if params.text("email").is_some_and(|email| !email.is_empty() && !email.contains('@')) {
+        let email = params.text("email").unwrap_or_default();
+        return Err(Problem::param("email", format!("Invalid email address: {email}"))
+            .code("email_invalid"));
+    }
+    for name in ["email", "name", "description", "phone"] {
+        if let Some(value) = params.text(name) {
+            set(&mut customer, name, json!(Some(value).filter(|value| !value.is_empty())));
+        }
+    }
+    if let Some(balance) = params.integer("balance")? {
+        set(&mut customer, "balance", balance);
+    }
+    let metadata = render::metadata(params, "metadata", super::fields::at(&customer, "metadata"))?;
+    set(&mut customer, "metadata", metadata);
+    let path = "invoice_settings.default_payment_method";
+    if let Some(method) = params.text(path) {
+        let owned =
+            call.store.find("payment_method", method, "invoice_settings[default_payment_method]");
+        if !method.is_empty() && text(owned?, "customer") != id {
+            let message = "The customer does not have a payment method with the ID ".to_owned()
+                + method
+                + ". The payment method must be attached to the customer.";
+            return Err(Problem::param("invoice_settings[default_payment_method]", message)
+                .code("resource_missing"));
+        }
+        set(&mut customer, path, json!(Some(method).filter(|method| !method.is_empty())));
+    }
+    call.store.put(customer);
+    Ok(())
+}
+
+pub(super) fn retrieve(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let id = call.id(0);
+    let customer = call.store.find("customer", &id, "id")?;
+    if super::fields::flag(customer, "deleted") {
+        return Ok(json!({"id": id, "object": "customer", "deleted": true}));
+    }
+    Ok(customer.clone())
+}
+
+pub(super) fn list(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let email = call.params.text("email").map(str::to_owned);
+    lists::page(call, "customer", "/v1/customers", |customer| {
+        !super::fields::flag(customer, "deleted")
+            && email.as_deref().is_none_or(|email| text(customer, "email") == email)
+    })
+}
+
+pub(super) fn delete(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let id = call.id(0);
+    live(call.store, &id, "id")?;
+    for subscription in super::subscriptions::live_of(call.store, &id) {
+        super::subscriptions::end(call.store, &subscription);
+    }
+    for method in super::payment_methods::of_customer(call.store, &id) {
+        super::payment_methods::take_off(call.store, &method);
+    }
+    events::emit(call.store, "customer.deleted", &id);
+    call.store.change(&id, |customer| set(customer, "deleted", true));
+    Ok(json!({"id": id, "object": "customer", "deleted": true}))
+}
+
+/// The customer, unless it was deleted.
+pub(super) fn live<'a>(
+    store: &'a ObjectStore,
+    id: &str,
+    param: &str,
+) -> Result<&'a Value, Problem> {
+    let customer = store.find("customer", id, param)?;
+    if super::fields::flag(customer, "deleted") {
+        return Err(Problem::no_such("customer", id, param));
+    }
+    Ok(customer)
+}

@@ -1,0 +1,337 @@
+//! Sending events: signed, tried again until they are taken, twice or in another order on demand.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use serde_json::{Value, json};
+use sha2::Sha256;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::fields::{set, text};
+use super::{ProcessorSimulator, events, versions};
+use crate::settings::ProcessorSettings;
+
+/// An endpoint has so long to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// Pauses after the first tries that failed; each is waited for once, the last again and again.
+const PAUSES_S: [u64; 7] = [1, 2, 5, 15, 60, 300, 3600];
+/// After so many tries an event is left.
+const TRIES_MAX: usize = 16;
+/// An answer's first line is not longer than this.
+const ANSWER_BYTES_MAX: u64 = 64 * 1024;
+/// Time passes in steps of this.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Where events go, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Endpoint {
+    /// `http://…`; nothing is sent while it is `None`.
+    pub(crate) url: Option<String>,
+    pub(crate) secret: String,
+    /// The version whose shapes events have.
+    pub(crate) version: String,
+    /// Types or patterns such as `charge.*`.
+    pub(crate) enabled: Vec<String>,
+    /// Events wait until somebody asks for them.
+    pub(crate) held: bool,
+    /// Each event is sent so many times.
+    pub(crate) copies: usize,
+    /// What is sent together goes out newest first.
+    pub(crate) reversed: bool,
+    /// Events wait so many milliseconds before the first try.
+    pub(crate) delay_ms: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Waiting {
+    event: String,
+    tries: usize,
+    due: Instant,
+}
+
+#[derive(Debug)]
+struct Kept {
+    endpoint: Endpoint,
+    waiting: VecDeque<Waiting>,
+}
+
+/// The events that wait to be sent.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    kept: Mutex<Kept>,
+    changed: Notify,
+    /// Held by whoever sends, so that one who waits for all of them waits for those under way too.
+    sending: tokio::sync::Mutex<()>,
+}
+
+/// What became of one try.
+#[derive(Clone, Debug)]
+pub(crate) struct Tried {
+    pub(crate) event: String,
+    pub(crate) kind: String,
+    /// The endpoint's status; `None` when there was no answer.
+    pub(crate) status: Option<u16>,
+}
+
+impl Outbox {
+    pub(super) fn new(settings: &ProcessorSettings) -> Self {
+        let endpoint = Endpoint {
+            url: settings.webhook_url.clone(),
+            secret: settings.webhook_secret.clone(),
+            version: events::VERSION.to_owned(),
+            enabled: vec!["*".to_owned()],
+            held: settings.events_held,
+            copies: 1,
+            reversed: false,
+            delay_ms: 0,
+        };
+        let kept = Mutex::new(Kept { endpoint, waiting: VecDeque::new() });
+        Self { kept, changed: Notify::new(), sending: tokio::sync::Mutex::default() }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How and where events are sent.
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        self.kept().endpoint.clone()
+    }
+
+    /// Changes how and where events are sent.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Endpoint)) {
+        change(&mut self.kept().endpoint);
+        self.changed.notify_one();
+    }
+
+    /// Whether events of this type are sent.
+    pub(super) fn wants(&self, kind: &str) -> bool {
+        let kept = self.kept();
+        kept.endpoint.url.is_some()
+            && kept.endpoint.enabled.iter().any(|pattern| events::matches(pattern, kind))
+    }
+
+    /// Sends an event soon.
+    pub(super) fn add(&self, event: &str) {
+        let mut kept = self.kept();
+        let due = Instant::now() + Duration::from_millis(kept.endpoint.delay_ms);
+        kept.waiting.push_back(Waiting { event: event.to_owned(), tries: 0, due });
+        drop(kept);
+        self.changed.notify_one();
+    }
+
+    pub(super) fn clear(&self) {
+        self.kept().waiting.clear();
+    }
+
+    /// How many events wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.kept().waiting.len()
+    }
+
+    /// Takes what is due, or everything, in the order in which it is to be sent.
+    fn take(&self, all: bool) -> Vec<Waiting> {
+        let mut kept = self.kept();
+        if kept.endpoint.url.is_none() || (kept.endpoint.held && !all) {
+            return Vec::new();
+        }
+        let now = Instant::now();
+        let (mut due, later): (Vec<Waiting>, Vec<Waiting>) = std::mem::take(&mut kept.waiting)
+            .into_iter()
+            .partition(|waiting| all || waiting.due <= now);
+        kept.waiting = later.into();
+        if kept.endpoint.reversed {
+            due.reverse();
+        }
+        due
+    }
+
+    /// Takes one event out, if it waits.
+    fn withdraw(&self, event: &str) -> Option<Waiting> {
+        let mut kept = self.kept();
+        let place = kept.waiting.iter().position(|waiting| waiting.event == event)?;
+        kept.waiting.remove(place)
+    }
+
+    fn next_due(&self) -> Instant {
+        let kept = self.kept();
+        let next = kept.waiting.iter().map(|waiting| waiting.due).min();
+        next.filter(|_| !kept.endpoint.held && kept.endpoint.url.is_some())
+            .unwrap_or_else(|| Instant::now() + TICK)
+            .min(Instant::now() + TICK)
+    }
+}
+
+/// Sends events and lets time pass until it is told to stop.
+pub(crate) async fn run(processor: Arc<ProcessorSimulator>, stop: CancellationToken) {
+    loop {
+        let next = processor.outbox.next_due();
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = processor.outbox.changed.notified() => {}
+            () = tokio::time::sleep_until(next) => {}
+        }
+        processor.with_store(|_| ());
+        let sent = send_waiting(&processor, false);
+        if stop.run_until_cancelled(sent).await.is_none() {
+            return;
+        }
+    }
+}
+
+/// Sends what is due, or everything that waits, each event once; says what became of it.
+pub(crate) async fn send_waiting(processor: &ProcessorSimulator, all: bool) -> Vec<Tried> {
+    let _alone = processor.outbox.sending.lock().await;
+    let mut tried = Vec::new();
+    for waiting in processor.outbox.take(all) {
+        let copies = processor.outbox.endpoint().copies.max(1);
+        let mut taken = false;
+        for _ in 0..copies {
+            let one = send(processor, &waiting.event, None).await;
+            taken = one.status.is_some_and(|status| (200..300).contains(&status));
+            tried.push(one);
+        }
+        if taken {
+            delivered(processor, &waiting.event);
+        } else {
+            try_again(processor, waiting);
+        }
+    }
+    tried
+}
+
+/// Sends these events now, in this order, each so many times, whether they wait or not; says what became of it.
+pub(crate) async fn send_these(
+    processor: &ProcessorSimulator,
+    events: &[String],
+    copies: usize,
+) -> Vec<Tried> {
+    let _alone = processor.outbox.sending.lock().await;
+    let mut tried = Vec::new();
+    for event in events {
+        let waiting = processor.outbox.withdraw(event);
+        let mut taken = false;
+        for _ in 0..copies {
+            let one = send(processor, event, None).await;
+            taken |= one.status.is_some_and(|status| (200..300).contains(&status));
+            tried.push(one);
+        }
+        match waiting {
+            _ if taken => delivered(processor, event),
+            Some(waiting) => try_again(processor, waiting),
+            None => {}
+        }
+    }
+    tried
+}
+
+fn delivered(processor: &ProcessorSimulator, event: &str) {
+    processor.with_store(|store| {
+        store.change(event, |event| {
+            set(event, "_.waiting", false);
+            set(event, "pending_webhooks", 0);
+        });
+    });
+}
+
+fn try_again(processor: &ProcessorSimulator, waiting: Waiting) {
+    let tries = waiting.tries + 1;
+    if tries >= TRIES_MAX {
+        tracing::warn!(event = waiting.event, "an event of the simulated processor was not taken");
+        return;
+    }
+    let pause = PAUSES_S.get(waiting.tries).or(PAUSES_S.last()).copied().unwrap_or(1);
+    let due = Instant::now() + Duration::from_secs(pause);
+    processor.outbox.kept().waiting.push_back(Waiting { tries, due, ..waiting });
+}
+
+/// Sends one event now; `signature` stands in for the right one.
+pub(crate) async fn send(
+    processor: &ProcessorSimulator,
+    event: &str,
+    signature: Option<String>,
+) -> Tried {
+    let endpoint = processor.outbox.endpoint();
+    let Some((kind, body)) = written(processor, event, &endpoint.version) else {
+        return Tried { event: event.to_owned(), kind: String::new(), status: None };
+    };
+    let at_s = processor.world_s();
+    let signature = signature.unwrap_or_else(|| signed(&endpoint.secret, at_s, &body));
+    let url = endpoint.url.unwrap_or_default();
+    let answered = tokio::time::timeout(ANSWER_TIMEOUT, post(&url, &signature, &body)).await;
+    let status = answered.ok().and_then(Result::ok);
+    Tried { event: event.to_owned(), kind, status }
+}
+
+/// The type and the body of an event, in the shape of a version.
+fn written(processor: &ProcessorSimulator, event: &str, version: &str) -> Option<(String, String)> {
+    let store = processor.locked();
+    let mut event = store.get(event).filter(|event| text(event, "object") == "event")?.clone();
+    set(&mut event, "api_version", version);
+    let mut shown = super::render::whole(&store, &event);
+    versions::shape(&store, &mut shown, version);
+    let kind = text(&shown, "type").to_owned();
+    Some((kind, serde_json::to_string_pretty(&shown).unwrap_or_default()))
+}
+
+/// The value of the signature's header. The key is the whole secret, its prefix included.
+pub(crate) fn signed(secret: &str, at_s: i64, body: &str) -> String {
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) else {
+        return String::new();
+    };
+    mac.update(format!("{at_s}.{body}").as_bytes());
+    format!("t={at_s},v1={}", hex::encode(mac.finalize().into_bytes()))
+}
+
+/// Posts to an endpoint on this machine; gives its status.
+async fn post(url: &str, signature: &str, body: &str) -> std::io::Result<u16> {
+    let invalid = || std::io::Error::other("not an http url");
+    let rest = url.strip_prefix("http://").ok_or_else(invalid)?;
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let address = if host.contains(':') { host.to_owned() } else { format!("{host}:80") };
+    let mut stream = TcpStream::connect(address).await?;
+    let head = format!(
+        "POST /{path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: Stripe/1.0 (+https://stripe.com/docs/webhooks)\r\n\
+         Accept: */*; q=0.5, application/xml\r\nCache-Control: no-cache\r\n\
+         Content-Type: application/json; charset=utf-8\r\nContent-Length: {}\r\nStripe-Signature: {signature}\r\n\
+         Connection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await?;
+    stream.write_all(body.as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).await?;
+    let line = String::from_utf8_lossy(answer.get(..answer.len().min(64)).unwrap_or_default())
+        .into_owned();
+    line.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(invalid)
+}
+
+/// An endpoint as the control interface shows it.
+pub(crate) fn shown(endpoint: &Endpoint) -> Value {
+    json!({
+        "url": endpoint.url, "secret": endpoint.secret, "api_version": endpoint.version,
+        "enabled_events": endpoint.enabled, "held": endpoint.held, "copies": endpoint.copies,
+        "reversed": endpoint.reversed, "delay_ms": endpoint.delay_ms,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::signed;
+
+    #[test]
+    fn a_signature_is_made_of_the_time_and_the_bytes_with_the_whole_secret() {
+        let made = signed("whsec_test", 1_700_000_000, "{}");
+
+        // Computed with Python's hmac and hashlib.
+        let expected =
+            "t=1700000000,v1=35495024f4ef3f94e5a93e22221544c4b75e9a42300cd965ab81cb85cd994e91";
+        assert_eq!(made, expected);
+    }
+}

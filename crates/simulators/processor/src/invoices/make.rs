@@ -1,0 +1,173 @@
+//! Writing an invoice: its lines, discounts, tax and sum, and what the customer's balance does to it.
+
+use serde_json::{Value, json};
+
+use super::lines::{Line, discounted, net, take_pending, written};
+use super::lines_object;
+use crate::balance::{self, Movement};
+use crate::fields::{at, list, set, text, whole};
+use crate::object_store::ObjectStore;
+use crate::rounding::share;
+use crate::{coupons, events, rules};
+
+/// What an invoice is made of.
+pub(crate) struct Bill<'a> {
+    pub(crate) customer: &'a str,
+    pub(crate) subscription: &'a str,
+    pub(crate) reason: &'a str,
+    pub(crate) lines: Vec<Line>,
+}
+
+/// What the lines of an invoice come to.
+struct Sums {
+    /// Before discounts.
+    subtotal: i64,
+    /// After discounts.
+    net: i64,
+    tax: i64,
+    /// What each discount takes off.
+    discounts: Vec<Value>,
+}
+
+/// Below this many cents nothing is charged; the amount is carried on the customer's balance.
+const CHARGE_MIN: i64 = 50;
+/// 100 percent, in hundredths of a percent.
+const ALL_BP: i64 = 10_000;
+
+/// Makes an invoice of the lines and of all that waits for the next invoice of the subscription, and closes it for
+/// changes; gives its id. One that needs no charge is paid.
+pub(crate) fn make(store: &mut ObjectStore, mut bill: Bill<'_>) -> String {
+    let own = std::mem::take(&mut bill.lines);
+    let has_own = !own.is_empty();
+    let id = store.new_id("in");
+    let mut lines = take_pending(store, bill.subscription, &id);
+    for line in discounted(store, bill.subscription, own) {
+        let shown = written(store, &line, bill.subscription, &id);
+        lines.push(shown);
+    }
+    let sums = sums(store, &lines);
+    let invoice = blank(store, &bill, &id, (&lines, &sums));
+    store.put(invoice);
+    if has_own {
+        coupons::used_up(store, bill.subscription);
+    }
+    events::emit(store, "invoice.created", &id);
+    close(store, &id, sums.net + sums.tax);
+    id
+}
+
+fn sums(store: &ObjectStore, lines: &[Value]) -> Sums {
+    let after_discounts: i64 = lines.iter().map(net).sum();
+    let mut discounts: Vec<(&str, i64)> = Vec::new();
+    for one in lines.iter().flat_map(|line| list(line, "discount_amounts")) {
+        let (id, off) = (text(one, "discount"), whole(one, "amount"));
+        match discounts.iter_mut().find(|(known, _)| *known == id) {
+            Some((_, sum)) => *sum += off,
+            None => discounts.push((id, off)),
+        }
+    }
+    Sums {
+        subtotal: lines.iter().map(|line| whole(line, "amount")).sum(),
+        net: after_discounts,
+        tax: tax_on(store, after_discounts),
+        discounts: discounts
+            .into_iter()
+            .map(|(id, off)| json!({"amount": off, "discount": id}))
+            .collect(),
+    }
+}
+
+/// The tax on what is left after discounts; on a credit there is none.
+pub(crate) fn tax_on(store: &ObjectStore, after_discounts: i64) -> i64 {
+    if after_discounts > 0 { share(after_discounts, rules::tax_bp(store), ALL_BP) } else { 0 }
+}
+
+/// The taxes of an invoice: one, if there is any.
+fn taxes(sums: &Sums) -> Value {
+    let one = json!({
+        "amount": sums.tax, "tax_behavior": "exclusive", "tax_rate_details": {"tax_rate": "txr_sandbox"},
+        "taxability_reason": "standard_rated", "taxable_amount": sums.net, "type": "tax_rate_details",
+    });
+    if sums.tax > 0 { json!([one]) } else { json!([]) }
+}
+
+/// The start of the period that an invoice looks back on: of a renewal, the one before it.
+fn looks_back_to(store: &ObjectStore, subscription: &Value, reason: &str) -> i64 {
+    let first = list(subscription, "items.data").first();
+    let start = first.map_or(store.now, |item| whole(item, "current_period_start"));
+    match at(subscription, "_.period_before").as_i64() {
+        Some(before) if reason == "subscription_cycle" && start == store.now => before,
+        _ => start,
+    }
+}
+
+fn blank(
+    store: &mut ObjectStore,
+    bill: &Bill<'_>,
+    id: &str,
+    (lines, sums): (&[Value], &Sums),
+) -> Value {
+    let subscription = store.get(bill.subscription).cloned().unwrap_or_default();
+    let customer = store.get(bill.customer).cloned().unwrap_or_default();
+    let number = format!("SANDBOX-{:04}", store.all("invoice").count() + 1);
+    let parent = (!bill.subscription.is_empty()).then(|| {
+        json!({
+            "quote_details": null,
+            "subscription_details": {"metadata": at(&subscription, "metadata"), "subscription": bill.subscription},
+            "type": "subscription_details",
+        })
+    });
+    let currency = lines.first().map_or("usd", |line| text(line, "currency"));
+    let total = sums.net + sums.tax;
+    let discounts: Vec<&Value> = sums.discounts.iter().map(|one| at(one, "discount")).collect();
+    json!({
+        "id": id, "object": "invoice", "account_country": "US", "account_name": "Sandbox", "amount_due": total,
+        "amount_overpaid": 0, "amount_paid": 0, "amount_remaining": total, "amount_shipping": 0, "application": null,
+        "attempt_count": 0, "attempted": false, "auto_advance": true, "automatic_tax": {"enabled": false, "status": null},
+        "automatically_finalizes_at": null, "billing_reason": bill.reason, "collection_method": "charge_automatically",
+        "created": store.now, "currency": currency, "custom_fields": null, "customer": bill.customer,
+        "customer_email": at(&customer, "email"), "customer_name": at(&customer, "name"), "default_payment_method": null,
+        "default_source": null, "description": null, "discounts": discounts, "due_date": null, "effective_at": store.now,
+        "ending_balance": 0, "footer": null, "from_invoice": null, "hosted_invoice_url": null, "invoice_pdf": null,
+        "last_finalization_error": null, "latest_revision": null, "lines": lines_object(id, lines), "livemode": false,
+        "metadata": {}, "next_payment_attempt": null, "number": number, "parent": parent,
+        "payment_settings": {"default_mandate": null, "payment_method_options": null, "payment_method_types": null},
+        "period_end": store.now, "period_start": looks_back_to(store, &subscription, bill.reason),
+        "post_payment_credit_notes_amount": 0, "pre_payment_credit_notes_amount": 0, "receipt_number": null,
+        "starting_balance": 0, "status": "open",
+        "status_transitions": {"finalized_at": store.now, "marked_uncollectible_at": null, "paid_at": null, "voided_at": null},
+        "subtotal": sums.subtotal, "subtotal_excluding_tax": sums.subtotal, "total": total,
+        "total_discount_amounts": sums.discounts, "total_excluding_tax": sums.net, "total_taxes": taxes(sums),
+        "webhooks_delivered_at": null,
+    })
+}
+
+/// Lets the customer's balance pay what it can, and closes the invoice.
+fn close(store: &mut ObjectStore, id: &str, total: i64) {
+    let invoice = store.get(id).cloned().unwrap_or_default();
+    let customer = text(&invoice, "customer");
+    let before = store.get(customer).map_or(0, |customer| whole(customer, "balance"));
+    let sum = total + before;
+    // A credit that is left, or an amount too small to charge, waits on the balance.
+    let (due, after) = if sum < CHARGE_MIN { (0, sum) } else { (sum, 0) };
+    let (now, paid) = (store.now, due == 0);
+    store.change(id, |invoice| {
+        set(invoice, "starting_balance", before);
+        set(invoice, "ending_balance", after);
+        set(invoice, "amount_due", due);
+        set(invoice, "amount_remaining", due);
+        set(invoice, "attempted", paid);
+        if paid {
+            set(invoice, "status", "paid");
+            set(invoice, "status_transitions.paid_at", now);
+        }
+    });
+    let kind = if sum > 0 && paid { "invoice_too_small" } else { "applied_to_invoice" };
+    let movement = Movement::of_invoice(&invoice, kind, after - before);
+    let _id = balance::move_by(store, customer, &movement);
+    events::emit(store, "invoice.finalized", id);
+    if paid {
+        events::emit(store, "invoice.paid", id);
+        events::emit(store, "invoice.payment_succeeded", id);
+    }
+}

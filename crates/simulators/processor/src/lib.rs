@@ -1,0 +1,246 @@
+//! What stands in for the payment processor: its API below `/v1/`, its pages below `/processor/`, and the events that it sends.
+//!
+//! What it knows is in [`object_store`]; every request is carried out in one piece under its lock, written down, and can be
+//! undone until then. The wire is [`wire`], the list of requests [`routes`].
+
+#![recursion_limit = "256"]
+#![expect(
+    clippy::shadow_unrelated,
+    reason = "a closure that changes an object calls it what it is, as the function around it does"
+)]
+
+mod balance;
+mod cards;
+mod charges;
+mod checkout;
+mod control;
+mod coupons;
+mod customers;
+mod delivery;
+mod disputes;
+mod events;
+mod fields;
+mod form;
+mod intents;
+mod invoices;
+mod lists;
+mod object_store;
+mod pages;
+mod passing;
+mod payment_methods;
+mod portal;
+mod prices;
+mod problem;
+mod refunds;
+mod render;
+mod rounding;
+mod routes;
+mod rules;
+mod settings;
+mod setup_intents;
+mod simulator;
+mod subscriptions;
+mod switches;
+mod versions;
+mod wire;
+
+use std::collections::VecDeque;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use serde_json::{Value, json};
+use simulator_kit::dice::mix;
+use simulator_kit::json_lines::JsonLines;
+use simulator_kit::{Clock, Environment};
+
+use self::delivery::Outbox;
+use self::fields::{flag, set, text};
+use self::form::Params;
+use self::object_store::{Change, ObjectStore};
+pub use self::settings::ProcessorSettings;
+use self::switches::Switches;
+
+/// So many requests are remembered.
+const REQUESTS_MAX: usize = 10_000;
+/// The id of the object that keeps how far the clock was moved.
+const MOVED: &str = "clock_moved";
+
+/// The processor, with all it keeps.
+pub struct ProcessorSimulator {
+    pub(crate) secret_key: String,
+    pub(crate) publishable_key: String,
+    store: Mutex<ObjectStore>,
+    journal: Mutex<JsonLines>,
+    busy: wire::Busy,
+    pub(crate) switches: Switches,
+    pub(crate) outbox: Outbox,
+    clock: Clock,
+    /// Seconds by which its time is ahead of that of all simulators.
+    ahead_s: AtomicI64,
+    requests: Mutex<VecDeque<Value>>,
+    /// Where it listens on a port of its own.
+    pub(crate) address: OnceLock<std::net::SocketAddr>,
+}
+
+impl ProcessorSimulator {
+    /// Opens the journal and takes over what it says.
+    pub fn open(environment: &Environment, settings: &ProcessorSettings) -> io::Result<Self> {
+        let file = environment.data.as_ref().map(|folder| folder.join("journal-processor.jsonl"));
+        let mut journal = JsonLines::open(file.as_deref())?;
+        let (mut changes, mut count) = (Vec::new(), 0_u64);
+        journal.scan(0, |_, change: Change| {
+            changes.push(change);
+            count += 1;
+            ControlFlow::Continue(())
+        })?;
+        // Ids of a later start, or of another test, are different ones.
+        let now_ms = u64::try_from(environment.clock.now_ms()).unwrap_or_default();
+        let mut store = ObjectStore::new(mix(environment.seed) ^ mix(now_ms) ^ mix(count));
+        for change in changes {
+            store.restore(change);
+        }
+        let moved = |name: &str| store.get(MOVED).map_or(0, |moved| fields::whole(moved, name));
+        let ahead = moved("ahead_s");
+        // A clock of the machine does not know how far it was ahead before the last start.
+        environment
+            .clock
+            .advance_ms((moved("world_ahead_ms") - environment.clock.ahead_ms()).max(0));
+        let outbox = Outbox::new(settings);
+        for event in store.all("event").filter(|event| flag(event, "_.waiting")) {
+            outbox.add(text(event, "id"));
+        }
+        Ok(Self {
+            secret_key: settings.secret_key.clone(),
+            publishable_key: settings.publishable_key.clone(),
+            store: Mutex::new(store),
+            journal: Mutex::new(journal),
+            busy: wire::Busy::default(),
+            switches: Switches::default(),
+            outbox,
+            clock: environment.clock.clone(),
+            ahead_s: AtomicI64::new(ahead),
+            requests: Mutex::default(),
+            address: OnceLock::new(),
+        })
+    }
+
+    fn locked(&self) -> MutexGuard<'_, ObjectStore> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Seconds since 1970, in the processor's time.
+    fn now_s(&self) -> i64 {
+        self.world_s() + self.ahead_s.load(Ordering::SeqCst)
+    }
+
+    /// The address of its pages and its API.
+    pub(crate) fn base(&self) -> String {
+        self.address.get().map_or_else(String::new, |address| format!("http://{address}"))
+    }
+
+    /// Lets everything happen that has fallen due.
+    fn catch_up(&self, store: &mut ObjectStore) {
+        let (now, request) = (self.now_s(), std::mem::take(&mut store.request));
+        passing::pass(store, now);
+        store.now = now;
+        store.request = request;
+    }
+
+    /// Writes down what was changed, and hands new events over to be sent.
+    fn settle(&self, store: &mut ObjectStore) {
+        let mut fresh = Vec::new();
+        for event in store.all("event").rev().take_while(|event| flag(event, "_.new")) {
+            fresh.push((text(event, "id").to_owned(), text(event, "type").to_owned()));
+        }
+        for (id, kind) in fresh.iter().rev() {
+            let wanted = self.outbox.wants(kind);
+            store.change(id, |event| {
+                set(event, "_", json!({"waiting": wanted}));
+                set(event, "pending_webhooks", i64::from(wanted));
+            });
+            if wanted {
+                self.outbox.add(id);
+            }
+        }
+        let change = store.settle();
+        if change.objects.is_empty() && change.removed.is_empty() {
+            return;
+        }
+        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = journal.append(&change) {
+            tracing::error!(%error, "the processor's journal cannot be written");
+        }
+    }
+
+    /// Does something with the store that no request of the API does; `None` when it failed and was undone.
+    pub(crate) fn with_store<T>(&self, work: impl FnOnce(&mut ObjectStore) -> T) -> T {
+        let mut store = self.locked();
+        if store.base.is_empty() {
+            store.base = self.base();
+        }
+        store.request = (None, None);
+        self.catch_up(&mut store);
+        let done = work(&mut store);
+        self.settle(&mut store);
+        done
+    }
+
+    /// Moves its time ahead of that of the other simulators; what falls due on the way happens.
+    pub(crate) fn advance(&self, by_s: i64) -> i64 {
+        self.ahead_s.fetch_add(by_s, Ordering::SeqCst);
+        self.note_time();
+        self.now_s()
+    }
+
+    /// Seconds since 1970, in the time of all simulators.
+    fn world_s(&self) -> i64 {
+        self.clock.now_ms().div_euclid(1_000)
+    }
+
+    /// Lets happen what has fallen due, and writes down how far clocks were moved.
+    fn note_time(&self) {
+        let (ahead_s, world_ahead_ms) =
+            (self.ahead_s.load(Ordering::SeqCst), self.clock.ahead_ms());
+        self.with_store(|store| {
+            store.put(json!({
+                "id": MOVED, "object": "clock", "ahead_s": ahead_s, "world_ahead_ms": world_ahead_ms,
+            }));
+        });
+    }
+
+    /// Forgets everything but how it is reached.
+    fn forget(&self) -> io::Result<()> {
+        let mut store = self.locked();
+        let now_ms = u64::try_from(self.clock.now_ms()).unwrap_or_default();
+        *store = ObjectStore::new(
+            mix(now_ms) ^ mix(store.mark() as u64) ^ mix(u64::from_le_bytes(*b"reset!!!")),
+        );
+        self.ahead_s.store(0, Ordering::SeqCst);
+        self.clock.advance_ms(-self.clock.ahead_ms());
+        self.switches.clear();
+        self.outbox.clear();
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner).clear()
+    }
+
+    /// Remembers that a request came.
+    fn noted(&self, request: &wire::Request<'_>, params: Option<&Params>, status: u16) {
+        let key = request.headers.get("idempotency-key").and_then(|key| key.to_str().ok());
+        let line = json!({
+            "method": request.method.as_str(), "path": format!("/v1/{}", request.path), "idempotency_key": key,
+            "params": params.map(Params::shown), "status": (status > 0).then_some(status), "at": self.now_s(),
+        });
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        if requests.len() == REQUESTS_MAX {
+            requests.pop_front();
+        }
+        requests.push_back(line);
+    }
+
+    /// The requests that came, oldest first.
+    pub(crate) fn requests(&self) -> Vec<Value> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+}

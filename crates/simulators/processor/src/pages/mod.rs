@@ -1,0 +1,78 @@
+//! What people see of the processor: checkout, the bank's page on which a card is authenticated, the portal, and the
+//! script for the merchant's own pages.
+
+mod authenticate;
+mod checkout;
+mod index;
+mod layout;
+mod portal;
+
+use bytes::Bytes;
+use http::header::{
+    ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY,
+};
+use http::{Method, StatusCode};
+use simulator_kit::script::WireReply;
+
+use super::ProcessorSimulator;
+use super::form::Params;
+
+const SCRIPT: &str = include_str!("stripe.js");
+const FILLING: &str = include_str!("page.js");
+const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+
+/// Answers a request below `/processor/`; `path` is what follows.
+pub(crate) fn answer(
+    processor: &ProcessorSimulator,
+    method: &Method,
+    target: &str,
+    body: &Bytes,
+) -> WireReply {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    let posted = *method == Method::POST;
+    let form =
+        Params::parse(if posted { std::str::from_utf8(body).unwrap_or_default() } else { query });
+    match (posted, parts.as_slice()) {
+        (false, [""]) => index::show(processor),
+        (false, ["js"]) => script(SCRIPT.to_owned().replace("{{base}}", &processor.base())),
+        (false, ["page.js"]) => script(FILLING.to_owned()),
+        (false, ["checkout", id]) => checkout::show(processor, id, None),
+        (true, ["checkout", id]) => checkout::pay(processor, id, &form),
+        (false, ["authenticate", id]) => authenticate::show(processor, id, &form),
+        (true, ["authenticate", id]) => authenticate::answer(processor, id, &form),
+        (false, ["portal", secret]) => portal::show(processor, secret, None),
+        (true, ["portal", secret]) => portal::act(processor, secret, &form),
+        _ => layout::message(
+            StatusCode::NOT_FOUND,
+            "There is no such page",
+            "The link may be too old.",
+        ),
+    }
+}
+
+fn script(text: String) -> WireReply {
+    WireReply::new(StatusCode::OK)
+        .header(ACCESS_CONTROL_ALLOW_ORIGIN, "*")
+        .header(CACHE_CONTROL, "no-cache")
+        .content(JAVASCRIPT, text)
+}
+
+/// A page; only pages that say so may be shown inside others.
+fn page(status: StatusCode, html: String, framed: bool) -> WireReply {
+    let policy = if framed {
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; base-uri 'none'"
+    } else {
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; base-uri 'none'; frame-ancestors 'none'"
+    };
+    WireReply::new(status)
+        .header(CONTENT_SECURITY_POLICY, policy)
+        .header(CACHE_CONTROL, "no-store")
+        .header(REFERRER_POLICY, "no-referrer")
+        .content("text/html; charset=utf-8", html)
+}
+
+/// Sends the browser on.
+fn go_to(url: &str) -> WireReply {
+    WireReply::new(StatusCode::SEE_OTHER).header(LOCATION, url).header(CACHE_CONTROL, "no-store")
+}

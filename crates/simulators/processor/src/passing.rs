@@ -1,0 +1,35 @@
+//! Time that passes: what falls due happens in its order, each at its own moment.
+
+use serde_json::Value;
+
+use super::fields::{set, text, whole};
+use super::object_store::ObjectStore;
+use super::{checkout, intents, subscriptions};
+
+/// Lets everything happen that falls due until this second.
+pub(super) fn pass(store: &mut ObjectStore, until: i64) {
+    while let Some((due, id)) = store.first_due(until) {
+        store.now = store.now.max(due);
+        fall_due(store, &id);
+        // Whoever falls due and does not say when again does so once.
+        if store.get(&id).is_some_and(|object| whole(object, "_.due") == due) {
+            store.change(&id, |object| set(object, "_.due", Value::Null));
+        }
+    }
+    store.now = store.now.max(until);
+}
+
+fn fall_due(store: &mut ObjectStore, id: &str) {
+    let Some(object) = store.get(id).cloned() else { return };
+    match text(&object, "object") {
+        "checkout.session" if text(&object, "status") == "open" => checkout::close(store, id),
+        "subscription" => subscriptions::pass_time(store, id),
+        "invoice" => subscriptions::attempt_again(store, id),
+        "payment_intent" => {
+            let pays = intents::will_pay(store, &object);
+            drop(intents::settle(store, id, pays));
+        }
+        "billing_portal.session" => store.change(id, |session| set(session, "_.over", true)),
+        _ => {}
+    }
+}

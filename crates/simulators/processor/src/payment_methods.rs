@@ -1,0 +1,263 @@
+//! Payment methods: made of test cards, attached to a customer, detached for good.
+
+use serde_json::{Value, json};
+use simulator_kit::calendar;
+
+use super::cards::{self, Behaviour};
+use super::fields::{at, flag, set, text};
+use super::object_store::ObjectStore;
+use super::problem::Problem;
+use super::routes::Call;
+use super::{customers, events, lists, render};
+
+/// What creating takes.
+pub(super) const PARAMS: &[&str] = &[
+    "type",
+    "card.number",
+    "card.exp_month",
+    "card.exp_year",
+    "card.cvc",
+    "card.token",
+    "billing_details.name",
+    "billing_details.email",
+    "billing_details.address.postal_code",
+    "billing_details.address.country",
+    "metadata.*?",
+];
+/// What updating takes.
+pub(super) const UPDATE_PARAMS: &[&str] = &[
+    "metadata?",
+    "metadata.*?",
+    "card.exp_month",
+    "card.exp_year",
+    "billing_details.name?",
+    "billing_details.email?",
+];
+
+pub(super) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let params = call.params;
+    let kind = params.required("type")?;
+    if kind != "card" {
+        return Err(Problem::param(
+            "type",
+            format!("Invalid type: {kind}; only card is simulated"),
+        ));
+    }
+    let number = match params.text("card.token") {
+        // `tok_visa` is the token of `pm_card_visa`.
+        Some(token) => token.replacen("tok_", "pm_card_", 1),
+        None => params.required("card.number")?.to_owned(),
+    };
+    let month = params.integer("card.exp_month")?.unwrap_or(12);
+    let year = params.integer("card.exp_year")?.unwrap_or(2034);
+    let id = from_number(call.store, &number, (month, year))?;
+    let metadata = render::metadata(params, "metadata", &Value::Null)?;
+    let name = params.text("billing_details.name").map(str::to_owned);
+    call.store.change(&id, |method| {
+        set(method, "metadata", metadata);
+        set(method, "billing_details.name", json!(name));
+    });
+    call.store.find("payment_method", &id, "id").cloned()
+}
+
+/// A payment method with the card of this number.
+pub(super) fn from_number(
+    store: &mut ObjectStore,
+    number: &str,
+    (month, year): (i64, i64),
+) -> Result<String, Problem> {
+    let Some(card) = cards::find(number) else {
+        let digits: String = number.chars().filter(char::is_ascii_digit).collect();
+        let (code, message) = if luhn(&digits) {
+            let message = "Your card was declined. Your request was in test mode, but used a non test card. For a list of valid test cards, visit: https://stripe.com/docs/testing.";
+            ("card_declined", message)
+        } else {
+            ("incorrect_number", "Your card number is incorrect.")
+        };
+        let decline = (code == "card_declined").then_some("test_mode_live_card");
+        return Err(Problem {
+            keeps: false,
+            param: Some("number".into()),
+            ..Problem::card(code, decline, message)
+        });
+    };
+    if !(1..=12).contains(&month) {
+        let problem =
+            Problem::card("invalid_expiry_month", None, "Your card's expiration month is invalid.");
+        return Err(Problem { keeps: false, param: Some("exp_month".into()), ..problem });
+    }
+    let full_year = if year < 100 { 2000 + year } else { year };
+    let (this_year, this_month) = calendar::year_and_month(store.now);
+    if (full_year, month) < (this_year, this_month) || full_year > this_year + 50 {
+        let problem =
+            Problem::card("invalid_expiry_year", None, "Your card's expiration year is invalid.");
+        return Err(Problem { keeps: false, param: Some("exp_year".into()), ..problem });
+    }
+    let id = card.make(store);
+    if card.brand != "bank" {
+        store.change(&id, |method| {
+            set(method, "card.exp_month", month);
+            set(method, "card.exp_year", full_year);
+        });
+    }
+    Ok(id)
+}
+
+fn luhn(digits: &str) -> bool {
+    let sum = digits.bytes().rev().enumerate().fold(0_u32, |sum, (place, digit)| {
+        let digit = u32::from(digit - b'0');
+        let doubled = if place % 2 == 1 { digit * 2 } else { digit };
+        sum + if doubled > 9 { doubled - 9 } else { doubled }
+    });
+    digits.len() >= 12 && sum.is_multiple_of(10)
+}
+
+/// The payment method with this id or the name of a test card, of which a new one is made.
+pub(super) fn named(store: &mut ObjectStore, given: &str, param: &str) -> Result<String, Problem> {
+    if given.starts_with("pm_card_") || given.starts_with("pm_us") {
+        let card =
+            cards::find(given).ok_or_else(|| Problem::no_such("payment_method", given, param))?;
+        return Ok(card.make(store));
+    }
+    store.find("payment_method", given, param).map(|_| given.to_owned())
+}
+
+pub(super) fn retrieve(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let id = call.id(0);
+    call.store
+        .find("payment_method", &id, "payment_method")
+        .map_err(|problem| problem.status(404))
+        .cloned()
+}
+
+pub(super) fn update(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let id = call.id(0);
+    let before = call.store.find("payment_method", &id, "id")?.clone();
+    if text(&before, "customer").is_empty() {
+        return Err(Problem::invalid(
+            "You must save this PaymentMethod to a customer before you can update it.",
+        ));
+    }
+    let metadata = render::metadata(call.params, "metadata", at(&before, "metadata"))?;
+    let (month, year) =
+        (call.params.integer("card.exp_month")?, call.params.integer("card.exp_year")?);
+    call.store.change(&id, |method| {
+        set(method, "metadata", metadata);
+        for (path, value) in [("card.exp_month", month), ("card.exp_year", year)] {
+            if let Some(value) = value {
+                set(method, path, value);
+            }
+        }
+    });
+    events::emit_changed(call.store, "payment_method.updated", &before);
+    call.store.find("payment_method", &id, "id").cloned()
+}
+
+pub(super) fn list(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let customer = call.params.text("customer").map(str::to_owned);
+    if let Some(customer) = &customer {
+        customers::live(call.store, customer, "customer")?;
+    }
+    page(call, "/v1/payment_methods", customer.as_deref())
+}
+
+pub(super) fn list_of_customer(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let id = call.id(0);
+    customers::live(call.store, &id, "id")?;
+    page(call, &format!("/v1/customers/{id}/payment_methods"), Some(&id))
+}
+
+fn page(call: &Call<'_>, url: &str, customer: Option<&str>) -> Result<Value, Problem> {
+    let kind = call.params.text("type").map(str::to_owned);
+    lists::page(call, "payment_method", url, |method| {
+        // A list of all shows those of customers only.
+        let owner = text(method, "customer");
+        !owner.is_empty()
+            && customer.is_none_or(|customer| owner == customer)
+            && kind.as_deref().is_none_or(|kind| text(method, "type") == kind)
+    })
+}
+
+pub(super) fn attach(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let customer = call.params.required("customer")?.to_owned();
+    customers::live(call.store, &customer, "customer")?;
+    let given = call.id(0);
+    let id = attach_to(call.store, &given, &customer, "id")?;
+    call.store.find("payment_method", &id, "id").cloned()
+}
+
+/// Attaches a payment method or a test card to a customer; gives the id of the payment method.
+pub(super) fn attach_to(
+    store: &mut ObjectStore,
+    given: &str,
+    customer: &str,
+    param: &str,
+) -> Result<String, Problem> {
+    let id = named(store, given, param)?;
+    let method = store.find("payment_method", &id, param)?;
+    check_usable(method)?;
+    let owner = text(method, "customer").to_owned();
+    if owner == customer {
+        return Ok(id);
+    }
+    if !owner.is_empty() {
+        return Err(Problem::invalid(
+            "The payment method you provided has already been attached to a customer.",
+        ));
+    }
+    if let Behaviour::Declines(code) = cards::behaviour(method) {
+        return Err(Problem { keeps: false, ..cards::declined(code) });
+    }
+    store.change(&id, |method| set(method, "customer", customer));
+    events::emit(store, "payment_method.attached", &id);
+    Ok(id)
+}
+
+/// Refuses a payment method that was detached.
+pub(super) fn check_usable(method: &Value) -> Result<(), Problem> {
+    if flag(method, "_.gone") {
+        let message = "The provided PaymentMethod was previously used with a PaymentIntent without Customer attachment, shared with a connected account without Customer attachment, or was detached from a Customer. It may not be used again. To use a PaymentMethod multiple times, you must attach it to a Customer first.";
+        return Err(Problem::invalid(message));
+    }
+    Ok(())
+}
+
+pub(super) fn detach(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let id = call.id(0);
+    let method = call.store.find("payment_method", &id, "id")?;
+    if text(method, "customer").is_empty() {
+        return Err(Problem::invalid(
+            "The payment method you provided is not attached to a customer so detachment is impossible.",
+        ));
+    }
+    take_off(call.store, &id);
+    call.store.find("payment_method", &id, "id").cloned()
+}
+
+/// Takes a payment method off its customer, and out of every place where it is the one to charge.
+pub(super) fn take_off(store: &mut ObjectStore, id: &str) {
+    let Some(before) = store.get(id).cloned() else { return };
+    let customer = text(&before, "customer").to_owned();
+    store.change(id, |method| {
+        set(method, "customer", Value::Null);
+        set(method, "_.gone", true);
+    });
+    let path = "invoice_settings.default_payment_method";
+    if store.get(&customer).is_some_and(|customer| text(customer, path) == id) {
+        store.change(&customer, |customer| set(customer, path, Value::Null));
+    }
+    let of_customer = super::subscriptions::live_of(store, &customer);
+    for subscription in of_customer {
+        if store.get(&subscription).is_some_and(|it| text(it, "default_payment_method") == id) {
+            store.change(&subscription, |it| set(it, "default_payment_method", Value::Null));
+        }
+    }
+    events::emit_changed(store, "payment_method.detached", &before);
+}
+
+/// The ids of a customer's payment methods, newest first.
+pub(super) fn of_customer(store: &ObjectStore, customer: &str) -> Vec<String> {
+    let all =
+        store.all("payment_method").rev().filter(|method| text(method, "customer") == customer);
+    all.map(|method| text(method, "id").to_owned()).collect()
+}

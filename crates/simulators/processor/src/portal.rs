@@ -1,0 +1,289 @@
+//! The customer portal: a page for a customer who is sent there, on which cards are changed and subscriptions ended.
+
+use serde_json::{Value, json};
+
+use super::fields::{at, flag, list, set, text};
+use super::form::Params;
+use super::object_store::ObjectStore;
+use super::problem::Problem;
+use super::routes::Call;
+use super::{cards, customers, events, lists, payment_methods, render, subscriptions};
+
+/// What a session takes.
+pub(super) const PARAMS: &[&str] = &[
+    "customer",
+    "return_url",
+    "configuration",
+    "locale",
+    "flow_data.type",
+    "flow_data.subscription_cancel.subscription",
+    "flow_data.subscription_update.subscription",
+    "flow_data.after_completion.type",
+    "flow_data.after_completion.redirect.return_url",
+];
+/// What a configuration takes.
+pub(super) const CONFIGURATION_PARAMS: &[&str] = &[
+    "default_return_url",
+    "business_profile.headline",
+    "business_profile.privacy_policy_url",
+    "business_profile.terms_of_service_url",
+    "features.customer_update.enabled",
+    "features.customer_update.allowed_updates.*",
+    "features.invoice_history.enabled",
+    "features.payment_method_update.enabled",
+    "features.subscription_cancel.enabled",
+    "features.subscription_cancel.mode",
+    "features.subscription_cancel.proration_behavior",
+    "features.subscription_update.enabled",
+    "features.subscription_update.default_allowed_updates.*",
+    "features.subscription_update.proration_behavior",
+    "features.subscription_update.products.*.product",
+    "features.subscription_update.products.*.prices.*",
+    "metadata.*?",
+];
+
+/// A link works for so many seconds.
+const LIFE_S: i64 = 3600;
+
+pub(super) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let params = call.params;
+    let customer = params.required("customer")?.to_owned();
+    customers::live(call.store, &customer, "customer")?;
+    let return_url = params.text("return_url").map(str::to_owned);
+    if return_url
+        .as_ref()
+        .is_some_and(|url| !url.starts_with("http://") && !url.starts_with("https://"))
+    {
+        return Err(Problem::param("return_url", "Not a valid URL").code("url_invalid"));
+    }
+    let configuration = match params.text("configuration") {
+        Some(id) => {
+            text(call.store.find("billing_portal.configuration", id, "configuration")?, "id")
+                .to_owned()
+        }
+        None => default_configuration(call.store),
+    };
+    let words = [
+        "payment_method_update",
+        "subscription_cancel",
+        "subscription_update",
+        "subscription_update_confirm",
+    ];
+    let flow = params.one_of("flow_data.type", &words)?;
+    let id = call.store.new_id("bps");
+    let secret = call.store.secret();
+    let url = format!("{}/processor/portal/{secret}", call.store.base);
+    call.store.put(json!({
+        "id": id, "object": "billing_portal.session", "configuration": configuration, "created": call.store.now,
+        "customer": customer, "customer_account": null, "flow": flow.map(|kind| json!({"type": kind})), "livemode": false,
+        "locale": null, "on_behalf_of": null, "return_url": return_url, "url": url,
+        "_": {"secret": secret, "due": call.store.now + LIFE_S},
+    }));
+    call.store.find("billing_portal.session", &id, "id").cloned()
+}
+
+/// The configuration that sessions have unless they name another; it is made when it is first needed.
+fn default_configuration(store: &mut ObjectStore) -> String {
+    let known = store.all("billing_portal.configuration").find(|it| flag(it, "is_default"));
+    if let Some(known) = known {
+        return text(known, "id").to_owned();
+    }
+    let id = make_configuration(store, &Params::default(), true);
+    id.unwrap_or_default()
+}
+
+fn make_configuration(
+    store: &mut ObjectStore,
+    params: &Params,
+    is_default: bool,
+) -> Result<String, Problem> {
+    let on = |feature: &str| -> Result<bool, Problem> {
+        let said = params.flag(&format!("features.{feature}.enabled"))?;
+        Ok(said.unwrap_or(is_default))
+    };
+    let words = |path: &str| -> Vec<String> {
+        let names = params.names(path);
+        names
+            .iter()
+            .filter_map(|name| params.text(&format!("{path}.{name}")).map(str::to_owned))
+            .collect()
+    };
+    let updates = words("features.subscription_update.default_allowed_updates");
+    let modes = ["at_period_end", "immediately"];
+    let mode =
+        params.one_of("features.subscription_cancel.mode", &modes)?.unwrap_or("at_period_end");
+    let metadata = render::metadata(params, "metadata", &Value::Null)?;
+    let id = store.new_id("bpc");
+    store.put(json!({
+        "id": id, "object": "billing_portal.configuration", "active": true, "application": null,
+        "business_profile": {"headline": null, "privacy_policy_url": null, "terms_of_service_url": null},
+        "created": store.now, "default_return_url": params.text("default_return_url"),
+        "features": {
+            "customer_update": {"allowed_updates": [], "enabled": on("customer_update")?},
+            "invoice_history": {"enabled": on("invoice_history")?},
+            "payment_method_update": {"enabled": on("payment_method_update")?},
+            "subscription_cancel": {"enabled": on("subscription_cancel")?, "mode": mode, "proration_behavior": "none"},
+            "subscription_update": {
+                "default_allowed_updates": updates, "enabled": on("subscription_update")?,
+                "proration_behavior": "create_prorations",
+            },
+        },
+        "is_default": is_default, "livemode": false, "login_page": {"enabled": false, "url": null},
+        "metadata": metadata,
+        "updated": store.now,
+    }));
+    Ok(id)
+}
+
+pub(super) fn create_configuration(call: &mut Call<'_>) -> Result<Value, Problem> {
+    if !call.params.has("features") {
+        return Err(Problem::missing("features"));
+    }
+    let id = make_configuration(call.store, call.params, false)?;
+    call.store.find("billing_portal.configuration", &id, "id").cloned()
+}
+
+pub(super) fn list_configurations(call: &mut Call<'_>) -> Result<Value, Problem> {
+    default_configuration(call.store);
+    let (active, default) = (call.params.flag("active")?, call.params.flag("is_default")?);
+    lists::page(call, "billing_portal.configuration", "/v1/billing_portal/configurations", |it| {
+        active.is_none_or(|active| flag(it, "active") == active)
+            && default.is_none_or(|default| flag(it, "is_default") == default)
+    })
+}
+
+/// The session of a link, while it lasts.
+pub(super) fn session<'a>(store: &'a ObjectStore, secret: &str) -> Option<&'a Value> {
+    store
+        .all("billing_portal.session")
+        .rfind(|session| text(session, "_.secret") == secret && !flag(session, "_.over"))
+}
+
+/// What a customer does on the page.
+#[derive(Debug)]
+pub(super) enum Action<'a> {
+    AddCard { number: &'a str, month: i64, year: i64 },
+    UseCard(&'a str),
+    RemoveCard(&'a str),
+    Cancel(&'a str),
+    Resume(&'a str),
+    ChangePlan { subscription: &'a str, price: &'a str },
+}
+
+/// Carries out what a customer does on the page.
+pub(super) fn act(
+    store: &mut ObjectStore,
+    customer: &str,
+    action: &Action<'_>,
+) -> Result<(), Problem> {
+    match *action {
+        Action::AddCard { number, month, year } => {
+            let method = payment_methods::from_number(store, number, (month, year))?;
+            payment_methods::attach_to(store, &method, customer, "payment_method")?;
+            if store
+                .get(&method)
+                .is_some_and(|it| cards::behaviour(it) == cards::Behaviour::AuthenticatesUntilSetUp)
+            {
+                // The page lets the bank authenticate a card that it keeps.
+                store.change(&method, |method| set(method, "_.set_up", true));
+            }
+            use_card(store, customer, &method)
+        }
+        Action::UseCard(method) => use_card(store, customer, method),
+        Action::RemoveCard(method) => {
+            owned(store, method, customer)?;
+            payment_methods::take_off(store, method);
+            Ok(())
+        }
+        Action::Cancel(id) => end_with_period(store, customer, id, true),
+        Action::Resume(id) => end_with_period(store, customer, id, false),
+        Action::ChangePlan { subscription, price } => {
+            change_plan(store, customer, subscription, price)
+        }
+    }
+}
+
+fn owned(store: &ObjectStore, id: &str, customer: &str) -> Result<Value, Problem> {
+    let found = store.get(id).filter(|object| text(object, "customer") == customer);
+    found.cloned().ok_or_else(|| Problem::no_such("object", id, "id"))
+}
+
+/// Makes a card the one that pays invoices, also those of subscriptions with a card of their own.
+fn use_card(store: &mut ObjectStore, customer: &str, method: &str) -> Result<(), Problem> {
+    owned(store, method, customer)?;
+    let before = owned_customer(store, customer)?;
+    store.change(customer, |customer| {
+        set(customer, "invoice_settings.default_payment_method", method);
+    });
+    events::emit_changed(store, "customer.updated", &before);
+    for id in subscriptions::live_of(store, customer) {
+        let Some(found) = store.get(&id).cloned() else { continue };
+        if !at(&found, "default_payment_method").is_null()
+            && text(&found, "default_payment_method") != method
+        {
+            store.change(&id, |subscription| set(subscription, "default_payment_method", method));
+            events::emit_changed(store, "customer.subscription.updated", &found);
+        }
+    }
+    Ok(())
+}
+
+fn owned_customer(store: &ObjectStore, customer: &str) -> Result<Value, Problem> {
+    customers::live(store, customer, "customer").cloned()
+}
+
+fn end_with_period(
+    store: &mut ObjectStore,
+    customer: &str,
+    id: &str,
+    ends: bool,
+) -> Result<(), Problem> {
+    let before = owned(store, id, customer)?;
+    if subscriptions::is_over(&before) {
+        return Err(Problem::invalid("This subscription has ended."));
+    }
+    let now = store.now;
+    store.change(id, |subscription| subscriptions::end_with_period(subscription, ends, now));
+    events::emit_changed(store, "customer.subscription.updated", &before);
+    Ok(())
+}
+
+/// The prices to which the page lets a subscription change: none when it has several items, as on the real page.
+pub(super) fn plans(store: &ObjectStore, subscription: &Value) -> Vec<Value> {
+    let items = list(subscription, "items.data");
+    let [only] = items else { return Vec::new() };
+    let same = |path: &str, price: &Value| text(price, path) == text(at(only, "price"), path);
+    let fits = |price: &&Value| {
+        flag(price, "active")
+            && text(price, "type") == "recurring"
+            && same("currency", price)
+            && same("recurring.interval", price)
+            && !same("id", price)
+    };
+    store.all("price").filter(fits).cloned().collect()
+}
+
+fn change_plan(
+    store: &mut ObjectStore,
+    customer: &str,
+    id: &str,
+    price: &str,
+) -> Result<(), Problem> {
+    let before = owned(store, id, customer)?;
+    if !plans(store, &before).iter().any(|plan| text(plan, "id") == price) {
+        return Err(Problem::invalid("This plan is not offered."));
+    }
+    let item = text(&before, "items.data.0.id").to_owned();
+    let quantity = at(&before, "items.data.0.quantity").clone();
+    let form = format!(
+        "items[0][id]={item}&items[0][price]={price}&items[0][quantity]={quantity}&proration_behavior=create_prorations"
+    );
+    let params = Params::parse(&form);
+    let mut call = Call {
+        store,
+        params: &params,
+        ids: vec![id.to_owned()],
+        caller: super::routes::Caller::Server,
+    };
+    subscriptions::update(&mut call).map(drop)
+}

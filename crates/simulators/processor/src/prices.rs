@@ -1,0 +1,263 @@
+//! Products and prices, also those that a request brings along.
+
+use serde_json::{Value, json};
+
+use super::fields::{at, flag, text, whole};
+use super::form::{Params, name};
+use super::object_store::ObjectStore;
+use super::problem::Problem;
+use super::routes::Call;
+use super::{events, intents, lists, render};
+
+/// What creating a product takes.
+pub(super) const PRODUCT_PARAMS: &[&str] = &[
+    "id",
+    "name",
+    "description?",
+    "active",
+    "metadata?",
+    "metadata.*?",
+    "tax_code",
+    "default_price_data.currency",
+    "default_price_data.unit_amount",
+];
+/// What creating a price takes.
+pub(super) const PRICE_PARAMS: &[&str] = &[
+    "currency",
+    "unit_amount",
+    "product",
+    "product_data.id",
+    "product_data.name",
+    "product_data.metadata.*?",
+    "recurring.interval",
+    "recurring.interval_count",
+    "recurring.usage_type",
+    "nickname?",
+    "lookup_key",
+    "transfer_lookup_key",
+    "active",
+    "tax_behavior",
+    "metadata?",
+    "metadata.*?",
+];
+
+pub(super) fn create_product(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let params = call.params;
+    let product = params.required("name")?.to_owned();
+    let given = params.text("id").map(str::to_owned);
+    if given.as_ref().is_some_and(|id| call.store.get(id).is_some()) {
+        return Err(Problem::param("id", "Product already exists.").code("resource_already_exists"));
+    }
+    let metadata = render::metadata(params, "metadata", &Value::Null)?;
+    let active = params.flag("active")?.unwrap_or(true);
+    let id = make_product(call.store, given, &product, (metadata, active));
+    if params.has("default_price_data") {
+        let price = from_data(call.store, params, "default_price_data", Some(&id))?;
+        call.store.change(&id, |product| super::fields::set(product, "default_price", price));
+    }
+    events::emit(call.store, "product.created", &id);
+    call.store.find("product", &id, "id").cloned()
+}
+
+fn make_product(
+    store: &mut ObjectStore,
+    id: Option<String>,
+    product: &str,
+    (metadata, active): (Value, bool),
+) -> String {
+    let id = id.unwrap_or_else(|| store.new_id("prod"));
+    store.put(json!({
+        "id": id, "object": "product", "active": active, "attributes": [], "created": store.now, "default_price": null,
+        "description": null, "images": [], "livemode": false, "marketing_features": [], "metadata": metadata,
+        "name": product, "package_dimensions": null, "shippable": null, "statement_descriptor": null, "tax_code": null,
+        "type": "service", "unit_label": null, "updated": store.now, "url": null,
+    }));
+    id
+}
+
+pub(super) fn create_price(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let params = call.params;
+    let lookup = params.text("lookup_key").map(str::to_owned);
+    let taken = |price: &&Value| lookup.as_deref() == Some(text(price, "lookup_key"));
+    if lookup.is_some()
+        && call.store.all("price").any(|price| taken(&price))
+        && params.flag("transfer_lookup_key")? != Some(true)
+    {
+        let message = "A price already uses that lookup key.";
+        return Err(Problem::param("lookup_key", message).code("resource_already_exists"));
+    }
+    let product = match params.text("product") {
+        Some(product) => {
+            call.store.find("product", product, "product")?;
+            product.to_owned()
+        }
+        None => {
+            let named = params.required("product_data.name")?.to_owned();
+            let metadata = render::metadata(params, "product_data.metadata", &Value::Null)?;
+            let given = params.text("product_data.id").map(str::to_owned);
+            make_product(call.store, given, &named, (metadata, true))
+        }
+    };
+    let terms = terms(params, "")?;
+    let id = make_price(call.store, &product, &terms, true);
+    let metadata = render::metadata(params, "metadata", &Value::Null)?;
+    let nickname = params.text("nickname").map(str::to_owned);
+    let active = params.flag("active")?.unwrap_or(true);
+    call.store.change(&id, |price| {
+        super::fields::set(price, "metadata", metadata);
+        super::fields::set(price, "nickname", json!(nickname));
+        super::fields::set(price, "lookup_key", json!(lookup));
+        super::fields::set(price, "active", active);
+    });
+    events::emit(call.store, "price.created", &id);
+    call.store.find("price", &id, "id").cloned()
+}
+
+/// What a price says: currency, amount, and how often.
+struct Terms {
+    currency: String,
+    unit_amount: i64,
+    recurring: Option<(&'static str, i64)>,
+}
+
+fn terms(params: &Params, below: &str) -> Result<Terms, Problem> {
+    let path =
+        |field: &str| if below.is_empty() { field.to_owned() } else { format!("{below}.{field}") };
+    let currency = params.required(&path("currency"))?.to_lowercase();
+    intents::check_currency(&currency)?;
+    params.required(&path("unit_amount"))?;
+    let unit_amount = params.integer(&path("unit_amount"))?.unwrap_or(0);
+    if unit_amount < 0 {
+        let shown = name(&path("unit_amount"));
+        return Err(Problem::param(&shown, "Invalid non-negative integer")
+            .code("parameter_invalid_integer"));
+    }
+    let recurring = if params.has(&path("recurring")) {
+        params.required(&path("recurring.interval"))?;
+        let interval =
+            params.one_of(&path("recurring.interval"), &["day", "week", "month", "year"])?;
+        let count = params.integer(&path("recurring.interval_count"))?.unwrap_or(1);
+        interval.map(|interval| (interval, count.clamp(1, 36)))
+    } else {
+        None
+    };
+    Ok(Terms { currency, unit_amount, recurring })
+}
+
+fn make_price(store: &mut ObjectStore, product: &str, terms: &Terms, active: bool) -> String {
+    let id = store.new_id("price");
+    let recurring = terms.recurring.map(|(interval, count)| {
+        json!({"interval": interval, "interval_count": count, "meter": null, "trial_period_days": null, "usage_type": "licensed"})
+    });
+    store.put(json!({
+        "id": id, "object": "price", "active": active, "billing_scheme": "per_unit", "created": store.now,
+        "currency": terms.currency, "custom_unit_amount": null, "livemode": false, "lookup_key": null, "metadata": {},
+        "nickname": null, "product": product, "recurring": recurring, "tax_behavior": "unspecified", "tiers_mode": null,
+        "transform_quantity": null, "type": if terms.recurring.is_some() { "recurring" } else { "one_time" },
+        "unit_amount": terms.unit_amount, "unit_amount_decimal": terms.unit_amount.to_string(),
+    }));
+    id
+}
+
+/// The price that `price` or `price_data` below a path names; a new one of `price_data` is not active, so that it is
+/// used only here.
+pub(super) fn named(
+    store: &mut ObjectStore,
+    params: &Params,
+    below: &str,
+) -> Result<String, Problem> {
+    if let Some(id) = params.text(&format!("{below}.price")) {
+        if params.has(&format!("{below}.price_data")) {
+            let message = "You may only specify one of these parameters: price, price_data.";
+            return Err(Problem::param(&name(below), message));
+        }
+        let shown = name(&format!("{below}.price"));
+        let price = store.find("price", id, &shown)?;
+        if !flag(price, "active") {
+            let message = "The price specified is inactive. This field only accepts active prices.";
+            return Err(Problem::param(&shown, message));
+        }
+        return Ok(id.to_owned());
+    }
+    if !params.has(&format!("{below}.price_data")) {
+        return Err(Problem::missing(&name(&format!("{below}.price"))));
+    }
+    from_data(store, params, &format!("{below}.price_data"), None)
+}
+
+fn from_data(
+    store: &mut ObjectStore,
+    params: &Params,
+    below: &str,
+    product: Option<&str>,
+) -> Result<String, Problem> {
+    let terms = terms(params, below)?;
+    let given = product.or_else(|| params.text(&format!("{below}.product")));
+    let product = match given {
+        Some(product) => {
+            store.find("product", product, &name(&format!("{below}.product")))?;
+            product.to_owned()
+        }
+        None => {
+            let named = params.required(&format!("{below}.product_data.name"))?.to_owned();
+            let metadata =
+                render::metadata(params, &format!("{below}.product_data.metadata"), &Value::Null)?;
+            make_product(store, None, &named, (metadata, false))
+        }
+    };
+    Ok(make_price(store, &product, &terms, false))
+}
+
+/// A line of something to buy: its price, how many, and what they are called.
+pub(super) fn describe(store: &ObjectStore, price: &Value) -> String {
+    let product = store.get(text(price, "product"));
+    product.map_or("", |product| text(product, "name")).to_owned()
+}
+
+/// Cents for so many of a price.
+pub(super) fn amount(price: &Value, quantity: i64) -> i64 {
+    whole(price, "unit_amount").saturating_mul(quantity)
+}
+
+pub(super) fn retrieve_product(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let id = call.id(0);
+    call.store.find("product", &id, "id").cloned()
+}
+
+pub(super) fn retrieve_price(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let id = call.id(0);
+    call.store.find("price", &id, "price").map_err(|problem| problem.status(404)).cloned()
+}
+
+pub(super) fn list_products(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let active = call.params.flag("active")?;
+    let ids = call.params.names("ids");
+    let ids: Vec<&str> =
+        ids.iter().filter_map(|at| call.params.text(&format!("ids.{at}"))).collect();
+    lists::page(call, "product", "/v1/products", |product| {
+        active.is_none_or(|active| flag(product, "active") == active)
+            && (ids.is_empty() || ids.contains(&text(product, "id")))
+    })
+}
+
+pub(super) fn search_prices(call: &mut Call<'_>) -> Result<Value, Problem> {
+    lists::search(call, "price", "/v1/prices/search")
+}
+
+pub(super) fn list_prices(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let params = call.params;
+    let active = params.flag("active")?;
+    let (product, kind, currency) =
+        (params.text("product"), params.text("type"), params.text("currency"));
+    let keys = params.names("lookup_keys");
+    let keys: Vec<&str> =
+        keys.iter().filter_map(|at| params.text(&format!("lookup_keys.{at}"))).collect();
+    lists::page(call, "price", "/v1/prices", |price| {
+        active.is_none_or(|active| flag(price, "active") == active)
+            && product.is_none_or(|product| text(price, "product") == product)
+            && kind.is_none_or(|kind| text(price, "type") == kind)
+            && currency.is_none_or(|currency| text(price, "currency") == currency)
+            && (keys.is_empty() || keys.contains(&text(price, "lookup_key")))
+            && !at(price, "id").is_null()
+    })
+}

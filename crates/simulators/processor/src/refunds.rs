@@ -1,0 +1,159 @@
+//! Refunds: money that goes back, whole or in parts.
+
+use serde_json::{Value, json};
+
+use super::fields::{at, set, text, whole};
+use super::object_store::ObjectStore;
+use super::problem::Problem;
+use super::routes::Call;
+use super::{events, lists, render, rules};
+
+/// What creating takes.
+pub(super) const PARAMS: &[&str] = &[
+    "charge",
+    "payment_intent",
+    "amount",
+    "reason",
+    "metadata.*?",
+    "refund_application_fee",
+    "reverse_transfer",
+];
+
+pub(super) fn create(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let params = call.params;
+    let charge = charge_of(call)?;
+    let left = whole(&charge, "amount_captured") - whole(&charge, "amount_refunded");
+    let amount = params.integer("amount")?.unwrap_or(left);
+    if left == 0 {
+        let message = format!("Charge {} has already been refunded.", text(&charge, "id"));
+        return Err(Problem::invalid(message).code("charge_already_refunded"));
+    }
+    if at(&charge, "disputed") == true {
+        let message =
+            format!("Charge {} has been charged back; cannot issue a refund.", text(&charge, "id"));
+        return Err(Problem::invalid(message).code("charge_disputed"));
+    }
+    if amount < 1 {
+        let message = "This value must be greater than or equal to 1.";
+        return Err(Problem::param("amount", message).code("parameter_invalid_integer"));
+    }
+    if amount > left {
+        let message = format!(
+            "Refund amount ({amount}) is greater than unrefunded amount on charge ({left})"
+        );
+        return Err(Problem::param("amount", message));
+    }
+    let reason = params.one_of("reason", &["duplicate", "fraudulent", "requested_by_customer"])?;
+    let metadata = render::metadata(params, "metadata", &Value::Null)?;
+    let id = make(call.store, &charge, (amount, json!(reason), metadata));
+    call.store.find("refund", &id, "id").cloned()
+}
+
+/// Gives money back; gives the id of the refund.
+fn make(
+    store: &mut ObjectStore,
+    charge: &Value,
+    (amount, reason, metadata): (i64, Value, Value),
+) -> String {
+    let id = store.new_id("re");
+    let pends = rules::refunds_pend(store);
+    store.put(json!({
+        "id": id, "object": "refund", "amount": amount, "balance_transaction": null, "charge": text(charge, "id"),
+        "created": store.now, "currency": text(charge, "currency"),
+        "destination_details": {"card": {"type": "refund"}, "type": "card"}, "metadata": metadata,
+        "payment_intent": at(charge, "payment_intent"), "reason": reason, "receipt_number": null,
+        "source_transfer_reversal": null, "status": if pends { "pending" } else { "succeeded" }, "transfer_reversal": null,
+    }));
+    if pends {
+        store.change(&id, |refund| set(refund, "pending_reason", "processing"));
+    }
+    add_refunded(store, text(charge, "id"), amount);
+    events::emit(store, "charge.refunded", text(charge, "id"));
+    events::emit(store, "refund.created", &id);
+    events::emit(store, "charge.refund.updated", &id);
+    id
+}
+
+/// So much more of a charge has been given back.
+fn add_refunded(store: &mut ObjectStore, charge: &str, amount: i64) {
+    store.change(charge, |charge| {
+        let refunded = whole(charge, "amount_refunded") + amount;
+        let all = refunded == whole(charge, "amount_captured");
+        set(charge, "amount_refunded", refunded);
+        set(charge, "refunded", all);
+    });
+}
+
+/// A refund arrives at the customer's bank, or fails: then the money is the merchant's again. Also one that had
+/// succeeded can fail later.
+pub(super) fn settle(
+    store: &mut ObjectStore,
+    id: &str,
+    outcome: Result<(), &str>,
+) -> Result<Value, Problem> {
+    let refund = store.find("refund", id, "id")?.clone();
+    match (text(&refund, "status"), outcome) {
+        ("pending", Ok(())) => store.change(id, |refund| {
+            set(refund, "status", "succeeded");
+            set(refund, "pending_reason", Value::Null);
+        }),
+        ("pending" | "succeeded", Err(reason)) => {
+            store.change(id, |refund| {
+                set(refund, "status", "failed");
+                set(refund, "failure_reason", reason);
+                set(refund, "pending_reason", Value::Null);
+            });
+            add_refunded(store, text(&refund, "charge"), -whole(&refund, "amount"));
+            events::emit(store, "refund.failed", id);
+        }
+        (status, _) => {
+            return Err(Problem::invalid(format!("This refund is {status} already.")));
+        }
+    }
+    events::emit_changed(store, "refund.updated", &refund);
+    events::emit_changed(store, "charge.refund.updated", &refund);
+    store.find("refund", id, "id").cloned()
+}
+
+fn charge_of(call: &Call<'_>) -> Result<Value, Problem> {
+    let params = call.params;
+    let id = match (params.text("charge"), params.text("payment_intent")) {
+        (Some(charge), None) => charge.to_owned(),
+        (None, Some(intent)) => {
+            let intent = call.store.find("payment_intent", intent, "payment_intent")?;
+            if text(intent, "status") != "succeeded" {
+                let message = format!(
+                    "This PaymentIntent ({}) does not have a successful charge to refund.",
+                    text(intent, "id")
+                );
+                return Err(Problem::invalid(message));
+            }
+            text(intent, "latest_charge").to_owned()
+        }
+        _ => {
+            return Err(Problem::invalid(
+                "One of the following params should be provided for this request: payment_intent or charge.",
+            ));
+        }
+    };
+    let charge = call.store.find("charge", &id, "charge")?;
+    if text(charge, "status") != "succeeded" {
+        return Err(Problem::invalid(format!(
+            "Charge {id} was not successful and cannot be refunded."
+        )));
+    }
+    Ok(charge.clone())
+}
+
+pub(super) fn retrieve(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let id = call.id(0);
+    call.store.find("refund", &id, "id").cloned()
+}
+
+pub(super) fn list(call: &mut Call<'_>) -> Result<Value, Problem> {
+    let (charge, intent) = (call.params.text("charge"), call.params.text("payment_intent"));
+    lists::page(call, "refund", "/v1/refunds", |refund| {
+        charge.is_none_or(|charge| text(refund, "charge") == charge)
+            && intent.is_none_or(|intent| text(refund, "payment_intent") == intent)
+    })
+}

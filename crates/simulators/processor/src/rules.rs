@@ -1,0 +1,109 @@
+//! What the operator has set at the processor, and what tests set: tax, tries of unpaid invoices, how refunds begin.
+
+use serde_json::{Value, json};
+
+use super::fields::{at, flag, list, set, text, whole};
+use super::object_store::ObjectStore;
+use super::problem::Problem;
+
+/// The object that keeps all of it.
+const RULES: &str = "billing_rules";
+/// Unless it is set otherwise, an unpaid invoice is tried again so many days after it was made.
+const RETRY_DAYS: [i64; 3] = [3, 8, 15];
+/// Unless it is set otherwise, an invoice carries so many of its lines; the others are on pages of their own.
+const LINES_SHOWN: usize = 10;
+const DAY_S: i64 = 86_400;
+/// 100 percent, in hundredths of a percent.
+const ALL_BP: i64 = 10_000;
+
+/// Tax in hundredths of a percent of what is left after discounts.
+pub(super) fn tax_bp(store: &ObjectStore) -> i64 {
+    store.get(RULES).map_or(0, |rules| whole(rules, "tax_bp"))
+}
+
+/// Seconds after an invoice was made at which it is tried again.
+pub(super) fn retries_s(store: &ObjectStore) -> Vec<i64> {
+    let days = store.get(RULES).map_or(&Value::Null, |rules| at(rules, "retry_days"));
+    let set = days.as_array().map(|days| days.iter().filter_map(Value::as_i64).collect());
+    let days: Vec<i64> = set.unwrap_or_else(|| RETRY_DAYS.to_vec());
+    days.into_iter().map(|days| days * DAY_S).collect()
+}
+
+/// How many lines an invoice carries.
+pub(super) fn lines_shown(store: &ObjectStore) -> usize {
+    let set = store.get(RULES).and_then(|rules| at(rules, "lines_shown").as_u64());
+    set.and_then(|lines| usize::try_from(lines).ok()).unwrap_or(LINES_SHOWN)
+}
+
+/// Whether refunds are pending at first.
+pub(super) fn refunds_pend(store: &ObjectStore) -> bool {
+    store.get(RULES).is_some_and(|rules| flag(rules, "refunds_pending"))
+}
+
+/// The coupon that the next checkout session gets.
+pub(super) fn set_next_coupon(store: &mut ObjectStore, coupon: &str) {
+    change(store, |rules| set(rules, "next_coupon", coupon));
+}
+
+/// The same, which is used up by this.
+pub(super) fn take_next_coupon(store: &mut ObjectStore) -> Option<String> {
+    let coupon = store.get(RULES).map(|rules| text(rules, "next_coupon").to_owned());
+    let coupon = coupon.filter(|coupon| !coupon.is_empty())?;
+    change(store, |rules| set(rules, "next_coupon", Value::Null));
+    Some(coupon)
+}
+
+/// All of it, as the control interface shows it.
+pub(super) fn shown(store: &ObjectStore) -> Value {
+    let days: Vec<i64> = retries_s(store).into_iter().map(|after_s| after_s / DAY_S).collect();
+    json!({
+        "tax_bp": tax_bp(store), "retry_days": days, "refunds_pending": refunds_pend(store),
+        "lines_shown": lines_shown(store),
+    })
+}
+
+/// Changes what is named.
+pub(super) fn apply(store: &mut ObjectStore, wanted: &Value) -> Result<(), Problem> {
+    let fields = wanted.as_object().cloned().unwrap_or_default();
+    for (name, value) in &fields {
+        let (fits, must) = match name.as_str() {
+            "tax_bp" => {
+                let fits = value.as_i64().is_some_and(|bp| (0..=ALL_BP).contains(&bp));
+                (fits, "must be 0 to 10000, in hundredths of a percent")
+            }
+            "retry_days" => {
+                let days: Vec<Option<i64>> =
+                    list(wanted, "retry_days").iter().map(Value::as_i64).collect();
+                let rising = days.iter().all(|day| day.is_some_and(|day| day > 0))
+                    && days.is_sorted_by(|one, next| one < next);
+                (rising && !days.is_empty(), "must be a list of rising days such as [3, 8, 15]")
+            }
+            "refunds_pending" => (value.is_boolean(), "must be true or false"),
+            "lines_shown" => {
+                let fits = value.as_u64().is_some_and(|lines| (1..=100).contains(&lines));
+                (fits, "must be 1 to 100")
+            }
+            _ => {
+                let must =
+                    "is not known; there are tax_bp, retry_days, refunds_pending and lines_shown";
+                (false, must)
+            }
+        };
+        if !fits {
+            return Err(Problem::param(name, format!("{name} {must}")));
+        }
+    }
+    change(store, |rules| {
+        for (name, value) in fields {
+            set(rules, &name, value);
+        }
+    });
+    Ok(())
+}
+
+fn change(store: &mut ObjectStore, change: impl FnOnce(&mut Value)) {
+    let none = || json!({"id": RULES, "object": RULES});
+    let mut rules = store.get(RULES).cloned().unwrap_or_else(none);
+    change(&mut rules);
+    store.put(rules);
+}

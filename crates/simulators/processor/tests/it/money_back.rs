@@ -1,0 +1,154 @@
+//! Money that goes back: refunds by the merchant, disputes by a bank.
+
+use serde_json::json;
+
+use crate::kit::{Shop, id};
+
+async fn paid(shop: &Shop, card: &str) -> serde_json::Value {
+    let (customer, method) = shop.customer(card).await;
+    let form = format!(
+        "amount=1000&currency=usd&confirm=true&customer={customer}&payment_method={method}&payment_method_types[]=card"
+    );
+    shop.done("payment_intents", &form).await
+}
+
+#[tokio::test]
+async fn a_payment_is_refunded_in_parts_and_never_twice() {
+    let shop = Shop::open();
+    let intent = id(&paid(&shop, "pm_card_visa").await);
+
+    let part = shop
+        .done("refunds", &format!("payment_intent={intent}&amount=400&metadata[order_id]=o"))
+        .await;
+    let more = shop.refused("refunds", &format!("payment_intent={intent}&amount=700"), 400).await;
+    let rest = shop
+        .done("refunds", &format!("payment_intent={intent}&reason=requested_by_customer"))
+        .await;
+    let again = shop.refused("refunds", &format!("payment_intent={intent}"), 400).await;
+
+    assert_eq!((&part["amount"], &rest["amount"]), (&json!(400), &json!(600)));
+    assert_eq!(
+        (&more["param"], &again["code"]),
+        (&json!("amount"), &json!("charge_already_refunded"))
+    );
+    let charge =
+        shop.read(&format!("charges/{}?expand[]=refunds", part["charge"].as_str().unwrap())).await;
+    assert_eq!(
+        (&charge["refunded"], &charge["amount_refunded"], &charge["refunds"]["total_count"]),
+        (&json!(true), &json!(1000), &json!(2))
+    );
+    let events = shop.events().await;
+    for kind in ["charge.refunded", "refund.created"] {
+        assert_eq!(events.iter().filter(|event| *event == kind).count(), 2, "{kind}");
+    }
+    shop.close().await;
+}
+
+#[tokio::test]
+async fn a_dispute_is_won_or_lost_and_stops_refunds() {
+    let shop = Shop::open();
+    for won in [true, false] {
+        let intent = paid(&shop, "pm_card_visa").await;
+        let dispute = shop.control("disputes", &json!({"payment_intent": id(&intent)})).await;
+        let refused =
+            shop.refused("refunds", &format!("payment_intent={}", id(&intent)), 400).await;
+        assert_eq!(refused["code"], "charge_disputed");
+
+        shop.control(&format!("disputes/{}/close", id(&dispute)), &json!({"won": won})).await;
+
+        let after = shop.read(&format!("disputes/{}", id(&dispute))).await;
+        assert_eq!(after["status"], if won { "won" } else { "lost" });
+        assert_eq!(shop.events().await.last().unwrap(), "charge.dispute.closed");
+        shop.refused(&format!("disputes/{}/close", id(&dispute)), "", 400).await;
+    }
+    let by_card = paid(&shop, "pm_card_createDispute").await;
+    let listed = shop.read(&format!("disputes?payment_intent={}", id(&by_card))).await;
+    assert_eq!(listed["data"][0]["reason"], "fraudulent");
+    shop.close().await;
+}
+
+/// A month of a plan, paid; gives (subscription's invoice, its intent).
+async fn month(shop: &Shop) -> (String, String) {
+    let plan = crate::subscriptions::price(shop, "Studio", 4900).await;
+    let (_, subscription) = crate::subscriptions::subscribed(shop, &plan).await;
+    let invoice = id(&subscription["latest_invoice"]);
+    let paid = shop.read(&format!("invoices/{invoice}?expand[]=payments")).await;
+    let intent = &paid["payments"]["data"][0]["payment"]["payment_intent"];
+    (invoice, intent.as_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn the_money_of_an_invoice_goes_back_by_its_name() {
+    let shop = Shop::open();
+    let (invoice, intent) = month(&shop).await;
+
+    let part = shop.control("refunds", &json!({"invoice": invoice, "amount": 900})).await;
+    let more = json!({"payment_intent": intent, "amount": 4001});
+    let more = shop.controlled("refunds", &more).await;
+    let rest = shop.control("refunds", &json!({"payment_intent": intent})).await;
+
+    assert_eq!((&part["amount"], &part["payment_intent"]), (&json!(900), &json!(intent)));
+    assert_eq!((more.status, &more.json()["field"]), (400, &json!("amount")));
+    assert_eq!(rest["amount"], 4000);
+    let nothing = json!({"invoice": "in_none"});
+    assert_eq!(shop.controlled("refunds", &nothing).await.status, 400);
+    let (second, payment) = month(&shop).await;
+    let dispute = shop.control("disputes", &json!({"invoice": second})).await;
+    assert_eq!((&dispute["amount"], &dispute["payment_intent"]), (&json!(4900), &json!(payment)));
+    // The invoice names its dispute too.
+    let won = shop.control(&format!("disputes/{second}/close"), &json!({"won": true})).await;
+    assert_eq!((&won["id"], &won["status"]), (&dispute["id"], &json!("won")));
+    shop.done("refunds", &format!("payment_intent={payment}&amount=100")).await;
+    shop.close().await;
+}
+
+#[tokio::test]
+async fn a_refund_that_fails_later_gives_the_money_to_the_merchant_again() {
+    let shop = Shop::open();
+    let intent = id(&paid(&shop, "pm_card_visa").await);
+    let refund = shop.done("refunds", &format!("payment_intent={intent}&amount=400")).await;
+
+    let path = format!("refunds/{}/settle", id(&refund));
+    let failed =
+        shop.control(&path, &json!({"succeeded": false, "reason": "lost_or_stolen_card"})).await;
+
+    assert_eq!(
+        (&failed["status"], &failed["failure_reason"]),
+        (&json!("failed"), &json!("lost_or_stolen_card"))
+    );
+    let charge = shop.read(&format!("charges/{}", refund["charge"].as_str().unwrap())).await;
+    assert_eq!((&charge["amount_refunded"], &charge["refunded"]), (&json!(0), &json!(false)));
+    let events = shop.events().await;
+    for kind in ["refund.failed", "refund.updated"] {
+        assert_eq!(events.iter().filter(|event| *event == kind).count(), 1, "{kind}");
+    }
+    let again = shop.controlled(&path, &json!({"succeeded": false})).await;
+    assert_eq!(again.status, 400, "it failed already");
+    shop.done("refunds", &format!("payment_intent={intent}")).await;
+    shop.close().await;
+}
+
+#[tokio::test]
+async fn refunds_are_pending_first_where_that_is_asked_for() {
+    let shop = Shop::open();
+    shop.control("rules", &json!({"refunds_pending": true})).await;
+    for (succeeded, status, refunded) in [(true, "succeeded", 1000), (false, "failed", 0)] {
+        let intent = id(&paid(&shop, "pm_card_visa").await);
+        let refund = shop.done("refunds", &format!("payment_intent={intent}")).await;
+        assert_eq!(
+            (&refund["status"], &refund["pending_reason"]),
+            (&json!("pending"), &json!("processing"))
+        );
+
+        // The payment names its refund.
+        let settled = shop
+            .control(&format!("refunds/{intent}/settle"), &json!({"succeeded": succeeded}))
+            .await;
+
+        assert_eq!((&settled["id"], &settled["status"]), (&refund["id"], &json!(status)));
+        let charge = shop.read(&format!("charges/{}", refund["charge"].as_str().unwrap())).await;
+        assert_eq!(charge["amount_refunded"], refunded);
+        assert!(shop.events().await.contains(&"refund.updated".to_owned()));
+    }
+    shop.close().await;
+}
