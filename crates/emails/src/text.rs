@@ -43,53 +43,53 @@ pub(crate) struct Html<'a> {
 
 pub(crate) fn confirm_email(link: String, trial: i64) -> Content {
     let mut paragraphs =
-        vec!["Somebody registered with this address. Confirm that it is yours.".to_owned()];
+        vec!["An account was registered with this email address. Confirm that the address is yours.".to_owned()];
     if trial > 0 {
         paragraphs
-            .push("If your account has a free trial, its credits are added with it.".to_owned());
+            .push("If your account has a free trial, its credits are added when you confirm.".to_owned());
     }
     paragraphs.push("The link works once, within 24 hours.".to_owned());
     Content {
-        subject: "Confirm your address",
+        subject: "Confirm your email address",
         paragraphs,
         action: Some(Action { label: "Confirm this address", link }),
-        otherwise: "If you did not register, do nothing: the address stays unconfirmed.",
+        otherwise: "If you didn't register, ignore this email. The address stays unconfirmed.",
     }
 }
 
 pub(crate) fn change_email(link: String) -> Content {
     Content {
-        subject: "Confirm your new address",
+        subject: "Confirm your new email address",
         paragraphs: vec![
-            "A customer wants to be reached under this address from now on. Confirm that it is yours."
+            "A customer asked to use this email address for their account. Confirm that the address is yours."
                 .to_owned(),
             "The link works once, within 24 hours.".to_owned(),
         ],
         action: Some(Action { label: "Use this address", link }),
-        otherwise: "If you did not ask for it, do nothing: no account gets your address.",
+        otherwise: "If you didn't ask for this, ignore this email. Your address won't be used.",
     }
 }
 
 pub(crate) fn email_change_asked(wanted: &Email) -> Content {
     Content {
-        subject: "Your address is about to change",
+        subject: "Your email address is about to change",
         paragraphs: vec![
-            format!("Your account asked to be reached under {wanted} instead of this address."),
-            "It changes as soon as the new address is confirmed.".to_owned(),
+            format!("A change of your account's email address to {wanted} was requested."),
+            "The change takes effect when the new address is confirmed.".to_owned(),
         ],
         action: None,
-        otherwise: "If it was not you, set a new password now: that also stops the change.",
+        otherwise: "If this wasn't you, set a new password now. That also cancels the change.",
     }
 }
 
 pub(crate) fn email_changed(current: &Email) -> Content {
     Content {
-        subject: "Your address was changed",
+        subject: "Your email address was changed",
         paragraphs: vec![format!(
-            "Your account is reached under {current} from now on, and no longer under this address."
+            "Your account now uses {current}. This address is no longer used."
         )],
         action: None,
-        otherwise: "If it was not you, write to those who run this service.",
+        otherwise: "If this wasn't you, contact support.",
     }
 }
 
@@ -97,12 +97,12 @@ pub(crate) fn reset_password(link: String) -> Content {
     Content {
         subject: "Set a new password",
         paragraphs: vec![
-            "Somebody asked for a new password for the account with this address.".to_owned(),
-            "The link works once, within one hour. Every browser that is logged in is logged out then."
+            "A new password was requested for the account with this email address.".to_owned(),
+            "The link works once, within one hour. Setting a new password logs you out in every browser."
                 .to_owned(),
         ],
         action: Some(Action { label: "Set a new password", link }),
-        otherwise: "If it was not you, do nothing: your password stays as it is.",
+        otherwise: "If this wasn't you, ignore this email. Your password won't change.",
     }
 }
 
@@ -110,12 +110,12 @@ pub(crate) fn password_reset() -> Content {
     Content {
         subject: "Your password was changed",
         paragraphs: vec![
-            "A new password was set for the account with this address, by a link that was mailed to it."
+            "The password of the account with this email address was changed with a link that we emailed to it."
                 .to_owned(),
-            "Every browser that was logged in is logged out. API keys go on working.".to_owned(),
+            "You were logged out in every browser. API keys keep working.".to_owned(),
         ],
         action: None,
-        otherwise: "If it was not you, somebody reads your mail: secure your mailbox, then set a new password.",
+        otherwise: "If this wasn't you, someone else may have access to your email. Secure your mailbox, then set a new password.",
     }
 }
 
@@ -123,14 +123,14 @@ pub(crate) fn accounts_deactivated(accounts: &[String], link: String) -> Content
     Content {
         subject: "Some of your accounts are inactive",
         paragraphs: vec![
-            "Your subscription has room for fewer accounts than before, so the newest ones are inactive now. \
-             Calls to them are refused; they stay connected."
+            "Your subscription now includes fewer accounts, so the newest ones are inactive. They stay connected, but \
+             calls to them are refused."
                 .to_owned(),
-            format!("Inactive now: {}.", accounts.join(", ")),
-            "They become active again by themselves as soon as there is room for them.".to_owned(),
+            format!("Now inactive: {}.", accounts.join(", ")),
+            "They become active again automatically when your subscription has room for them.".to_owned(),
         ],
-        action: Some(Action { label: "Look at your subscription", link }),
-        otherwise: "If you expected this, there is nothing to do.",
+        action: Some(Action { label: "View your subscription", link }),
+        otherwise: "If you expected this, no action is needed.",
     }
 }
 
@@ -140,19 +140,19 @@ pub(crate) fn payment_failed(
     link: String,
 ) -> Content {
     let next = match next_attempt {
-        Some(at) => format!("It is tried again on {}.", time(at)),
-        None => "It is not tried again by itself.".to_owned(),
+        Some(at) => format!("We'll try again on {}.", time(at)),
+        None => "We won't try again automatically.".to_owned(),
     };
     Content {
         subject: "A payment for your subscription failed",
         paragraphs: vec![
-            format!("{amount} for your subscription could not be charged to your card."),
+            format!("We couldn't charge {amount} for your subscription to your card."),
             next,
-            "Until it is paid, no further slots can be bought; if it stays unpaid, the subscription ends."
+            "Until this is paid, you can't buy more slots. If it stays unpaid, your subscription ends."
                 .to_owned(),
         ],
-        action: Some(Action { label: "Look after your card", link }),
-        otherwise: "If you have paid in the meantime, there is nothing to do.",
+        action: Some(Action { label: "Update your card", link }),
+        otherwise: "If you have already paid, no action is needed.",
     }
 }
 
@@ -175,34 +175,34 @@ pub(crate) fn money_reversed(
     link: String,
 ) -> Content {
     let what = match (kind, is_undone) {
-        (ReversalKind::Refund, false) => format!("{amount} were refunded to you."),
+        (ReversalKind::Refund, false) => format!("{amount} was refunded to you."),
         (ReversalKind::Refund, true) => {
-            format!("A refund of {amount} failed: the money is with us again.")
+            format!("A refund of {amount} failed, and the money was returned to us.")
         }
         (ReversalKind::Dispute, false) => {
             format!("You disputed a payment of {amount} through your bank.")
         }
-        (ReversalKind::Dispute, true) => format!("The dispute of {amount} ended in our favour."),
+        (ReversalKind::Dispute, true) => format!("The dispute over {amount} was decided in our favor."),
     };
     let moved = match credits.moved {
         0 => "Your credits did not change.".to_owned(),
         taken if taken > 0 => {
-            format!("{taken} credits that the payment had bought were taken back.")
+            format!("{taken} credits bought with this payment were removed.")
         }
-        given => format!("{} credits were given back.", given.saturating_neg()),
+        given => format!("{} credits were restored.", given.saturating_neg()),
     };
     let mut paragraphs =
-        vec![what, moved, format!("Your balance is {} credits now.", credits.balance)];
+        vec![what, moved, format!("Your balance is now {} credits.", credits.balance)];
     if credits.debt > 0 {
-        let why = if credits.moved > 0 { "Some of them had been spent already: " } else { "" };
+        let why = if credits.moved > 0 { "Some of them were already spent: " } else { "" };
         paragraphs.push(format!(
-            "{why}{} credits are owed. What you buy next pays them first; until then calls are refused.",
+            "{why}{} credits are owed. Your next purchase pays these first; until then, calls are refused.",
             credits.debt
         ));
     }
     if credits.stops_top_up {
         paragraphs.push(
-            "Automatic top-up was turned off, so that your card is not charged without you."
+            "Automatic top-up was turned off so that your card isn't charged unexpectedly."
                 .to_owned(),
         );
     }
@@ -217,7 +217,7 @@ pub(crate) fn money_reversed(
         },
         paragraphs,
         action: Some(Action { label: "See your balance", link }),
-        otherwise: "If you did not expect this, answer the operator of the service.",
+        otherwise: "If you didn't expect this, contact support.",
     }
 }
 
@@ -242,14 +242,14 @@ pub(crate) fn top_up_waits(amount: &str, until: &str, link: String) -> Content {
                 "Your balance is low, and automatic top-up charged {amount} to your card. Your bank wants you to \
                  confirm the payment before it is made."
             ),
-            "Nothing is charged until you confirm it, and automatic top-up is paused. When your credits are used up, \
-             calls are refused."
+            "Nothing is charged until you confirm, and automatic top-up is paused. When your credits run out, calls \
+             are refused."
                 .to_owned(),
-            format!("The link works until {until}. Then the payment is cancelled."),
+            format!("The link works until {until}. After that, the payment is cancelled."),
         ],
         action: Some(Action { label: "Confirm the payment", link }),
-        otherwise: "If you no longer want automatic top-up, turn it off (POST /v1/billing/autotopup): that cancels the \
-                    payment too.",
+        otherwise: "If you no longer want automatic top-up, turn it off (POST /v1/billing/autotopup). That also cancels \
+                    this payment.",
     }
 }
 
@@ -257,13 +257,13 @@ pub(crate) fn top_up_stopped(link: String) -> Content {
     Content {
         subject: "Automatic top-up was turned off",
         paragraphs: vec![
-            "Your balance is low, and your card was declined several times in a row. Automatic top-up was turned \
-             off, so that your bank is not asked again and again."
+            "Your balance is low, and your card was declined several times in a row, so automatic top-up was turned \
+             off."
                 .to_owned(),
-            "Nothing was charged by these attempts. When your credits are used up, calls are refused.".to_owned(),
+            "None of these attempts charged your card. When your credits run out, calls are refused.".to_owned(),
         ],
-        action: Some(Action { label: "Look after your card", link }),
-        otherwise: "Save another card, or ask your bank, and turn automatic top-up on again.",
+        action: Some(Action { label: "Update your card", link }),
+        otherwise: "Save another card or contact your bank, then turn automatic top-up on again.",
     }
 }
 
@@ -303,7 +303,7 @@ mod tests {
 
         let words = payment_failed("29.00 USD", at, String::new());
 
-        assert_eq!(words.paragraphs[1], "It is tried again on 2026-12-03 09:30 UTC.");
+        assert_eq!(words.paragraphs[1], "We'll try again on 2026-12-03 09:30 UTC.");
     }
 
     /// The subject says what the text says, and nobody reads of an automatic top-up that was off before.
@@ -326,10 +326,10 @@ mod tests {
             let (said, text) = told(what, moved, false);
             assert_eq!(said, subject);
             assert_eq!(text.contains("Your credits did not change."), moved == 0, "{text}");
-            assert_eq!(text.contains("Some of them had been spent"), moved > 0, "{text}");
+            assert_eq!(text.contains("Some of them were already spent"), moved > 0, "{text}");
             assert!(text.contains("2 credits are owed") && !text.contains("top-up"), "{text}");
         }
-        assert!(told((Refund, false), 0, true).1.contains("Automatic top-up was turned off,"));
+        assert!(told((Refund, false), 0, true).1.contains("Automatic top-up was turned off"));
     }
 
     #[test]

@@ -176,7 +176,7 @@ pub enum Failure {
     /// The stored credentials do not open; a new import mends it.
     #[error("the stored credentials of this account cannot be decrypted; connect it again")]
     CredentialError,
-    /// The request certainly did not reach the platform, or the platform did not look at it.
+    /// The request did not reach the platform, or the platform did not look at it.
     #[error("the platform could not be reached; nothing was carried out and nothing was charged")]
     PlatformUnreachable,
     /// The platform's response broke the rules of HTTP or was cut; nothing took effect.
@@ -222,7 +222,7 @@ pub enum Failure {
         retry_after_ms: i64,
     },
     /// Too many emails of one kind were asked for from this network, or by this customer.
-    #[error("too many emails of this kind were asked for lately; try again later")]
+    #[error("too many emails of this kind were requested recently; try again later")]
     TooManyMails {
         /// When to try again.
         retry_after_ms: i64,
@@ -234,7 +234,7 @@ pub enum Failure {
     #[error("the service is busy; nothing was sent or charged")]
     Overloaded,
     /// The credits of a call could not be held: the database does not respond.
-    #[error("calls cannot be metered for the moment; nothing was sent or charged")]
+    #[error("calls cannot be metered at the moment; nothing was sent or charged")]
     NotMetered,
     /// The first request with this Idempotency-Key is still running.
     #[error("the first request with this Idempotency-Key is still running")]

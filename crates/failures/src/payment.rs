@@ -49,8 +49,8 @@ pub enum PaymentProblem {
     ChangeInProgress,
     /// Another choice of a plan was made while this one was.
     #[error(
-        "another choice to subscribe was made at the same moment, and its page is the one that is open; ask again only if this \
-         choice is to take its place"
+        "another request to subscribe was made at the same moment, and its checkout page is the one that is open; repeat this \
+         request only if it is to replace the other"
     )]
     OtherChoice,
     /// A charge of the same pack is under way with another `Idempotency-Key`.

@@ -107,7 +107,7 @@ fn mailer(server: SmtpServer) -> Mailer {
 fn mail() -> Mail {
     Mail {
         to: "ada+x@example.com".parse().unwrap(),
-        subject: "Confirm your address".to_owned(),
+        subject: "Confirm your email address".to_owned(),
         text: "Open\n\nhttps://gateway.example/console/confirm?token=abc-_=\n\n.\nä\n".to_owned(),
         html: "<p>Open <a href=\"https://gateway.example/\">this</a></p>\n".to_owned(),
         id: "job_0123".to_owned(),
@@ -134,7 +134,7 @@ async fn a_message_says_who_when_and_that_a_program_wrote_it() {
     for line in [
         "From: Gateway <no-reply@gateway.example>",
         "To: ada+x@example.com",
-        "Subject: Confirm your address",
+        "Subject: Confirm your email address",
         "Date: Sat, 21 Nov 2026 12:00:00 +0000",
         "Message-ID: <job_0123@gateway.example>",
         "Auto-Submitted: auto-generated",

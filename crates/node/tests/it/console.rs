@@ -135,7 +135,7 @@ async fn a_link_that_does_not_work_says_why_and_offers_a_new_one() {
         let wrong = submit(&app, "/console/confirm/again", &[("email", "ada")]).await;
         assert_page(&wrong, 422, "must be an address such as");
         let asked = submit(&app, "/console/confirm/again", &[("email", ADA)]).await;
-        assert_page(&asked, 202, "Look into your mailbox");
+        assert_page(&asked, 202, "Check your email");
         let unknown = submit(&app, "/console/confirm/again", &[("email", "x@example.com")]).await;
 
         assert_eq!(asked.body, unknown.body, "it tells nobody who is a customer");

@@ -190,7 +190,7 @@ pub(in crate::error) const UNSIGNED_EVENT: Row = Row {
     status: StatusCode::BAD_REQUEST,
     title: "Unsigned event",
     retryable: false,
-    meaning: "The body is not an event that the payment processor signed within the last 300 seconds with one of the configured secrets. It was ignored.",
+    meaning: "The body is not an event that the payment processor signed within the last 300 seconds with one of the configured secrets. The event was ignored.",
 };
 /// `thin_event`
 pub(in crate::error) const THIN_EVENT: Row = Row {
@@ -198,7 +198,7 @@ pub(in crate::error) const THIN_EVENT: Row = Row {
     status: StatusCode::BAD_REQUEST,
     title: "Thin event",
     retryable: false,
-    meaning: "The payment processor signed the event, but it is a thin one, which names its object and does not contain it. Thin events are not supported: add a webhook endpoint with the payload style \"snapshot\". It was ignored.",
+    meaning: "The payment processor signed the event, but it is a thin one, which names its object and does not contain it. Thin events are not supported: add a webhook endpoint with the payload style \"snapshot\". The event was ignored.",
 };
 /// `processor_rate_limited`
 pub(in crate::error) const PROCESSOR_RATE_LIMITED: Row = Row {

@@ -12,7 +12,7 @@ pub fn problem_of_new(field: &str, password: &str) -> Option<FieldProblem> {
         return Some(FieldProblem::new("body", field, kind, "must have 8 to 128 characters"));
     }
     common_passwords::contains(password).then(|| {
-        let message = "is one of the passwords that attackers try first; choose another";
+        let message = "is a commonly used password; choose another";
         FieldProblem::new("body", field, FieldErrorKind::TooCommon, message)
     })
 }

@@ -371,7 +371,7 @@ async fn a_mail_says_nothing_that_whoever_registers_has_chosen() {
         of.map(|header| header[1].as_str().unwrap()).collect()
     };
     assert_eq!(named("To"), ["ada@example.com"]);
-    assert_eq!(named("Subject"), ["Confirm your address"]);
+    assert_eq!(named("Subject"), ["Confirm your email address"]);
     assert_eq!(named("From"), ["creator-gateway <no-reply@localhost>"]);
     assert_eq!(named("Auto-Submitted"), ["auto-generated"]);
     assert_eq!(named("Date"), ["Sat, 21 Nov 2026 12:00:00 +0000"]);

@@ -162,7 +162,7 @@ async fn asking_for_a_link_tells_nothing_about_an_address() {
         assert_eq!(app.mails_to("nobody@example.com").await.len(), 0);
         let subjects: Vec<_> =
             app.mails_to("ada@example.com").await.iter().map(|it| it["subject"].clone()).collect();
-        assert_eq!(subjects, ["Confirm your address", "Set a new password"]);
+        assert_eq!(subjects, ["Confirm your email address", "Set a new password"]);
         let malformed = forgot(&app.anonymous(), "a@b.cd\r\nBcc: x@y.zz").await;
         let wrong = [("body.email".to_owned(), "bad_format".to_owned())];
         assert_eq!(malformed.wrong_fields(), wrong);

@@ -194,5 +194,5 @@ pub(in crate::error) const TOO_MANY_MAILS: Row = Row {
     status: StatusCode::TOO_MANY_REQUESTS,
     title: "Too many emails",
     retryable: true,
-    meaning: "So many emails of this kind were asked for lately from this network (or, for a change of address, by this customer) that the next one must wait; see `Retry-After`. It says nothing of the address.",
+    meaning: "Too many emails of this kind were requested recently from this network (or, for a change of address, by this customer). Try again after `Retry-After`. This does not reveal whether the address has an account.",
 };

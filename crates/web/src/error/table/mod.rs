@@ -140,7 +140,7 @@ pub(in crate::error) const PLATFORM_UNREACHABLE: Row = Row {
     status: StatusCode::BAD_GATEWAY,
     title: "Platform unreachable",
     retryable: true,
-    meaning: "The request certainly did not reach the platform: its name is unknown, no connection or no TLS \
+    meaning: "The request did not reach the platform: its name is unknown, no connection or no TLS \
               session could be made, the connection ended before a byte was sent, or the platform said by the \
               rules of HTTP/2 that it did not look at the request. Nothing was charged.",
 };
@@ -148,7 +148,7 @@ pub(in crate::error) const PLATFORM_UNREACHABLE: Row = Row {
 pub(in crate::error) const BAD_PLATFORM_ANSWER: Row = Row {
     code: "bad_platform_answer",
     status: StatusCode::BAD_GATEWAY,
-    title: "Bad platform answer",
+    title: "Bad platform response",
     retryable: true,
     meaning: "The response to a read was lost, was cut or broke the rules of HTTP. Nothing was charged. Of a write \
               whose response is lost, `outcome_unknown` says so.",
@@ -176,7 +176,7 @@ pub(in crate::error) const PLATFORM_REFUSING: Row = Row {
     status: StatusCode::SERVICE_UNAVAILABLE,
     title: "Platform refuses credentials",
     retryable: true,
-    meaning: "The platform currently refuses the credentials of all accounts, so nobody knows whether these are good. \
+    meaning: "The platform currently refuses the credentials of all accounts, so it is not known whether these are valid. \
               Nothing needs to be connected again for it. Nothing was stored, sent or charged; try again after \
               `Retry-After`. `GET /v1/platforms` shows the state of each platform.",
 };
@@ -250,7 +250,7 @@ pub(in crate::error) const OUTCOME_UNKNOWN_UNUSABLE: Row = Row {
     status: StatusCode::BAD_GATEWAY,
     title: "Outcome unknown",
     retryable: false,
-    meaning: "A write left, or parts of it did, and the platform's response was lost, was cut or broke the rules of \
+    meaning: "A write, or part of it, was sent, and the platform's response was lost, was cut or broke the rules of \
               HTTP; `platform_status` is its status where that came. The write may have taken effect; nothing was \
               charged. Look at the platform whether it did, and repeat it only if it did not. Send an \
               `Idempotency-Key` with writes: a repetition under the same key is never sent twice. `call_id` names \
@@ -270,7 +270,7 @@ pub(in crate::error) const OUTCOME_UNKNOWN_REPEATED: Row = Row {
     status: StatusCode::CONFLICT,
     title: "Outcome unknown",
     retryable: false,
-    meaning: "A repetition: nobody knows whether the first request with this `Idempotency-Key` took effect, and this \
+    meaning: "A repeated request: it is not known whether the first request with this `Idempotency-Key` took effect, and this \
               one was not carried out. Check whether the first one did (a native call: at the platform; `call_id` names \
               its entry in the call log), and repeat the request with a new key only if it did nothing.",
 };
@@ -328,7 +328,7 @@ pub(in crate::error) const DATABASE_UNAVAILABLE: Row = Row {
     status: StatusCode::SERVICE_UNAVAILABLE,
     title: "Database unavailable",
     retryable: true,
-    meaning: "The service's database does not respond for a moment. The request changes nothing, or nothing was \
+    meaning: "The service's database is temporarily not responding. The request changes nothing, or nothing was \
               changed, sent or charged, or its `Idempotency-Key` keeps it from taking effect twice.",
 };
 /// `database_unavailable` of a request that changes something
