@@ -21,7 +21,7 @@ use crate::platform_health;
 use crate::sealed_credentials;
 
 /// An account to be connected.
-pub struct Import {
+pub struct AccountImport {
     /// Whose it will be.
     pub customer: CustomerId,
     /// By what it is asked for.
@@ -39,7 +39,7 @@ pub struct Import {
 }
 
 /// A connected account, and whether it is a new one.
-pub struct Connected {
+pub struct ConnectedAccount {
     /// The account.
     pub account: Account,
     /// Whether it was not connected before.
@@ -48,7 +48,10 @@ pub struct Connected {
 
 /// Verifies the account at its platform and attaches it, or replaces its credentials. Whether the caller may connect
 /// this name is decided before the platform is asked, and again in the transaction that stores the account.
-pub async fn connect(accounts: &AccountsState, import: Import) -> Result<Connected, Failure> {
+pub async fn connect(
+    accounts: &AccountsState,
+    import: AccountImport,
+) -> Result<ConnectedAccount, Failure> {
     let now = accounts.clock.now();
     let request = ConnectionRequest {
         customer: import.customer,
@@ -78,16 +81,16 @@ pub async fn connect(accounts: &AccountsState, import: Import) -> Result<Connect
     }
     accounts.cached.forget_account(new.customer, &new.creator_id);
     let stored = store::accounts::find(&accounts.store, new.customer, &new.creator_id).await?;
-    Ok(Connected { account: stored.ok_or(Failure::AccountNotFound)?, is_new })
+    Ok(ConnectedAccount { account: stored.ok_or(Failure::AccountNotFound)?, is_new })
 }
 
 /// What is stored of an account that the platform has confirmed.
 async fn verified(
     accounts: &AccountsState,
-    import: &Import,
+    import: &AccountImport,
     (platform_account_id, auth): (Option<String>, &AuthValues),
 ) -> Result<NewAccount, Failure> {
-    let Import { customer, platform, creator, .. } = import;
+    let AccountImport { customer, platform, creator, .. } = import;
     let credentials =
         sealed_credentials::seal(&accounts.vault, (*customer, *platform, creator), auth).await?;
     let record = AuditRecord {
@@ -111,7 +114,7 @@ async fn verified(
 }
 
 /// Why nothing was connected. `presented` is what the platform calls the account of the credentials.
-fn refused(import: &Import, presented: Option<&str>, refusal: ConnectionRefusal) -> Failure {
+fn refused(import: &AccountImport, presented: Option<&str>, refusal: ConnectionRefusal) -> Failure {
     match (refusal, import.authority) {
         (ConnectionRefusal::NoAuthority, Authority::Session(_)) => Failure::InvalidSession,
         (ConnectionRefusal::NoAuthority, Authority::Key(_) | Authority::Operator) => {

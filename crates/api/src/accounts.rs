@@ -1,6 +1,6 @@
 //! Accounts: creator accounts that a customer connects, after the platform has confirmed them.
 
-use accounts::connect::{self, Import};
+use accounts::connect::{self, AccountImport};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use domain::account::{AccountState, CreatorId, InactiveReason, WantedState};
@@ -17,10 +17,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::WebState;
 use web::auth::{Caller, FullCaller};
-use web::created::Created;
+use web::created::CreatedResource;
 use web::error::ApiError;
 use web::extract::{Json, NoQuery, Path};
-use web::fields::{Good, Problems, RequestBody};
+use web::fields::{FieldProblems, GoodFields, RequestBody};
 
 use crate::ApiState;
 
@@ -138,7 +138,7 @@ pub(crate) struct ImportIn {
 }
 
 impl RequestBody for ImportIn {
-    fn check(fields: &Good<'_>, web: &WebState, problems: &mut Problems) {
+    fn check(fields: &GoodFields<'_>, web: &WebState, problems: &mut FieldProblems) {
         let platform = fields.parsed::<Platform>("platform");
         let auth = fields.value("auth").and_then(serde_json::Value::as_object);
         let (Some(platform), Some(auth)) = (platform, auth) else { return };
@@ -164,7 +164,7 @@ async fn import_account(
     FullCaller(caller): FullCaller,
     Json(import): Json<ImportIn>,
 ) -> Result<Response, ApiError> {
-    let import = Import {
+    let import = AccountImport {
         customer: caller.customer,
         actor: caller.actor(),
         authority: caller.authority(),
@@ -178,7 +178,7 @@ async fn import_account(
     let warnings = warnings(&api, &caller, &connected.account).await?;
     let body = ImportedAccount { account: connected.account.into(), warnings };
     Ok(if connected.is_new {
-        Created { location, body }.into_response()
+        CreatedResource { location, body }.into_response()
     } else {
         axum::Json(body).into_response()
     })

@@ -5,14 +5,14 @@ use domain::customer::Email;
 use domain::id::CustomerId;
 use domain::mail::LinkPurpose;
 use http::StatusCode;
-use identity::email_flows::{self, Confirmed};
+use identity::email_flows::{self, ConfirmedAddress};
 use store::mail_links::{Link, LinkState};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::error::ApiError;
 use web::extract::{Json, Query};
 use web::fields::{RequestBody, RequestQuery};
-use web::middleware::real_ip::Client;
+use web::middleware::real_ip::ClientAddress;
 
 use crate::ApiState;
 
@@ -88,7 +88,7 @@ async fn confirm_email(
     State(api): State<ApiState>,
     Json(link): Json<LinkToken>,
 ) -> Result<axum::Json<ConfirmedOut>, ApiError> {
-    let Confirmed { customer, email, granted } =
+    let ConfirmedAddress { customer, email, granted } =
         email_flows::confirm(&api.identity, &link.token).await?;
     Ok(axum::Json(ConfirmedOut {
         customer_id: customer,
@@ -132,7 +132,7 @@ impl Asked {
 )]
 async fn resend_email_link(
     State(api): State<ApiState>,
-    Extension(client): Extension<Client>,
+    Extension(client): Extension<ClientAddress>,
     Json(address): Json<Address>,
 ) -> Result<(StatusCode, axum::Json<Asked>), ApiError> {
     email_flows::send_confirmation(&api.identity, client.ip, address.email).await?;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use store::key_changes::{KeyChange, LimitChange};
 use store::keys::NewKey;
 use web::error::ApiError;
-use web::fields::{Good, Problems};
+use web::fields::{FieldProblems, GoodFields};
 
 /// Reads a limit of a change that is present: null ends it. One that is absent is kept, by default.
 pub(super) fn limit_change<'de, T, D>(from: D) -> Result<LimitChange<T>, D::Error>
@@ -21,7 +21,7 @@ where
 }
 
 /// An expiry must be a time to come.
-pub(super) fn check_expiry(fields: &Good<'_>, now: Timestamp, problems: &mut Problems) {
+pub(super) fn check_expiry(fields: &GoodFields<'_>, now: Timestamp, problems: &mut FieldProblems) {
     let at = fields.text("expires_at").and_then(Timestamp::from_rfc3339);
     if at.is_some_and(|at| at <= now) {
         let message = "must be a time in the future; delete the key to end it now";

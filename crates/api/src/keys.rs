@@ -23,12 +23,12 @@ use store::keys::{Key, KeyCreation, NewKey, NewSecret, Rotation};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::WebState;
-use web::auth::{Caller, FullCaller, Manager};
-use web::created::Created;
+use web::auth::{Caller, FullCaller, UnrestrictedCaller};
+use web::created::CreatedResource;
 use web::error::ApiError;
 use web::extract::{Json, NoQuery, Path};
-use web::fields::{Good, Problems, RequestBody};
-use web::middleware::real_ip::Client;
+use web::fields::{FieldProblems, GoodFields, RequestBody};
+use web::middleware::real_ip::ClientAddress;
 
 use super::key_limits;
 use crate::ApiState;
@@ -181,7 +181,7 @@ pub(crate) struct KeyIn {
 }
 
 impl RequestBody for KeyIn {
-    fn check(fields: &Good<'_>, web: &WebState, problems: &mut Problems) {
+    fn check(fields: &GoodFields<'_>, web: &WebState, problems: &mut FieldProblems) {
         key_limits::check_expiry(fields, web.clock.now(), problems);
     }
 }
@@ -208,9 +208,9 @@ pub(crate) struct CreatedKey {
 )]
 async fn create_key(
     State(api): State<ApiState>,
-    Manager(caller): Manager,
+    UnrestrictedCaller(caller): UnrestrictedCaller,
     Json(new): Json<KeyIn>,
-) -> Result<Created<CreatedKey>, ApiError> {
+) -> Result<CreatedResource<CreatedKey>, ApiError> {
     let now = api.clock.now();
     let secret = KeySecret::generate(|bound| api.random.below(bound));
     let key = NewKey {
@@ -235,7 +235,7 @@ async fn create_key(
         api_key: secret.expose().to_owned(),
         old_secret_expires_at: None,
     };
-    Ok(Created { location: format!("/v1/auth/keys/{}", key.id), body: created })
+    Ok(CreatedResource { location: format!("/v1/auth/keys/{}", key.id), body: created })
 }
 
 /// What is to be different about a key. What is absent stays as it is; null ends a limit.
@@ -260,7 +260,7 @@ pub(crate) struct KeyPatch {
 }
 
 impl RequestBody for KeyPatch {
-    fn check(fields: &Good<'_>, web: &WebState, problems: &mut Problems) {
+    fn check(fields: &GoodFields<'_>, web: &WebState, problems: &mut FieldProblems) {
         key_limits::check_expiry(fields, web.clock.now(), problems);
     }
 }
@@ -275,7 +275,7 @@ impl RequestBody for KeyPatch {
 )]
 async fn update_key(
     State(api): State<ApiState>,
-    Manager(caller): Manager,
+    UnrestrictedCaller(caller): UnrestrictedCaller,
     Path(key): Path<KeyId>,
     Json(patch): Json<KeyPatch>,
 ) -> Result<axum::Json<KeyOut>, ApiError> {
@@ -357,7 +357,7 @@ impl RequestBody for RotationIn {}
 async fn rotate_key(
     State(api): State<ApiState>,
     FullCaller(caller): FullCaller,
-    Extension(client): Extension<Client>,
+    Extension(client): Extension<ClientAddress>,
     Json(rotation): Json<RotationIn>,
 ) -> Result<axum::Json<CreatedKey>, ApiError> {
     let calling = caller.key().map(|key| key.id);

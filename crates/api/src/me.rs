@@ -18,10 +18,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::WebState;
 use web::auth::SignedIn;
-use web::auth::device::Device;
+use web::auth::device::SessionDevice;
 use web::error::ApiError;
 use web::extract::{Json, NoQuery};
-use web::fields::{Good, Problems, RequestBody};
+use web::fields::{FieldProblems, GoodFields, RequestBody};
 
 use super::sessions::{LoggedIn, handed_over};
 use crate::ApiState;
@@ -114,7 +114,7 @@ pub(crate) struct MePatch {
 }
 
 impl RequestBody for MePatch {
-    fn check(fields: &Good<'_>, _web: &WebState, problems: &mut Problems) {
+    fn check(fields: &GoodFields<'_>, _web: &WebState, problems: &mut FieldProblems) {
         if fields.value("email").is_some() && fields.value("current_password").is_none() {
             problems.add(missing_password());
         }
@@ -131,7 +131,7 @@ impl RequestBody for MePatch {
 async fn update_me(
     State(api): State<ApiState>,
     signed_in: SignedIn,
-    device: Device,
+    device: SessionDevice,
     Json(patch): Json<MePatch>,
 ) -> Result<axum::Json<MeOut>, ApiError> {
     if let Some(email) = patch.email {
@@ -176,7 +176,7 @@ pub(crate) struct PasswordIn {
 }
 
 impl RequestBody for PasswordIn {
-    fn check(fields: &Good<'_>, _web: &WebState, problems: &mut Problems) {
+    fn check(fields: &GoodFields<'_>, _web: &WebState, problems: &mut FieldProblems) {
         problems.new_password(fields, "new_password");
     }
 }
@@ -191,7 +191,7 @@ impl RequestBody for PasswordIn {
 async fn change_password(
     State(api): State<ApiState>,
     signed_in: SignedIn,
-    device: Device,
+    device: SessionDevice,
     Json(change): Json<PasswordIn>,
 ) -> Result<impl IntoResponse, ApiError> {
     let passwords = (change.current_password, change.new_password);

@@ -8,8 +8,8 @@ use utoipa_axum::routes;
 use web::WebState;
 use web::error::ApiError;
 use web::extract::Json;
-use web::fields::{Good, Problems, RequestBody};
-use web::middleware::real_ip::Client;
+use web::fields::{FieldProblems, GoodFields, RequestBody};
+use web::middleware::real_ip::ClientAddress;
 
 use super::email::{Address, Asked};
 use crate::ApiState;
@@ -27,7 +27,7 @@ pub(crate) fn router() -> OpenApiRouter<ApiState> {
 )]
 async fn forgot_password(
     State(api): State<ApiState>,
-    Extension(client): Extension<Client>,
+    Extension(client): Extension<ClientAddress>,
     Json(address): Json<Address>,
 ) -> Result<(StatusCode, axum::Json<Asked>), ApiError> {
     email_flows::forgot_password(&api.identity, client.ip, address.email).await?;
@@ -46,7 +46,7 @@ pub(crate) struct NewPassword {
 }
 
 impl RequestBody for NewPassword {
-    fn check(fields: &Good<'_>, _web: &WebState, problems: &mut Problems) {
+    fn check(fields: &GoodFields<'_>, _web: &WebState, problems: &mut FieldProblems) {
         problems.new_password(fields, "new_password");
     }
 }
@@ -60,7 +60,7 @@ impl RequestBody for NewPassword {
 )]
 async fn reset_password(
     State(api): State<ApiState>,
-    Extension(client): Extension<Client>,
+    Extension(client): Extension<ClientAddress>,
     Json(new): Json<NewPassword>,
 ) -> Result<StatusCode, ApiError> {
     email_flows::reset_password(&api.identity, client.ip, &new.token, new.new_password).await?;

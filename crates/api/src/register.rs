@@ -8,18 +8,18 @@ use domain::id::{CustomerId, KeyId};
 use domain::key::{KeyScope, KeySecret};
 use emails::EmailRequest;
 use failures::Failure;
-use identity::passwords::{self, Requester};
+use identity::passwords::{self, HashRequester};
 use store::customers::NewCustomer;
 use store::keys::{NewKey, NewSecret};
 use store::registration::{self, TrialLimit};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::WebState;
-use web::created::Created;
+use web::created::CreatedResource;
 use web::error::ApiError;
 use web::extract::Json;
-use web::fields::{Good, Problems, RequestBody};
-use web::middleware::real_ip::Client;
+use web::fields::{FieldProblems, GoodFields, RequestBody};
+use web::middleware::real_ip::ClientAddress;
 use web::network_of;
 use web::request_log::KnownCaller;
 use web::trial;
@@ -47,7 +47,7 @@ pub(crate) struct Registration {
 }
 
 impl RequestBody for Registration {
-    fn check(fields: &Good<'_>, _web: &WebState, problems: &mut Problems) {
+    fn check(fields: &GoodFields<'_>, _web: &WebState, problems: &mut FieldProblems) {
         problems.new_password(fields, "password");
     }
 }
@@ -85,11 +85,11 @@ struct TrialOut {
 )]
 async fn register_customer(
     State(api): State<ApiState>,
-    Extension(client): Extension<Client>,
+    Extension(client): Extension<ClientAddress>,
     Json(form): Json<Registration>,
-) -> Result<(Extension<KnownCaller>, Created<RegisteredOut>), ApiError> {
+) -> Result<(Extension<KnownCaller>, CreatedResource<RegisteredOut>), ApiError> {
     limit(&api, client.ip)?;
-    let requester = Requester::Stranger(client.ip);
+    let requester = HashRequester::Stranger(client.ip);
     let hashed = passwords::hash(&api.identity, requester, form.password).await;
     // A registration that was not even tried does not count.
     let password_hash =
@@ -128,7 +128,7 @@ async fn register_customer(
             api.jobs.wake();
             let caller = KnownCaller { customer: new.id, key: Some(key_id) };
             let answer = RegisteredOut::new(&api, new, begun, &secret);
-            let created = Created { location: "/v1/auth/me".to_owned(), body: answer };
+            let created = CreatedResource { location: "/v1/auth/me".to_owned(), body: answer };
             Ok((Extension(caller), created))
         }
     }

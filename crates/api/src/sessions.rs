@@ -9,12 +9,12 @@ use domain::time::Timestamp;
 use failures::Failure;
 use http::header::SET_COOKIE;
 use http::{HeaderMap, StatusCode};
-use identity::login::{self, Begun};
+use identity::login::{self, NewLogin};
 use store::sessions::{Lifetime, Session};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::auth::SignedIn;
-use web::auth::device::Device;
+use web::auth::device::SessionDevice;
 use web::error::ApiError;
 use web::extract::{Json, NoQuery, Path};
 use web::fields::RequestBody;
@@ -60,7 +60,7 @@ pub(crate) struct LoggedIn {
 }
 
 /// Responds with a session: its description in the body, its token in the cookie.
-pub(super) fn handed_over(api: &ApiState, begun: Begun) -> impl IntoResponse + use<> {
+pub(super) fn handed_over(api: &ApiState, begun: NewLogin) -> impl IntoResponse + use<> {
     let lifetime = api.config.sessions.lifetime();
     let cookie = api.web.cookies.hand_over(&begun.token, lifetime.age_s);
     let body = LoggedIn {
@@ -82,7 +82,7 @@ pub(super) fn handed_over(api: &ApiState, begun: Begun) -> impl IntoResponse + u
 )]
 async fn log_in(
     State(api): State<ApiState>,
-    device: Device,
+    device: SessionDevice,
     headers: HeaderMap,
     Json(form): Json<LoginIn>,
 ) -> Result<impl IntoResponse, ApiError> {

@@ -6,7 +6,7 @@ use domain::field_error::FieldErrorKind;
 use domain::id::CustomerId;
 use domain::staff::Permission;
 use domain::time::Timestamp;
-use identity::support::{self, Visit};
+use identity::support::{self, StaffVisit};
 use runtime::audit::{self, AuditRecord};
 use serde_json::json;
 use store::audit::AuditQuery;
@@ -14,10 +14,10 @@ use store::support_access::SupportAccess;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::WebState;
-use web::auth::{Caller, Manager};
+use web::auth::{Caller, UnrestrictedCaller};
 use web::error::ApiError;
 use web::extract::{Json, NoQuery, Path, Query};
-use web::fields::{Good, Problems, RequestBody};
+use web::fields::{FieldProblems, GoodFields, RequestBody};
 
 use super::audit::AuditEntryOut;
 use super::usage::{self, DailyQuery, DailyUsage, RecentCallsOut, RecentQuery};
@@ -72,7 +72,7 @@ pub(crate) struct SupportAccessIn {
 }
 
 impl RequestBody for SupportAccessIn {
-    fn check(fields: &Good<'_>, _web: &WebState, problems: &mut Problems) {
+    fn check(fields: &GoodFields<'_>, _web: &WebState, problems: &mut FieldProblems) {
         let is_off = fields.value("enabled").and_then(serde_json::Value::as_bool) == Some(false);
         if is_off && fields.value("expires_in_hours").is_some() {
             let message = "can only be sent with `enabled: true`";
@@ -88,7 +88,7 @@ impl RequestBody for SupportAccessIn {
 )]
 async fn set_support_access(
     State(api): State<ApiState>,
-    Manager(caller): Manager,
+    UnrestrictedCaller(caller): UnrestrictedCaller,
     Json(setting): Json<SupportAccessIn>,
 ) -> Result<Answer<SupportAccessOut>, ApiError> {
     let hours = setting.enabled.then(|| setting.expires_in_hours.unwrap_or(HOURS_DEFAULT));
@@ -178,6 +178,6 @@ async fn look(
 ) -> Result<(), ApiError> {
     let query = uri.query().filter(|query| !query.is_empty());
     let details = query.map_or_else(|| json!({}), |query| json!({"query": query}));
-    let visit = Visit { customer, needs: Permission::TO_LOOK, action, details };
+    let visit = StaffVisit { customer, needs: Permission::TO_LOOK, action, details };
     Ok(support::visit(&api.identity, caller, visit).await?)
 }

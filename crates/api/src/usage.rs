@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 use web::auth::Caller;
 use web::error::ApiError;
 use web::extract::Query;
-use web::fields::{Decimal, RequestQuery};
+use web::fields::{DecimalNumber, RequestQuery};
 
 use super::usage_scope::{self, UsageScope, Wanted};
 use crate::ApiState;
@@ -179,7 +179,7 @@ pub(crate) struct RecentQuery {
     account: Option<CreatorId>,
     /// Epoch seconds with at most six decimals: only calls before it. Pass the `next_before` of a page to get the next.
     #[param(value_type = Option<f64>, minimum = 0, maximum = 253_402_300_799_i64, format = "epoch-seconds")]
-    before: Option<Decimal>,
+    before: Option<DecimalNumber>,
 }
 
 impl RequestQuery for RecentQuery {}

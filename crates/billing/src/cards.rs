@@ -25,7 +25,7 @@ const NO_SESSION: Failure =
     Failure::NotFound("there is no checkout of that id; `POST /v1/billing/checkout` begins one");
 
 /// What taking a card over brought.
-pub struct Synced {
+pub struct SyncedCard {
     /// The saved card.
     pub card: Option<Card>,
     /// What it paid of the customer's open invoices.
@@ -38,10 +38,10 @@ pub async fn sync(
     billing: &BillingState,
     customer: CustomerId,
     session: Option<&str>,
-) -> Result<Synced, Failure> {
+) -> Result<SyncedCard, Failure> {
     let processor = billing.processor()?;
     let Some(payer) = processor_customers::find(&billing.store, customer).await? else {
-        let nothing = Synced { card: None, invoices: OpenInvoices::default() };
+        let nothing = SyncedCard { card: None, invoices: OpenInvoices::default() };
         return if session.is_some() { Err(NO_SESSION) } else { Ok(nothing) };
     };
     let session = match session {
@@ -54,7 +54,7 @@ pub async fn sync(
         fulfil::take_session(billing, session).await?;
     }
     let invoices = saved?;
-    Ok(Synced { card: cards::find(&billing.store, customer).await?, invoices })
+    Ok(SyncedCard { card: cards::find(&billing.store, customer).await?, invoices })
 }
 
 /// Saves the card of a checkout, unless another one was entered after it; without a checkout the newest card.

@@ -9,7 +9,7 @@ use domain::slot::{ChangeProration, SlotChangeKind};
 use domain::time::Timestamp;
 use store::slot_changes::{self, Change, ChangeItem};
 
-use super::changes::Made;
+use super::changes::ChangeResult;
 use crate::BillingState;
 
 /// What the subscription's metadata say for people who look at it at the processor: while a cheaper plan is pending, the
@@ -49,7 +49,10 @@ pub(super) async fn send_plan(
 }
 
 /// Sends what was asked for, and notes what was charged for it.
-pub(super) async fn send(billing: &BillingState, change: &Change) -> Result<Made, ProcessorError> {
+pub(super) async fn send(
+    billing: &BillingState,
+    change: &Change,
+) -> Result<ChangeResult, ProcessorError> {
     let item = |item: &ChangeItem| -> (Option<String>, Option<String>, i64) {
         let keeps_price = item.item_id.is_some() && change.kind != SlotChangeKind::Plan;
         let price = (!keeps_price).then(|| item.price_id.clone());
@@ -83,11 +86,11 @@ pub(super) async fn send(billing: &BillingState, change: &Change) -> Result<Made
     let changed = processor.update_subscription(&change.subscription_id, &request, &key).await?;
     let invoice = changed.latest_invoice.as_ref().and_then(|invoice| invoice.object());
     if change.proration != ChangeProration::PayNow {
-        return Ok(Made::nothing());
+        return Ok(ChangeResult::nothing());
     }
     Ok(match invoice.filter(|invoice| is_of(change, invoice)) {
         Some(invoice) => note_charge(billing, change, invoice).await,
-        None => Made::default(),
+        None => ChangeResult::default(),
     })
 }
 
@@ -96,7 +99,7 @@ fn is_of(change: &Change, invoice: &Invoice) -> bool {
     invoice.lines.data.iter().any(|line| line.period.start == change.proration_date_s)
 }
 
-async fn note_charge(billing: &BillingState, change: &Change, invoice: &Invoice) -> Made {
+async fn note_charge(billing: &BillingState, change: &Change, invoice: &Invoice) -> ChangeResult {
     if !invoice.is_paid() {
         tracing::error!(change.id = %change.id, "a change was made although its invoice is not paid");
     }
@@ -105,7 +108,7 @@ async fn note_charge(billing: &BillingState, change: &Change, invoice: &Invoice)
     if let Err(error) = noted {
         tracing::warn!(%error, change.id = %change.id, "what a change cost is not written down");
     }
-    Made {
+    ChangeResult {
         invoice_id: Some(invoice.id.clone()),
         charged_cents: Some(charged),
         credits_granted: None,

@@ -19,8 +19,8 @@ use runtime::audit;
 use store::slot_changes::{self, Change, Start};
 
 use super::change_requests::{send, send_plan};
-use super::decide::{self, Wish};
-use super::fulfil::Fulfilment;
+use super::decide::{self, ChangeRequest};
+use super::fulfil::FulfilmentOutcome;
 use super::{invoices, slot_credits, subscriptions};
 use crate::BillingState;
 
@@ -43,7 +43,7 @@ const LEFT_MAX: i64 = 20;
 
 /// What a change cost and brought, as far as it is known when it ends.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Made {
+pub struct ChangeResult {
     /// The invoice that was paid for it.
     pub invoice_id: Option<String>,
     /// What was charged, in cents.
@@ -52,7 +52,7 @@ pub struct Made {
     pub credits_granted: Option<i64>,
 }
 
-impl Made {
+impl ChangeResult {
     /// Of a change that was made before.
     fn of(change: &Change) -> Self {
         if change.proration != ChangeProration::PayNow {
@@ -69,7 +69,7 @@ impl Made {
 }
 
 /// Does what is wished for, to its end, also when the one who asks goes away.
-pub async fn make(billing: &BillingState, wish: Wish) -> Result<Made, Failure> {
+pub async fn make(billing: &BillingState, wish: ChangeRequest) -> Result<ChangeResult, Failure> {
     let worker = billing.clone();
     billing.tasks.on_control(async move { make_now(&worker, &wish).await }).await?
 }
@@ -90,7 +90,7 @@ pub async fn resume_left(billing: &BillingState) {
     }
 }
 
-async fn make_now(billing: &BillingState, wish: &Wish) -> Result<Made, Failure> {
+async fn make_now(billing: &BillingState, wish: &ChangeRequest) -> Result<ChangeResult, Failure> {
     billing.processor()?;
     let payer = store::processor_customers::find(&billing.store, wish.customer).await?;
     let payer = payer.ok_or(PaymentProblem::NoSubscription)?;
@@ -109,7 +109,9 @@ async fn make_now(billing: &BillingState, wish: &Wish) -> Result<Made, Failure> 
     }
     subscriptions::sync_customer(billing, wish.customer, &payer).await?;
     for _ in 0..ROUNDS_MAX {
-        let Some(new) = decide::decide(billing, wish).await? else { return Ok(Made::nothing()) };
+        let Some(new) = decide::decide(billing, wish).await? else {
+            return Ok(ChangeResult::nothing());
+        };
         match slot_changes::start(&billing.store, &new, &billing.allowances).await? {
             Start::Started(change) => return carry_out(billing, &change).await,
             Start::Busy(open) if wish.id == Some(open.id) => {
@@ -124,16 +126,21 @@ async fn make_now(billing: &BillingState, wish: &Wish) -> Result<Made, Failure> 
 }
 
 /// The change that an earlier attempt at the same request made.
-async fn made_before(billing: &BillingState, wish: &Wish) -> Result<Option<Change>, Failure> {
+async fn made_before(
+    billing: &BillingState,
+    wish: &ChangeRequest,
+) -> Result<Option<Change>, Failure> {
     let Some(id) = wish.id else { return Ok(None) };
     let found = slot_changes::find(&billing.store, id).await?;
     Ok(found.filter(|change| change.customer == wish.customer))
 }
 
 /// What became of it, or becomes of it now. While somebody else carries it out its outcome is unknown.
-async fn continued(billing: &BillingState, change: &Change) -> Result<Made, Failure> {
+async fn continued(billing: &BillingState, change: &Change) -> Result<ChangeResult, Failure> {
     match (change.state, &change.decline_code) {
-        (SlotChangeState::Applied, _) => Ok(follow(billing, change, Made::of(change)).await),
+        (SlotChangeState::Applied, _) => {
+            Ok(follow(billing, change, ChangeResult::of(change)).await)
+        }
         (SlotChangeState::Failed, Some(code)) => {
             Err(PaymentProblem::Failed { decline_code: code.clone() }.into())
         }
@@ -149,7 +156,7 @@ async fn continued(billing: &BillingState, change: &Change) -> Result<Made, Fail
 }
 
 /// Takes an open change over, if nobody has it, and carries it out.
-async fn resume(billing: &BillingState, change: &Change) -> Result<Made, Failure> {
+async fn resume(billing: &BillingState, change: &Change) -> Result<ChangeResult, Failure> {
     let now = billing.clock.now();
     let until = now.plus_seconds(LEASE_S);
     match slot_changes::take_over(&billing.store, change, now, until).await? {
@@ -159,10 +166,12 @@ async fn resume(billing: &BillingState, change: &Change) -> Result<Made, Failure
 }
 
 /// Sends the requests of a change, from the one that it has come to, and writes down what became of them.
-async fn carry_out(billing: &BillingState, change: &Change) -> Result<Made, Failure> {
+async fn carry_out(billing: &BillingState, change: &Change) -> Result<ChangeResult, Failure> {
     match change.step {
         ChangeStep::TakeBack => {
-            let Some(next) = take_back(billing, change).await? else { return Ok(Made::default()) };
+            let Some(next) = take_back(billing, change).await? else {
+                return Ok(ChangeResult::default());
+            };
             carry_out_change(billing, &next).await
         }
         ChangeStep::Change => carry_out_change(billing, change).await,
@@ -174,10 +183,10 @@ async fn carry_out(billing: &BillingState, change: &Change) -> Result<Made, Fail
 }
 
 /// The answer to whoever repeats a change that was refused while the pending plan was being put back.
-fn refused_before(change: &Change) -> Result<Made, Failure> {
+fn refused_before(change: &Change) -> Result<ChangeResult, Failure> {
     match &change.decline_code {
         Some(reason) => Err(PaymentProblem::Failed { decline_code: reason.clone() }.into()),
-        None => Ok(Made::default()),
+        None => Ok(ChangeResult::default()),
     }
 }
 
@@ -206,10 +215,13 @@ async fn take_back(billing: &BillingState, change: &Change) -> Result<Option<Cha
     Ok(slot_changes::set_step(&billing.store, change, ChangeStep::Change, until).await?)
 }
 
-async fn carry_out_change(billing: &BillingState, change: &Change) -> Result<Made, Failure> {
+async fn carry_out_change(
+    billing: &BillingState,
+    change: &Change,
+) -> Result<ChangeResult, Failure> {
     if is_older(billing, change, SENT_AGAIN_S) {
         settle(billing, change, "expired").await?;
-        return Ok(Made::default());
+        return Ok(ChangeResult::default());
     }
     match send(billing, change).await {
         Ok(made) => {
@@ -232,21 +244,21 @@ async fn carry_out_change(billing: &BillingState, change: &Change) -> Result<Mad
         }
         Err(error) => {
             unknown(billing, change, error).await?;
-            Ok(Made::default())
+            Ok(ChangeResult::default())
         }
     }
 }
 
 /// What follows from a change that was made: the credits of an upgrade come at once, and what a lowering credited is
 /// noted. Both come by themselves a little later if they cannot be had now.
-async fn follow(billing: &BillingState, change: &Change, mut made: Made) -> Made {
+async fn follow(billing: &BillingState, change: &Change, mut made: ChangeResult) -> ChangeResult {
     if change.kind == SlotChangeKind::Lower && change.proration == ChangeProration::NextInvoice {
         slot_credits::follow(billing, change.id).await;
     }
     let invoice = made.invoice_id.as_deref().filter(|_| change.kind == SlotChangeKind::Plan);
     if let Some(invoice) = invoice {
         match invoices::fulfil_invoice(billing, invoice).await {
-            Ok(Fulfilment::Granted(receipt)) => {
+            Ok(FulfilmentOutcome::Granted(receipt)) => {
                 made.credits_granted = Some(receipt.credits.whole());
             }
             Ok(_) => {}

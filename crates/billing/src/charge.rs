@@ -15,9 +15,9 @@ use failures::{ChargePhase, ChargeUnderWay, PaymentProblem};
 use store::orders::{self, Order};
 use store::payments::{self, Receipt};
 
-use super::fulfil::{self, Fulfilment};
-use super::lost::{self, Found};
-use super::opening::{self, Purchase};
+use super::fulfil::{self, FulfilmentOutcome};
+use super::lost::{self, FoundPayment};
+use super::opening::{self, PackPurchase};
 use crate::BillingState;
 
 /// Within this many seconds the processor has answered a charge; one that is open after that waits for its customer or bank.
@@ -26,19 +26,19 @@ const NO_PAYMENT: Failure =
     Failure::NotFound("there is no payment of that id; `POST /v1/billing/charge` gives one");
 
 /// A charge: the order that it pays, and how it stands.
-pub struct Charge {
+pub struct PackCharge {
     /// The order.
     pub order: OrderId,
     /// How it stands.
-    pub state: Charged,
+    pub state: ChargeState,
 }
 
 /// How a charge stands.
-pub enum Charged {
+pub enum ChargeState {
     /// Paid, and granted.
     Paid(Receipt),
     /// The bank wants the customer to authenticate.
-    ActionRequired(Action),
+    ActionRequired(RequiredAction),
     /// The bank takes its time; an event tells the end.
     Processing {
         /// The payment intent.
@@ -47,7 +47,7 @@ pub enum Charged {
 }
 
 /// What a browser needs to let the customer authenticate a payment.
-pub struct Action {
+pub struct RequiredAction {
     /// The payment intent, to be confirmed afterwards.
     pub intent: String,
     /// For the customer's browser, and for nothing else.
@@ -59,9 +59,9 @@ pub struct Action {
 }
 
 /// How the payment of an order stands, where nothing is changed by looking.
-pub enum Standing {
+pub enum PaymentStanding {
     /// The bank wants the customer.
-    Waiting(Action),
+    Waiting(RequiredAction),
     /// It is under way, or was paid a moment ago.
     Processing,
     /// Paid, and granted.
@@ -76,11 +76,11 @@ pub async fn charge(
     customer: CustomerId,
     pack_id: &str,
     idempotency: Option<RequestKey>,
-) -> Result<Charge, Failure> {
+) -> Result<PackCharge, Failure> {
     let pack = super::pack(billing, pack_id)?;
     billing.processor()?;
     let (card, payer) = super::cards::to_charge(billing, customer).await?;
-    let purchase = Purchase {
+    let purchase = PackPurchase {
         customer,
         pack,
         channel: OrderChannel::Charge,
@@ -90,12 +90,12 @@ pub async fn charge(
     };
     let order = opening::open(billing, &purchase).await?;
     if let Some(state) = carry_on(billing, &order).await? {
-        return Ok(Charge { order: order.id, state });
+        return Ok(PackCharge { order: order.id, state });
     }
     // An old order whose request never arrived is closed by now; this is the next one.
     let next = opening::open(billing, &purchase).await?;
     let state = carry_on(billing, &next).await?.ok_or(PaymentProblem::ChangeInProgress)?;
-    Ok(Charge { order: next.id, state })
+    Ok(PackCharge { order: next.id, state })
 }
 
 /// Grants a payment that the customer has authenticated, if it is paid. A payment of somebody else does not exist.
@@ -103,7 +103,7 @@ pub async fn confirm(
     billing: &BillingState,
     customer: CustomerId,
     intent: &str,
-) -> Result<Charge, Failure> {
+) -> Result<PackCharge, Failure> {
     let intent = match billing.processor()?.retrieve_intent(intent).await {
         Ok(intent) => intent,
         Err(ProcessorError::Missing) => return Err(NO_PAYMENT),
@@ -119,11 +119,11 @@ pub async fn confirm(
         return Err(NO_PAYMENT);
     }
     let state = answer(billing, &order, intent).await?;
-    Ok(Charge { order: order.id, state })
+    Ok(PackCharge { order: order.id, state })
 }
 
 /// The same for the payment of this order.
-pub async fn confirm_order(billing: &BillingState, order: &Order) -> Result<Charged, Failure> {
+pub async fn confirm_order(billing: &BillingState, order: &Order) -> Result<ChargeState, Failure> {
     if order.state == OrderState::Pending && order.payment.is_none() {
         return Err(NO_PAYMENT);
     }
@@ -131,22 +131,24 @@ pub async fn confirm_order(billing: &BillingState, order: &Order) -> Result<Char
 }
 
 /// How the payment of an order stands.
-pub async fn look(billing: &BillingState, order: &Order) -> Result<Standing, Failure> {
+pub async fn look(billing: &BillingState, order: &Order) -> Result<PaymentStanding, Failure> {
     let intent = match (order.state, &order.payment) {
         (OrderState::Pending, Some(intent)) => billing.processor()?.retrieve_intent(intent).await?,
-        (OrderState::Pending, None) => return Ok(Standing::Processing),
-        (OrderState::Paid | OrderState::Refunded, _) => return Ok(Standing::Paid),
-        (OrderState::Failed | OrderState::Expired, _) => return Ok(Standing::Over),
+        (OrderState::Pending, None) => return Ok(PaymentStanding::Processing),
+        (OrderState::Paid | OrderState::Refunded, _) => return Ok(PaymentStanding::Paid),
+        (OrderState::Failed | OrderState::Expired, _) => return Ok(PaymentStanding::Over),
     };
     Ok(match intent.status {
-        IntentStatus::Canceled => Standing::Over,
+        IntentStatus::Canceled => PaymentStanding::Over,
         IntentStatus::Processing | IntentStatus::Succeeded | IntentStatus::RequiresCapture => {
-            Standing::Processing
+            PaymentStanding::Processing
         }
         IntentStatus::RequiresAction
         | IntentStatus::RequiresPaymentMethod
         | IntentStatus::RequiresConfirmation
-        | IntentStatus::Other => action(order, intent).map_or(Standing::Over, Standing::Waiting),
+        | IntentStatus::Other => {
+            action(order, intent).map_or(PaymentStanding::Over, PaymentStanding::Waiting)
+        }
     })
 }
 
@@ -176,21 +178,21 @@ pub fn waits_until(order: &Order) -> Timestamp {
     order.created_at.plus_seconds(seconds)
 }
 
-fn action(order: &Order, intent: PaymentIntent) -> Option<Action> {
+fn action(order: &Order, intent: PaymentIntent) -> Option<RequiredAction> {
     let of_intent = intent.payment_method_id().map(str::to_owned);
     let payment_method = of_intent.or_else(|| order.payment_method.clone());
     let (client_secret, until) = (intent.client_secret?, waits_until(order));
-    Some(Action { intent: intent.id, client_secret, payment_method, until })
+    Some(RequiredAction { intent: intent.id, client_secret, payment_method, until })
 }
 
 /// Brings an order to its end, or as far as it goes. Nothing when it turned out that the processor never heard of it;
 /// it is closed then.
-async fn carry_on(billing: &BillingState, order: &Order) -> Result<Option<Charged>, Failure> {
+async fn carry_on(billing: &BillingState, order: &Order) -> Result<Option<ChargeState>, Failure> {
     match order.state {
         OrderState::Paid | OrderState::Refunded => {
             let receipt = payments::receipt(&billing.store, order.id).await?;
             let lost = || Failure::Internal(format!("{} is paid by nothing", order.id));
-            return receipt.map(Charged::Paid).map(Some).ok_or_else(lost);
+            return receipt.map(ChargeState::Paid).map(Some).ok_or_else(lost);
         }
         OrderState::Failed | OrderState::Expired => {
             let reason = order.failure.clone().unwrap_or_else(|| "payment_failed".to_owned());
@@ -206,13 +208,13 @@ async fn carry_on(billing: &BillingState, order: &Order) -> Result<Option<Charge
         return attempt(billing, order).await.map(Some);
     }
     match lost::find_intent(billing, order).await? {
-        Found::Intent(intent) => answer(billing, order, *intent).await.map(Some),
-        Found::Nothing => Ok(None),
+        FoundPayment::Intent(intent) => answer(billing, order, *intent).await.map(Some),
+        FoundPayment::Nothing => Ok(None),
     }
 }
 
 /// Sends the charge. Sent again with the same order, the processor gives the same answer.
-async fn attempt(billing: &BillingState, order: &Order) -> Result<Charged, Failure> {
+async fn attempt(billing: &BillingState, order: &Order) -> Result<ChargeState, Failure> {
     let card = order.payment_method.as_deref().ok_or(PaymentProblem::NoSavedCard)?;
     let (order_id, customer_id) = (order.id.to_string(), order.customer.to_string());
     let new = NewIntent {
@@ -246,7 +248,7 @@ async fn declined(
     billing: &BillingState,
     order: &Order,
     decline: &Decline,
-) -> Result<Charged, Failure> {
+) -> Result<ChargeState, Failure> {
     if let Some(intent) = &decline.payment_intent {
         orders::set_payment(&billing.store, order.id, &intent.id).await?;
     }
@@ -266,20 +268,22 @@ async fn answer(
     billing: &BillingState,
     order: &Order,
     intent: PaymentIntent,
-) -> Result<Charged, Failure> {
+) -> Result<ChargeState, Failure> {
     match fulfil::take_intent(billing, &intent).await? {
-        Fulfilment::Granted(receipt) => Ok(Charged::Paid(receipt)),
-        Fulfilment::Ended { reason } => Err(PaymentProblem::Failed { decline_code: reason }.into()),
-        Fulfilment::Open => {
+        FulfilmentOutcome::Granted(receipt) => Ok(ChargeState::Paid(receipt)),
+        FulfilmentOutcome::Ended { reason } => {
+            Err(PaymentProblem::Failed { decline_code: reason }.into())
+        }
+        FulfilmentOutcome::Open => {
             let id = intent.id.clone();
             // The bank refused an automatic charge for want of the customer: it can still be confirmed.
             let is_refused = intent.status == IntentStatus::RequiresPaymentMethod;
             let waits = intent.status == IntentStatus::RequiresAction
                 || is_refused && order.channel == OrderChannel::TopUp;
             let action = if waits { action(order, intent) } else { None };
-            Ok(action.map_or(Charged::Processing { intent: id }, Charged::ActionRequired))
+            Ok(action.map_or(ChargeState::Processing { intent: id }, ChargeState::ActionRequired))
         }
-        Fulfilment::NotOurs | Fulfilment::Unmatched => {
+        FulfilmentOutcome::NotOurs | FulfilmentOutcome::Unmatched => {
             Err(Failure::Internal(format!("the payment {} is not what was ordered", intent.id)))
         }
     }

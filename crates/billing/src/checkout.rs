@@ -9,7 +9,7 @@ use failures::Failure;
 use settings::billing::Pack;
 use store::orders::{self, Order};
 
-use super::opening::{self, Purchase};
+use super::opening::{self, PackPurchase};
 use super::payer;
 use crate::BillingState;
 
@@ -18,7 +18,7 @@ const ENDED: Failure = Failure::Gone(
 );
 
 /// A page on which the order can be paid.
-pub struct Begun {
+pub struct CheckoutPage {
     /// The address of the page.
     pub url: String,
     /// The processor's id of the session.
@@ -33,11 +33,11 @@ pub async fn begin(
     customer: CustomerId,
     pack_id: &str,
     idempotency: Option<RequestKey>,
-) -> Result<Begun, Failure> {
+) -> Result<CheckoutPage, Failure> {
     let pack = super::pack(billing, pack_id)?;
     billing.processor()?;
     let payer = payer::ensure(billing, customer).await?;
-    let purchase = Purchase {
+    let purchase = PackPurchase {
         customer,
         pack,
         channel: OrderChannel::Checkout,
@@ -59,7 +59,11 @@ pub async fn begin(
 }
 
 /// Opens the page. Asked again with the same order, the processor gives the same page.
-async fn open_page(billing: &BillingState, order: &Order, pack: &Pack) -> Result<Begun, Failure> {
+async fn open_page(
+    billing: &BillingState,
+    order: &Order,
+    pack: &Pack,
+) -> Result<CheckoutPage, Failure> {
     let section = &billing.config.processor;
     let base = &billing.config.http.public_base_url;
     let (success_url, cancel_url) = (section.success_url(base), section.cancel_url(base));
@@ -87,12 +91,16 @@ async fn open_page(billing: &BillingState, order: &Order, pack: &Pack) -> Result
     let session = billing.processor()?.create_checkout(&new, &super::key("co", order.id)?).await?;
     orders::set_session(&billing.store, order.id, &session.id).await?;
     let url = session.url.ok_or(ENDED)?;
-    Ok(Begun { url, session: session.id, order: order.id })
+    Ok(CheckoutPage { url, session: session.id, order: order.id })
 }
 
 /// The page of an order that was begun before.
-async fn again(billing: &BillingState, order: &Order, session: &str) -> Result<Begun, Failure> {
+async fn again(
+    billing: &BillingState,
+    order: &Order,
+    session: &str,
+) -> Result<CheckoutPage, Failure> {
     let session = billing.processor()?.retrieve_checkout(session).await?;
     let url = session.url.filter(|_| session.status == SessionStatus::Open);
-    Ok(Begun { url: url.ok_or(ENDED)?, session: session.id, order: order.id })
+    Ok(CheckoutPage { url: url.ok_or(ENDED)?, session: session.id, order: order.id })
 }

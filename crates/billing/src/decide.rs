@@ -27,7 +27,7 @@ pub const PREVIEW_HOLDS_S: i64 = 600;
 
 /// What a customer asks for.
 #[derive(Debug, Clone)]
-pub struct Wish {
+pub struct ChangeRequest {
     /// The id that the change gets; with one, a change of that id is this one and is not made again.
     pub id: Option<ChangeId>,
     /// Who asks.
@@ -52,7 +52,7 @@ pub enum Target {
 }
 
 /// Items that change, and how.
-pub struct Decision {
+pub struct ChangeDecision {
     /// What is changed.
     pub kind: SlotChangeKind,
     /// The items of the subscription after the change.
@@ -63,7 +63,7 @@ pub struct Decision {
     pub step: ChangeStep,
 }
 
-impl Wish {
+impl ChangeRequest {
     /// Whether an open change is this wish.
     pub fn is_of(&self, change: &Change) -> bool {
         let on = |place: usize| change.items.get(place).and_then(|item| item.platform);
@@ -86,7 +86,10 @@ impl Wish {
 }
 
 /// The change that a wish needs, from the newest state that is known; nothing when it is so already.
-pub async fn decide(billing: &BillingState, wish: &Wish) -> Result<Option<NewChange>, Failure> {
+pub async fn decide(
+    billing: &BillingState,
+    wish: &ChangeRequest,
+) -> Result<Option<NewChange>, Failure> {
     let known = subscription(billing, wish.customer).await?;
     let view = &known.view;
     let Some(decision) = items(billing, view, &wish.target).await? else { return Ok(None) };
@@ -124,7 +127,7 @@ pub async fn items(
     billing: &BillingState,
     view: &View,
     target: &Target,
-) -> Result<Option<Decision>, Failure> {
+) -> Result<Option<ChangeDecision>, Failure> {
     let decided = match target {
         Target::Slots(platform, count) => slots(billing, view, *platform, *count).await?,
         Target::Switch(from, to) => Some(switch(billing, view, *from, *to).await?),
@@ -140,7 +143,7 @@ async fn slots(
     view: &View,
     platform: Platform,
     count: i64,
-) -> Result<Option<Decision>, Failure> {
+) -> Result<Option<ChangeDecision>, Failure> {
     let before = view.slots(platform);
     if before == count {
         return Ok(None);
@@ -153,7 +156,7 @@ async fn slots(
     } else {
         (SlotChangeKind::Lower, ChangeProration::None)
     };
-    Ok(Some(Decision { kind, items, proration, step: ChangeStep::Change }))
+    Ok(Some(ChangeDecision { kind, items, proration, step: ChangeStep::Change }))
 }
 
 async fn switch(
@@ -161,7 +164,7 @@ async fn switch(
     view: &View,
     from: Platform,
     to: Platform,
-) -> Result<Decision, Failure> {
+) -> Result<ChangeDecision, Failure> {
     if view.status == SubscriptionStatus::PastDue {
         return Err(PaymentProblem::SubscriptionPastDue.into());
     }
@@ -173,7 +176,7 @@ async fn switch(
         return Err(PaymentProblem::PaymentReversed.into());
     }
     let given = slot_item(billing, view, from, fewer).await?;
-    Ok(Decision {
+    Ok(ChangeDecision {
         kind: SlotChangeKind::Switch,
         items: vec![given, slot_item(billing, view, to, more).await?],
         proration: ChangeProration::NextInvoice,
@@ -199,7 +202,7 @@ async fn time_is_paid(billing: &BillingState, view: &View) -> Result<bool, Failu
 /// More is sold on a paid subscription alone; less is taken back while the subscription gives something.
 const fn refuse_unpaid(
     status: SubscriptionStatus,
-    decision: &Decision,
+    decision: &ChangeDecision,
 ) -> Result<(), PaymentProblem> {
     let is_open_to = match decision.proration {
         ChangeProration::PayNow => status.takes_raises(),
@@ -250,8 +253,8 @@ async fn slot_item(
 /// the period, whatever the clocks say.
 async fn proration_date(
     billing: &BillingState,
-    wish: &Wish,
-    decision: &Decision,
+    wish: &ChangeRequest,
+    decision: &ChangeDecision,
     view: &View,
 ) -> Result<i64, Failure> {
     let now = billing.clock.now();
@@ -267,7 +270,7 @@ async fn proration_date(
 
 impl Target {
     /// What a preview of this change is remembered as: what changes, and what it becomes.
-    pub(super) fn told_as(&self, decision: &Decision) -> (String, String) {
+    pub(super) fn told_as(&self, decision: &ChangeDecision) -> (String, String) {
         match self {
             Self::Slots(platform, count) => (platform.to_string(), count.to_string()),
             Self::Switch(from, to) => {

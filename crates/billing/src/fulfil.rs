@@ -18,7 +18,7 @@ use crate::BillingState;
 
 /// What became of a payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fulfilment {
+pub enum FulfilmentOutcome {
     /// Its credits are granted, now or before.
     Granted(Receipt),
     /// It is not paid, and may still be.
@@ -35,19 +35,25 @@ pub enum Fulfilment {
 }
 
 /// Reads a payment intent and grants what it paid.
-pub async fn fulfil_intent(billing: &BillingState, intent: &str) -> Result<Fulfilment, Failure> {
+pub async fn fulfil_intent(
+    billing: &BillingState,
+    intent: &str,
+) -> Result<FulfilmentOutcome, Failure> {
     match billing.processor()?.retrieve_intent(intent).await {
         Ok(intent) => take_intent(billing, &intent).await,
-        Err(ProcessorError::Missing) => Ok(Fulfilment::NotOurs),
+        Err(ProcessorError::Missing) => Ok(FulfilmentOutcome::NotOurs),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Reads the session of a hosted page and grants what it sold.
-pub async fn fulfil_session(billing: &BillingState, session: &str) -> Result<Fulfilment, Failure> {
+pub async fn fulfil_session(
+    billing: &BillingState,
+    session: &str,
+) -> Result<FulfilmentOutcome, Failure> {
     match billing.processor()?.retrieve_checkout(session).await {
         Ok(session) => take_session(billing, &session).await,
-        Err(ProcessorError::Missing) => Ok(Fulfilment::NotOurs),
+        Err(ProcessorError::Missing) => Ok(FulfilmentOutcome::NotOurs),
         Err(error) => Err(error.into()),
     }
 }
@@ -56,9 +62,11 @@ pub async fn fulfil_session(billing: &BillingState, session: &str) -> Result<Ful
 pub async fn take_intent(
     billing: &BillingState,
     intent: &PaymentIntent,
-) -> Result<Fulfilment, Failure> {
+) -> Result<FulfilmentOutcome, Failure> {
     // Intents that pay invoices carry nothing of ours.
-    let Some(named) = intent.metadata.get("order_id") else { return Ok(Fulfilment::NotOurs) };
+    let Some(named) = intent.metadata.get("order_id") else {
+        return Ok(FulfilmentOutcome::NotOurs);
+    };
     match intent.status {
         IntentStatus::Succeeded => grant(billing, named, intent).await,
         IntentStatus::Canceled | IntentStatus::RequiresPaymentMethod => {
@@ -72,7 +80,7 @@ pub async fn take_intent(
             if let Some(order) = order_of(billing, named, intent.customer_id()).await? {
                 orders::set_payment(&billing.store, order.id, &intent.id).await?;
             }
-            Ok(Fulfilment::Open)
+            Ok(FulfilmentOutcome::Open)
         }
     }
 }
@@ -81,25 +89,25 @@ pub async fn take_intent(
 pub async fn take_session(
     billing: &BillingState,
     session: &CheckoutSession,
-) -> Result<Fulfilment, Failure> {
+) -> Result<FulfilmentOutcome, Failure> {
     if session.mode == "subscription" {
         subscriptions::take_session(billing, session).await?;
         return match &session.invoice {
             Some(invoice) if session.is_paid() => {
                 invoices::fulfil_invoice(billing, invoice.id()).await
             }
-            Some(_) | None => Ok(Fulfilment::NotOurs),
+            Some(_) | None => Ok(FulfilmentOutcome::NotOurs),
         };
     }
     if session.mode != "payment" {
-        return Ok(Fulfilment::NotOurs);
+        return Ok(FulfilmentOutcome::NotOurs);
     }
     let Some(named) = session.client_reference_id.as_deref() else {
-        return Ok(Fulfilment::NotOurs);
+        return Ok(FulfilmentOutcome::NotOurs);
     };
     let intent = session.payment_intent.as_ref();
     if session.is_paid() {
-        let Some(intent) = intent else { return Ok(Fulfilment::NotOurs) };
+        let Some(intent) = intent else { return Ok(FulfilmentOutcome::NotOurs) };
         let fulfilment = match intent.object() {
             Some(read) => take_intent(billing, read).await?,
             None => fulfil_intent(billing, intent.id()).await?,
@@ -121,7 +129,7 @@ pub async fn take_session(
         SessionStatus::Open | SessionStatus::Other => false,
     };
     if !is_over {
-        return Ok(Fulfilment::Open);
+        return Ok(FulfilmentOutcome::Open);
     }
     let (state, reason) = if session.status == SessionStatus::Expired {
         (OrderState::Expired, "expired")
@@ -131,7 +139,7 @@ pub async fn take_session(
     if let Some(order) = order_of(billing, named, session.customer_id()).await? {
         orders::close(&billing.store, order.id, (state, Some(reason)), billing.clock.now()).await?;
     }
-    Ok(Fulfilment::Ended { reason: reason.to_owned() })
+    Ok(FulfilmentOutcome::Ended { reason: reason.to_owned() })
 }
 
 /// Tells somebody of money that was not booked.
@@ -164,11 +172,11 @@ async fn grant(
     billing: &BillingState,
     named: &str,
     intent: &PaymentIntent,
-) -> Result<Fulfilment, Failure> {
+) -> Result<FulfilmentOutcome, Failure> {
     let Ok(order) = named.parse::<OrderId>() else {
         let details = "its order_id is no id of ours";
         note_unmatched(billing, &intent.id, Mismatch::UnknownOrder, details).await?;
-        return Ok(Fulfilment::Unmatched);
+        return Ok(FulfilmentOutcome::Unmatched);
     };
     let price = price_of(billing, order, intent).await?;
     let now = billing.clock.now();
@@ -223,7 +231,7 @@ async fn price_of(
 }
 
 /// What the books said of a payment, counted, and told where somebody must look.
-pub fn told(paid: &Paid<'_>, fulfilled: Fulfilled) -> Fulfilment {
+pub fn told(paid: &Paid<'_>, fulfilled: Fulfilled) -> FulfilmentOutcome {
     match fulfilled {
         Fulfilled::Granted(receipt) => {
             metrics::payment_granted();
@@ -231,12 +239,12 @@ pub fn told(paid: &Paid<'_>, fulfilled: Fulfilled) -> Fulfilment {
                 customer.id = %receipt.customer, payment.object = paid.payment, credits = receipt.credits.whole(),
                 "a payment was granted"
             );
-            Fulfilment::Granted(receipt)
+            FulfilmentOutcome::Granted(receipt)
         }
-        Fulfilled::Repeated(receipt) => Fulfilment::Granted(receipt),
+        Fulfilled::Repeated(receipt) => FulfilmentOutcome::Granted(receipt),
         Fulfilled::Unmatched { reason, details, is_new } => {
             tell_unmatched(paid.payment, reason, &details, is_new);
-            Fulfilment::Unmatched
+            FulfilmentOutcome::Unmatched
         }
     }
 }
@@ -247,13 +255,13 @@ async fn end(
     billing: &BillingState,
     named: &str,
     intent: &PaymentIntent,
-) -> Result<Fulfilment, Failure> {
+) -> Result<FulfilmentOutcome, Failure> {
     let is_canceled = intent.status == IntentStatus::Canceled;
     let fault = intent.last_payment_error.as_ref();
     let reason = fault.and_then(|fault| fault.decline_code.as_deref().or(fault.code.as_deref()));
     let reason = reason.unwrap_or(if is_canceled { "canceled" } else { "payment_failed" });
     let Some(order) = order_of(billing, named, intent.customer_id()).await? else {
-        return Ok(Fulfilment::NotOurs);
+        return Ok(FulfilmentOutcome::NotOurs);
     };
     orders::set_payment(&billing.store, order.id, &intent.id).await?;
     let closes = match order.channel {
@@ -261,7 +269,7 @@ async fn end(
         OrderChannel::Checkout => is_canceled,
         OrderChannel::TopUp => {
             if top_ups::take_unpaid(billing, order.id, intent).await? {
-                return Ok(Fulfilment::Open);
+                return Ok(FulfilmentOutcome::Open);
             }
             false
         }
@@ -269,10 +277,14 @@ async fn end(
     if closes {
         let ending = (OrderState::Failed, Some(reason));
         orders::close(&billing.store, order.id, ending, billing.clock.now()).await?;
-        return Ok(Fulfilment::Ended { reason: reason.to_owned() });
+        return Ok(FulfilmentOutcome::Ended { reason: reason.to_owned() });
     }
     let is_open = order.channel == OrderChannel::Checkout;
-    Ok(if is_open { Fulfilment::Open } else { Fulfilment::Ended { reason: reason.to_owned() } })
+    Ok(if is_open {
+        FulfilmentOutcome::Open
+    } else {
+        FulfilmentOutcome::Ended { reason: reason.to_owned() }
+    })
 }
 
 /// The order that an object names, if it is of the one who pays.
@@ -287,8 +299,12 @@ async fn order_of(
 }
 
 /// The card that paid is the one for later charges. That it cannot be remembered does not undo the payment.
-async fn remember_card(billing: &BillingState, session: &CheckoutSession, fulfilment: &Fulfilment) {
-    let (Fulfilment::Granted(receipt), Some(card)) =
+async fn remember_card(
+    billing: &BillingState,
+    session: &CheckoutSession,
+    fulfilment: &FulfilmentOutcome,
+) {
+    let (FulfilmentOutcome::Granted(receipt), Some(card)) =
         (fulfilment, session.payment_method().and_then(|method| method.object()))
     else {
         return;

@@ -26,12 +26,12 @@ const LEFT_MAX: i64 = 20;
 
 /// A customer, here and at the processor.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Payer<'a> {
+pub(super) struct PayingCustomer<'a> {
     pub(super) customer: CustomerId,
     pub(super) processor_customer: &'a str,
 }
 
-impl Payer<'_> {
+impl PayingCustomer<'_> {
     fn pays_for(self, subscription: &str, has_ended: bool) -> EndedSubscription {
         EndedSubscription {
             subscription_id: subscription.to_owned(),
@@ -46,7 +46,7 @@ impl Payer<'_> {
 /// the subscription itself is unpaid, and the processor decides when it ends.
 pub(super) async fn tries_ended(
     billing: &BillingState,
-    payer: Payer<'_>,
+    payer: PayingCustomer<'_>,
     subscription: &str,
 ) -> Result<(), Failure> {
     let live = payer.pays_for(subscription, false);
@@ -59,7 +59,7 @@ pub(super) async fn tries_ended(
 }
 
 /// Gives up the subscriptions of a customer that have ended. What cannot be done now is left to the background work.
-pub(super) async fn follow(billing: &BillingState, payer: Payer<'_>, ended: &[String]) {
+pub(super) async fn follow(billing: &BillingState, payer: PayingCustomer<'_>, ended: &[String]) {
     if ended.is_empty() {
         return;
     }
@@ -88,7 +88,7 @@ pub async fn resume_left(billing: &BillingState) {
 
 async fn give_up_all(
     billing: &BillingState,
-    payer: Payer<'_>,
+    payer: PayingCustomer<'_>,
     ended: &[String],
 ) -> Result<(), Failure> {
     let ended: Vec<_> = ended.iter().map(|id| payer.pays_for(id, true)).collect();

@@ -10,16 +10,19 @@ use failures::Failure;
 use store::invoice_notices::{self, FailedPayment};
 use store::payments::{self, Paid, PaidFor};
 
-use super::fulfil::{self, Fulfilment};
-use super::give_up::{self, Payer};
+use super::fulfil::{self, FulfilmentOutcome};
+use super::give_up::{self, PayingCustomer};
 use super::sold;
 use crate::BillingState;
 
 /// Reads an invoice and grants the credits of what it sold.
-pub async fn fulfil_invoice(billing: &BillingState, invoice: &str) -> Result<Fulfilment, Failure> {
+pub async fn fulfil_invoice(
+    billing: &BillingState,
+    invoice: &str,
+) -> Result<FulfilmentOutcome, Failure> {
     match billing.processor()?.retrieve_invoice(invoice).await {
         Ok(invoice) => take_invoice(billing, &invoice).await,
-        Err(ProcessorError::Missing) => Ok(Fulfilment::NotOurs),
+        Err(ProcessorError::Missing) => Ok(FulfilmentOutcome::NotOurs),
         Err(error) => Err(error.into()),
     }
 }
@@ -28,19 +31,21 @@ pub async fn fulfil_invoice(billing: &BillingState, invoice: &str) -> Result<Ful
 pub async fn take_invoice(
     billing: &BillingState,
     invoice: &Invoice,
-) -> Result<Fulfilment, Failure> {
+) -> Result<FulfilmentOutcome, Failure> {
     if !invoice.is_paid() {
         return Ok(match invoice.status {
             InvoiceStatus::Void | InvoiceStatus::Uncollectible => {
-                Fulfilment::Ended { reason: invoice.status.as_str().to_owned() }
+                FulfilmentOutcome::Ended { reason: invoice.status.as_str().to_owned() }
             }
             InvoiceStatus::Draft
             | InvoiceStatus::Open
             | InvoiceStatus::Paid
-            | InvoiceStatus::Other => Fulfilment::Open,
+            | InvoiceStatus::Other => FulfilmentOutcome::Open,
         });
     }
-    let Some(sold) = sold::read(billing, invoice).await? else { return Ok(Fulfilment::NotOurs) };
+    let Some(sold) = sold::read(billing, invoice).await? else {
+        return Ok(FulfilmentOutcome::NotOurs);
+    };
     let now = billing.clock.now();
     let paid = Paid {
         entry: EntryId::new(now, billing.random.bytes()),
@@ -59,10 +64,13 @@ pub async fn take_invoice(
 
 /// Reads an invoice whose payment failed, or waits for the customer at its bank, and tells the customer once for each
 /// attempt.
-pub async fn payment_failed(billing: &BillingState, invoice: &str) -> Result<Fulfilment, Failure> {
+pub async fn payment_failed(
+    billing: &BillingState,
+    invoice: &str,
+) -> Result<FulfilmentOutcome, Failure> {
     let invoice = match billing.processor()?.retrieve_invoice(invoice).await {
         Ok(invoice) => invoice,
-        Err(ProcessorError::Missing) => return Ok(Fulfilment::NotOurs),
+        Err(ProcessorError::Missing) => return Ok(FulfilmentOutcome::NotOurs),
         Err(error) => return Err(error.into()),
     };
     if invoice.status != InvoiceStatus::Open {
@@ -73,17 +81,17 @@ pub async fn payment_failed(billing: &BillingState, invoice: &str) -> Result<Ful
     match store::processor_customers::owner(&billing.store, payer).await? {
         Some(customer) => {
             let Some(subscription) = invoice.subscription_id() else {
-                return Ok(Fulfilment::NotOurs);
+                return Ok(FulfilmentOutcome::NotOurs);
             };
             tell(billing, customer, &invoice).await?;
             let is_renewal = invoice.billing_reason.as_deref() == Some("subscription_cycle");
             if is_renewal && invoice.next_payment_attempt.is_none() {
-                let payer = Payer { customer, processor_customer: payer };
+                let payer = PayingCustomer { customer, processor_customer: payer };
                 give_up::tries_ended(billing, payer, subscription).await?;
             }
-            Ok(Fulfilment::Open)
+            Ok(FulfilmentOutcome::Open)
         }
-        None => Ok(Fulfilment::NotOurs),
+        None => Ok(FulfilmentOutcome::NotOurs),
     }
 }
 

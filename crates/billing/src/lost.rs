@@ -22,7 +22,7 @@ const PAGES_MAX: usize = 20;
 const ORDERS_MAX: i64 = 100;
 
 /// What the processor knows of an order.
-pub(super) enum Found {
+pub(super) enum FoundPayment {
     /// The payment that it made.
     Intent(Box<PaymentIntent>),
     /// It never heard of it; the order is closed.
@@ -36,7 +36,10 @@ pub(super) fn is_old(billing: &BillingState, order: &Order) -> bool {
 
 /// Looks for the payment of an old order among all of its customer's since then. There is none only if the processor
 /// never got the request: then the order is closed.
-pub(super) async fn find_intent(billing: &BillingState, order: &Order) -> Result<Found, Failure> {
+pub(super) async fn find_intent(
+    billing: &BillingState,
+    order: &Order,
+) -> Result<FoundPayment, Failure> {
     let processor = billing.processor()?;
     let order_id = order.id.to_string();
     let mut after: Option<String> = None;
@@ -51,14 +54,14 @@ pub(super) async fn find_intent(billing: &BillingState, order: &Order) -> Result
         let next = page.next().map(str::to_owned);
         let named = |intent: &PaymentIntent| intent.metadata.get("order_id") == Some(&order_id);
         if let Some(intent) = page.data.into_iter().find(named) {
-            return Ok(Found::Intent(Box::new(intent)));
+            return Ok(FoundPayment::Intent(Box::new(intent)));
         }
         match next {
             Some(next) => after = Some(next),
             None => {
                 let ending = (OrderState::Failed, Some("never_made"));
                 orders::close(&billing.store, order.id, ending, billing.clock.now()).await?;
-                return Ok(Found::Nothing);
+                return Ok(FoundPayment::Nothing);
             }
         }
     }
@@ -91,7 +94,7 @@ pub async fn settle_old(billing: &BillingState) {
 async fn settle_checkout(billing: &BillingState, order: &Order) -> Result<(), Failure> {
     if let Some(session) = &order.session {
         fulfil::fulfil_session(billing, session).await?;
-    } else if let Found::Intent(intent) = find_intent(billing, order).await? {
+    } else if let FoundPayment::Intent(intent) = find_intent(billing, order).await? {
         fulfil::take_intent(billing, &intent).await?;
     }
     // Whatever the page's end was called, it is over; money that should still arrive pays the order all the same.
@@ -106,11 +109,11 @@ async fn settle_charge(billing: &BillingState, order: &Order) -> Result<(), Fail
     let intent = match &order.payment {
         Some(intent) => intent.clone(),
         None => match find_intent(billing, order).await? {
-            Found::Intent(intent) => intent.id,
-            Found::Nothing => return Ok(()),
+            FoundPayment::Intent(intent) => intent.id,
+            FoundPayment::Nothing => return Ok(()),
         },
     };
-    if fulfil::fulfil_intent(billing, &intent).await? == fulfil::Fulfilment::Open {
+    if fulfil::fulfil_intent(billing, &intent).await? == fulfil::FulfilmentOutcome::Open {
         let canceled =
             billing.processor()?.cancel_intent(&intent, &super::key("cancel", order.id)?).await;
         if canceled.is_ok() {

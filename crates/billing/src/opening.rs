@@ -12,7 +12,7 @@ use store::orders::{self, NewOrder, Opening, Order};
 use crate::BillingState;
 
 /// What a customer wants to buy, and how.
-pub(super) struct Purchase<'a> {
+pub(super) struct PackPurchase<'a> {
     pub(super) customer: CustomerId,
     pub(super) pack: &'a Pack,
     pub(super) channel: OrderChannel,
@@ -26,7 +26,7 @@ pub(super) struct Purchase<'a> {
 /// Opens the order, or gives the one that stands for it: of the same `Idempotency-Key`, or of a charge under way.
 pub(super) async fn open(
     billing: &BillingState,
-    purchase: &Purchase<'_>,
+    purchase: &PackPurchase<'_>,
 ) -> Result<Order, Failure> {
     let now = billing.clock.now();
     let new = NewOrder {

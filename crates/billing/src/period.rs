@@ -9,7 +9,7 @@ use domain::plan::PlanVersion;
 use domain::time::Timestamp;
 use failures::Failure;
 
-use super::plans::{self, Bought};
+use super::plans::{self, SoldItem};
 use crate::BillingState;
 
 /// An invoice of a period may be older than it by so many seconds, by the processor's clock.
@@ -34,7 +34,7 @@ pub(super) struct PeriodInvoice {
 
 #[derive(Debug, Clone)]
 struct PeriodLine {
-    bought: Bought,
+    bought: SoldItem,
     /// Before discounts and tax.
     cents: i64,
 }
@@ -70,8 +70,8 @@ pub(super) fn paid_plan(invoices: &[PeriodInvoice]) -> Option<PlanVersion> {
     let mut paid: Option<&PlanVersion> = None;
     for invoice in invoices.iter().filter(|invoice| invoice.status != InvoiceStatus::Void) {
         let plans = invoice.lines.iter().filter_map(|line| match &line.bought {
-            Bought::Plan(version) => Some((version, line.cents)),
-            Bought::Slots(_) | Bought::Other => None,
+            SoldItem::Plan(version) => Some((version, line.cents)),
+            SoldItem::Slots(_) | SoldItem::Other => None,
         });
         let plans: Vec<_> = plans.collect();
         let mut debits = plans.iter().filter(|(_, cents)| *cents > 0);
@@ -88,7 +88,7 @@ pub(super) fn paid_plan(invoices: &[PeriodInvoice]) -> Option<PlanVersion> {
 /// Whether every invoice with slots of the period is paid: only then lowering them gives money back.
 pub(super) fn slots_are_paid(invoices: &[PeriodInvoice]) -> bool {
     let sells_slots = |invoice: &&PeriodInvoice| {
-        invoice.lines.iter().any(|line| matches!(line.bought, Bought::Slots(_)))
+        invoice.lines.iter().any(|line| matches!(line.bought, SoldItem::Slots(_)))
     };
     invoices.iter().filter(sells_slots).all(|invoice| invoice.status == InvoiceStatus::Paid)
 }
@@ -152,11 +152,11 @@ mod tests {
             monthly_credits: 1,
             accounts: Accounts::default(),
         };
-        PeriodLine { bought: Bought::Plan(version), cents }
+        PeriodLine { bought: SoldItem::Plan(version), cents }
     }
 
     fn slots(cents: i64) -> PeriodLine {
-        PeriodLine { bought: Bought::Slots(Platform::Alpha), cents }
+        PeriodLine { bought: SoldItem::Slots(Platform::Alpha), cents }
     }
 
     fn invoice(status: InvoiceStatus, lines: &[PeriodLine]) -> PeriodInvoice {

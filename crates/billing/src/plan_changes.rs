@@ -9,8 +9,8 @@ use store::plan_versions;
 use store::slot_changes::ChangeItem;
 use store::subscriptions::{Item, View};
 
-use super::decide::Decision;
-use super::plans::{self, Bought, Offered};
+use super::decide::ChangeDecision;
+use super::plans::{self, OfferedItem, SoldItem};
 use crate::BillingState;
 
 /// The change that choosing this plan needs; none when it is so already. A plan that is not sold is 404, unless it is the
@@ -19,7 +19,7 @@ pub(super) async fn decide(
     billing: &BillingState,
     view: &View,
     plan_id: &str,
-) -> Result<Option<Decision>, Failure> {
+) -> Result<Option<ChangeDecision>, Failure> {
     let item = view.plan_item().ok_or(PaymentProblem::NoSubscription)?;
     let next = next(billing, item).await?;
     let paid = view.paid.clone().unwrap_or_else(|| next.clone());
@@ -32,7 +32,7 @@ pub(super) async fn decide(
         return Ok(is_pending.then_some(taken_back));
     }
     let plan = sold?;
-    let wanted = plans::version(plan, &plans::price(billing, Offered::Plan(plan)).await?);
+    let wanted = plans::version(plan, &plans::price(billing, OfferedItem::Plan(plan)).await?);
     if paid.is_raised_by(&wanted) {
         let first = if is_pending { ChangeStep::TakeBack } else { ChangeStep::Change };
         return Ok(Some(change(item, &wanted, &paid, ChangeProration::PayNow, first)));
@@ -47,8 +47,8 @@ pub async fn next(billing: &BillingState, item: &Item) -> Result<PlanVersion, Fa
         return Ok(known);
     }
     match plans::bought(billing, &item.price_id, None).await? {
-        Bought::Plan(version) => Ok(version),
-        Bought::Slots(_) | Bought::Other => {
+        SoldItem::Plan(version) => Ok(version),
+        SoldItem::Slots(_) | SoldItem::Other => {
             Err(Failure::Internal(format!("the price {} sells no plan", item.price_id)))
         }
     }
@@ -60,7 +60,7 @@ fn change(
     paid: &PlanVersion,
     proration: ChangeProration,
     step: ChangeStep,
-) -> Decision {
+) -> ChangeDecision {
     let item = ChangeItem {
         platform: None,
         plan_id: Some(wanted.plan_id.clone()),
@@ -71,5 +71,5 @@ fn change(
         count_before: item.quantity,
         count_after: 1,
     };
-    Decision { kind: SlotChangeKind::Plan, items: vec![item], proration, step }
+    ChangeDecision { kind: SlotChangeKind::Plan, items: vec![item], proration, step }
 }

@@ -12,7 +12,7 @@ use domain::slot::Accounts;
 use domain::time::Timestamp;
 use failures::Failure;
 use settings::billing::Plan;
-use settings::{Config, Problem};
+use settings::{Config, ConfigProblem};
 use store::plan_versions::{self, UnknownVersion};
 use store::{Store, StoreError};
 
@@ -22,7 +22,7 @@ use crate::BillingState;
 
 /// What a price sells.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Bought {
+pub enum SoldItem {
     /// A version of a plan.
     Plan(PlanVersion),
     /// Extra slots on a platform.
@@ -73,7 +73,7 @@ impl From<UnknownPrice> for Failure {
 
 /// Where versions are looked up.
 #[derive(Clone, Copy)]
-pub struct Versions<'a> {
+pub struct VersionLookup<'a> {
     /// Where versions are stored.
     pub store: &'a Store,
     /// The plans that are sold now.
@@ -90,8 +90,8 @@ pub async fn bought(
     billing: &BillingState,
     price_id: &str,
     product_id: Option<&str>,
-) -> Result<Bought, Failure> {
-    Ok(Versions::of(billing).bought(price_id, product_id).await?)
+) -> Result<SoldItem, Failure> {
+    Ok(VersionLookup::of(billing).bought(price_id, product_id).await?)
 }
 
 /// Writes down what a configured plan sells at this price. Fails when the price was first seen with other terms.
@@ -115,14 +115,15 @@ pub(super) fn accounts(plan: &Plan) -> Accounts {
 
 /// What keeps the service from starting: configured prices that were first seen with other terms, and subscriptions to
 /// a version that nothing is known of.
-pub async fn problems(versions: Versions<'_>) -> Result<Vec<Problem>, StoreError> {
+pub async fn problems(versions: VersionLookup<'_>) -> Result<Vec<ConfigProblem>, StoreError> {
     let mut problems = Vec::new();
     let plans = versions.config.plans.iter().enumerate();
     for (index, plan) in plans.filter(|(_, plan)| !plan.price_id.is_empty()) {
         let version = configured(plan, &plan.price_id);
         let known = plan_versions::find(versions.store, &plan.price_id).await?;
         if let Some(other) = known.filter(|known| !known.is_same_offer(&version)) {
-            problems.push(Problem::new(format!("plans[{index}].price_id"), other_terms(&other)));
+            problems
+                .push(ConfigProblem::new(format!("plans[{index}].price_id"), other_terms(&other)));
         }
     }
     for unknown in plan_versions::list_unknown(versions.store).await? {
@@ -130,15 +131,17 @@ pub async fn problems(versions: Versions<'_>) -> Result<Vec<Problem>, StoreError
             Ok(()) => {}
             Err(UnknownPrice::Store(error)) => return Err(error),
             Err(problem) => {
-                problems
-                    .push(Problem::new("plans", format!("there are subscribers, and {problem}")));
+                problems.push(ConfigProblem::new(
+                    "plans",
+                    format!("there are subscribers, and {problem}"),
+                ));
             }
         }
     }
     Ok(problems)
 }
 
-impl<'a> Versions<'a> {
+impl<'a> VersionLookup<'a> {
     /// The versions that billing knows.
     pub fn of(billing: &'a BillingState) -> Self {
         Self {
@@ -154,20 +157,20 @@ impl<'a> Versions<'a> {
         &self,
         price_id: &str,
         product_id: Option<&str>,
-    ) -> Result<Bought, UnknownPrice> {
+    ) -> Result<SoldItem, UnknownPrice> {
         if let Some(known) = self.known(price_id, product_id).await? {
             return Ok(known);
         }
-        let Some(processor) = self.processor else { return Ok(Bought::Other) };
+        let Some(processor) = self.processor else { return Ok(SoldItem::Other) };
         match processor.retrieve_price(price_id).await {
             Ok(price) => self.said_by(&price).await,
-            Err(ProcessorError::Missing) => Ok(Bought::Other),
+            Err(ProcessorError::Missing) => Ok(SoldItem::Other),
             Err(source) => Err(UnknownPrice::Processor { price_id: price_id.to_owned(), source }),
         }
     }
 
     /// The same for a price that was just read from the processor.
-    pub async fn of_price(&self, price: &Price) -> Result<Bought, UnknownPrice> {
+    pub async fn of_price(&self, price: &Price) -> Result<SoldItem, UnknownPrice> {
         let product = price.product.as_ref().map(Reference::id);
         match self.known(&price.id, product).await? {
             Some(known) => Ok(known),
@@ -183,7 +186,7 @@ impl<'a> Versions<'a> {
             (None, Some(plan)) => self.write_down(configured(plan, &unknown.price_id)).await?,
             _ => self.bought(&unknown.price_id, None).await?,
         };
-        if matches!(bought, Bought::Plan(_)) {
+        if matches!(bought, SoldItem::Plan(_)) {
             return Ok(());
         }
         let (price_id, plan_id) = (unknown.price_id.clone(), plan_id.to_owned());
@@ -195,12 +198,12 @@ impl<'a> Versions<'a> {
         &self,
         price_id: &str,
         product_id: Option<&str>,
-    ) -> Result<Option<Bought>, UnknownPrice> {
+    ) -> Result<Option<SoldItem>, UnknownPrice> {
         if let Some(version) = plan_versions::find(self.store, price_id).await? {
-            return Ok(Some(Bought::Plan(version)));
+            return Ok(Some(SoldItem::Plan(version)));
         }
         if let Some(platform) = plans::slot_platform(self.config, price_id, product_id) {
-            return Ok(Some(Bought::Slots(platform)));
+            return Ok(Some(SoldItem::Slots(platform)));
         }
         let mut plans = self.config.plans.iter();
         let plan = plans.find(|plan| !plan.price_id.is_empty() && plan.price_id == price_id);
@@ -211,13 +214,13 @@ impl<'a> Versions<'a> {
     }
 
     /// What a price says of itself.
-    async fn said_by(&self, price: &Price) -> Result<Bought, UnknownPrice> {
+    async fn said_by(&self, price: &Price) -> Result<SoldItem, UnknownPrice> {
         let said = |key: &str| price.metadata.get(key).map(String::as_str);
         let product = price.product.as_ref().map(Reference::id);
         let plan_id = said(PLAN_KEY).or_else(|| plans::plan_of_product(product));
         let Some(plan_id) = plan_id else {
             let platform = said(SLOT_KEY).and_then(|word| word.parse().ok());
-            return Ok(platform.map_or(Bought::Other, Bought::Slots));
+            return Ok(platform.map_or(SoldItem::Other, SoldItem::Slots));
         };
         let terms = said(CREDITS_KEY).zip(said(ACCOUNTS_KEY)).zip(price.unit_amount);
         let terms = terms.and_then(|((credits, accounts), cents)| {
@@ -242,8 +245,8 @@ impl<'a> Versions<'a> {
         }
     }
 
-    async fn write_down(&self, version: PlanVersion) -> Result<Bought, UnknownPrice> {
-        Ok(Bought::Plan(plan_versions::write_down(self.store, &version, self.now).await?))
+    async fn write_down(&self, version: PlanVersion) -> Result<SoldItem, UnknownPrice> {
+        Ok(SoldItem::Plan(plan_versions::write_down(self.store, &version, self.now).await?))
     }
 
     fn plan(&self, id: &str) -> Option<&'a Plan> {

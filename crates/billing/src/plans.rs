@@ -12,7 +12,7 @@ use failures::Failure;
 
 use super::plan_versions;
 
-pub use super::plan_versions::{Bought, bought, configured as version};
+pub use super::plan_versions::{SoldItem, bought, configured as version};
 use crate::BillingState;
 use settings::Config;
 use settings::billing::{CURRENCY, INTERVAL, Plan, SlotPrice};
@@ -28,7 +28,7 @@ pub(super) const SLOT_KEY: &str = "slot_platform";
 
 /// Something that is paid by the month.
 #[derive(Debug, Clone, Copy)]
-pub enum Offered<'a> {
+pub enum OfferedItem<'a> {
     /// A plan.
     Plan(&'a Plan),
     /// One extra account on a platform.
@@ -54,14 +54,14 @@ pub fn plan<'a>(billing: &'a BillingState, id: &str) -> Result<&'a Plan, Failure
 }
 
 /// What an extra slot costs, where one is sold.
-pub fn slot(billing: &BillingState, platform: Platform) -> Option<Offered<'_>> {
-    billing.config.slots.prices.of(platform).map(|price| Offered::Slot(platform, price))
+pub fn slot(billing: &BillingState, platform: Platform) -> Option<OfferedItem<'_>> {
+    billing.config.slots.prices.of(platform).map(|price| OfferedItem::Slot(platform, price))
 }
 
 /// The processor's price for it. The version of a plan is written down before it is sold.
-pub async fn price(billing: &BillingState, offered: Offered<'_>) -> Result<String, Failure> {
+pub async fn price(billing: &BillingState, offered: OfferedItem<'_>) -> Result<String, Failure> {
     let price_id = find_or_make_price(billing, offered).await?;
-    if let Offered::Plan(plan) = offered {
+    if let OfferedItem::Plan(plan) = offered {
         plan_versions::write_down_sold(billing, plan, &price_id).await?;
     }
     Ok(price_id)
@@ -69,7 +69,7 @@ pub async fn price(billing: &BillingState, offered: Offered<'_>) -> Result<Strin
 
 async fn find_or_make_price(
     billing: &BillingState,
-    offered: Offered<'_>,
+    offered: OfferedItem<'_>,
 ) -> Result<String, Failure> {
     if !offered.configured_price().is_empty() {
         return Ok(offered.configured_price().to_owned());
@@ -119,7 +119,7 @@ pub(super) fn plan_of_product(product: Option<&str>) -> Option<&str> {
 }
 
 /// Makes the product, unless it is there.
-async fn make_product(processor: &Processor, offered: Offered<'_>) -> Result<(), Failure> {
+async fn make_product(processor: &Processor, offered: OfferedItem<'_>) -> Result<(), Failure> {
     let (id, name) = (offered.product(), offered.name());
     let (key, value) = offered.subject();
     let new = NewProduct { id: Some(&id), name: &name, metadata: &[(key, &value)] };
@@ -134,7 +134,7 @@ async fn make_product(processor: &Processor, offered: Offered<'_>) -> Result<(),
     }
 }
 
-impl Offered<'_> {
+impl OfferedItem<'_> {
     /// What it costs a month, in cents.
     pub const fn cents(&self) -> i64 {
         match self {

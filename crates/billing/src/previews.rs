@@ -11,13 +11,13 @@ use store::change_previews;
 use store::slot_changes::ChangeItem;
 use store::subscriptions::View;
 
-use super::decide::{self, Decision, PREVIEW_HOLDS_S, Target};
+use super::decide::{self, ChangeDecision, PREVIEW_HOLDS_S, Target};
 use super::{change_requests, period};
 use crate::BillingState;
 
 /// What a change would cost.
 #[derive(Debug, Clone)]
-pub struct Preview {
+pub struct ChangePreview {
     /// The subscription as it is.
     pub view: View,
     /// Whether the change would count immediately; a cheaper plan counts from the period's end.
@@ -43,13 +43,13 @@ pub async fn preview(
     billing: &BillingState,
     customer: CustomerId,
     target: &Target,
-) -> Result<Preview, Failure> {
+) -> Result<ChangePreview, Failure> {
     billing.processor()?;
     let view = decide::subscription(billing, customer).await?.view;
     let now = billing.clock.now();
     let date = decide::within(&view, now.unix_seconds());
     let decision = decide::items(billing, &view, target).await?;
-    let mut preview = Preview {
+    let mut preview = ChangePreview {
         is_immediate: true,
         is_upgrade: false,
         plan_price_id: view.plan_item().map(|item| item.price_id.clone()),
@@ -97,7 +97,7 @@ struct Charge {
 async fn charge(
     billing: &BillingState,
     view: &View,
-    decision: &Decision,
+    decision: &ChangeDecision,
     date: i64,
 ) -> Result<Charge, Failure> {
     let invoice = ask(billing, view, &decision.items, decision, date).await?;
@@ -124,7 +124,7 @@ async fn ask(
     billing: &BillingState,
     view: &View,
     items: &[ChangeItem],
-    decision: &Decision,
+    decision: &ChangeDecision,
     date: i64,
 ) -> Result<Invoice, Failure> {
     let items: Vec<_> = items.iter().map(|it| item(it, decision.kind)).collect();
@@ -153,7 +153,7 @@ fn taken_back(item: &ChangeItem) -> ChangeItem {
     ChangeItem { price_id: paid, ..item.clone() }
 }
 
-fn is_taken_back(decision: &Decision) -> bool {
+fn is_taken_back(decision: &ChangeDecision) -> bool {
     let mut items = decision.items.iter();
     items.any(|item| item.paid_price_id.as_deref() == Some(&item.price_id))
 }

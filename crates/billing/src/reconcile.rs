@@ -19,7 +19,7 @@ use runtime::metrics;
 use store::payments::{self, Booked};
 use tokio_util::sync::CancellationToken;
 
-use super::fulfil::{self, Fulfilment};
+use super::fulfil::{self, FulfilmentOutcome};
 use super::{invoices, reversals, subscriptions, webhook};
 use crate::BillingState;
 
@@ -36,7 +36,7 @@ const CUSTOMERS: i64 = 100;
 
 /// What a reconciliation found and did.
 #[derive(Debug, Default, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Report {
+pub struct ReconciliationReport {
     /// How far it looked back.
     pub hours: i64,
     /// Objects of the processor that it looked at.
@@ -79,11 +79,16 @@ pub fn start(billing: &BillingState, stop: &CancellationToken) {
 }
 
 /// Reconciles the last `hours`.
-pub async fn run(billing: &BillingState, hours: i64) -> Result<Report, Failure> {
+pub async fn run(billing: &BillingState, hours: i64) -> Result<ReconciliationReport, Failure> {
     let processor = billing.processor()?.clone();
     let hours = hours.clamp(1, HOURS_MAX);
     let from = billing.clock.now().plus_seconds(-hours.saturating_mul(3_600)).unix_seconds();
-    let mut look = Look { billing, processor, from, report: Report { hours, ..Report::default() } };
+    let mut look = Reconciliation {
+        billing,
+        processor,
+        from,
+        report: ReconciliationReport { hours, ..ReconciliationReport::default() },
+    };
     let untold = look.untold().await;
     let untold = look.read("events", untold);
     look.payments(&untold).await;
@@ -136,12 +141,12 @@ async fn round(billing: &BillingState, day: Option<Day>) {
 }
 
 /// One reconciliation.
-struct Look<'a> {
+struct Reconciliation<'a> {
     billing: &'a BillingState,
     processor: Processor,
     /// Seconds since 1970.
     from: i64,
-    report: Report,
+    report: ReconciliationReport,
 }
 
 /// Something that may have been paid.
@@ -168,7 +173,7 @@ impl Payment {
     }
 }
 
-impl Look<'_> {
+impl Reconciliation<'_> {
     /// What the books do not know yet of invoices and orders, in the order in which it was paid.
     async fn payments(&mut self, untold: &[Event]) {
         let invoices = self.invoices(untold).await;
@@ -202,7 +207,10 @@ impl Look<'_> {
     }
 
     /// Takes an intent of an order that is not closed, and money for an order that is.
-    async fn take_intent(&self, intent: &PaymentIntent) -> Result<Option<Fulfilment>, Failure> {
+    async fn take_intent(
+        &self,
+        intent: &PaymentIntent,
+    ) -> Result<Option<FulfilmentOutcome>, Failure> {
         if self.is_news(intent).await? {
             return fulfil::take_intent(self.billing, intent).await.map(Some);
         }
@@ -275,7 +283,7 @@ impl Look<'_> {
     }
 
     /// Takes a paid invoice whose credits are not granted.
-    async fn take_invoice(&self, id: &str) -> Result<Option<Fulfilment>, Failure> {
+    async fn take_invoice(&self, id: &str) -> Result<Option<FulfilmentOutcome>, Failure> {
         if payments::is_granted(&self.billing.store, id).await? {
             return Ok(None);
         }
@@ -371,11 +379,18 @@ impl Look<'_> {
     }
 
     /// What became of an object; nothing where the books knew it.
-    fn count(&mut self, object: &str, taken: Result<Option<Fulfilment>, Failure>) {
+    fn count(&mut self, object: &str, taken: Result<Option<FulfilmentOutcome>, Failure>) {
         match taken {
-            Ok(Some(Fulfilment::Granted(_))) => self.report.granted += 1,
-            Ok(Some(Fulfilment::Unmatched)) => self.report.unmatched += 1,
-            Ok(Some(Fulfilment::Open | Fulfilment::Ended { .. } | Fulfilment::NotOurs) | None) => {}
+            Ok(Some(FulfilmentOutcome::Granted(_))) => self.report.granted += 1,
+            Ok(Some(FulfilmentOutcome::Unmatched)) => self.report.unmatched += 1,
+            Ok(
+                Some(
+                    FulfilmentOutcome::Open
+                    | FulfilmentOutcome::Ended { .. }
+                    | FulfilmentOutcome::NotOurs,
+                )
+                | None,
+            ) => {}
             Err(error) => self.failed(object, &error),
         }
     }
@@ -433,9 +448,12 @@ where
     Ok(found)
 }
 
-type Difference = Option<(Mismatch, String)>;
+type LedgerDifference = Option<(Mismatch, String)>;
 
-async fn of_intent(booked: &Booked, processor: &Processor) -> Result<Difference, ProcessorError> {
+async fn of_intent(
+    booked: &Booked,
+    processor: &Processor,
+) -> Result<LedgerDifference, ProcessorError> {
     let intent = match processor.retrieve_intent(&booked.payment).await {
         Err(ProcessorError::Missing) => return Ok(Some(missing(booked))),
         read => read?,
@@ -444,7 +462,10 @@ async fn of_intent(booked: &Booked, processor: &Processor) -> Result<Difference,
     Ok(differing(booked, is_paid.then_some(intent.amount_received), &intent.currency))
 }
 
-async fn of_invoice(booked: &Booked, processor: &Processor) -> Result<Difference, ProcessorError> {
+async fn of_invoice(
+    booked: &Booked,
+    processor: &Processor,
+) -> Result<LedgerDifference, ProcessorError> {
     let invoice = match processor.retrieve_invoice(&booked.payment).await {
         Err(ProcessorError::Missing) => return Ok(Some(missing(booked))),
         read => read?,
@@ -458,7 +479,7 @@ fn missing(booked: &Booked) -> (Mismatch, String) {
     (Mismatch::MissingPayment, details)
 }
 
-fn differing(booked: &Booked, paid: Option<i64>, currency: &str) -> Difference {
+fn differing(booked: &Booked, paid: Option<i64>, currency: &str) -> LedgerDifference {
     if paid == Some(booked.cents) && currency == booked.currency {
         return None;
     }

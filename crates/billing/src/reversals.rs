@@ -11,14 +11,14 @@ use runtime::metrics;
 use store::jobs::NewJob;
 use store::reversals::{self, Change, Reversal, Reversed};
 
-use super::fulfil::{self, Fulfilment};
+use super::fulfil::{self, FulfilmentOutcome};
 use super::{credit, invoices, slot_credits};
 use crate::BillingState;
 use crate::jobs::adjust_credit;
 
 /// What became of a refund or dispute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
+pub enum ReversalOutcome {
     /// It is on the books.
     Booked,
     /// It is about money that is not ours to book.
@@ -28,27 +28,30 @@ pub enum Taken {
 }
 
 /// Reads a refund and books it.
-pub async fn refund(billing: &BillingState, id: &str) -> Result<Taken, Failure> {
+pub async fn refund(billing: &BillingState, id: &str) -> Result<ReversalOutcome, Failure> {
     match billing.processor()?.retrieve_refund(id).await {
         Ok(read) => take_refund(billing, &read).await,
-        Err(ProcessorError::Missing) => Ok(Taken::NotOurs),
+        Err(ProcessorError::Missing) => Ok(ReversalOutcome::NotOurs),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Reads the refunds of a charge and books each.
-pub async fn refunds_of_charge(billing: &BillingState, charge: &str) -> Result<Taken, Failure> {
+pub async fn refunds_of_charge(
+    billing: &BillingState,
+    charge: &str,
+) -> Result<ReversalOutcome, Failure> {
     let processor = billing.processor()?;
     let read = match processor.retrieve_charge(charge).await {
         Ok(read) => read,
-        Err(ProcessorError::Missing) => return Ok(Taken::NotOurs),
+        Err(ProcessorError::Missing) => return Ok(ReversalOutcome::NotOurs),
         Err(error) => return Err(error.into()),
     };
     let Some(intent) = read.payment_intent.as_ref().map(Reference::id) else {
-        return Ok(Taken::NotOurs);
+        return Ok(ReversalOutcome::NotOurs);
     };
     let listing = Listing { payment_intent: Some(intent), ..Listing::default() };
-    let mut taken = Taken::NotOurs;
+    let mut taken = ReversalOutcome::NotOurs;
     for refund in processor.list_refunds(&listing).await?.data {
         taken = take_refund(billing, &refund).await?;
     }
@@ -56,22 +59,25 @@ pub async fn refunds_of_charge(billing: &BillingState, charge: &str) -> Result<T
 }
 
 /// Reads a dispute and books it.
-pub async fn dispute(billing: &BillingState, id: &str) -> Result<Taken, Failure> {
+pub async fn dispute(billing: &BillingState, id: &str) -> Result<ReversalOutcome, Failure> {
     match billing.processor()?.retrieve_dispute(id).await {
         Ok(read) => take_dispute(billing, &read).await,
-        Err(ProcessorError::Missing) => Ok(Taken::NotOurs),
+        Err(ProcessorError::Missing) => Ok(ReversalOutcome::NotOurs),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Books a refund as it was read from the processor.
-pub async fn take_refund(billing: &BillingState, refund: &Refund) -> Result<Taken, Failure> {
+pub async fn take_refund(
+    billing: &BillingState,
+    refund: &Refund,
+) -> Result<ReversalOutcome, Failure> {
     let state = match refund.status.as_deref() {
         Some("failed" | "canceled") => ReversalState::Undone,
         // Under way, or a word that is new: the money is about to be with the customer.
         _ => ReversalState::Standing,
     };
-    let money = Money {
+    let money = ReturnedMoney {
         kind: ReversalKind::Refund,
         id: &refund.id,
         amount: refund.amount,
@@ -83,7 +89,10 @@ pub async fn take_refund(billing: &BillingState, refund: &Refund) -> Result<Take
 }
 
 /// Books a dispute as it was read from the processor.
-pub async fn take_dispute(billing: &BillingState, dispute: &Dispute) -> Result<Taken, Failure> {
+pub async fn take_dispute(
+    billing: &BillingState,
+    dispute: &Dispute,
+) -> Result<ReversalOutcome, Failure> {
     let state = match dispute.status {
         DisputeStatus::WarningNeedsResponse | DisputeStatus::WarningUnderReview => {
             ReversalState::Waiting
@@ -96,7 +105,7 @@ pub async fn take_dispute(billing: &BillingState, dispute: &Dispute) -> Result<T
             ReversalState::Undone
         }
     };
-    let money = Money {
+    let money = ReturnedMoney {
         kind: ReversalKind::Dispute,
         id: &dispute.id,
         amount: dispute.amount,
@@ -108,7 +117,7 @@ pub async fn take_dispute(billing: &BillingState, dispute: &Dispute) -> Result<T
 }
 
 /// What goes back, and how far it is.
-struct Money<'a> {
+struct ReturnedMoney<'a> {
     kind: ReversalKind,
     id: &'a str,
     amount: i64,
@@ -118,20 +127,20 @@ struct Money<'a> {
 
 async fn take(
     billing: &BillingState,
-    money: &Money<'_>,
+    money: &ReturnedMoney<'_>,
     intent: Option<&Reference<PaymentIntent>>,
     charge: Option<&str>,
-) -> Result<Taken, Failure> {
+) -> Result<ReversalOutcome, Failure> {
     let intent = match (intent, charge) {
         (Some(intent), _) => intent.id().to_owned(),
         (None, Some(charge)) => {
             let read = billing.processor()?.retrieve_charge(charge).await?;
-            let Some(paid_by) = read.payment_intent else { return Ok(Taken::NotOurs) };
+            let Some(paid_by) = read.payment_intent else { return Ok(ReversalOutcome::NotOurs) };
             paid_by.id().to_owned()
         }
-        (None, None) => return Ok(Taken::NotOurs),
+        (None, None) => return Ok(ReversalOutcome::NotOurs),
     };
-    let Some(source) = booked(billing, &intent).await? else { return Ok(Taken::NotOurs) };
+    let Some(source) = booked(billing, &intent).await? else { return Ok(ReversalOutcome::NotOurs) };
     let credit_cents = match source {
         PaymentSource::Intent => 0,
         PaymentSource::Invoice => {
@@ -159,22 +168,22 @@ async fn take(
                 customer.id = %booked.customer, payment.object = money.id, credits = booked.taken.whole(),
                 debt = booked.debt.whole(), "money went back, and its credits with it"
             );
-            Ok(Taken::Booked)
+            Ok(ReversalOutcome::Booked)
         }
-        Reversed::Unchanged => Ok(Taken::Booked),
+        Reversed::Unchanged => Ok(ReversalOutcome::Booked),
         Reversed::Unmatched { is_new } => {
             let reason = Mismatch::UnknownPayment;
             fulfil::tell_unmatched(money.id, reason, "its payment was never booked", is_new);
-            Ok(Taken::Unmatched)
+            Ok(ReversalOutcome::Unmatched)
         }
     }
 }
 
 /// What follows from money that went back: an email to the customer, and changes of its credit at the processor.
-fn following(billing: &BillingState, money: &Money<'_>, change: &Change) -> Vec<NewJob> {
+fn following(billing: &BillingState, money: &ReturnedMoney<'_>, change: &Change) -> Vec<NewJob> {
     let of_credit = |withdrawal: &Withdrawal| {
         let customer = change.customer;
-        adjust_credit::job(billing, &adjust_credit::Adjustment::of(customer, withdrawal))
+        adjust_credit::job(billing, &adjust_credit::CreditAdjustment::of(customer, withdrawal))
     };
     let mut jobs: Vec<NewJob> = change.withdrawals.iter().map(of_credit).collect();
     if money.state != ReversalState::Waiting {
@@ -214,9 +223,11 @@ async fn booked(billing: &BillingState, intent: &str) -> Result<Option<PaymentSo
     Ok(None)
 }
 
-const fn is_ours(fulfilment: &Fulfilment) -> bool {
+const fn is_ours(fulfilment: &FulfilmentOutcome) -> bool {
     match fulfilment {
-        Fulfilment::Granted(_) | Fulfilment::Unmatched => true,
-        Fulfilment::Open | Fulfilment::Ended { .. } | Fulfilment::NotOurs => false,
+        FulfilmentOutcome::Granted(_) | FulfilmentOutcome::Unmatched => true,
+        FulfilmentOutcome::Open | FulfilmentOutcome::Ended { .. } | FulfilmentOutcome::NotOurs => {
+            false
+        }
     }
 }

@@ -14,7 +14,7 @@ use store::payments::{SoldInvoice, SoldPart};
 use store::sales::SoldLine;
 
 use super::period::{self, seconds};
-use super::plans::{self, Bought};
+use super::plans::{self, SoldItem};
 use crate::BillingState;
 
 /// Reads what an invoice sold, all its lines. Nothing when no line of it is for something of ours.
@@ -28,13 +28,14 @@ pub(super) async fn read(
     for line in &lines {
         bought.push(match line.price_id() {
             Some(price) => plans::bought(billing, price, line.product_id()).await?,
-            None => Bought::Other,
+            None => SoldItem::Other,
         });
     }
-    if bought.iter().all(|bought| *bought == Bought::Other) {
+    if bought.iter().all(|bought| *bought == SoldItem::Other) {
         return Ok(None);
     }
-    let mut sorted = Sorted { anchor: anchor(billing, subscription).await?, ..Sorted::default() };
+    let mut sorted =
+        SortedLines { anchor: anchor(billing, subscription).await?, ..SortedLines::default() };
     for (line, what) in lines.iter().zip(&bought) {
         sorted.add(line, what, monthly_credits(billing, subscription, (line, what)).await?);
     }
@@ -61,9 +62,9 @@ async fn anchor(billing: &BillingState, subscription: &str) -> Result<Option<Tim
 async fn monthly_credits(
     billing: &BillingState,
     subscription: &str,
-    (line, bought): (&InvoiceLine, &Bought),
+    (line, bought): (&InvoiceLine, &SoldItem),
 ) -> Result<i64, Failure> {
-    let Bought::Plan(version) = bought else { return Ok(0) };
+    let SoldItem::Plan(version) = bought else { return Ok(0) };
     let credits = version.monthly_credits.saturating_mul(line.quantity.unwrap_or(1).max(0));
     if !line.is_proration() {
         // A whole period that costs nothing is a trial of the operator's.
@@ -84,34 +85,34 @@ async fn monthly_credits(
 
 /// The lines of an invoice, sorted by what they are for.
 #[derive(Default)]
-struct Sorted {
+struct SortedLines {
     anchor: Option<Timestamp>,
-    parts: Vec<Gathered>,
+    parts: Vec<GatheredLines>,
     lines: Vec<SoldLine>,
 }
 
 /// What was gathered of one thing and one period.
-struct Gathered {
+struct GatheredLines {
     part: SoldPart,
     /// Credits times seconds.
     exact: i128,
     period_s: i64,
 }
 
-impl Sorted {
-    fn add(&mut self, line: &InvoiceLine, bought: &Bought, monthly_credits: i64) {
+impl SortedLines {
+    fn add(&mut self, line: &InvoiceLine, bought: &SoldItem, monthly_credits: i64) {
         let (start, end) = (seconds(line.period.start), seconds(line.period.end));
         let kind = match bought {
-            Bought::Plan(_) => PartKind::Plan,
-            Bought::Slots(_) => PartKind::Slot,
-            Bought::Other => PartKind::Other,
+            SoldItem::Plan(_) => PartKind::Plan,
+            SoldItem::Slots(_) => PartKind::Slot,
+            SoldItem::Other => PartKind::Other,
         };
         let place = self.place(kind, (start, end));
         let Some(gathered) = self.parts.get_mut(place) else { return };
         gathered.part.money_cents = gathered.part.money_cents.saturating_add(line.net_amount());
         let covered = end.unix_seconds().saturating_sub(start.unix_seconds());
         gathered.exact += i128::from(monthly_credits) * i128::from(covered);
-        if let (Bought::Plan(version), true) = (bought, monthly_credits >= 0) {
+        if let (SoldItem::Plan(version), true) = (bought, monthly_credits >= 0) {
             gathered.part.reference.clone_from(&version.plan_id);
         }
         self.lines.push(SoldLine {
@@ -130,7 +131,7 @@ impl Sorted {
 
     /// Where lines of this kind and period are gathered.
     fn place(&mut self, kind: PartKind, (start, end): (Timestamp, Timestamp)) -> usize {
-        let is_same = |one: &Gathered| one.part.kind == kind && one.part.period_end == end;
+        let is_same = |one: &GatheredLines| one.part.kind == kind && one.part.period_end == end;
         if let Some(place) = self.parts.iter().position(is_same) {
             return place;
         }
@@ -145,19 +146,21 @@ impl Sorted {
             reference: String::new(),
         };
         let period_s = period.map_or(own, |period| period.seconds());
-        self.parts.push(Gathered { part, exact: 0, period_s });
+        self.parts.push(GatheredLines { part, exact: 0, period_s });
         self.parts.len() - 1
     }
 
     /// The parts with their credits, in the order of their first lines.
     fn parts(&self) -> Vec<SoldPart> {
-        let credits = |gathered: &Gathered| {
+        let credits = |gathered: &GatheredLines| {
             // Rounded up, also below zero: a fraction is the customer's.
             let up = -(-gathered.exact).div_euclid(i128::from(gathered.period_s.max(1)));
             i64::try_from(up).unwrap_or(0)
         };
-        let part =
-            |gathered: &Gathered| SoldPart { credits: credits(gathered), ..gathered.part.clone() };
+        let part = |gathered: &GatheredLines| SoldPart {
+            credits: credits(gathered),
+            ..gathered.part.clone()
+        };
         self.parts.iter().map(part).collect()
     }
 }

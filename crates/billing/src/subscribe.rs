@@ -12,7 +12,7 @@ use failures::PaymentProblem;
 use settings::billing::Plan;
 use store::subscription_offers::{self, Offer};
 
-use super::plans::{self, Offered};
+use super::plans::{self, OfferedItem};
 use super::{payer, subscriptions};
 use crate::BillingState;
 
@@ -28,7 +28,7 @@ const MOMENT_S: i64 = 10;
 const PAGE_OVER: Failure = Failure::Gone("the page to subscribe on is over; ask again");
 
 /// What a customer chooses.
-pub struct Choice<'a> {
+pub struct PlanChoice<'a> {
     /// The plan.
     pub plan: &'a Plan,
     /// Extra slots of each platform; none of zero.
@@ -36,7 +36,7 @@ pub struct Choice<'a> {
 }
 
 /// A page of the processor's.
-pub struct Page {
+pub struct ProcessorPage {
     /// The address of the page.
     pub url: String,
     /// The processor's id of the session.
@@ -47,8 +47,8 @@ pub struct Page {
 pub async fn subscribe(
     billing: &BillingState,
     customer: CustomerId,
-    choice: &Choice<'_>,
-) -> Result<Page, Failure> {
+    choice: &PlanChoice<'_>,
+) -> Result<ProcessorPage, Failure> {
     billing.processor()?;
     // Another choice takes the place of the one that was there when it was made, never of one that is made meanwhile.
     let known = subscription_offers::find_open(&billing.store, customer).await?;
@@ -132,8 +132,8 @@ async fn offer(
     billing: &BillingState,
     offer: &Offer,
     payer: &str,
-    choice: &Choice<'_>,
-) -> Result<Page, Failure> {
+    choice: &PlanChoice<'_>,
+) -> Result<ProcessorPage, Failure> {
     let session = match &offer.session_id {
         Some(session) => match billing.processor()?.retrieve_checkout(session).await {
             Err(ProcessorError::Missing) => return Err(PAGE_OVER),
@@ -150,16 +150,16 @@ async fn offer(
     if subscription_offers::find_open(&billing.store, offer.customer).await? != Some(offer.id) {
         return Err(PaymentProblem::OtherChoice.into());
     }
-    Ok(Page { url, session: session.id })
+    Ok(ProcessorPage { url, session: session.id })
 }
 
 async fn create(
     billing: &BillingState,
     offer: &Offer,
     payer: &str,
-    choice: &Choice<'_>,
+    choice: &PlanChoice<'_>,
 ) -> Result<CheckoutSession, Failure> {
-    let mut prices = vec![(plans::price(billing, Offered::Plan(choice.plan)).await?, 1)];
+    let mut prices = vec![(plans::price(billing, OfferedItem::Plan(choice.plan)).await?, 1)];
     for (platform, count) in &choice.slots {
         let offered = plans::slot(billing, *platform).ok_or(PAGE_OVER)?;
         prices.push((plans::price(billing, offered).await?, *count));
@@ -187,7 +187,7 @@ async fn create(
 /// wrote down is found by asking for it once more.
 async fn withdraw(billing: &BillingState, offer: &Offer, payer: &str) -> Result<(), Failure> {
     let now = billing.clock.now();
-    let session = match (&offer.session_id, Choice::of(billing, offer)) {
+    let session = match (&offer.session_id, PlanChoice::of(billing, offer)) {
         (Some(session), _) => Some(session.clone()),
         (None, _) if now < offer.created_at.plus_seconds(MOMENT_S) => {
             return Err(PaymentProblem::OtherChoice.into());
@@ -211,7 +211,7 @@ async fn withdraw(billing: &BillingState, offer: &Offer, payer: &str) -> Result<
     Ok(subscription_offers::close(&billing.store, offer.id, now).await?)
 }
 
-impl<'a> Choice<'a> {
+impl<'a> PlanChoice<'a> {
     /// What an offer was made for; nothing when that is no longer sold.
     fn of(billing: &'a BillingState, offer: &Offer) -> Option<Self> {
         let plan = plans::plan(billing, &offer.plan_id).ok()?;

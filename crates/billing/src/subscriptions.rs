@@ -19,9 +19,9 @@ use store::places::Shift;
 use store::slot_changes::{Change, ChangeItem};
 use store::subscriptions::{self, Application, Gives, Happened, Item, Reading, Told, View};
 
-use super::give_up::{self, Payer};
+use super::give_up::{self, PayingCustomer};
 use super::period::{self, SubscriptionPeriod, seconds};
-use super::plan_versions::{Bought, UnknownPrice, Versions};
+use super::plan_versions::{SoldItem, UnknownPrice, VersionLookup};
 use crate::BillingState;
 
 /// After being overtaken so often, somebody has written what was read after this began.
@@ -60,7 +60,7 @@ pub async fn sync_customer(
         match subscriptions::apply(&billing.store, &reading).await? {
             Application::Applied(happened) => {
                 forget(billing, customer, &happened.shifts);
-                let payer = Payer { customer, processor_customer };
+                let payer = PayingCustomer { customer, processor_customer };
                 give_up::follow(billing, payer, &read.ended).await;
                 return Ok(());
             }
@@ -96,7 +96,7 @@ pub fn forget(billing: &BillingState, customer: CustomerId, shifts: &[Shift]) {
 }
 
 /// What was read from the processor.
-struct Read {
+struct ProcessorReading {
     view: View,
     /// Subscriptions of ours that are over.
     ended: Vec<String>,
@@ -108,7 +108,7 @@ async fn read(
     billing: &BillingState,
     processor_customer: &str,
     known: Option<&View>,
-) -> Result<Read, Failure> {
+) -> Result<ProcessorReading, Failure> {
     let mut counts: Option<(Subscription, Vec<Item>)> = None;
     let mut ended = Vec::new();
     let mut live = 0;
@@ -133,7 +133,7 @@ async fn read(
         Some((subscription, items)) => view(billing, &subscription, items, known).await?,
         None => View::none(),
     };
-    Ok(Read { view, ended })
+    Ok(ProcessorReading { view, ended })
 }
 
 /// Every subscription of a customer of the processor's, newest first.
@@ -178,10 +178,10 @@ async fn items(billing: &BillingState, subscription: &Subscription) -> Result<Ve
 
 /// What an item at this price gives. The version of a plan is written down: limits are counted by it.
 pub(super) async fn gives(billing: &BillingState, price: &Price) -> Result<Gives, Failure> {
-    match Versions::of(billing).of_price(price).await {
-        Ok(Bought::Plan(version)) => Ok(Gives::Plan(version.plan_id)),
-        Ok(Bought::Slots(platform)) => Ok(Gives::Slots(platform)),
-        Ok(Bought::Other) => Ok(Gives::Other),
+    match VersionLookup::of(billing).of_price(price).await {
+        Ok(SoldItem::Plan(version)) => Ok(Gives::Plan(version.plan_id)),
+        Ok(SoldItem::Slots(platform)) => Ok(Gives::Slots(platform)),
+        Ok(SoldItem::Other) => Ok(Gives::Other),
         Err(unknown @ UnknownPrice::Version { .. }) => {
             tracing::error!(%unknown, "a plan adds no accounts");
             let UnknownPrice::Version { plan_id, .. } = unknown else { return Ok(Gives::Other) };

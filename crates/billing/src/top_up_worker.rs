@@ -7,7 +7,7 @@ use domain::id::CustomerId;
 use store::top_ups::TopUp;
 use tokio_util::sync::CancellationToken;
 
-use super::top_ups::{self, Due};
+use super::top_ups::{self, DueTopUps};
 use crate::BillingState;
 
 const LOOK_EVERY: Duration = Duration::from_secs(30);
@@ -29,7 +29,7 @@ pub fn start(billing: &BillingState, stop: &CancellationToken) {
                     begin(&worker, due, &stopped);
                 }
                 () = worker.low_balances.some() => {
-                    let due = Due { customers: worker.low_balances.take(), ..Due::default() };
+                    let due = DueTopUps { customers: worker.low_balances.take(), ..DueTopUps::default() };
                     begin(&worker, due, &stopped);
                 }
             }
@@ -57,15 +57,15 @@ pub async fn look_once(billing: &BillingState) -> usize {
     charges
 }
 
-async fn look(billing: &BillingState) -> Due {
+async fn look(billing: &BillingState) -> DueTopUps {
     top_ups::look(billing).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "automatic top-up could not be looked after");
-        Due::default()
+        DueTopUps::default()
     })
 }
 
 /// Each charge is a task of its own: one that the processor does not answer holds nobody else up.
-fn begin(billing: &BillingState, due: Due, stop: &CancellationToken) {
+fn begin(billing: &BillingState, due: DueTopUps, stop: &CancellationToken) {
     for overdue in due.overdue {
         spawn(billing, stop, Work::GiveUp(overdue));
     }

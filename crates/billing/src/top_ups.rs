@@ -18,14 +18,14 @@ use store::top_up_settings::{self, Settings, Wish};
 use store::top_ups::{self, Claim, Claiming, Failed, Offer, TopUp};
 
 use super::fulfil;
-use super::lost::{self, Found};
+use super::lost::{self, FoundPayment};
 use crate::BillingState;
 
 /// Charges that one look at everybody begins or takes over.
 const CHARGES_MAX: i64 = 1_000;
 
 /// What a customer is shown of automatic top-up.
-pub struct View {
+pub struct TopUpView {
     /// What was asked for, if it ever was.
     pub settings: Option<Settings>,
     /// The cents of today's charges, open ones too.
@@ -36,7 +36,7 @@ pub struct View {
 
 /// Whom to charge, and what to go on with: asked at the start, and again and again.
 #[derive(Debug, Default)]
-pub(super) struct Due {
+pub(super) struct DueTopUps {
     /// Customers whose balance is low.
     pub(super) customers: Vec<CustomerId>,
     /// Charges that somebody left on the way.
@@ -46,9 +46,9 @@ pub(super) struct Due {
 }
 
 /// Automatic top-up of this customer.
-pub async fn view(billing: &BillingState, customer: CustomerId) -> Result<View, Failure> {
+pub async fn view(billing: &BillingState, customer: CustomerId) -> Result<TopUpView, Failure> {
     let today = billing.clock.now().day();
-    Ok(View {
+    Ok(TopUpView {
         settings: top_up_settings::find(&billing.store, customer).await?,
         spent_today_cents: top_ups::spent_on(&billing.store, customer, today).await?,
         open: top_ups::find_open(&billing.store, customer).await?,
@@ -79,10 +79,10 @@ pub async fn turn_off(billing: &BillingState, customer: CustomerId) -> Result<()
 }
 
 /// Looks at everybody.
-pub(super) async fn look(billing: &BillingState) -> Result<Due, Failure> {
+pub(super) async fn look(billing: &BillingState) -> Result<DueTopUps, Failure> {
     let now = billing.clock.now();
     billing.low_balances.watch_all(top_up_settings::list_thresholds(&billing.store).await?);
-    Ok(Due {
+    Ok(DueTopUps {
         customers: top_up_settings::list_due(&billing.store, now, CHARGES_MAX).await?,
         left: top_ups::list_left(&billing.store, now, CHARGES_MAX).await?,
         overdue: top_ups::list_waiting(&billing.store, now.plus_seconds(-WAIT_S), CHARGES_MAX)
@@ -219,12 +219,14 @@ async fn look_up(billing: &BillingState, top_up: &TopUp) -> Result<(), Failure> 
     let order = store::orders::find(&billing.store, top_up.customer, top_up.order).await?;
     let Some(order) = order else { return Ok(()) };
     match lost::find_intent(billing, &order).await? {
-        Found::Intent(intent) => conclude(billing, top_up, &intent).await,
-        Found::Nothing if billing.clock.now() >= top_up.claimed_at.plus_seconds(SAME_KEY_S) => {
+        FoundPayment::Intent(intent) => conclude(billing, top_up, &intent).await,
+        FoundPayment::Nothing
+            if billing.clock.now() >= top_up.claimed_at.plus_seconds(SAME_KEY_S) =>
+        {
             fail(billing, top_up, ("never_made", false)).await
         }
         // It may still be on its way: the same request with the same key is made once.
-        Found::Nothing => carry_on(billing, top_up).await,
+        FoundPayment::Nothing => carry_on(billing, top_up).await,
     }
 }
 

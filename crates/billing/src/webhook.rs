@@ -13,8 +13,8 @@ use runtime::metrics;
 use secrecy::ExposeSecret;
 use store::processor_events::{self, Event, EventOutcome, Receipt};
 
-use super::fulfil::{self, Fulfilment};
-use super::reversals::{self, Taken};
+use super::fulfil::{self, FulfilmentOutcome};
+use super::reversals::{self, ReversalOutcome};
 use super::{cards, invoices, subscriptions};
 use crate::BillingState;
 
@@ -149,18 +149,20 @@ async fn of_subscription(billing: &BillingState, event: &Event) -> Result<EventO
     Ok(EventOutcome::Done)
 }
 
-const fn of_payment(fulfilment: &Fulfilment) -> EventOutcome {
+const fn of_payment(fulfilment: &FulfilmentOutcome) -> EventOutcome {
     match fulfilment {
-        Fulfilment::Granted(_) | Fulfilment::Open | Fulfilment::Ended { .. } => EventOutcome::Done,
-        Fulfilment::NotOurs => EventOutcome::Ignored,
-        Fulfilment::Unmatched => EventOutcome::Unmatched,
+        FulfilmentOutcome::Granted(_)
+        | FulfilmentOutcome::Open
+        | FulfilmentOutcome::Ended { .. } => EventOutcome::Done,
+        FulfilmentOutcome::NotOurs => EventOutcome::Ignored,
+        FulfilmentOutcome::Unmatched => EventOutcome::Unmatched,
     }
 }
 
-const fn of_reversal(taken: Taken) -> EventOutcome {
+const fn of_reversal(taken: ReversalOutcome) -> EventOutcome {
     match taken {
-        Taken::Booked => EventOutcome::Done,
-        Taken::NotOurs => EventOutcome::Ignored,
-        Taken::Unmatched => EventOutcome::Unmatched,
+        ReversalOutcome::Booked => EventOutcome::Done,
+        ReversalOutcome::NotOurs => EventOutcome::Ignored,
+        ReversalOutcome::Unmatched => EventOutcome::Unmatched,
     }
 }

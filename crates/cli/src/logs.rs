@@ -10,15 +10,15 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::panic::PanicHookInfo;
 use std::path::Path;
 
-use settings::{LogFormat, LogSection, Problem};
+use settings::{ConfigProblem, LogFormat, LogSection};
 use tracing_subscriber::EnvFilter;
 
 use crate::log_writer::{FlushOnDrop, LogWriter};
 
 /// What is wrong with the settings of the log beyond what the configuration knows of itself.
-pub(crate) fn problem(log: &LogSection) -> Option<Problem> {
+pub(crate) fn problem(log: &LogSection) -> Option<ConfigProblem> {
     let message = "must be a level such as info, or levels by part such as info,server=debug";
-    EnvFilter::try_new(&log.filter).is_err().then(|| Problem::new("log.filter", message))
+    EnvFilter::try_new(&log.filter).is_err().then(|| ConfigProblem::new("log.filter", message))
 }
 
 /// Starts logging. Keep what is returned until the end: dropped, it waits a moment for the last lines.

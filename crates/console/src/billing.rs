@@ -18,7 +18,7 @@ pub(super) fn router() -> Router<ConsoleState> {
 
 /// What the addresses that the processor was given say.
 #[derive(serde::Deserialize)]
-struct Way {
+struct ReturnAddress {
     /// The checkout that was completed: the processor writes it there, and nothing is done with it.
     #[serde(default)]
     session_id: String,
@@ -29,11 +29,11 @@ struct Way {
 #[derive(Template)]
 #[template(path = "console/billing.html")]
 struct Page {
-    came: Came,
+    came: CameFrom,
 }
 
 /// Where somebody comes from.
-enum Came {
+enum CameFrom {
     /// A checkout that was completed.
     Paid,
     /// A checkout that was left.
@@ -43,13 +43,13 @@ enum Came {
 }
 
 /// Books nothing: what was paid counts by the processor's event, whether anybody comes here or not.
-async fn come_back(Query(way): Query<Way>) -> Response {
+async fn come_back(Query(way): Query<ReturnAddress>) -> Response {
     let came = if way.cancelled.is_some() {
-        Came::Left
+        CameFrom::Left
     } else if way.session_id.is_empty() {
-        Came::Back
+        CameFrom::Back
     } else {
-        Came::Paid
+        CameFrom::Paid
     };
     show(StatusCode::OK, &Page { came })
 }

@@ -8,12 +8,12 @@ use axum::routing::{get, post};
 use domain::mail::LinkPurpose;
 use failures::Failure;
 use http::StatusCode;
-use identity::email_flows::{self, Confirmed};
+use identity::email_flows::{self, ConfirmedAddress};
 use store::mail_links::LinkState;
 use web::error::ApiError;
-use web::middleware::real_ip::Client;
+use web::middleware::real_ip::ClientAddress;
 
-use super::page::{Form, show};
+use super::page::{PageForm, show};
 use crate::ConsoleState;
 
 pub(super) fn router() -> Router<ConsoleState> {
@@ -24,7 +24,7 @@ pub(super) fn router() -> Router<ConsoleState> {
 
 /// The token in the address of the page, or in its form.
 #[derive(serde::Deserialize)]
-pub(super) struct Token {
+pub(super) struct PageToken {
     #[serde(default)]
     pub(super) token: String,
 }
@@ -66,7 +66,7 @@ struct Done {
 /// Shows what the link would do. It is not used by that.
 async fn show_link(
     State(console): State<ConsoleState>,
-    Query(link): Query<Token>,
+    Query(link): Query<PageToken>,
 ) -> Result<Response, ApiError> {
     let found = email_flows::look(&console.identity, &link.token).await?;
     let found = found.filter(|found| found.purpose != LinkPurpose::ResetPassword);
@@ -84,10 +84,10 @@ async fn show_link(
 
 async fn use_link(
     State(console): State<ConsoleState>,
-    Form(link): Form<Token>,
+    PageForm(link): PageForm<PageToken>,
 ) -> Result<Response, ApiError> {
     match email_flows::confirm(&console.identity, &link.token).await {
-        Ok(Confirmed { email, granted, .. }) => {
+        Ok(ConfirmedAddress { email, granted, .. }) => {
             let done = Done { email: email.to_string(), credits: granted.whole() };
             Ok(show(StatusCode::OK, &Page { done: Some(done), ..Page::default() }))
         }
@@ -97,8 +97,8 @@ async fn use_link(
 
 async fn ask_again(
     State(console): State<ConsoleState>,
-    Extension(client): Extension<Client>,
-    Form(address): Form<Address>,
+    Extension(client): Extension<ClientAddress>,
+    PageForm(address): PageForm<Address>,
 ) -> Result<Response, ApiError> {
     let problem = match address.email.trim().parse() {
         Ok(email) => {

@@ -35,14 +35,14 @@ pub(super) fn show_with<T: Template>(status: StatusCode, page: &T, policy: &str)
 }
 
 /// A form of one of our pages.
-pub(super) struct Form<T>(pub(super) T);
+pub(super) struct PageForm<T>(pub(super) T);
 
-impl<T: DeserializeOwned> FromRequest<ConsoleState> for Form<T> {
+impl<T: DeserializeOwned> FromRequest<ConsoleState> for PageForm<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, console: &ConsoleState) -> Result<Self, ApiError> {
         let (parts, incoming) = request.into_parts();
-        let own = csrf::Own {
+        let own = csrf::OwnPages {
             public_base_url: &console.config.http.public_base_url,
             allowed_hosts: &console.config.http.allowed_hosts,
         };

@@ -7,7 +7,7 @@ use axum::extract::{Query, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use billing::charge::{self, Action, Charged, Standing};
+use billing::charge::{self, ChargeState, PaymentStanding, RequiredAction};
 use emails::pay_links;
 use failures::Failure;
 use failures::PaymentProblem;
@@ -16,8 +16,8 @@ use http::uri::Uri;
 use store::orders::Order;
 use web::error::ApiError;
 
-use super::confirm::Token;
-use super::page::{Form, show, show_with};
+use super::confirm::PageToken;
+use super::page::{PageForm, show, show_with};
 use crate::ConsoleState;
 
 /// Where the script of the processor that this service is made for comes from, and what else it needs.
@@ -70,21 +70,21 @@ struct Script {
 /// Shows what is to be confirmed. Nothing is changed by that.
 async fn show_payment(
     State(console): State<ConsoleState>,
-    Query(link): Query<Token>,
+    Query(link): Query<PageToken>,
 ) -> Result<Response, ApiError> {
     let order = match pay_links::open(&console.emails, &link.token).await {
         Ok(order) => order,
         Err(error) => return refused_or(error.into()),
     };
     match charge::look(&console.billing, &order).await {
-        Ok(Standing::Waiting(action)) => {
+        Ok(PaymentStanding::Waiting(action)) => {
             waiting(&console, link.token, &order, (action, false)).await
         }
-        Ok(Standing::Processing) => {
+        Ok(PaymentStanding::Processing) => {
             Ok(show(StatusCode::OK, &Page { processing: true, ..Page::default() }))
         }
-        Ok(Standing::Paid) => Ok(paid(&order)),
-        Ok(Standing::Over) => Ok(over()),
+        Ok(PaymentStanding::Paid) => Ok(paid(&order)),
+        Ok(PaymentStanding::Over) => Ok(over()),
         Err(error) => refused_or(error.into()),
     }
 }
@@ -92,18 +92,18 @@ async fn show_payment(
 /// Reads what came of it, and grants what was paid.
 async fn confirm(
     State(console): State<ConsoleState>,
-    Form(link): Form<Token>,
+    PageForm(link): PageForm<PageToken>,
 ) -> Result<Response, ApiError> {
     let order = match pay_links::open(&console.emails, &link.token).await {
         Ok(order) => order,
         Err(error) => return refused_or(error.into()),
     };
     match charge::confirm_order(&console.billing, &order).await {
-        Ok(Charged::Paid(_)) => Ok(paid(&order)),
-        Ok(Charged::ActionRequired(action)) => {
+        Ok(ChargeState::Paid(_)) => Ok(paid(&order)),
+        Ok(ChargeState::ActionRequired(action)) => {
             waiting(&console, link.token, &order, (action, true)).await
         }
-        Ok(Charged::Processing { .. }) => {
+        Ok(ChargeState::Processing { .. }) => {
             Ok(show(StatusCode::ACCEPTED, &Page { processing: true, ..Page::default() }))
         }
         Err(Failure::Payment(PaymentProblem::Failed { decline_code })) => {
@@ -125,7 +125,7 @@ async fn waiting(
     console: &ConsoleState,
     token: String,
     order: &Order,
-    (action, is_again): (Action, bool),
+    (action, is_again): (RequiredAction, bool),
 ) -> Result<Response, ApiError> {
     let saved = store::cards::find(&console.store, order.customer).await?;
     let saved = saved.filter(|card| Some(&card.payment_method) == action.payment_method.as_ref());
@@ -148,7 +148,7 @@ async fn waiting(
     })
 }
 
-fn script_of(console: &ConsoleState, action: &Action) -> Option<Script> {
+fn script_of(console: &ConsoleState, action: &RequiredAction) -> Option<Script> {
     let section = &console.config.processor;
     if section.js_url.is_empty() || section.publishable_key.is_empty() {
         return None;

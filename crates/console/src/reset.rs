@@ -11,10 +11,10 @@ use http::StatusCode;
 use identity::email_flows;
 use store::mail_links::LinkState;
 use web::error::ApiError;
-use web::middleware::real_ip::Client;
+use web::middleware::real_ip::ClientAddress;
 
-use super::confirm::{Address, TOO_MANY, Token};
-use super::page::{Form, show};
+use super::confirm::{Address, PageToken, TOO_MANY};
+use super::page::{PageForm, show};
 use crate::ConsoleState;
 
 pub(super) fn router() -> Router<ConsoleState> {
@@ -54,7 +54,7 @@ struct Page {
 /// Shows the form for a new password, or the one that asks for a mail. The link is not used by that.
 async fn show_link(
     State(console): State<ConsoleState>,
-    Query(link): Query<Token>,
+    Query(link): Query<PageToken>,
 ) -> Result<Response, ApiError> {
     if link.token.is_empty() {
         return Ok(show(StatusCode::OK, &Page::default()));
@@ -70,8 +70,8 @@ async fn show_link(
 
 async fn set_password(
     State(console): State<ConsoleState>,
-    Extension(client): Extension<Client>,
-    Form(new): Form<PasswordForm>,
+    Extension(client): Extension<ClientAddress>,
+    PageForm(new): PageForm<PasswordForm>,
 ) -> Result<Response, ApiError> {
     if new.new_password != new.repeated {
         let problem = "The two passwords are not the same.".to_owned();
@@ -98,8 +98,8 @@ async fn set_password(
 
 async fn ask(
     State(console): State<ConsoleState>,
-    Extension(client): Extension<Client>,
-    Form(address): Form<Address>,
+    Extension(client): Extension<ClientAddress>,
+    PageForm(address): PageForm<Address>,
 ) -> Result<Response, ApiError> {
     let (status, said) = match address.email.trim().parse() {
         Ok(email) => {

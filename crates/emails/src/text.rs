@@ -42,11 +42,14 @@ pub(crate) struct Html<'a> {
 }
 
 pub(crate) fn confirm_email(link: String, trial: i64) -> Content {
-    let mut paragraphs =
-        vec!["An account was registered with this email address. Confirm that the address is yours.".to_owned()];
+    let mut paragraphs = vec![
+        "An account was registered with this email address. Confirm that the address is yours."
+            .to_owned(),
+    ];
     if trial > 0 {
-        paragraphs
-            .push("If your account has a free trial, its credits are added when you confirm.".to_owned());
+        paragraphs.push(
+            "If your account has a free trial, its credits are added when you confirm.".to_owned(),
+        );
     }
     paragraphs.push("The link works once, within 24 hours.".to_owned());
     Content {
@@ -182,7 +185,9 @@ pub(crate) fn money_reversed(
         (ReversalKind::Dispute, false) => {
             format!("You disputed a payment of {amount} through your bank.")
         }
-        (ReversalKind::Dispute, true) => format!("The dispute over {amount} was decided in our favor."),
+        (ReversalKind::Dispute, true) => {
+            format!("The dispute over {amount} was decided in our favor.")
+        }
     };
     let moved = match credits.moved {
         0 => "Your credits did not change.".to_owned(),

@@ -11,7 +11,7 @@ use failures::Failure;
 use runtime::metrics;
 use store::exports::{self, Cleanup, Lease};
 
-use super::failpoints::{self, Point};
+use super::failpoints::{self, Failpoint};
 use super::place;
 use crate::ExportsState;
 
@@ -50,7 +50,7 @@ pub async fn remove_due(exports: &ExportsState) {
         }
     };
     for cleanup in &due {
-        failpoints::reach(Point::Cleaning).await;
+        failpoints::reach(Failpoint::Cleaning).await;
         if let Err(error) = clean(exports, cleanup).await {
             tracing::warn!(export.id = %cleanup.export, %error, "an export's remains stay for now");
         }

@@ -6,7 +6,7 @@
 
 /// A point at which a job can be cut off. The names are those of `scripts/export-kill-test`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Point {
+pub(crate) enum Failpoint {
     /// The job is claimed.
     Claimed,
     /// What earlier attempts kept is taken in.
@@ -34,7 +34,7 @@ pub(crate) enum Point {
 }
 
 #[cfg(debug_assertions)]
-impl Point {
+impl Failpoint {
     /// The name in the environment.
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -55,7 +55,7 @@ impl Point {
 }
 
 /// Passes a point; in a trial, waits there.
-pub(crate) async fn reach(point: Point) {
+pub(crate) async fn reach(point: Failpoint) {
     if let Some(file) = trial::file_at(point) {
         while trial::is_there(&file) {
             tokio::time::sleep(std::time::Duration::from_millis(2)).await;
@@ -64,7 +64,7 @@ pub(crate) async fn reach(point: Point) {
 }
 
 /// The same where nothing else runs on the thread.
-pub(crate) fn reach_blocking(point: Point) {
+pub(crate) fn reach_blocking(point: Failpoint) {
     if let Some(file) = trial::file_at(point) {
         while trial::is_there(&file) {
             std::thread::sleep(std::time::Duration::from_millis(2));
@@ -78,9 +78,9 @@ mod trial {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    use super::Point;
+    use super::Failpoint;
 
-    struct Trial {
+    struct FailpointTrial {
         point: String,
         count: u64,
         file: PathBuf,
@@ -88,8 +88,8 @@ mod trial {
     }
 
     /// The file that is written, where this is the point and the time that the environment names.
-    pub(super) fn file_at(point: Point) -> Option<PathBuf> {
-        static TRIAL: OnceLock<Option<Trial>> = OnceLock::new();
+    pub(super) fn file_at(point: Failpoint) -> Option<PathBuf> {
+        static TRIAL: OnceLock<Option<FailpointTrial>> = OnceLock::new();
         let trial = TRIAL.get_or_init(read).as_ref()?;
         if trial.point != point.name()
             || trial.reached.fetch_add(1, Ordering::SeqCst) + 1 != trial.count
@@ -104,10 +104,10 @@ mod trial {
         file.exists()
     }
 
-    fn read() -> Option<Trial> {
+    fn read() -> Option<FailpointTrial> {
         let text = std::env::var("CREATOR_GATEWAY_FAIL_POINT").ok()?;
         let mut parts = text.splitn(3, ':');
-        Some(Trial {
+        Some(FailpointTrial {
             point: parts.next()?.to_owned(),
             count: parts.next()?.parse().ok()?,
             file: parts.next()?.into(),
@@ -120,9 +120,9 @@ mod trial {
 mod trial {
     use std::path::{Path, PathBuf};
 
-    use super::Point;
+    use super::Failpoint;
 
-    pub(super) const fn file_at(_: Point) -> Option<PathBuf> {
+    pub(super) const fn file_at(_: Failpoint) -> Option<PathBuf> {
         None
     }
 

@@ -22,15 +22,17 @@ use tabular::{
 };
 
 use super::columns;
-use super::failpoints::{self, Point};
-use super::page_processor::{Drafting, PageProcessor};
-use super::pages::{BROKEN_RESUME_POINT, Limits, PageFault, Reader, Remedy, Wanted};
+use super::failpoints::{self, Failpoint};
+use super::page_processor::{FileDraft, PageProcessor};
+use super::pages::{
+    BROKEN_RESUME_POINT, PageFault, PageReader, PageRemedy, ReadLimits, WantedList,
+};
 use super::place;
-use super::worker::{Ending, Shared};
+use super::worker::{JobProgress, WorkEnding};
 use crate::ExportsState;
 
 /// Why a job does not go on.
-pub(super) enum Halt {
+pub(super) enum JobHalt {
     /// The same would happen again.
     Final(ExportFailure),
     /// It may pass.
@@ -39,22 +41,22 @@ pub(super) enum Halt {
     Waiting(ExportFailure),
 }
 
-pub(super) type Step<T> = Result<T, Halt>;
+pub(super) type Step<T> = Result<T, JobHalt>;
 
 /// One claim of one export.
-struct Job<'a> {
+struct ExportJob<'a> {
     exports: &'a ExportsState,
     lease: Lease,
     export: Export,
-    shared: &'a Arc<Shared>,
+    shared: &'a Arc<JobProgress>,
 }
 
 /// The pages that are kept.
-struct Kept {
+struct KeptPages {
     /// In the order of the claims that wrote them.
     segments: Vec<Segment>,
     spooled: Spooled,
-    drafting: Drafting,
+    drafting: FileDraft,
 }
 
 /// Works on an export to its end.
@@ -62,33 +64,33 @@ pub(super) async fn run(
     exports: &ExportsState,
     lease: Lease,
     export: Export,
-    shared: &Arc<Shared>,
-) -> Ending {
-    let job = Job { exports, lease, export, shared };
+    shared: &Arc<JobProgress>,
+) -> WorkEnding {
+    let job = ExportJob { exports, lease, export, shared };
     match job.work().await {
-        Ok(true) => Ending::Published,
-        Ok(false) => Ending::Lost,
-        Err(Halt::Final(failure)) => Ending::Failed(failure),
-        Err(Halt::Passing(failure)) => Ending::Later(failure),
-        Err(Halt::Waiting(failure)) => Ending::Waiting(failure),
+        Ok(true) => WorkEnding::Published,
+        Ok(false) => WorkEnding::Lost,
+        Err(JobHalt::Final(failure)) => WorkEnding::Failed(failure),
+        Err(JobHalt::Passing(failure)) => WorkEnding::Later(failure),
+        Err(JobHalt::Waiting(failure)) => WorkEnding::Waiting(failure),
     }
 }
 
-impl Job<'_> {
+impl ExportJob<'_> {
     /// False when the lease was lost before the file could be published.
     async fn work(&self) -> Step<bool> {
-        let reader = Reader::new(self.exports, self.wanted()?).await?;
+        let reader = PageReader::new(self.exports, self.wanted()?).await?;
         let (reader, kept) = self.restore(reader).await?;
-        failpoints::reach(Point::Restored).await;
+        failpoints::reach(Failpoint::Restored).await;
         let kept = self.read(reader, kept).await?;
-        failpoints::reach(Point::ListRead).await;
+        failpoints::reach(Failpoint::ListRead).await;
         self.shared.does(ExportPhase::Writing, None);
         let (work, rendered) = self.render(kept).await?;
-        failpoints::reach(Point::Rendered).await;
+        failpoints::reach(Failpoint::Rendered).await;
         self.publish(work, rendered).await
     }
 
-    fn wanted(&self) -> Step<Wanted> {
+    fn wanted(&self) -> Step<WantedList> {
         let (export, settings) = (&self.export, &self.exports.config.exports);
         let window = Window::parse(export.start_date.as_deref(), export.end_date.as_deref())
             .map_err(|problem| lasting("broken_job", problem.message))?;
@@ -98,21 +100,25 @@ impl Job<'_> {
             // What earlier attempts took counts, and time in which nobody worked on it does not.
             end.plus_micros(export.worked_micros.saturating_neg())
         });
-        Ok(Wanted {
+        Ok(WantedList {
             customer: export.customer,
             account: export.account.clone(),
             dataset: export.dataset,
             chat_id: params.get("chat_id").and_then(|id| id.as_str()).map(str::to_owned),
             window,
             max_rows: export.max_rows.and_then(|rows| u64::try_from(rows).ok()),
-            limits: Limits { rows_max: settings.rows_max, pages_max: settings.pages_max, ends_at },
+            limits: ReadLimits {
+                rows_max: settings.rows_max,
+                pages_max: settings.pages_max,
+                ends_at,
+            },
             label: export.id.to_string(),
             waits: self.shared.waits.clone(),
         })
     }
 
     /// Takes in the whole pages that earlier claims kept.
-    async fn restore(&self, mut reader: Reader) -> Step<(Reader, Kept)> {
+    async fn restore(&self, mut reader: PageReader) -> Step<(PageReader, KeptPages)> {
         let mut segments = Vec::new();
         for token in 1..self.lease.token {
             let name = place::segment(self.lease.export, token)?;
@@ -120,7 +126,7 @@ impl Job<'_> {
         }
         let mut drafting = self.drafting()?;
         if segments.is_empty() {
-            return Ok((reader, Kept { segments, spooled: Spooled::default(), drafting }));
+            return Ok((reader, KeptPages { segments, spooled: Spooled::default(), drafting }));
         }
         let (shared, storage) = (Arc::clone(self.shared), Arc::clone(&self.exports.storage));
         let frames = frames(&segments)?;
@@ -142,27 +148,27 @@ impl Job<'_> {
             return self.begin_anew().await;
         };
         self.note(&spooled);
-        Ok((restored, Kept { segments, spooled, drafting: begun }))
+        Ok((restored, KeptPages { segments, spooled, drafting: begun }))
     }
 
     /// Reads the list from its first page: what earlier claims kept cannot be read, such as the points of another
     /// version. Their segments go with the export.
-    async fn begin_anew(&self) -> Step<(Reader, Kept)> {
+    async fn begin_anew(&self) -> Step<(PageReader, KeptPages)> {
         let export = self.export.id.to_string();
         tracing::warn!(export, "the kept pages of an export cannot be read, and it begins anew");
         metrics::export_begun_anew();
-        let reader = Reader::new(self.exports, self.wanted()?).await?;
+        let reader = PageReader::new(self.exports, self.wanted()?).await?;
         let (spooled, drafting) = (Spooled::default(), self.drafting()?);
-        Ok((reader, Kept { segments: Vec::new(), spooled, drafting }))
+        Ok((reader, KeptPages { segments: Vec::new(), spooled, drafting }))
     }
 
     /// The file, before its first row.
-    fn drafting(&self) -> Step<Drafting> {
+    fn drafting(&self) -> Step<FileDraft> {
         let label = format!("{}..{}", self.lease.export, self.lease.token);
         let work = self.exports.storage.work_file(&label)?;
         let columns = columns::of(self.exports, &self.export)?;
         let bytes_max = self.exports.config.exports.bytes_max;
-        Drafting::begin(work, (layout_of(&self.export), columns), bytes_max)
+        FileDraft::begin(work, (layout_of(&self.export), columns), bytes_max)
     }
 
     fn note(&self, spooled: &Spooled) {
@@ -176,12 +182,12 @@ impl Job<'_> {
     }
 
     /// Reads the pages that are not kept yet, and keeps each.
-    async fn read(&self, reader: Reader, kept: Kept) -> Step<Kept> {
-        let Kept { mut segments, spooled, mut drafting } = kept;
+    async fn read(&self, reader: PageReader, kept: KeptPages) -> Step<KeptPages> {
+        let KeptPages { mut segments, spooled, mut drafting } = kept;
         let name = place::segment(self.lease.export, self.lease.token)?;
         let begun = self.exports.storage.begin_segment(&name).await?;
         let segment = begun.ok_or_else(|| passing("storage", "a segment's name is taken"))?;
-        failpoints::reach(Point::SegmentBegun).await;
+        failpoints::reach(Failpoint::SegmentBegun).await;
         let bytes_max = self.exports.config.exports.bytes_max;
         let writer = SpoolWriter::new(std::io::sink(), spooled).with_text_bytes_max(bytes_max);
         let mut desk = PageProcessor { reader, writer, segment };
@@ -197,7 +203,7 @@ impl Job<'_> {
             self.shared.set(count(desk.writer.pages()), count(desk.writer.rows()));
             self.note_reading(&desk.reader);
             self.shared.new_page();
-            failpoints::reach(Point::PageKept).await;
+            failpoints::reach(Failpoint::PageKept).await;
             desk.writer.swap_text(&mut text);
             // The page is kept: the next one may be on its way while the file takes this one's rows.
             let next = async { Ok(Box::pin(desk.reader.fetch()).await?) };
@@ -209,21 +215,21 @@ impl Job<'_> {
             (fetched, (drafting, text)) = tokio::try_join!(next, taking)?;
         }
         segments.push(desk.segment);
-        Ok(Kept { segments, spooled: desk.writer.finish().1, drafting })
+        Ok(KeptPages { segments, spooled: desk.writer.finish().1, drafting })
     }
 
-    fn note_reading(&self, reader: &Reader) {
+    fn note_reading(&self, reader: &PageReader) {
         let phase = if reader.is_checking() { ExportPhase::Checking } else { ExportPhase::Reading };
         self.shared.does(phase, Some((reader.list_rows(), reader.list_rows_read())));
     }
 
     /// Ends the file, in a file for work.
-    async fn render(&self, kept: Kept) -> Step<(WorkFile, Rendered)> {
+    async fn render(&self, kept: KeptPages) -> Step<(WorkFile, Rendered)> {
         let (export, shared) = (self.export.clone(), Arc::clone(self.shared));
         let bytes_max = self.exports.config.exports.bytes_max;
         blocking(move || {
             let is_stopped = || {
-                failpoints::reach_blocking(Point::Rendering);
+                failpoints::reach_blocking(Failpoint::Rendering);
                 shared.is_halted.load(Ordering::SeqCst)
             };
             let id = export.id.to_string();
@@ -245,7 +251,7 @@ impl Job<'_> {
                 return Err(passing("storage", "the name of the file is taken by something else"));
             }
         }
-        failpoints::reach(Point::Stored).await;
+        failpoints::reach(Failpoint::Stored).await;
         let output = Output {
             key: name.as_str().to_owned(),
             sha256: rendered.sha256,
@@ -260,7 +266,7 @@ impl Job<'_> {
             exports::publish(&exports.store, &lease, (now, expires_at), &output, progress).await
         });
         let published = published.await.map_err(Failure::from)?.map_err(Failure::from)?;
-        failpoints::reach(Point::Published).await;
+        failpoints::reach(Failpoint::Published).await;
         Ok(published)
     }
 }
@@ -299,34 +305,34 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Step<T> + Send + 'st
     }
 }
 
-fn passing(code: &str, message: &str) -> Halt {
-    Halt::Passing(ExportFailure { code: code.to_owned(), message: message.to_owned() })
+fn passing(code: &str, message: &str) -> JobHalt {
+    JobHalt::Passing(ExportFailure { code: code.to_owned(), message: message.to_owned() })
 }
 
-fn lasting(code: &str, message: &str) -> Halt {
-    Halt::Final(ExportFailure { code: code.to_owned(), message: message.to_owned() })
+fn lasting(code: &str, message: &str) -> JobHalt {
+    JobHalt::Final(ExportFailure { code: code.to_owned(), message: message.to_owned() })
 }
 
 /// There is no room for what is read: nothing is wrong with the platform or the account.
-fn storage_full() -> Halt {
+fn storage_full() -> JobHalt {
     let message =
         "the service's own storage is full; nothing is wrong with the platform or the account"
             .to_owned();
-    Halt::Waiting(ExportFailure { code: "storage_full".to_owned(), message })
+    JobHalt::Waiting(ExportFailure { code: "storage_full".to_owned(), message })
 }
 
-impl From<PageFault> for Halt {
+impl From<PageFault> for JobHalt {
     fn from(fault: PageFault) -> Self {
         let failure = ExportFailure { code: fault.code.to_owned(), message: fault.message };
         match fault.remedy {
-            Remedy::None => Self::Final(failure),
-            Remedy::Attempt => Self::Passing(failure),
-            Remedy::Recovery => Self::Waiting(failure),
+            PageRemedy::None => Self::Final(failure),
+            PageRemedy::Attempt => Self::Passing(failure),
+            PageRemedy::Recovery => Self::Waiting(failure),
         }
     }
 }
 
-impl From<StorageError> for Halt {
+impl From<StorageError> for JobHalt {
     fn from(error: StorageError) -> Self {
         if error.is_full {
             return storage_full();
@@ -335,13 +341,13 @@ impl From<StorageError> for Halt {
     }
 }
 
-impl From<Failure> for Halt {
+impl From<Failure> for JobHalt {
     fn from(error: Failure) -> Self {
         passing("internal", &error.to_string())
     }
 }
 
-impl From<std::io::Error> for Halt {
+impl From<std::io::Error> for JobHalt {
     fn from(error: std::io::Error) -> Self {
         if is_full(&error) {
             return storage_full();
@@ -350,7 +356,7 @@ impl From<std::io::Error> for Halt {
     }
 }
 
-impl From<TabularError> for Halt {
+impl From<TabularError> for JobHalt {
     fn from(error: TabularError) -> Self {
         let code = match &error {
             TabularError::Io(full) if is_full(full) => return storage_full(),
@@ -377,23 +383,23 @@ mod tests {
 
     use super::*;
 
-    fn waits_for(halt: Halt) -> Option<String> {
+    fn waits_for(halt: JobHalt) -> Option<String> {
         match halt {
-            Halt::Waiting(failure) => Some(failure.code),
-            Halt::Final(_) | Halt::Passing(_) => None,
+            JobHalt::Waiting(failure) => Some(failure.code),
+            JobHalt::Final(_) | JobHalt::Passing(_) => None,
         }
     }
 
     #[test]
     fn an_export_waits_while_the_storage_is_full_and_only_then() {
         for kind in [ErrorKind::StorageFull, ErrorKind::QuotaExceeded] {
-            let on_its_way = waits_for(Halt::from(std::io::Error::from(kind)));
+            let on_its_way = waits_for(JobHalt::from(std::io::Error::from(kind)));
             assert_eq!(on_its_way.as_deref(), Some("storage_full"));
-            let rendered = waits_for(Halt::from(TabularError::Io(kind.into())));
+            let rendered = waits_for(JobHalt::from(TabularError::Io(kind.into())));
             assert_eq!(rendered.as_deref(), Some("storage_full"));
         }
         let broken = std::io::Error::from(ErrorKind::TimedOut);
-        assert_eq!(waits_for(Halt::from(TabularError::Io(broken))), None);
-        assert_eq!(waits_for(Halt::from(std::io::Error::from(ErrorKind::NotFound))), None);
+        assert_eq!(waits_for(JobHalt::from(TabularError::Io(broken))), None);
+        assert_eq!(waits_for(JobHalt::from(std::io::Error::from(ErrorKind::NotFound))), None);
     }
 }

@@ -12,7 +12,7 @@ const PURPOSE: &str = "creator-gateway export link";
 
 /// What a link says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Link {
+pub struct DownloadLink {
     /// The export.
     pub export: ExportId,
     /// The claim that made its file.
@@ -21,7 +21,7 @@ pub struct Link {
     pub ends_at_s: i64,
 }
 
-impl Link {
+impl DownloadLink {
     /// A link that is good from now on.
     pub fn new(export: ExportId, token: i64, now: Timestamp) -> Self {
         Self { export, token, ends_at_s: now.unix_seconds().saturating_add(VALID_FOR_S) }

@@ -10,16 +10,16 @@ use tabular::{
 };
 use tokio::task::JoinHandle;
 
-use super::failpoints::{self, Point};
+use super::failpoints::{self, Failpoint};
 use super::job::{Step, frames};
-use super::pages::{Fetched, Reader};
+use super::pages::{FetchedPage, PageReader};
 
 /// So much is written before the disk begins to take it.
 const FLUSH_BYTES: u64 = 32 * 1024 * 1024;
 
 /// Where pages are checked and kept.
 pub(super) struct PageProcessor {
-    pub(super) reader: Reader,
+    pub(super) reader: PageReader,
     pub(super) writer: SpoolWriter<Sink>,
     /// The one that only this claim writes.
     pub(super) segment: Segment,
@@ -27,9 +27,9 @@ pub(super) struct PageProcessor {
 
 impl PageProcessor {
     /// Checks a page and appends it to the segment. What it gives is to be sent before the page is kept.
-    pub(super) fn keep(mut self, fetched: Fetched) -> Step<(Self, Option<UnsentFrame>)> {
+    pub(super) fn keep(mut self, fetched: FetchedPage) -> Step<(Self, Option<UnsentFrame>)> {
         let page = self.reader.take(fetched)?;
-        failpoints::reach_blocking(Point::PageFetched);
+        failpoints::reach_blocking(Failpoint::PageFetched);
         let number = self.writer.pages();
         let frame = self.writer.append(&page.point, page.rows.iter())?;
         let unsent = self.segment.append(number, frame)?;
@@ -38,7 +38,7 @@ impl PageProcessor {
 }
 
 /// The file while its rows come.
-pub(super) struct Drafting {
+pub(super) struct FileDraft {
     work: WorkFile,
     draft: Draft<File>,
     /// So much of it the disk has or is taking.
@@ -46,7 +46,7 @@ pub(super) struct Drafting {
     flush: Option<JoinHandle<()>>,
 }
 
-impl Drafting {
+impl FileDraft {
     /// Nothing yet, in an empty file of at most so many bytes, behind these columns.
     pub(super) fn begin(
         work: WorkFile,
@@ -60,7 +60,7 @@ impl Drafting {
     /// Takes the text of the next page. Now and then the disk begins to take what is there, so that little is left for
     /// it when the file is stored.
     pub(super) fn page(&mut self, text: &str, storage: &Storage) -> Step<()> {
-        failpoints::reach_blocking(Point::Rendering);
+        failpoints::reach_blocking(Failpoint::Rendering);
         self.draft.page(text)?;
         let bytes = self.work.file().metadata()?.len();
         let is_free = self.flush.as_ref().is_none_or(JoinHandle::is_finished);

@@ -18,8 +18,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::failpoints::{self, Point};
-use super::pages::Waits;
+use super::failpoints::{self, Failpoint};
+use super::pages::PageWaits;
 use super::{cleanup, job};
 use crate::ExportsState;
 
@@ -57,13 +57,13 @@ impl AtWork {
 
 /// How far a job is, shared by those who work on it and those who keep its lease.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct JobProgress {
     pages: AtomicI64,
     rows: AtomicI64,
     /// What is done, beside the pages.
     doing: parking_lot::Mutex<Doing>,
     /// Until when nothing is asked of the platform.
-    pub(super) waits: Waits,
+    pub(super) waits: PageWaits,
     /// How long earlier attempts took.
     worked_micros: i64,
     /// When this one began.
@@ -76,14 +76,14 @@ pub(super) struct Shared {
     pub(super) bell: Notify,
 }
 
-impl Shared {
+impl JobProgress {
     /// An attempt that begins now, where the earlier ones stood.
     fn beginning(export: &Export) -> Self {
         let shared = Self {
             pages: AtomicI64::default(),
             rows: AtomicI64::default(),
             doing: parking_lot::Mutex::new(export.doing),
-            waits: Waits::default(),
+            waits: PageWaits::default(),
             worked_micros: export.worked_micros,
             began: Instant::now(),
             has_new_page: AtomicBool::default(),
@@ -138,7 +138,7 @@ impl Shared {
 
 /// How work on an export ended.
 #[derive(Debug)]
-pub(super) enum Ending {
+pub(super) enum WorkEnding {
     /// Its file is published.
     Published,
     /// It cannot be made.
@@ -227,8 +227,8 @@ async fn attempt(
     stop: &CancellationToken,
 ) -> Result<(), StoreError> {
     let bell = exports.at_work.begin(lease.export);
-    failpoints::reach(Point::Claimed).await;
-    let shared = Arc::new(Shared::beginning(&export));
+    failpoints::reach(Failpoint::Claimed).await;
+    let shared = Arc::new(JobProgress::beginning(&export));
     let begun = (export.attempt, waits_until(exports, &export));
     let ending = tokio::select! {
         ending = job::run(exports, lease, export, &shared) => ending,
@@ -251,16 +251,16 @@ fn waits_until(exports: &ExportsState, export: &Export) -> Timestamp {
 async fn keep(
     exports: &ExportsState,
     lease: Lease,
-    shared: &Shared,
+    shared: &JobProgress,
     (bell, stop): (&Notify, &CancellationToken),
-) -> Ending {
+) -> WorkEnding {
     let renew_s = exports.config.exports.renew_s;
     let pause = Duration::from_secs(renew_s.unsigned_abs()).min(PROGRESS_EACH);
     let mut noted = None;
     let mut renewed_at = exports.clock.now();
     loop {
         let is_rung = tokio::select! {
-            () = stop.cancelled() => return Ending::Stopped,
+            () = stop.cancelled() => return WorkEnding::Stopped,
             () = bell.notified() => true,
             () = shared.bell.notified() => true,
             () = tokio::time::sleep(pause) => false,
@@ -277,14 +277,14 @@ async fn keep(
         let times = (now, until);
         let so_far = (shared.progress(), shared.doing());
         match exports::renew(&exports.store, &lease, times, so_far, has_new_page).await {
-            Ok(Renewal::Kept) => failpoints::reach(Point::ProgressNoted).await,
-            Ok(Renewal::Cancelling) => return Ending::Cancelled,
-            Ok(Renewal::Lost) => return Ending::Lost,
+            Ok(Renewal::Kept) => failpoints::reach(Failpoint::ProgressNoted).await,
+            Ok(Renewal::Cancelling) => return WorkEnding::Cancelled,
+            Ok(Renewal::Lost) => return WorkEnding::Lost,
             // The lease runs out by itself if this goes on.
             Err(error) => tracing::warn!(%error, "the lease of an export could not be renewed"),
         }
         if is_due && gives_way(exports, lease, now).await {
-            return Ending::Stopped;
+            return WorkEnding::Stopped;
         }
     }
 }
@@ -306,44 +306,44 @@ async fn gives_way(exports: &ExportsState, lease: Lease, now: Timestamp) -> bool
 async fn end(
     exports: &ExportsState,
     lease: Lease,
-    ending: &Ending,
+    ending: &WorkEnding,
     (progress, (attempt, waits_until)): (Progress, (i64, Timestamp)),
 ) -> Result<&'static str, StoreError> {
     let (store, now) = (&exports.store, exports.clock.now());
     let (word, is_ours) = match ending {
-        Ending::Published => ("completed", true),
-        Ending::Failed(failure) => {
+        WorkEnding::Published => ("completed", true),
+        WorkEnding::Failed(failure) => {
             ("failed", failed(exports, lease, now, (failure, progress)).await?)
         }
-        Ending::Later(failure) if attempt >= exports.config.exports.attempts_max => {
+        WorkEnding::Later(failure) if attempt >= exports.config.exports.attempts_max => {
             ("failed", failed(exports, lease, now, (failure, progress)).await?)
         }
-        Ending::Later(failure) => {
+        WorkEnding::Later(failure) => {
             let (code, message) = (&failure.code, &failure.message);
             tracing::warn!(export.id = %lease.export, code, message, "an export is tried again later");
             let until = now.plus_seconds(RETRY_S.saturating_mul(attempt.max(1)));
             ("postponed", exports::postpone(store, &lease, (now, until), progress).await?)
         }
-        Ending::Waiting(failure) if now >= waits_until => {
+        WorkEnding::Waiting(failure) if now >= waits_until => {
             ("failed", failed(exports, lease, now, (failure, progress)).await?)
         }
-        Ending::Waiting(failure) => {
+        WorkEnding::Waiting(failure) => {
             let (code, message) = (&failure.code, &failure.message);
             tracing::warn!(export.id = %lease.export, code, message, "an export waits");
             let until = now.plus_seconds(REFUSED_RETRY_S);
             ("postponed", exports::pause(store, &lease, (now, until), failure, progress).await?)
         }
-        Ending::Cancelled => {
+        WorkEnding::Cancelled => {
             ("cancelled", exports::end_cancelled(store, &lease, now, progress).await?)
         }
-        Ending::Stopped => {
+        WorkEnding::Stopped => {
             let is_given = exports::give_back(store, &lease, now, progress).await?;
             let is_ended = is_given || exports::end_cancelled(store, &lease, now, progress).await?;
             ("given_back", is_ended)
         }
-        Ending::Lost => ("lost", true),
+        WorkEnding::Lost => ("lost", true),
     };
-    let is_lost = !is_ours || matches!(ending, Ending::Lost);
+    let is_lost = !is_ours || matches!(ending, WorkEnding::Lost);
     if !is_lost {
         cleanup::remove_due(exports).await;
         return Ok(word);

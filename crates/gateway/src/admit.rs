@@ -21,25 +21,25 @@ use web::auth;
 use web::error::ApiError;
 use web::extract;
 use web::fields;
-use web::middleware::body::Buffered;
+use web::middleware::body::BufferedRequestBody;
 
 use super::account_entry::AccountEntry;
 use super::cache::{self, KeyEntry};
-use super::limits::Passed;
+use super::limits::PassedLimits;
 use super::routes::KnownRoute;
 use super::upload::{self, Upload};
 use crate::state::GatewayState;
 
 /// By which route of the data plane a call came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Entrance {
+pub(super) enum CallEntrance {
     /// `/v1/{account}/native/{path}`
     Native,
     /// `/v1/{account}/media/upload`
     Upload,
 }
 
-impl Entrance {
+impl CallEntrance {
     /// The template of the route.
     pub(super) const fn route(self) -> &'static str {
         let [native, upload] = auth::KEY_PATHS;
@@ -51,7 +51,7 @@ impl Entrance {
 }
 
 /// A request whose head was understood: who asks for which account.
-pub(super) struct Arrival {
+pub(super) struct RequestHead {
     pub(super) key: Arc<KeyEntry>,
     pub(super) creator: CreatorId,
     pub(super) method: Method,
@@ -62,7 +62,7 @@ pub(super) struct Arrival {
 }
 
 /// What the head of a request says, without the head.
-pub(super) struct Identified {
+pub(super) struct IdentifiedCall {
     key: Arc<KeyEntry>,
     creator: CreatorId,
     method: Method,
@@ -72,32 +72,32 @@ pub(super) struct Identified {
 
 /// A request with its body read, as often tried as its account changes under it.
 pub(super) struct Whole {
-    pub(super) arrival: Arrival,
+    pub(super) arrival: RequestHead,
     pub(super) content: Content,
     /// The limits, where they were passed before the content was read.
-    pub(super) passed: Option<Passed>,
+    pub(super) passed: Option<PassedLimits>,
 }
 
 /// What a request carries.
 pub(super) enum Content {
     /// A native body, in memory.
-    Native(Buffered),
+    Native(BufferedRequestBody),
     /// A form with a file, on disk.
     Upload(Upload),
 }
 
 /// What the call will be, if its credits can be held.
-pub(super) struct Plan {
+pub(super) struct CallPlan {
     pub(super) route: Arc<KnownRoute>,
     pub(super) shorthand: Option<catalog::Shorthand>,
     pub(super) default_query: Vec<(String, String)>,
     pub(super) cost: Credits,
 }
 
-impl Arrival {
+impl RequestHead {
     /// Of a head that was understood.
-    pub(super) fn new(identified: Identified, parts: Parts) -> Self {
-        let Identified { key, creator, method, path_at, idempotency } = identified;
+    pub(super) fn new(identified: IdentifiedCall, parts: Parts) -> Self {
+        let IdentifiedCall { key, creator, method, path_at, idempotency } = identified;
         Self { key, creator, method, parts, path_at, idempotency }
     }
 
@@ -122,10 +122,10 @@ impl Arrival {
 /// it is known, also if the request is refused afterwards.
 pub(super) async fn identify(
     gateway: &GatewayState,
-    entrance: Entrance,
+    entrance: CallEntrance,
     parts: &Parts,
     (now, caller): (Timestamp, &mut Option<Arc<KeyEntry>>),
-) -> Result<Identified, ApiError> {
+) -> Result<IdentifiedCall, ApiError> {
     let method: Method = parts.method.as_str().parse().map_err(|_| ApiError::NativeMethod)?;
     let (named, path_at) = split_path(entrance, parts.uri.path())?;
     path::check_path(parts.uri.path().get(path_at..).unwrap_or_default())
@@ -145,7 +145,7 @@ pub(super) async fn identify(
     check_range(&parts.headers)?;
     let idempotency =
         if method.is_read() { None } else { web::idempotency_key::read(&parts.headers)? };
-    Ok(Identified { key, creator, method, path_at, idempotency })
+    Ok(IdentifiedCall { key, creator, method, path_at, idempotency })
 }
 
 /// Reads the key of a call once more, after what it may do has changed.
@@ -183,25 +183,25 @@ fn check_range(headers: &HeaderMap) -> Result<(), ApiError> {
 }
 
 /// Splits the path into the account and what the platform is called with, which begins at the given place.
-fn split_path(entrance: Entrance, path: &str) -> Result<(&str, usize), ApiError> {
+fn split_path(entrance: CallEntrance, path: &str) -> Result<(&str, usize), ApiError> {
     const NOTHING: ApiError = ApiError::Failure(Failure::NotFound("nothing is at this path"));
     let rest = path.strip_prefix("/v1/").ok_or(NOTHING)?;
     let (account, rest) = rest.split_once('/').ok_or(NOTHING)?;
     let native = match entrance {
-        Entrance::Native => rest.strip_prefix("native/"),
-        Entrance::Upload => Some(rest),
+        CallEntrance::Native => rest.strip_prefix("native/"),
+        CallEntrance::Upload => Some(rest),
     };
     let native = native.ok_or(NOTHING)?;
     Ok((account, path.len() - native.len()))
 }
 
 /// An upload has its fields in its form alone: one that stands in the query would be lost without a word.
-pub(super) fn check_query(entrance: Entrance, query: &str) -> Result<(), ApiError> {
+pub(super) fn check_query(entrance: CallEntrance, query: &str) -> Result<(), ApiError> {
     match entrance {
-        Entrance::Native => {
+        CallEntrance::Native => {
             path::check_query(query).map_err(|problem| ApiError::InvalidPath(problem.to_string()))
         }
-        Entrance::Upload => fields::refuse_query(Some(query)),
+        CallEntrance::Upload => fields::refuse_query(Some(query)),
     }
 }
 
@@ -210,7 +210,7 @@ pub(super) fn plan(
     gateway: &GatewayState,
     whole: &Whole,
     account: &AccountEntry,
-) -> Result<Plan, ApiError> {
+) -> Result<CallPlan, ApiError> {
     account.check_in_use()?;
     let arrival = &whole.arrival;
     let platform = account.platform;
@@ -228,7 +228,7 @@ pub(super) fn plan(
         if gateway.config.http.unlisted_routes == UnlistedRoutes::Refuse {
             return Err(ApiError::Failure(Failure::RouteNotListed(platform)));
         }
-        return Ok(Plan {
+        return Ok(CallPlan {
             route: gateway.unlisted.route(
                 arrival.key.customer,
                 (arrival.method, arrival.native_path()),
@@ -243,7 +243,7 @@ pub(super) fn plan(
     if let Content::Native(body) = &whole.content {
         check_body(route, arrival, &body.bytes)?;
     }
-    Ok(Plan {
+    Ok(CallPlan {
         route: gateway.known_route(platform, route),
         shorthand: route.shorthand().cloned(),
         default_query: route.default_query.clone(),
@@ -275,7 +275,7 @@ fn check_scopes(route: &Route, account: &AccountEntry) -> Result<(), ApiError> {
 }
 
 /// Looks at a JSON body only where the route has rules for it. A body that is not JSON goes to the platform.
-fn check_body(route: &Route, arrival: &Arrival, body: &Bytes) -> Result<(), ApiError> {
+fn check_body(route: &Route, arrival: &RequestHead, body: &Bytes) -> Result<(), ApiError> {
     if !route.has_body_rules() || !extract::is_json(&arrival.parts.headers) {
         return Ok(());
     }
@@ -295,17 +295,17 @@ mod tests {
     fn the_account_and_the_native_path_are_taken_from_the_raw_path() {
         let path = "/v1/ada/native/chats/7/messages/";
 
-        let (account, at) = split_path(Entrance::Native, path).unwrap();
+        let (account, at) = split_path(CallEntrance::Native, path).unwrap();
 
         assert_eq!((account, &path[at..]), ("ada", "chats/7/messages/"));
-        assert!(split_path(Entrance::Native, "/v1/ada/exports").is_err());
+        assert!(split_path(CallEntrance::Native, "/v1/ada/exports").is_err());
     }
 
     #[test]
     fn of_an_upload_the_path_is_what_follows_the_account() {
         let path = "/v1/ada/media/upload";
 
-        let (account, at) = split_path(Entrance::Upload, path).unwrap();
+        let (account, at) = split_path(CallEntrance::Upload, path).unwrap();
 
         assert_eq!((account, &path[at..]), ("ada", "media/upload"));
     }

@@ -16,14 +16,14 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use http_body::{Frame, SizeHint};
 use tokio::sync::{mpsc, oneshot};
 use web::error::render::put_hint;
-use web::middleware::rate_limit::Decision;
-use web::middleware::texts::Texts;
+use web::middleware::rate_limit::RateDecision;
+use web::middleware::texts::HeaderTexts;
 
 /// The call's end: takes the head of the answer, once.
 pub(super) struct AnswerSender(Option<oneshot::Sender<Response>>);
 
 /// What a call cost, as known when its head is sent.
-pub(super) struct Receipt {
+pub(super) struct CallReceipt {
     /// Credits taken for this call.
     pub(super) cost: Credits,
     /// What the customer may still spend.
@@ -51,10 +51,10 @@ impl AnswerSender {
 }
 
 /// What an answer's head tells of its call.
-pub(super) struct Told<'a> {
-    pub(super) receipt: &'a Receipt,
+pub(super) struct ReceiptHeaders<'a> {
+    pub(super) receipt: &'a CallReceipt,
     pub(super) route: HeaderValue,
-    pub(super) rate: &'a Decision,
+    pub(super) rate: &'a RateDecision,
     pub(super) rate_policy: HeaderValue,
     /// Milliseconds that the platform took.
     pub(super) upstream_ms: f64,
@@ -63,9 +63,9 @@ pub(super) struct Told<'a> {
 }
 
 /// Writes it: the receipt, the rate, and how long the platform and we took (Server Timing, W3C).
-pub(super) fn put_told(headers: &mut HeaderMap, told: Told<'_>) {
-    let Told { receipt, rate, .. } = &told;
-    let mut texts = Texts::new();
+pub(super) fn put_told(headers: &mut HeaderMap, told: ReceiptHeaders<'_>) {
+    let ReceiptHeaders { receipt, rate, .. } = &told;
+    let mut texts = HeaderTexts::new();
     let cost = texts.number(receipt.cost.whole()).value();
     let balance = texts.number(receipt.balance.whole()).value();
     let (upstream, gateway) = (tenths(told.upstream_ms), tenths(told.gateway_ms));
@@ -128,18 +128,18 @@ const fn name(text: &'static str) -> HeaderName {
 
 /// A body that is fed by the call. An error ends it as a cut, never as a clean end.
 pub(super) struct RelayedBody {
-    chunks: mpsc::Receiver<Result<Bytes, Cut>>,
+    chunks: mpsc::Receiver<Result<Bytes, CutBody>>,
     length: Option<u64>,
 }
 
 /// The platform's answer broke off after its head was passed on.
 #[derive(Debug, thiserror::Error)]
 #[error("the platform's answer broke off")]
-pub(super) struct Cut;
+pub(super) struct CutBody;
 
 impl RelayedBody {
     /// A body and the end that feeds it, one chunk ahead of the caller at most.
-    pub(super) fn new(length: Option<u64>) -> (mpsc::Sender<Result<Bytes, Cut>>, Self) {
+    pub(super) fn new(length: Option<u64>) -> (mpsc::Sender<Result<Bytes, CutBody>>, Self) {
         let (sender, chunks) = mpsc::channel(1);
         (sender, Self { chunks, length })
     }
@@ -147,12 +147,12 @@ impl RelayedBody {
 
 impl http_body::Body for RelayedBody {
     type Data = Bytes;
-    type Error = Cut;
+    type Error = CutBody;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, CutBody>>> {
         self.chunks.poll_recv(context).map(|next| next.map(|chunk| chunk.map(Frame::data)))
     }
 

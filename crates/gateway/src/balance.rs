@@ -30,7 +30,7 @@ pub(crate) struct ShownBalance {
 
 /// What is known of a balance without asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Remembered {
+enum RememberedBalance {
     /// It is this much.
     Balance(Credits),
     /// It could not be read lately.
@@ -56,12 +56,12 @@ impl ShownBalance {
         self.at.store(now.unix_micros(), Ordering::Relaxed);
     }
 
-    fn fresh(&self, now: Timestamp) -> Remembered {
+    fn fresh(&self, now: Timestamp) -> RememberedBalance {
         let age = now.unix_micros().saturating_sub(self.at.load(Ordering::Relaxed));
         match self.credits.load(Ordering::Relaxed) {
-            _ if !(0..SHOWN_FOR_MICROS).contains(&age) => Remembered::Nothing,
-            UNKNOWN => Remembered::Unreadable,
-            credits => Remembered::Balance(Credits::from_whole(credits)),
+            _ if !(0..SHOWN_FOR_MICROS).contains(&age) => RememberedBalance::Nothing,
+            UNKNOWN => RememberedBalance::Unreadable,
+            credits => RememberedBalance::Balance(Credits::from_whole(credits)),
         }
     }
 }
@@ -76,8 +76,8 @@ pub(super) async fn shown(
         ApiError::Failure(Failure::InsufficientCredits { balance, .. }) => Some(*balance),
         ApiError::Failure(Failure::Store(_) | Failure::Overloaded | Failure::Internal(_)) => {
             match remembered(gateway, key) {
-                Remembered::Balance(balance) => Some(balance),
-                Remembered::Unreadable | Remembered::Nothing => None,
+                RememberedBalance::Balance(balance) => Some(balance),
+                RememberedBalance::Unreadable | RememberedBalance::Nothing => None,
             }
         }
         // Whoever asks may be another customer.
@@ -89,9 +89,9 @@ pub(super) async fn shown(
 /// The balance, read where it is not remembered.
 pub(super) async fn known(gateway: &GatewayState, key: &KeyEntry) -> Option<Credits> {
     match remembered(gateway, key) {
-        Remembered::Balance(balance) => return Some(balance),
-        Remembered::Unreadable => return None,
-        Remembered::Nothing => {}
+        RememberedBalance::Balance(balance) => return Some(balance),
+        RememberedBalance::Unreadable => return None,
+        RememberedBalance::Nothing => {}
     }
     let (store, customer) = (gateway.store.clone(), key.customer);
     let lookup = async move { store::usage::balance(&store, customer).await };
@@ -101,9 +101,9 @@ pub(super) async fn known(gateway: &GatewayState, key: &KeyEntry) -> Option<Cred
     balance
 }
 
-fn remembered(gateway: &GatewayState, key: &KeyEntry) -> Remembered {
+fn remembered(gateway: &GatewayState, key: &KeyEntry) -> RememberedBalance {
     match gateway.meter().balance_in_memory(key.customer) {
-        Some(balance) => Remembered::Balance(balance),
+        Some(balance) => RememberedBalance::Balance(balance),
         None => key.shown.fresh(gateway.clock.now()),
     }
 }
@@ -116,14 +116,14 @@ mod tests {
     fn a_balance_is_shown_again_for_a_second() {
         let shown = ShownBalance::default();
         let noon = Timestamp::from_unix_micros(43_200_000_000);
-        assert_eq!(shown.fresh(noon), Remembered::Nothing);
+        assert_eq!(shown.fresh(noon), RememberedBalance::Nothing);
 
         shown.note(Credits::from_whole(7), noon);
 
-        let seven = Remembered::Balance(Credits::from_whole(7));
+        let seven = RememberedBalance::Balance(Credits::from_whole(7));
         assert_eq!(shown.fresh(noon), seven);
         assert_eq!(shown.fresh(noon.plus_micros(999_999)), seven);
-        assert_eq!(shown.fresh(noon.plus_seconds(1)), Remembered::Nothing);
+        assert_eq!(shown.fresh(noon.plus_seconds(1)), RememberedBalance::Nothing);
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
 
         shown.put(UNKNOWN, noon);
 
-        assert_eq!(shown.fresh(noon), Remembered::Unreadable);
-        assert_eq!(shown.fresh(noon.plus_seconds(1)), Remembered::Nothing);
+        assert_eq!(shown.fresh(noon), RememberedBalance::Unreadable);
+        assert_eq!(shown.fresh(noon.plus_seconds(1)), RememberedBalance::Nothing);
     }
 }

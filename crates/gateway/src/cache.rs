@@ -53,19 +53,19 @@ pub struct KeyEntry {
 }
 
 /// Keys and accounts that were used lately on one core.
-pub struct Cache {
-    keys: Shelf<KeyHash, Arc<KeyEntry>>,
-    accounts: Shelf<(CustomerId, CreatorId), Arc<AccountEntry>>,
+pub struct EntryCache {
+    keys: CacheShelf<KeyHash, Arc<KeyEntry>>,
+    accounts: CacheShelf<(CustomerId, CreatorId), Arc<AccountEntry>>,
 }
 
 /// The caches of all cores. Each core has its own, since memory that several cores count in is taken from one by the
 /// other with every call; what is forgotten is forgotten by all.
-pub struct Caches {
+pub struct EntryCaches {
     entries_max: usize,
-    cores: Mutex<Vec<Arc<Cache>>>,
+    cores: Mutex<Vec<Arc<EntryCache>>>,
 }
 
-impl Caches {
+impl EntryCaches {
     /// The caches of so many cores.
     pub fn new(cores: usize) -> Self {
         let entries_max = (ENTRIES_MAX / cores.max(1)).max(ENTRIES_OF_A_CORE_MIN);
@@ -73,9 +73,12 @@ impl Caches {
     }
 
     /// The cache of one more core.
-    pub fn of_a_core(&self) -> Arc<Cache> {
+    pub fn of_a_core(&self) -> Arc<EntryCache> {
         let entries_max = self.entries_max;
-        let cache = Cache { keys: Shelf::new(entries_max), accounts: Shelf::new(entries_max) };
+        let cache = EntryCache {
+            keys: CacheShelf::new(entries_max),
+            accounts: CacheShelf::new(entries_max),
+        };
         let cache = Arc::new(cache);
         self.cores.lock().push(Arc::clone(&cache));
         cache
@@ -113,7 +116,7 @@ impl Caches {
         self.each(|cache| cache.accounts.forget(&place));
     }
 
-    fn each(&self, forget: impl Fn(&Cache)) {
+    fn each(&self, forget: impl Fn(&EntryCache)) {
         self.cores.lock().iter().for_each(|cache| forget(cache));
     }
 }
@@ -189,9 +192,9 @@ impl Equivalent<(CustomerId, CreatorId)> for PlaceRef<'_> {
 }
 
 /// A bounded map whose entries are read again after a minute.
-struct Shelf<K, V>(quick_cache::sync::Cache<K, (Timestamp, V)>);
+struct CacheShelf<K, V>(quick_cache::sync::Cache<K, (Timestamp, V)>);
 
-impl<K: Hash + Eq, V: Clone> Shelf<K, V> {
+impl<K: Hash + Eq, V: Clone> CacheShelf<K, V> {
     fn new(entries_max: usize) -> Self {
         Self(quick_cache::sync::Cache::new(entries_max))
     }
@@ -227,7 +230,7 @@ fn is_fresh(loaded_at: Timestamp, now: Timestamp) -> bool {
     now.micros_since(loaded_at) < AGE_MAX_S * domain::time::MICROS_PER_SECOND
 }
 
-impl CachedEntries for Caches {
+impl CachedEntries for EntryCaches {
     fn forget_account(&self, customer: CustomerId, creator: &CreatorId) {
         Self::forget_account(self, customer, creator);
     }
@@ -260,7 +263,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_read_again_after_a_minute() {
-        let shelf = Shelf::new(10);
+        let shelf = CacheShelf::new(10);
         let start = Timestamp::from_unix_micros(0);
         shelf.put(1, "value", start);
 
@@ -270,7 +273,7 @@ mod tests {
 
     #[test]
     fn what_is_too_old_takes_no_memory() {
-        let shelf = Shelf::new(10);
+        let shelf = CacheShelf::new(10);
         let start = Timestamp::from_unix_micros(0);
         shelf.put(1, "old", start);
         shelf.put(2, "new", start.plus_seconds(30));
@@ -283,7 +286,7 @@ mod tests {
 
     #[test]
     fn what_is_forgotten_is_forgotten_on_all_cores() {
-        let caches = Caches::new(2);
+        let caches = EntryCaches::new(2);
         let cores = [caches.of_a_core(), caches.of_a_core()];
         let now = Timestamp::from_unix_micros(0);
         let hash = KeyHash::from_bytes(&[7; 32]).unwrap();
@@ -298,7 +301,7 @@ mod tests {
 
     #[test]
     fn the_keys_of_one_customer_are_forgotten_and_those_of_others_stay() {
-        let caches = Caches::new(2);
+        let caches = EntryCaches::new(2);
         let cores = [caches.of_a_core(), caches.of_a_core()];
         let now = Timestamp::from_unix_micros(0);
         let [one, other] = [[1; 32], [2; 32]].map(|bytes| KeyHash::from_bytes(&bytes).unwrap());
@@ -319,7 +322,7 @@ mod tests {
 
     #[test]
     fn a_forgotten_entry_is_gone() {
-        let shelf = Shelf::new(10);
+        let shelf = CacheShelf::new(10);
         let start = Timestamp::from_unix_micros(0);
         shelf.put(1, "value", start);
 

@@ -14,33 +14,33 @@ use failures::Failure;
 use http::{HeaderMap, StatusCode};
 use http_body::Body as _;
 use tokio::time::Instant;
-use web::error::{ApiError, Harmless};
+use web::error::{ApiError, HarmlessFailure};
 use web::middleware::body;
-use web::middleware::budget::Room;
+use web::middleware::budget::BudgetRoom;
 
 use super::account_entry::AccountEntry;
-use super::admit::{self, Arrival, Entrance, Plan, Whole};
-use super::answer::{self, AnswerSender, Receipt};
+use super::admit::{self, CallEntrance, CallPlan, RequestHead, Whole};
+use super::answer::{self, AnswerSender, CallReceipt};
 use super::cache::KeyEntry;
 use super::forward::{self, ForwardFailure};
-use super::hold::{self, Held, NotHeld};
-use super::inbound::{InboundCall, refuse};
-use super::limits::{self, Passed};
-use super::prepare::{self, Destination};
-use super::receive::{self, Content, Copy, Received};
-use super::settle::{self, Ending};
+use super::hold::{self, HeldCall, NotHeld};
+use super::inbound::{InboundRequest, refuse};
+use super::limits::{self, PassedLimits};
+use super::prepare::{self, CallDestination};
+use super::receive::{self, Content, Copy, ReceivedAnswer};
+use super::settle::{self, CallEnding};
 use super::{balance, cache, idempotency, reconnect, refresh, upload};
 use crate::state::GatewayState;
 
 /// Everything that is settled about a call once it is admitted.
-pub(super) struct Setting<'a> {
+pub(super) struct CallContext<'a> {
     pub(super) gateway: &'a GatewayState,
     pub(super) target: &'a Target,
     pub(super) whole: &'a Whole,
     pub(super) account: &'a Arc<AccountEntry>,
-    pub(super) plan: &'a Plan,
-    pub(super) passed: &'a Passed,
-    pub(super) inbound: &'a InboundCall,
+    pub(super) plan: &'a CallPlan,
+    pub(super) passed: &'a PassedLimits,
+    pub(super) inbound: &'a InboundRequest,
     /// When it was admitted.
     pub(super) now: Timestamp,
 }
@@ -49,7 +49,7 @@ pub(super) struct Setting<'a> {
 /// caller does. Its arguments are lent to the phases: what is handed from one to another takes room in each.
 pub(super) fn run(
     gateway: GatewayState,
-    inbound: InboundCall,
+    inbound: InboundRequest,
     mut request: Request,
     mut answer: AnswerSender,
 ) -> impl Future<Output = ()> + Send {
@@ -91,34 +91,35 @@ pub(super) fn run(
 
 async fn arrive(
     gateway: &GatewayState,
-    entrance: Entrance,
+    entrance: CallEntrance,
     request: &mut Request,
     caller: &mut Option<Arc<KeyEntry>>,
 ) -> Result<(Whole, Arc<AccountEntry>), ApiError> {
     let now = gateway.clock.now();
     let (parts, body) = std::mem::take(request).into_parts();
     let identified = admit::identify(gateway, entrance, &parts, (now, caller)).await?;
-    let arrival = Arrival::new(identified, parts);
+    let arrival = RequestHead::new(identified, parts);
     let account = cache::account(gateway, arrival.key.customer, &arrival.creator, now).await?;
     let whole = match entrance {
         // The same write by its native path: what is checked there is checked here.
-        Entrance::Native if arrival.is_upload(gateway, &account) => {
-            admit::check_query(Entrance::Upload, arrival.query())?;
+        CallEntrance::Native if arrival.is_upload(gateway, &account) => {
+            admit::check_query(CallEntrance::Upload, arrival.query())?;
             Box::pin(upload::receive(gateway, arrival, &account, body)).await?
         }
         // Whole, so that body rules, signing and idempotency see it.
-        Entrance::Native => {
+        CallEntrance::Native => {
             let limits = gateway.web.body_limits(gateway.config.http.limits.native_body_bytes_max);
-            let room = Room { budget: &gateway.web.bodies, holder: &arrival.key.buffers.bodies };
+            let room =
+                BudgetRoom { budget: &gateway.web.bodies, holder: &arrival.key.buffers.bodies };
             let body = if body.is_end_stream() {
-                body::Buffered::default()
+                body::BufferedRequestBody::default()
             } else {
                 // Boxed: reads have no body, and need no room for reading one.
                 Box::pin(body::read_body(body, &limits, room)).await?
             };
             Whole { arrival, content: admit::Content::Native(body), passed: None }
         }
-        Entrance::Upload => Box::pin(upload::receive(gateway, arrival, &account, body)).await?,
+        CallEntrance::Upload => Box::pin(upload::receive(gateway, arrival, &account, body)).await?,
     };
     Ok((whole, account))
 }
@@ -126,7 +127,7 @@ async fn arrive(
 async fn replay(
     gateway: &GatewayState,
     whole: &Whole,
-    inbound: &InboundCall,
+    inbound: &InboundRequest,
     stored: &store::idempotency::StoredAnswer,
     answer: &mut AnswerSender,
 ) {
@@ -160,7 +161,7 @@ async fn attempt(
     gateway: &GatewayState,
     whole: &Whole,
     account: Option<Arc<AccountEntry>>,
-    inbound: &InboundCall,
+    inbound: &InboundRequest,
     answer: &mut AnswerSender,
 ) -> Result<(), NotHeld> {
     let arrival = &whole.arrival;
@@ -186,10 +187,10 @@ async fn attempt(
     };
     let account = &account;
     let plan = &plan;
-    let setting = Setting { gateway, target, whole, account, plan, passed, inbound, now };
+    let setting = CallContext { gateway, target, whole, account, plan, passed, inbound, now };
     let mut held = hold::take(&setting).await?;
     if answer.is_abandoned() {
-        let ending = Ending::of(Outcome::ClientGoneBeforeDispatch, None);
+        let ending = CallEnding::of(Outcome::ClientGoneBeforeDispatch, None);
         settle::settle(&setting, &held, ending).report(&setting, None);
         return Ok(());
     }
@@ -198,15 +199,15 @@ async fn attempt(
 
 /// Sends the call, passes its answer on and puts its end on the books.
 async fn carry(
-    setting: &Setting<'_>,
-    held: &mut Held,
-    destination: &Destination<'_>,
+    setting: &CallContext<'_>,
+    held: &mut HeldCall,
+    destination: &CallDestination<'_>,
     answer: &mut AnswerSender,
 ) -> Result<(), NotHeld> {
     let fetched = fetch(setting, held, destination).await;
     // Not by a reference, which would keep room for it beside what it is moved into.
     let is_refused =
-        matches!(fetched.received, Ok(Received { status: StatusCode::UNAUTHORIZED, .. }));
+        matches!(fetched.received, Ok(ReceivedAnswer { status: StatusCode::UNAUTHORIZED, .. }));
     if is_refused && refresh::may_replace_token(setting.gateway, setting.target, setting.account) {
         // Boxed: what a fresh token needs is rarely needed.
         return Box::pin(carry_refused(setting, held, destination, fetched, answer)).await;
@@ -217,20 +218,20 @@ async fn carry(
 /// Sends the call once more, if a fresh token can be had: a platform that responds 401 has not carried it out
 /// (RFC 9110, section 15.5.2), so a write may be repeated too.
 async fn carry_refused(
-    setting: &Setting<'_>,
-    held: &mut Held,
-    destination: &Destination<'_>,
-    fetched: Fetched,
+    setting: &CallContext<'_>,
+    held: &mut HeldCall,
+    destination: &CallDestination<'_>,
+    fetched: FetchedAnswer,
     answer: &mut AnswerSender,
 ) -> Result<(), NotHeld> {
-    let Setting { gateway, target, account, .. } = *setting;
+    let CallContext { gateway, target, account, .. } = *setting;
     // A refresh changes the account; a hold that comes after that would not find the account that the call was made for.
     held.durable().await?;
     let fresh = held.alive_during(gateway, refresh::after_refusal(gateway, target, account)).await;
     match fresh.filter(|_| !forward::is_late(held)) {
         None => conclude(setting, held, fetched, answer).await,
         Some(refreshed) => {
-            let again = Setting { account: &refreshed, ..*setting };
+            let again = CallContext { account: &refreshed, ..*setting };
             let second = fetch(&again, held, destination).await;
             conclude(&again, held, second, answer).await
         }
@@ -238,14 +239,18 @@ async fn carry_refused(
 }
 
 /// What came of a call, how long it took to come, and when it was there.
-struct Fetched {
-    received: Result<Received, ForwardFailure>,
+struct FetchedAnswer {
+    received: Result<ReceivedAnswer, ForwardFailure>,
     upstream_ms: f64,
     at: Instant,
 }
 
 /// Sends the call and takes its answer in.
-async fn fetch(setting: &Setting<'_>, held: &Held, destination: &Destination<'_>) -> Fetched {
+async fn fetch(
+    setting: &CallContext<'_>,
+    held: &HeldCall,
+    destination: &CallDestination<'_>,
+) -> FetchedAnswer {
     let sent_at = Instant::now();
     let received = match forward::forward(setting, held, destination).await {
         Ok(mut platform_answer) => {
@@ -259,22 +264,22 @@ async fn fetch(setting: &Setting<'_>, held: &Held, destination: &Destination<'_>
         Err(failure) => Err(failure),
     };
     let at = Instant::now();
-    Fetched { received, upstream_ms: milliseconds(sent_at, at), at }
+    FetchedAnswer { received, upstream_ms: milliseconds(sent_at, at), at }
 }
 
 /// Passes the answer on and puts the end on the books.
 async fn conclude(
-    setting: &Setting<'_>,
-    held: &mut Held,
-    fetched: Fetched,
+    setting: &CallContext<'_>,
+    held: &mut HeldCall,
+    fetched: FetchedAnswer,
     answer: &mut AnswerSender,
 ) -> Result<(), NotHeld> {
-    let Fetched { received, upstream_ms, at } = fetched;
+    let FetchedAnswer { received, upstream_ms, at } = fetched;
     match received {
         Ok(received) => {
             learn(setting, &received);
-            let Received { status, headers, content } = received;
-            let first = Beginning { status, headers, upstream_ms, at };
+            let ReceivedAnswer { status, headers, content } = received;
+            let first = ResponseHead { status, headers, upstream_ms, at };
             match content {
                 Content::Whole(bytes) => deliver(setting, held, first, bytes, answer).await,
                 Content::Stream { first: bytes, rest } => {
@@ -289,14 +294,14 @@ async fn conclude(
 }
 
 /// The head of an answer, how long it took to come, and when it was there.
-struct Beginning {
+struct ResponseHead {
     status: StatusCode,
     headers: HeaderMap,
     upstream_ms: f64,
     at: Instant,
 }
 
-impl Beginning {
+impl ResponseHead {
     /// Whether the platform says that it did nothing, so that the call's `Idempotency-Key` is free again.
     fn frees_key(&self) -> bool {
         answer::platform_status(self.status, &self.headers).is_not_carried_out()
@@ -305,15 +310,15 @@ impl Beginning {
 
 /// Ends a call whose whole answer is here: the books first, then the caller.
 async fn deliver(
-    setting: &Setting<'_>,
-    held: &mut Held,
-    begun: Beginning,
+    setting: &CallContext<'_>,
+    held: &mut HeldCall,
+    begun: ResponseHead,
     bytes: Bytes,
     answer: &mut AnswerSender,
 ) -> Result<(), NotHeld> {
     let outcome = Outcome::of_status(begun.status.as_u16());
     let stored = stored_answer(setting, &begun, Some(&bytes));
-    let ending = Ending {
+    let ending = CallEnding {
         outcome,
         status: Some(begun.status.as_u16()),
         upstream_ms: Some(begun.upstream_ms),
@@ -322,7 +327,7 @@ async fn deliver(
         frees_key: begun.frees_key(),
     };
     let (balance, ended) = settle::settle_before_answer(setting, held, ending).await?;
-    let Beginning { status, headers, upstream_ms, at: _ } = begun;
+    let ResponseHead { status, headers, upstream_ms, at: _ } = begun;
     let mut response = receive::whole_response(status, headers, bytes);
     answer::put_platform_hint(&mut response, setting.whole.arrival.method);
     let receipt = receipt(held.cost, balance, outcome);
@@ -334,9 +339,9 @@ async fn deliver(
 
 /// Passes a long answer on while it arrives; its end decides what it cost.
 async fn stream(
-    setting: &Setting<'_>,
-    held: &mut Held,
-    begun: Beginning,
+    setting: &CallContext<'_>,
+    held: &mut HeldCall,
+    begun: ResponseHead,
     content: (Bytes, clients::platform::AnswerBody),
     answer: &mut AnswerSender,
 ) -> Result<(), NotHeld> {
@@ -351,7 +356,7 @@ async fn stream(
     let is_repeatable = setting.whole.arrival.idempotency.is_some();
     let stored_bytes_max = setting.gateway.config.http.limits.stored_answer_bytes_max;
     let mut copy = Copy::new(if is_repeatable { stored_bytes_max } else { 0 });
-    let relay = receive::Relay { status: begun.status, sender, copy: &mut copy };
+    let relay = receive::BodyRelay { status: begun.status, sender, copy: &mut copy };
     let reached = relay.run(setting, held, content).await;
     if reached == outcome {
         setting.account.health.breaker.succeeded();
@@ -359,7 +364,7 @@ async fn stream(
         setting.account.health.breaker.failed(setting.gateway.clock.now());
     }
     let stored = stored_answer(setting, &begun, copy.whole().as_ref());
-    let ending = Ending {
+    let ending = CallEnding {
         outcome: reached,
         status: Some(begun.status.as_u16()),
         upstream_ms: Some(begun.upstream_ms),
@@ -373,15 +378,15 @@ async fn stream(
 
 /// Ends a call that got no usable answer: its credits go back.
 async fn fail(
-    setting: &Setting<'_>,
-    held: &mut Held,
+    setting: &CallContext<'_>,
+    held: &mut HeldCall,
     failure: ForwardFailure,
     (upstream_ms, at): (f64, Instant),
     answer: &mut AnswerSender,
 ) -> Result<(), NotHeld> {
     let row = failure.error.row();
     let (status, code) = (row.status.as_u16(), row.code);
-    let ending = Ending {
+    let ending = CallEnding {
         outcome: failure.outcome,
         status: Some(status),
         upstream_ms: Some(upstream_ms),
@@ -392,7 +397,7 @@ async fn fail(
     let (balance, ended) = settle::settle_before_answer(setting, held, ending).await?;
     let mut response = failure.error.into_response();
     if failure.outcome.is_certainly_not_carried_out() {
-        response.extensions_mut().insert(Harmless);
+        response.extensions_mut().insert(HarmlessFailure);
     }
     let receipt = receipt(held.cost, balance, failure.outcome);
     put_receipt(setting, response.headers_mut(), &receipt, upstream_ms);
@@ -402,18 +407,18 @@ async fn fail(
 }
 
 /// Tells the breaker of an answer whose head came. Of one that streams only its end tells.
-fn judge(setting: &Setting<'_>, received: &Result<Received, ClientError>) {
+fn judge(setting: &CallContext<'_>, received: &Result<ReceivedAnswer, ClientError>) {
     let breaker = &setting.account.health.breaker;
     match received {
-        Ok(Received { content: Content::Whole(_), .. }) => breaker.succeeded(),
-        Ok(Received { content: Content::Stream { .. }, .. }) => {}
+        Ok(ReceivedAnswer { content: Content::Whole(_), .. }) => breaker.succeeded(),
+        Ok(ReceivedAnswer { content: Content::Stream { .. }, .. }) => {}
         Err(_) => breaker.failed(setting.gateway.clock.now()),
     }
 }
 
 /// What an answer says beyond itself: a pause, credentials that work or may be dead, a route that works.
-fn learn(setting: &Setting<'_>, received: &Received) {
-    let Setting { gateway, account, plan, now, .. } = setting;
+fn learn(setting: &CallContext<'_>, received: &ReceivedAnswer) {
+    let CallContext { gateway, account, plan, now, .. } = setting;
     match received.status.as_u16() {
         200..=299 => {
             reconnect::note_success(gateway, account, *now);
@@ -428,8 +433,8 @@ fn learn(setting: &Setting<'_>, received: &Received) {
 }
 
 fn stored_answer(
-    setting: &Setting<'_>,
-    begun: &Beginning,
+    setting: &CallContext<'_>,
+    begun: &ResponseHead,
     body: Option<&Bytes>,
 ) -> Option<store::idempotency::StoredAnswer> {
     setting.whole.arrival.idempotency?;
@@ -442,25 +447,25 @@ fn stored_answer(
 }
 
 /// What the call cost, given the balance after its hold.
-fn receipt(held: Credits, balance: Credits, outcome: Outcome) -> Receipt {
+fn receipt(held: Credits, balance: Credits, outcome: Outcome) -> CallReceipt {
     if outcome.is_charged() {
-        Receipt { cost: held, balance }
+        CallReceipt { cost: held, balance }
     } else {
-        Receipt { cost: Credits::ZERO, balance: balance.checked_add(held).unwrap_or(balance) }
+        CallReceipt { cost: Credits::ZERO, balance: balance.checked_add(held).unwrap_or(balance) }
     }
 }
 
 /// Tells the caller what the call cost, which route it took, and how long the platform and we took.
 fn put_receipt(
-    setting: &Setting<'_>,
+    setting: &CallContext<'_>,
     headers: &mut HeaderMap,
-    receipt: &Receipt,
+    receipt: &CallReceipt,
     upstream_ms: f64,
 ) {
     setting.whole.arrival.key.shown.note(receipt.balance, setting.now);
     let whole_ms = milliseconds(setting.inbound.started, Instant::now());
     let gateway_ms = (whole_ms - upstream_ms).max(0.0);
-    let told = answer::Told {
+    let told = answer::ReceiptHeaders {
         receipt,
         route: setting.plan.route.header(),
         rate: &setting.passed.rate,
@@ -476,7 +481,7 @@ pub(super) fn milliseconds(from: Instant, to: Instant) -> f64 {
     to.saturating_duration_since(from).as_secs_f64() * 1_000.0
 }
 
-impl Setting<'_> {
+impl CallContext<'_> {
     /// The platform of the account.
     pub(super) fn platform(&self) -> Platform {
         self.account.platform

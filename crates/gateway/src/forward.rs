@@ -11,9 +11,9 @@ use failures::UnknownOutcome;
 use web::error::ApiError;
 
 use super::admit::Content;
-use super::call::Setting;
-use super::hold::Held;
-use super::prepare::{self, Destination};
+use super::call::CallContext;
+use super::hold::HeldCall;
+use super::prepare::{self, CallDestination};
 
 /// How late after its hold a call may still leave: protects against a process that was stopped in between.
 const DISPATCH_GUARD: std::time::Duration = std::time::Duration::from_secs(5);
@@ -34,17 +34,17 @@ impl ForwardFailure {
 }
 
 /// Whether the hold is too old for the call to leave.
-pub(super) fn is_late(held: &Held) -> bool {
+pub(super) fn is_late(held: &HeldCall) -> bool {
     held.since.is_some_and(|since| since.elapsed() > DISPATCH_GUARD)
 }
 
 /// Sends the call, and once more where that is safe.
 pub(super) async fn forward(
-    setting: &Setting<'_>,
-    held: &Held,
-    destination: &Destination<'_>,
+    setting: &CallContext<'_>,
+    held: &HeldCall,
+    destination: &CallDestination<'_>,
 ) -> Result<Answer, ForwardFailure> {
-    let Setting { gateway, target, whole, account, .. } = *setting;
+    let CallContext { gateway, target, whole, account, .. } = *setting;
     if is_late(held) {
         return Err(ForwardFailure::not_dispatched(ApiError::Failure(Failure::Overloaded)));
     }
@@ -75,8 +75,8 @@ pub(super) async fn forward(
 /// What a failure to get a usable response means for the caller and for the books. `responded`: what its head
 /// said, if that came.
 pub(super) fn failure(
-    setting: &Setting<'_>,
-    held: &Held,
+    setting: &CallContext<'_>,
+    held: &HeldCall,
     error: &ClientError,
     responded: Option<PlatformStatus>,
 ) -> ForwardFailure {

@@ -12,11 +12,11 @@ use store::idempotency::{Existing, StoredAnswer};
 use store::metering::{Hold, HoldOutcome, Refusal, Reservation};
 use web::error::ApiError;
 
-use super::call::Setting;
+use super::call::CallContext;
 use super::{idempotency, settle};
 
 /// A hold on its way to the books, or on them.
-pub(super) struct Held {
+pub(super) struct HeldCall {
     pub(super) call: CallId,
     /// The key that pays.
     key: KeyId,
@@ -39,8 +39,8 @@ pub(super) enum NotHeld {
 }
 
 /// Reserves the credits; for a write, or where the database decides, waits until they are held.
-pub(super) async fn take(setting: &Setting<'_>) -> Result<Held, NotHeld> {
-    let Setting { gateway, whole, account, plan, inbound, .. } = *setting;
+pub(super) async fn take(setting: &CallContext<'_>) -> Result<HeldCall, NotHeld> {
+    let CallContext { gateway, whole, account, plan, inbound, .. } = *setting;
     let arrival = &whole.arrival;
     let held_at = setting.now;
     let call = CallId::new(held_at, gateway.random.bytes());
@@ -80,7 +80,7 @@ pub(super) async fn take(setting: &Setting<'_>) -> Result<Held, NotHeld> {
         })
     })?;
     let since = (!may_leave_at_once).then(tokio::time::Instant::now);
-    let mut held = Held { call, key: arrival.key.key, cost: plan.cost, since, reservation };
+    let mut held = HeldCall { call, key: arrival.key.key, cost: plan.cost, since, reservation };
     if !may_leave_at_once {
         // Boxed: a read on SQLite does not wait here, and needs no room for it.
         Box::pin(held.durable_in_time(setting)).await?;
@@ -88,10 +88,10 @@ pub(super) async fn take(setting: &Setting<'_>) -> Result<Held, NotHeld> {
     Ok(held)
 }
 
-impl Held {
+impl HeldCall {
     /// The same before anything has left, for no longer than a caller may be kept waiting. A hold that is committed after
     /// that is given back.
-    async fn durable_in_time(&mut self, setting: &Setting<'_>) -> Result<Credits, NotHeld> {
+    async fn durable_in_time(&mut self, setting: &CallContext<'_>) -> Result<Credits, NotHeld> {
         let limit = setting.gateway.config.metering.hold_wait_max();
         if let Ok(held) = tokio::time::timeout(limit, self.durable()).await {
             return held;

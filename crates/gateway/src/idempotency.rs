@@ -12,12 +12,12 @@ use sha2::{Digest, Sha256};
 use store::idempotency::StoredAnswer;
 use store::metering::IdempotencyClaim;
 use web::error::ApiError;
-use web::idempotency::{self, Place, Request};
+use web::idempotency::{self, Place, RequestIdentity};
 
 use super::account_entry::AccountEntry;
 use super::admit::{Content, Whole};
 use super::answer;
-use super::call::Setting;
+use super::call::CallContext;
 
 /// What the hold's transaction claims, if the caller asked for it.
 pub(super) fn claim(whole: &Whole, now: Timestamp) -> Option<IdempotencyClaim> {
@@ -31,13 +31,14 @@ pub(super) fn claim(whole: &Whole, now: Timestamp) -> Option<IdempotencyClaim> {
         // Clients frame the same form anew with each try.
         Content::Upload(upload) => (&b"multipart/form-data"[..], upload.digest()),
     };
-    let request = Request { method: &parts.method, uri: &parts.uri, content_type, body_digest };
+    let request =
+        RequestIdentity { method: &parts.method, uri: &parts.uri, content_type, body_digest };
     Some(request.claim(key, now))
 }
 
 /// Seals an answer so that it can be given again.
 pub(super) fn seal(
-    setting: &Setting<'_>,
+    setting: &CallContext<'_>,
     status: StatusCode,
     headers: &HeaderMap,
     body: &Bytes,

@@ -39,7 +39,7 @@ pub struct InFlight<C, A> {
 
 /// One call's places; dropping it frees them.
 #[derive(Debug)]
-pub struct Permit {
+pub struct InFlightPermit {
     _process: Counted,
     _customer: Counted,
     _account: Counted,
@@ -62,9 +62,13 @@ impl<C: Hash + Eq, A: Hash + Eq> InFlight<C, A> {
     }
 
     /// Takes a call in, or says which limit is reached; then nothing is counted.
-    pub fn take(&self, customer: &Arc<Load>, account: &Arc<Load>) -> Result<Permit, TooMany> {
+    pub fn take(
+        &self,
+        customer: &Arc<Load>,
+        account: &Arc<Load>,
+    ) -> Result<InFlightPermit, TooMany> {
         let InFlightLimits { process_max, customer_max, account_max } = self.limits;
-        Ok(Permit {
+        Ok(InFlightPermit {
             _process: Counted::enter(&self.process, process_max).ok_or(TooMany::Process)?,
             _customer: Counted::enter(customer, customer_max).ok_or(TooMany::Customer)?,
             _account: Counted::enter(account, account_max).ok_or(TooMany::Account)?,

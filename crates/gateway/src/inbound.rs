@@ -6,27 +6,27 @@ use std::pin::Pin;
 use axum::response::IntoResponse as _;
 use http::StatusCode;
 use tokio::time::Instant;
-use web::error::{ApiError, Harmless};
+use web::error::{ApiError, HarmlessFailure};
 use web::middleware::request_id::RequestLabel;
 use web::request_log::{KnownCaller, RequestLine};
 use web::trial;
 
-use super::admit::Entrance;
+use super::admit::CallEntrance;
 use super::answer::AnswerSender;
 use super::balance;
 use super::cache::KeyEntry;
 use crate::state::GatewayState;
 
 /// What is known of a call from its first moment.
-pub(super) struct InboundCall {
-    pub(super) entrance: Entrance,
+pub(super) struct InboundRequest {
+    pub(super) entrance: CallEntrance,
     pub(super) label: RequestLabel,
     pub(super) client_ip: IpAddr,
     pub(super) method: http::Method,
     pub(super) started: Instant,
 }
 
-impl InboundCall {
+impl InboundRequest {
     /// Writes the line of a call that was not held: `code` says why it was refused; none if an earlier response was sent
     /// again.
     pub(super) fn log(
@@ -54,7 +54,7 @@ impl InboundCall {
 /// Sends a refusal of ours and writes its line: nothing was sent to the platform, and it cost nothing.
 pub(super) fn refuse<'a>(
     gateway: &'a GatewayState,
-    inbound: &'a InboundCall,
+    inbound: &'a InboundRequest,
     caller: Option<&'a KeyEntry>,
     refusal: ApiError,
     answer: &'a mut AnswerSender,
@@ -72,7 +72,7 @@ pub(super) fn refuse<'a>(
         let row = refusal.row();
         let (status, code) = (row.status, row.code);
         let mut response = refusal.into_response();
-        response.extensions_mut().insert(Harmless);
+        response.extensions_mut().insert(HarmlessFailure);
         web::idempotency::put_free(response.headers_mut(), balance);
         answer.send(response);
         inbound.log(caller, status, Some(code));

@@ -38,12 +38,12 @@ use failures::Failure;
 use futures_util::FutureExt;
 use tokio::time::Instant;
 use web::error::ApiError;
-use web::middleware::real_ip::Client;
+use web::middleware::real_ip::ClientAddress;
 use web::middleware::request_id::RequestLabel;
 use web::request_log::RequestRecord;
 
-use self::admit::Entrance;
-use self::inbound::InboundCall;
+use self::admit::CallEntrance;
+use self::inbound::InboundRequest;
 use crate::state::GatewayState;
 
 /// Whether a path is of the data plane's one route, `/v1/{account}/native/{path}` (specification 4.2).
@@ -71,33 +71,33 @@ pub fn proxy_call(
     label: RequestLabel,
     client_ip: IpAddr,
 ) -> impl Future<Output = Response> {
-    relay(gateway, (Entrance::Native, label, client_ip), request)
+    relay(gateway, (CallEntrance::Native, label, client_ip), request)
 }
 
 /// An upload (specification 4.3).
 pub async fn upload_media(
     State(gateway): State<GatewayState>,
     Extension(label): Extension<RequestLabel>,
-    Extension(client): Extension<Client>,
+    Extension(client): Extension<ClientAddress>,
     Extension(record): Extension<RequestRecord>,
     request: Request,
 ) -> Response {
     record.is_call();
-    relay(gateway, (Entrance::Upload, label, client.ip), request).await
+    relay(gateway, (CallEntrance::Upload, label, client.ip), request).await
 }
 
 /// Runs the call and answers with its head; a long answer's body follows from the call's own task.
 fn relay(
     gateway: GatewayState,
-    (entrance, label, client_ip): (Entrance, RequestLabel, IpAddr),
+    (entrance, label, client_ip): (CallEntrance, RequestLabel, IpAddr),
     request: Request,
 ) -> impl Future<Output = Response> {
     let (method, started) = (request.method().clone(), Instant::now());
-    let inbound = InboundCall { entrance, label, client_ip, method, started };
+    let inbound = InboundRequest { entrance, label, client_ip, method, started };
     let (sender, receiver) = answer::channel();
     let place = gateway.calls().place();
     let call = Box::pin(call::run(gateway, inbound, request, sender));
-    owned::Owned::new((call, place), receiver).map(|answer| {
+    owned::OwnedCall::new((call, place), receiver).map(|answer| {
         answer.unwrap_or_else(|| {
             ApiError::Failure(Failure::Internal("a call ended without an answer".to_owned()))
                 .into_response()

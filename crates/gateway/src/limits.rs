@@ -5,18 +5,18 @@
 use domain::credits::Credits;
 use domain::time::Timestamp;
 use failures::Failure;
-use web::middleware::rate_limit::Decision;
+use web::middleware::rate_limit::RateDecision;
 
 use super::account_entry::AccountEntry;
 use super::cache::KeyEntry;
-use crate::in_flight::{Permit, TooMany};
+use crate::in_flight::{InFlightPermit, TooMany};
 use crate::state::GatewayState;
 
 /// What a call that passed the limits carries to its end.
-pub(super) struct Passed {
-    pub(super) rate: Decision,
+pub(super) struct PassedLimits {
+    pub(super) rate: RateDecision,
     /// The call's places among those in flight; freed with it.
-    pub(super) _permit: Permit,
+    pub(super) _permit: InFlightPermit,
 }
 
 /// Checks the key's rate, the platform's pause, the breaker, and how much is in flight.
@@ -26,14 +26,14 @@ pub(super) async fn check(
     account: &AccountEntry,
     cost: Credits,
     now: Timestamp,
-) -> Result<Passed, Failure> {
+) -> Result<PassedLimits, Failure> {
     let rate = gateway.rate_limiter.check(key.key, 1, now);
     if let Some(retry_after_ms) = rate.retry_after_ms {
         return Err(Failure::RateLimited { retry_after_ms });
     }
     check_health(account, now)?;
     let refusal = match gateway.in_flight.take(&key.load, &account.load) {
-        Ok(permit) => return Ok(Passed { rate, _permit: permit }),
+        Ok(permit) => return Ok(PassedLimits { rate, _permit: permit }),
         Err(TooMany::Process) => Failure::Overloaded,
         Err(TooMany::Customer) => Failure::TooManyInFlight("customer"),
         Err(TooMany::Account) => Failure::TooManyInFlight("account"),

@@ -13,17 +13,17 @@ use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
 
 /// A call, boxed: it changes hands without moving.
-type Call = Pin<Box<dyn Future<Output = ()> + Send>>;
+type BoxedCall = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Runs a call and gives the head of its answer, or nothing if it ends without one.
-pub(super) struct Owned {
-    call: Option<(Call, CallPlace)>,
+pub(super) struct OwnedCall {
+    call: Option<(BoxedCall, CallPlace)>,
     answer: oneshot::Receiver<Response>,
 }
 
-impl Owned {
+impl OwnedCall {
     /// The call counts among those that stopping waits for as long as it has its place.
-    pub(super) fn new(call: (Call, CallPlace), answer: oneshot::Receiver<Response>) -> Self {
+    pub(super) fn new(call: (BoxedCall, CallPlace), answer: oneshot::Receiver<Response>) -> Self {
         Self { call: Some(call), answer }
     }
 
@@ -35,7 +35,7 @@ impl Owned {
     }
 }
 
-impl Future for Owned {
+impl Future for OwnedCall {
     type Output = Option<Response>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -58,7 +58,7 @@ impl Future for Owned {
     }
 }
 
-impl Drop for Owned {
+impl Drop for OwnedCall {
     fn drop(&mut self) {
         // The call is to see that its caller has left before it is run again.
         self.answer.close();
@@ -81,7 +81,7 @@ mod tests {
         head: oneshot::Sender<Response>,
         go_on: Arc<Notify>,
         ended: oneshot::Sender<bool>,
-    ) -> Call {
+    ) -> BoxedCall {
         Box::pin(async move {
             let caller_was_there = head.send(Response::new(Body::empty())).is_ok();
             go_on.notified().await;
@@ -89,8 +89,8 @@ mod tests {
         })
     }
 
-    fn owned(tasks: &Tasks, call: Call, answer: oneshot::Receiver<Response>) -> Owned {
-        Owned::new((call, tasks.calls_of_a_core().place()), answer)
+    fn owned(tasks: &Tasks, call: BoxedCall, answer: oneshot::Receiver<Response>) -> OwnedCall {
+        OwnedCall::new((call, tasks.calls_of_a_core().place()), answer)
     }
 
     #[tokio::test]

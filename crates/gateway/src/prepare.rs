@@ -14,11 +14,11 @@ use failures::FieldProblem;
 use web::error::ApiError;
 
 use super::account_entry::AccountEntry;
-use super::admit::{Content, Plan, Whole};
-use super::call::Setting;
+use super::admit::{CallPlan, Content, Whole};
+use super::call::CallContext;
 
 /// Where the request goes below the platform's prefix.
-pub(super) struct Destination<'a> {
+pub(super) struct CallDestination<'a> {
     pub(super) path: Cow<'a, str>,
     pub(super) query: String,
 }
@@ -27,8 +27,8 @@ pub(super) struct Destination<'a> {
 pub(super) fn destination<'a>(
     whole: &'a Whole,
     account: &AccountEntry,
-    plan: &Plan,
-) -> Result<Destination<'a>, ApiError> {
+    plan: &CallPlan,
+) -> Result<CallDestination<'a>, ApiError> {
     let arrival = &whole.arrival;
     let refused = |problem: catalog::FieldProblem| ApiError::from(FieldProblem::from(problem));
     let (path, query) = match &plan.shorthand {
@@ -41,16 +41,16 @@ pub(super) fn destination<'a>(
         }
     };
     let query = shorthand::with_defaults(&query, &plan.default_query);
-    Ok(Destination { path, query })
+    Ok(CallDestination { path, query })
 }
 
 /// Builds the request of this call.
 pub(super) fn request(
-    setting: &Setting<'_>,
-    destination: &Destination<'_>,
+    setting: &CallContext<'_>,
+    destination: &CallDestination<'_>,
     call: CallId,
 ) -> Result<http::Request<RequestBody>, ApiError> {
-    let Setting { gateway, target, whole, account, .. } = *setting;
+    let CallContext { gateway, target, whole, account, .. } = *setting;
     let native = NativeCall {
         call_id: &call,
         method: whole.arrival.method,

@@ -132,13 +132,13 @@ fn request(
 }
 
 /// An answer that came. Its body may be too long.
-struct Exchanged {
+struct ExchangedAnswer {
     status: StatusCode,
     headers: HeaderMap,
     body: Result<(Bytes, bool), ReadFailure>,
 }
 
-impl Exchanged {
+impl ExchangedAnswer {
     /// The answer, once what it says beyond itself is noted.
     fn taken(
         self,
@@ -157,7 +157,7 @@ async fn exchange(
     target: &Target,
     account: &AccountEntry,
     read: &OwnRead<'_>,
-) -> Result<Exchanged, ReadFailure> {
+) -> Result<ExchangedAnswer, ReadFailure> {
     let request = request(gateway, target, account, read)?;
     let breaker = &account.health.breaker;
     match send(gateway, target, request, read.bytes_max).await {
@@ -178,7 +178,7 @@ async fn send(
     target: &Target,
     request: http::Request<RequestBody>,
     bytes_max: usize,
-) -> Result<Exchanged, ClientError> {
+) -> Result<ExchangedAnswer, ClientError> {
     let Answer { status, headers, mut body } =
         gateway.accounts().upstream.send(target, request).await?;
     let body = match whole(&mut body, bytes_max).await? {
@@ -187,7 +187,7 @@ async fn send(
             .ok_or(ReadFailure::TooLarge)
             .map(|bytes| unwrapped(target, &headers, bytes)),
     };
-    Ok(Exchanged { status, headers, body })
+    Ok(ExchangedAnswer { status, headers, body })
 }
 
 async fn whole(body: &mut AnswerBody, bytes_max: usize) -> Result<Option<Bytes>, ClientError> {

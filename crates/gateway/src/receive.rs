@@ -15,14 +15,14 @@ use domain::charge::Outcome;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use web::middleware::budget::{Room, Share};
+use web::middleware::budget::{BudgetRoom, Share};
 
-use super::answer::{Cut, RelayedBody};
+use super::answer::{CutBody, RelayedBody};
 use super::cache::KeyEntry;
-use super::call::Setting;
+use super::call::CallContext;
 use super::forward;
-use super::hold::Held;
-use super::prepare::Destination;
+use super::hold::HeldCall;
+use super::prepare::CallDestination;
 use crate::state::GatewayState;
 
 /// After the caller left, so much of an answer is still read to keep the connection; then it is dropped.
@@ -36,7 +36,7 @@ fn mark_kept(headers: &mut HeaderMap) {
 }
 
 /// An answer whose head is known.
-pub(super) struct Received {
+pub(super) struct ReceivedAnswer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) content: Content,
@@ -64,11 +64,11 @@ impl Content {
 /// Reads as much of the answer as must be known before its head is passed on.
 // Not an async function: that would keep the answer in two places.
 pub(super) fn receive<'a>(
-    setting: &'a Setting<'a>,
-    destination: &Destination<'_>,
+    setting: &'a CallContext<'a>,
+    destination: &CallDestination<'_>,
     answer: Answer,
-) -> impl Future<Output = Result<Received, ClientError>> + Send + use<'a> {
-    let Setting { gateway, target, account, whole, .. } = *setting;
+) -> impl Future<Output = Result<ReceivedAnswer, ClientError>> + Send + use<'a> {
+    let CallContext { gateway, target, account, whole, .. } = *setting;
     let key: &KeyEntry = &whole.arrival.key;
     let Answer { status, headers, mut body } = answer;
     let called = CalledWith {
@@ -84,7 +84,7 @@ pub(super) fn receive<'a>(
                 headers.insert("x-envelope", HeaderValue::from_static("kept"));
             }
             let content = Content::Stream { first: Bytes::new(), rest: body };
-            return Ok(Received { status, headers, content });
+            return Ok(ReceivedAnswer { status, headers, content });
         }
         let has_envelope = target.has_envelope() && is_json(&headers);
         let read = body.read_up_to(reading(gateway, has_envelope)).await;
@@ -101,7 +101,7 @@ pub(super) fn receive<'a>(
             }
             content
         };
-        Ok(Received { status, headers, content })
+        Ok(ReceivedAnswer { status, headers, content })
     }
 }
 
@@ -163,8 +163,8 @@ async fn unwrap(
     let (whole, _share) = match content {
         Content::Whole(bytes) => (bytes, None),
         Content::Stream { first, rest } => match buffer(gateway, key, first, rest).await? {
-            Buffered::Whole(bytes, share) => (bytes, Some(share)),
-            Buffered::TooLarge(unread) => {
+            BufferedBody::Whole(bytes, share) => (bytes, Some(share)),
+            BufferedBody::TooLarge(unread) => {
                 mark_kept(headers);
                 return Ok(unread);
             }
@@ -192,7 +192,7 @@ fn decoded(gateway: &GatewayState, bytes: &Bytes) -> Result<Option<Bytes>, Clien
     }
 }
 
-enum Buffered {
+enum BufferedBody {
     Whole(Bytes, Share),
     TooLarge(Content),
 }
@@ -204,27 +204,28 @@ async fn buffer(
     key: &KeyEntry,
     first: Bytes,
     mut rest: AnswerBody,
-) -> Result<Buffered, ClientError> {
+) -> Result<BufferedBody, ClientError> {
     let bytes_max = gateway.config.http.limits.envelope_bytes_max;
-    let mut share = Room { budget: &gateway.envelopes, holder: &key.buffers.envelopes }.share();
+    let mut share =
+        BudgetRoom { budget: &gateway.envelopes, holder: &key.buffers.envelopes }.share();
     let expected = rest.length().map(|length| usize::try_from(length).unwrap_or(usize::MAX));
     let expected = expected.unwrap_or(first.len());
     if expected > bytes_max || share.hold(expected).is_err() {
-        return Ok(Buffered::TooLarge(Content::Stream { first, rest }));
+        return Ok(BufferedBody::TooLarge(Content::Stream { first, rest }));
     }
     let mut whole = BytesMut::from(first);
     while let Some(chunk) = rest.next().await? {
         whole.extend_from_slice(&chunk);
         if whole.len() > bytes_max || share.hold(whole.len()).is_err() {
             let read = whole.freeze();
-            return Ok(Buffered::TooLarge(Content::Stream { first: read, rest }));
+            return Ok(BufferedBody::TooLarge(Content::Stream { first: read, rest }));
         }
     }
-    Ok(Buffered::Whole(whole.freeze(), share))
+    Ok(BufferedBody::Whole(whole.freeze(), share))
 }
 
 /// The body for the caller and the end that feeds it, for an answer that streams.
-pub(super) fn relayed(rest: &AnswerBody) -> (mpsc::Sender<Result<Bytes, Cut>>, Body) {
+pub(super) fn relayed(rest: &AnswerBody) -> (mpsc::Sender<Result<Bytes, CutBody>>, Body) {
     let (sender, body) = RelayedBody::new(rest.length());
     (sender, Body::new(body))
 }
@@ -258,9 +259,9 @@ impl Copy {
 }
 
 /// A long answer on its way to the caller.
-pub(super) struct Relay<'a> {
+pub(super) struct BodyRelay<'a> {
     pub(super) status: StatusCode,
-    pub(super) sender: mpsc::Sender<Result<Bytes, Cut>>,
+    pub(super) sender: mpsc::Sender<Result<Bytes, CutBody>>,
     pub(super) copy: &'a mut Copy,
 }
 
@@ -271,12 +272,12 @@ enum Next {
     CallerLeft,
 }
 
-impl Relay<'_> {
+impl BodyRelay<'_> {
     /// Passes an answer on to its end, and says how it ended. The hold is renewed every minute.
     pub(super) async fn run(
         self,
-        setting: &Setting<'_>,
-        held: &Held,
+        setting: &CallContext<'_>,
+        held: &HeldCall,
         content: (Bytes, AnswerBody),
     ) -> Outcome {
         held.alive_during(setting.gateway, self.pass_on(setting, content)).await
@@ -284,11 +285,11 @@ impl Relay<'_> {
 
     /// A stream of events whose caller has left ends there, as it would without us between; of any other response
     /// something more is read, so that its connection can be kept.
-    async fn pass_on(self, setting: &Setting<'_>, content: (Bytes, AnswerBody)) -> Outcome {
+    async fn pass_on(self, setting: &CallContext<'_>, content: (Bytes, AnswerBody)) -> Outcome {
         let (first, mut rest) = content;
         let bytes_max = setting.gateway.config.http.limits.answer_bytes_max;
         let charged = Outcome::of_status(self.status.as_u16());
-        let mut sizes = Sizes { total: 0, unread: 0 };
+        let mut sizes = BodySizes { total: 0, unread: 0 };
         let mut next = first;
         let mut caller = Some(self.sender);
         let mut until = None;
@@ -328,7 +329,7 @@ impl Relay<'_> {
 /// Waits for the next part, while the caller is there, and for some time after it has left.
 async fn next_part(
     rest: &mut AnswerBody,
-    caller: Option<&mpsc::Sender<Result<Bytes, Cut>>>,
+    caller: Option<&mpsc::Sender<Result<Bytes, CutBody>>>,
     until: &mut Option<Instant>,
 ) -> Next {
     let left = async {
@@ -348,12 +349,12 @@ async fn next_part(
 }
 
 /// Bytes of an answer: all of them, and those that nobody reads any more.
-struct Sizes {
+struct BodySizes {
     total: u64,
     unread: u64,
 }
 
-impl Sizes {
+impl BodySizes {
     fn add(&mut self, bytes: usize, is_unread: bool) {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         self.total = self.total.saturating_add(bytes);
@@ -364,9 +365,9 @@ impl Sizes {
 }
 
 /// Ends the caller's body as a cut.
-async fn cut(caller: Option<mpsc::Sender<Result<Bytes, Cut>>>) {
+async fn cut(caller: Option<mpsc::Sender<Result<Bytes, CutBody>>>) {
     if let Some(sender) = caller {
-        drop(sender.send(Err(Cut)).await);
+        drop(sender.send(Err(CutBody)).await);
     }
 }
 

@@ -78,11 +78,11 @@ pub(super) async fn after_refusal(
         }
         if claim(gateway, &current).await.ok()? {
             return match refresh(gateway, target, &current).await.ok()? {
-                Refreshed::Fresh(fresh) => {
+                RefreshOutcome::Fresh(fresh) => {
                     health.tokens.replaced_refused(now);
                     Some(fresh)
                 }
-                Refreshed::Refused | Refreshed::Failed => None,
+                RefreshOutcome::Refused | RefreshOutcome::Failed => None,
             };
         }
         tokio::time::sleep(WAIT).await;
@@ -111,8 +111,10 @@ async fn refreshed(
         }
         if claim(gateway, &current).await? {
             return match refresh(gateway, target, &current).await? {
-                Refreshed::Fresh(fresh) => Ok(fresh),
-                Refreshed::Refused | Refreshed::Failed => without_refresh(gateway, current, now),
+                RefreshOutcome::Fresh(fresh) => Ok(fresh),
+                RefreshOutcome::Refused | RefreshOutcome::Failed => {
+                    without_refresh(gateway, current, now)
+                }
             };
         }
         if !has_ended(&current, now) {
@@ -211,7 +213,7 @@ async fn claim(gateway: &GatewayState, account: &AccountEntry) -> Result<bool, F
 }
 
 /// How a refresh ended.
-enum Refreshed {
+enum RefreshOutcome {
     /// The account has a fresh token.
     Fresh(Arc<AccountEntry>),
     /// The endpoint refused the refresh token.
@@ -224,17 +226,17 @@ async fn refresh(
     gateway: &GatewayState,
     target: &Target,
     account: &Arc<AccountEntry>,
-) -> Result<Refreshed, Failure> {
+) -> Result<RefreshOutcome, Failure> {
     let credentials = account.credentials()?;
     let Some(refresh_token) = credentials.get("refresh_token") else {
-        return Ok(Refreshed::Refused);
+        return Ok(RefreshOutcome::Refused);
     };
     let tokens = &account.health.tokens;
     match oauth::refresh(&gateway.accounts().upstream, target, refresh_token).await {
         Ok(fresh) => {
             tokens.refreshed();
             keep(gateway, account, fresh).await?;
-            return reread(gateway, account).await.map(Refreshed::Fresh);
+            return reread(gateway, account).await.map(RefreshOutcome::Fresh);
         }
         Err(error) => {
             let how = how_it_ended(&error);
@@ -245,7 +247,7 @@ async fn refresh(
         }
     }
     release(gateway, account).await;
-    Ok(if tokens.is_endpoint_failing() { Refreshed::Failed } else { Refreshed::Refused })
+    Ok(if tokens.is_endpoint_failing() { RefreshOutcome::Failed } else { RefreshOutcome::Refused })
 }
 
 fn how_it_ended(error: &RefreshFailure) -> LastRefresh {

@@ -10,11 +10,11 @@ use store::idempotency::StoredAnswer;
 use store::metering::Resolution;
 use tokio::time::Instant;
 
-use super::call::{Setting, milliseconds};
-use super::hold::{Held, NotHeld};
+use super::call::{CallContext, milliseconds};
+use super::hold::{HeldCall, NotHeld};
 
 /// How a call ended.
-pub(super) struct Ending {
+pub(super) struct CallEnding {
     pub(super) outcome: Outcome,
     /// The status that the caller sees.
     pub(super) status: Option<u16>,
@@ -27,7 +27,7 @@ pub(super) struct Ending {
     pub(super) frees_key: bool,
 }
 
-impl Ending {
+impl CallEnding {
     /// An end without an answer of the platform.
     pub(super) fn of(outcome: Outcome, status: Option<u16>) -> Self {
         let at = Instant::now();
@@ -48,15 +48,15 @@ pub(super) struct EndedCall {
 }
 
 /// Hands the end of the call to the writer.
-pub(super) fn settle(setting: &Setting<'_>, held: &Held, ending: Ending) -> EndedCall {
+pub(super) fn settle(setting: &CallContext<'_>, held: &HeldCall, ending: CallEnding) -> EndedCall {
     let (ended, resolution) = resolved(setting, held, ending);
     held.reservation.resolve(resolution);
     ended
 }
 
 /// Ends a call that does not leave. It has a line in the log as the refused request that it is.
-pub(super) fn settle_unsent(setting: &Setting<'_>, held: &Held) {
-    let ending = Ending::of(Outcome::NotDispatched, None);
+pub(super) fn settle_unsent(setting: &CallContext<'_>, held: &HeldCall) {
+    let ending = CallEnding::of(Outcome::NotDispatched, None);
     held.reservation.resolve(resolved(setting, held, ending).1);
 }
 
@@ -64,9 +64,9 @@ pub(super) fn settle_unsent(setting: &Setting<'_>, held: &Held) {
 /// call must find what became of it, once its end is as well; the caller waits for that no
 /// longer than for a hold. The writer continues, and until the end is committed a repeat gets 409 `idempotency_in_progress`.
 pub(super) async fn settle_before_answer(
-    setting: &Setting<'_>,
-    held: &mut Held,
-    ending: Ending,
+    setting: &CallContext<'_>,
+    held: &mut HeldCall,
+    ending: CallEnding,
 ) -> Result<(Credits, EndedCall), NotHeld> {
     let (ended, resolution) = resolved(setting, held, ending);
     if setting.whole.arrival.idempotency.is_none() {
@@ -82,8 +82,12 @@ pub(super) async fn settle_before_answer(
 }
 
 /// What the log is told, and what goes to the writer.
-fn resolved(setting: &Setting<'_>, held: &Held, ending: Ending) -> (EndedCall, Resolution) {
-    let Ending { outcome, status, upstream_ms, at, stored, frees_key } = ending;
+fn resolved(
+    setting: &CallContext<'_>,
+    held: &HeldCall,
+    ending: CallEnding,
+) -> (EndedCall, Resolution) {
+    let CallEnding { outcome, status, upstream_ms, at, stored, frees_key } = ending;
     let duration_ms = milliseconds(setting.inbound.started, at);
     let credits = if outcome.is_charged() { held.cost.whole() } else { 0 };
     let resolution = Resolution {
@@ -102,7 +106,7 @@ fn resolved(setting: &Setting<'_>, held: &Held, ending: Ending) -> (EndedCall, R
 
 impl EndedCall {
     /// Tells the log and the metrics: the last thing that is done for a call. `code` is that of a failure of ours.
-    pub(super) fn report(self, setting: &Setting<'_>, code: Option<&'static str>) {
+    pub(super) fn report(self, setting: &CallContext<'_>, code: Option<&'static str>) {
         let arrival = &setting.whole.arrival;
         let Self { call, outcome, status, credits, duration_ms, upstream_ms } = self;
         metrics::call_ended(setting.platform(), outcome, duration_ms, upstream_ms);

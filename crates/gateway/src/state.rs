@@ -20,15 +20,15 @@ use store::Store;
 use store::metering::Meter;
 use transport::{Load, Loads};
 use web::WebState;
-use web::middleware::budget::Budget;
-use web::middleware::rate_limit::{Quota, RateLimiter};
+use web::middleware::budget::MemoryBudget;
+use web::middleware::rate_limit::{RateLimiter, RateQuota};
 
 use crate::account_entry::HealthBook;
-use crate::cache::{Cache, Caches};
+use crate::cache::{EntryCache, EntryCaches};
 use crate::in_flight::{InFlight, InFlightLimits};
 use crate::routes::KnownRoute;
 use crate::unlisted::UnlistedShapes;
-use crate::upload::spool::Spool;
+use crate::upload::spool::UploadSpool;
 
 /// Keys whose rate is remembered; beyond it new ones share one.
 const LIMITED_KEYS_MAX: usize = 100_000;
@@ -36,19 +36,19 @@ const LIMITED_KEYS_MAX: usize = 100_000;
 /// The data plane as one core sees it. What each call counts in or copies is the core's own wherever it can be. A clone is
 /// another handle to the same.
 #[derive(Clone)]
-pub struct GatewayState(Arc<Core>);
+pub struct GatewayState(Arc<GatewayCore>);
 
 /// By platform and name.
-type Routes = HashMap<Platform, HashMap<String, Arc<KnownRoute>, RandomState>, RandomState>;
+type RouteTable = HashMap<Platform, HashMap<String, Arc<KnownRoute>, RandomState>, RandomState>;
 
-struct Core {
+struct GatewayCore {
     shared: Arc<SharedGateway>,
     accounts: AccountsState,
     meter: Meter,
     calls: Calls,
     /// Keys and accounts used lately.
-    remembered: Arc<Cache>,
-    routes: Routes,
+    remembered: Arc<EntryCache>,
+    routes: RouteTable,
     /// The policy of the limit for keys, as responses tell it.
     rate_policy: HeaderValue,
 }
@@ -72,9 +72,9 @@ pub struct GatewayParts {
     /// The HTTP edge.
     pub web: WebState,
     /// What the cores remember of keys and accounts.
-    pub cache: Arc<Caches>,
+    pub cache: Arc<EntryCaches>,
     /// Where the files of uploads wait.
-    pub spool: Spool,
+    pub spool: UploadSpool,
     /// Every task.
     pub tasks: Tasks,
     /// Routes with which a call has succeeded at the start.
@@ -100,7 +100,7 @@ pub struct SharedGateway {
     /// The HTTP edge.
     pub web: WebState,
     /// What the cores remember of keys and accounts.
-    pub cache: Arc<Caches>,
+    pub cache: Arc<EntryCaches>,
     /// What was learnt about reaching accounts.
     pub(crate) health: HealthBook,
     /// What stands for paths that the catalogue does not list.
@@ -112,9 +112,9 @@ pub struct SharedGateway {
     /// Second tries of reads.
     pub(crate) retry_budget: RetryBudget,
     /// Where the files of uploads wait.
-    pub spool: Spool,
+    pub spool: UploadSpool,
     /// Bytes of responses buffered for their envelope.
-    pub(crate) envelopes: Budget,
+    pub(crate) envelopes: MemoryBudget,
     /// Who holds responses that are buffered for their envelope.
     envelope_holders: Loads<CustomerId>,
     /// Every task.
@@ -146,11 +146,11 @@ impl SharedGateway {
                 account_max: limits.calls_per_account_max,
             }),
             rate_limiter: RateLimiter::new(
-                Quota::per_second(rates.per_key_per_second, rates.per_key_burst),
+                RateQuota::per_second(rates.per_key_per_second, rates.per_key_burst),
                 LIMITED_KEYS_MAX,
             ),
             retry_budget: RetryBudget::default(),
-            envelopes: Budget::new(
+            envelopes: MemoryBudget::new(
                 limits.envelopes_bytes_max,
                 limits.envelopes_per_customer_bytes_max,
             ),
@@ -193,7 +193,7 @@ impl SharedGateway {
     }
 }
 
-fn known_routes(catalog: &Catalog, verified: &HashSet<(Platform, String)>) -> Routes {
+fn known_routes(catalog: &Catalog, verified: &HashSet<(Platform, String)>) -> RouteTable {
     let of_platform = |platform: &Platform| {
         let routes = catalog.platform(*platform).routes().iter();
         let known =
@@ -226,7 +226,7 @@ impl GatewayState {
     }
 
     fn with_meter(shared: Arc<SharedGateway>, accounts: AccountsState, meter: Meter) -> Self {
-        Self(Arc::new(Core {
+        Self(Arc::new(GatewayCore {
             accounts,
             meter,
             calls: shared.tasks.calls_of_a_core(),
@@ -243,7 +243,7 @@ impl GatewayState {
     }
 
     /// What this core remembers of keys and accounts.
-    pub(crate) fn remembered(&self) -> &Cache {
+    pub(crate) fn remembered(&self) -> &EntryCache {
         &self.0.remembered
     }
 

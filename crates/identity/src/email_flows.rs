@@ -26,11 +26,11 @@ use transport::neighbourhood_text;
 use transport::network_of;
 
 use crate::IdentityState;
-use crate::passwords::{self, Requester};
+use crate::passwords::{self, HashRequester};
 
 /// An address that is confirmed now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Confirmed {
+pub struct ConfirmedAddress {
     /// Whose it is.
     pub customer: CustomerId,
     /// The address.
@@ -46,7 +46,7 @@ pub async fn look(identity: &IdentityState, token: &str) -> Result<Option<Link>,
 }
 
 /// Uses a link to confirm an address, and grants the trial that waits for it.
-pub async fn confirm(identity: &IdentityState, token: &str) -> Result<Confirmed, Failure> {
+pub async fn confirm(identity: &IdentityState, token: &str) -> Result<ConfirmedAddress, Failure> {
     let token = Token::parse(token).map_err(|_| Failure::UnknownLink)?;
     let (hash, now) = (token.hash(), identity.clock.now());
     let link = store::mail_links::find(&identity.store, &hash, now).await?;
@@ -65,7 +65,7 @@ pub async fn confirm(identity: &IdentityState, token: &str) -> Result<Confirmed,
     match store::confirmations::confirm(&identity.store, &confirming).await? {
         Confirmation::Confirmed { customer, email, granted } => {
             identity.jobs.wake();
-            Ok(Confirmed { customer, email, granted })
+            Ok(ConfirmedAddress { customer, email, granted })
         }
         Confirmation::NotOpen(state) => Err(not_open(state)),
         Confirmation::EmailTaken => Err(Failure::EmailTaken),
@@ -141,7 +141,7 @@ pub async fn reset_password(
     if link.state != LinkState::Open {
         return Err(not_open(link.state));
     }
-    let requester = Requester::Known(link.customer, ip);
+    let requester = HashRequester::Known(link.customer, ip);
     let password = passwords::hash(identity, requester, password).await?;
     let entry = record(identity, &link);
     let jobs = [emails::job(&identity.jobs, &EmailRequest::PasswordReset { email: link.email })];

@@ -18,7 +18,7 @@ use store::Store;
 
 use crate::login::LoginLimits;
 use crate::mail_limits::MailLimits;
-use crate::passwords::Hashing;
+use crate::passwords::PasswordHashing;
 
 /// What identity uses. A clone is another handle to the same.
 #[derive(Clone)]
@@ -41,7 +41,7 @@ pub struct IdentityParts {
     /// Emails that may be asked for.
     pub mail_limits: MailLimits,
     /// Where passwords are hashed: few at a time, since it is slow on purpose.
-    pub hashing: Hashing,
+    pub hashing: PasswordHashing,
 }
 
 impl IdentityState {

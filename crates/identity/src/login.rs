@@ -18,12 +18,12 @@ use settings::RateLimitsSection;
 use store::customers::{Customer, PasswordHash};
 use store::sessions::{Login, NewSession, PasswordChange};
 use transport::neighbourhood_of;
-use web::auth::device::Device;
+use web::auth::device::SessionDevice;
 use web::middleware::network_limit::NetworkLimiter;
-use web::middleware::rate_limit::{Quota, RateLimiter};
+use web::middleware::rate_limit::{RateLimiter, RateQuota};
 
 use crate::IdentityState;
-use crate::passwords::{self, Requester};
+use crate::passwords::{self, HashRequester};
 
 /// Networks, addresses and pairs of them that are remembered.
 const REMEMBERED_MAX: usize = 100_000;
@@ -41,9 +41,9 @@ pub struct LoginLimits {
 impl LoginLimits {
     /// No failed logins so far.
     pub fn new(rates: &RateLimitsSection) -> Self {
-        let here = Quota::per_hour(rates.wrong_passwords_per_hour);
-        let network = Quota::per_hour(rates.failed_logins_per_network_per_hour);
-        let email = Quota::per_hour(rates.failed_logins_per_address_per_hour);
+        let here = RateQuota::per_hour(rates.wrong_passwords_per_hour);
+        let network = RateQuota::per_hour(rates.failed_logins_per_network_per_hour);
+        let email = RateQuota::per_hour(rates.failed_logins_per_address_per_hour);
         Self {
             here: RateLimiter::new(here, REMEMBERED_MAX),
             network: NetworkLimiter::new(network, REMEMBERED_MAX),
@@ -60,7 +60,7 @@ impl LoginLimits {
 }
 
 /// A session that began, with its token, which is shown to its device and kept nowhere.
-pub struct Begun {
+pub struct NewLogin {
     /// Who is signed in.
     pub customer: Customer,
     /// The session as it was stored.
@@ -74,17 +74,17 @@ pub async fn log_in(
     identity: &IdentityState,
     email: Email,
     password: String,
-    device: &Device,
-) -> Result<Begun, Failure> {
+    device: &SessionDevice,
+) -> Result<NewLogin, Failure> {
     passwords::check_length_of_given("password", &password)?;
     let (network, now) = (device.network(), identity.clock.now());
     let found =
         store::login_networks::find_candidate(&identity.store, &email, &network, now).await?;
     let requester = match &found {
-        Some(found) if found.is_known_network => Requester::Known(found.customer.id, device.ip),
-        Some(_) | None => Requester::Stranger(device.ip),
+        Some(found) if found.is_known_network => HashRequester::Known(found.customer.id, device.ip),
+        Some(_) | None => HashRequester::Stranger(device.ip),
     };
-    let guess = Guess::begin(identity, &email, device.ip, requester)?;
+    let guess = LoginAttempt::begin(identity, &email, device.ip, requester)?;
     let nobody = PasswordHash::none();
     let checked = found.as_ref().map_or(&nobody, |found| &found.customer.password_hash);
     let is_right = passwords::is_right(identity, requester, password.clone(), checked).await?;
@@ -96,7 +96,10 @@ pub async fn log_in(
     };
     drop(guess);
     let rehashed = if passwords::is_out_of_date(&customer.password_hash) {
-        Some(passwords::hash(identity, Requester::Known(customer.id, device.ip), password).await?)
+        Some(
+            passwords::hash(identity, HashRequester::Known(customer.id, device.ip), password)
+                .await?,
+        )
     } else {
         None
     };
@@ -109,7 +112,7 @@ pub async fn log_in(
         sessions_max: identity.config.sessions.per_customer_max,
     };
     if store::sessions::log_in(&identity.store, &login).await? {
-        Ok(Begun { customer, session, token })
+        Ok(NewLogin { customer, session, token })
     } else {
         Err(Failure::WrongCredentials)
     }
@@ -121,13 +124,13 @@ pub async fn change_password(
     identity: &IdentityState,
     id: CustomerId,
     (current, new): (String, String),
-    device: &Device,
-) -> Result<Begun, Failure> {
+    device: &SessionDevice,
+) -> Result<NewLogin, Failure> {
     if let Some(problem) = web::fields::problem_of_new("new_password", &new) {
         return Err(problem.into());
     }
     let customer = confirm(identity, id, current, device.ip).await?;
-    let hash = passwords::hash(identity, Requester::Known(id, device.ip), new).await?;
+    let hash = passwords::hash(identity, HashRequester::Known(id, device.ip), new).await?;
     let (session, token) = new_session(identity, customer.id, device);
     let record = AuditRecord {
         customer: customer.id,
@@ -143,7 +146,7 @@ pub async fn change_password(
         entry: &entry,
     };
     if store::sessions::change_password(&identity.store, &change).await? {
-        Ok(Begun { customer, session, token })
+        Ok(NewLogin { customer, session, token })
     } else {
         Err(Failure::WrongPassword)
     }
@@ -160,8 +163,8 @@ pub async fn confirm(
     passwords::check_length_of_given("current_password", &password)?;
     let found = store::customers::find_by_id(&identity.store, id).await?;
     let customer = found.ok_or(Failure::InvalidSession)?;
-    let requester = Requester::Known(id, ip);
-    let guess = Guess::begin(identity, &customer.email, ip, requester)?;
+    let requester = HashRequester::Known(id, ip);
+    let guess = LoginAttempt::begin(identity, &customer.email, ip, requester)?;
     if passwords::is_right(identity, requester, password, &customer.password_hash).await? {
         Ok(customer)
     } else {
@@ -173,32 +176,33 @@ pub async fn confirm(
 /// A try at the password of an address from a network. It is counted before the password is checked, so that many
 /// concurrent tries gain nothing, and stays counted only where the password was wrong: not where it was right, nor where
 /// it was never checked.
-struct Guess<'a> {
+struct LoginAttempt<'a> {
     identity: &'a IdentityState,
     email: Email,
     ip: IpAddr,
     /// What it was counted in, to be given back.
-    counted: Counted,
+    counted: CountedAttempt,
 }
 
 #[derive(Default)]
-struct Counted {
+struct CountedAttempt {
     here: bool,
     network: bool,
     email: bool,
 }
 
-impl<'a> Guess<'a> {
+impl<'a> LoginAttempt<'a> {
     fn begin(
         identity: &'a IdentityState,
         email: &Email,
         ip: IpAddr,
-        requester: Requester,
+        requester: HashRequester,
     ) -> Result<Self, Failure> {
-        let mut guess = Self { identity, email: email.clone(), ip, counted: Counted::default() };
+        let mut guess =
+            Self { identity, email: email.clone(), ip, counted: CountedAttempt::default() };
         let now = identity.clock.now();
         // The network first: what it is refused leaves no trace of the addresses that it makes up.
-        if let Requester::Stranger(_) = requester {
+        if let HashRequester::Stranger(_) = requester {
             let of_network = identity.login_limits.network.check(ip, now);
             allowed(of_network.and_then(|decision| decision.retry_after_ms))?;
             guess.counted.network = true;
@@ -206,7 +210,7 @@ impl<'a> Guess<'a> {
         let here = identity.login_limits.here.check(guess.here(), 1, now);
         allowed(here.retry_after_ms)?;
         guess.counted.here = true;
-        if let Requester::Stranger(_) = requester {
+        if let HashRequester::Stranger(_) = requester {
             let of_email = identity.login_limits.email.check(email.clone(), 1, now);
             allowed(of_email.retry_after_ms)?;
             guess.counted.email = true;
@@ -219,11 +223,11 @@ impl<'a> Guess<'a> {
     }
 
     fn was_wrong(mut self) {
-        self.counted = Counted::default();
+        self.counted = CountedAttempt::default();
     }
 }
 
-impl Drop for Guess<'_> {
+impl Drop for LoginAttempt<'_> {
     fn drop(&mut self) {
         let (limits, now) = (&self.identity.login_limits, self.identity.clock.now());
         if self.counted.here {
@@ -245,7 +249,7 @@ fn allowed(retry_after_ms: Option<i64>) -> Result<(), Failure> {
 fn new_session(
     identity: &IdentityState,
     customer: CustomerId,
-    device: &Device,
+    device: &SessionDevice,
 ) -> (NewSession, Token) {
     let token = Token::new(identity.random.bytes());
     let now = identity.clock.now();

@@ -14,7 +14,7 @@ use emails::EmailRequest;
 use failures::Failure;
 use settings::RateLimitsSection;
 use web::middleware::network_limit::NetworkLimiter;
-use web::middleware::rate_limit::{Quota, RateLimiter};
+use web::middleware::rate_limit::{RateLimiter, RateQuota};
 
 /// Addresses and networks that are remembered.
 const REMEMBERED_MAX: usize = 100_000;
@@ -33,16 +33,16 @@ pub struct MailLimits {
 }
 
 /// An email that is being sent. Unless it is said to have been sent, it counts nothing.
-pub struct Sending<'a> {
+pub struct EmailSending<'a> {
     limits: &'a MailLimits,
-    counted: Option<Asked>,
+    counted: Option<AskedEmail>,
     /// Whether it counts for the address in all as well.
     in_all: bool,
     now: Timestamp,
 }
 
 /// What a letter counts in.
-struct Asked {
+struct AskedEmail {
     purpose: LinkPurpose,
     email: Email,
     by: String,
@@ -52,10 +52,13 @@ impl MailLimits {
     /// No emails so far.
     pub fn new(rates: &RateLimitsSection) -> Self {
         let by_network = || {
-            NetworkLimiter::new(Quota::per_hour(rates.mails_per_network_per_hour), REMEMBERED_MAX)
+            NetworkLimiter::new(
+                RateQuota::per_hour(rates.mails_per_network_per_hour),
+                REMEMBERED_MAX,
+            )
         };
-        let one = Quota::per_hour(rates.mails_per_address_per_hour);
-        let all = Quota::per_hour(rates.mails_per_address_in_all_per_hour);
+        let one = RateQuota::per_hour(rates.mails_per_address_per_hour);
+        let all = RateQuota::per_hour(rates.mails_per_address_in_all_per_hour);
         Self {
             confirmations: by_network(),
             resets: by_network(),
@@ -88,9 +91,9 @@ impl MailLimits {
     }
 
     /// Takes one of the emails that the letter's address may be sent; nothing where this one is left out.
-    pub fn send(&self, letter: &EmailRequest, now: Timestamp) -> Option<Sending<'_>> {
-        let Some(asked) = Asked::of(letter) else {
-            return Some(Sending { limits: self, counted: None, in_all: false, now });
+    pub fn send(&self, letter: &EmailRequest, now: Timestamp) -> Option<EmailSending<'_>> {
+        let Some(asked) = AskedEmail::of(letter) else {
+            return Some(EmailSending { limits: self, counted: None, in_all: false, now });
         };
         let one = self.to_address_for.check(asked.one(), 1, now);
         if one.retry_after_ms.is_some() {
@@ -101,7 +104,7 @@ impl MailLimits {
         // a customer asks for is sent in any case.
         let is_first = one.remaining + 1 == one.limit;
         let is_sent = in_all || (asked.purpose == LinkPurpose::ChangeEmail && is_first);
-        let sending = Sending { limits: self, counted: Some(asked), in_all, now };
+        let sending = EmailSending { limits: self, counted: Some(asked), in_all, now };
         // One that is left out gives back what it was counted in.
         is_sent.then_some(sending)
     }
@@ -117,7 +120,7 @@ impl MailLimits {
     }
 }
 
-impl Asked {
+impl AskedEmail {
     /// Nothing for a letter that nobody asked for by naming an address.
     fn of(letter: &EmailRequest) -> Option<Self> {
         let (purpose, email, by) = match letter {
@@ -144,14 +147,14 @@ impl Asked {
     }
 }
 
-impl Sending<'_> {
+impl EmailSending<'_> {
     /// It was handed over.
     pub fn done(mut self) {
         self.counted = None;
     }
 }
 
-impl Drop for Sending<'_> {
+impl Drop for EmailSending<'_> {
     fn drop(&mut self) {
         if let Some(asked) = self.counted.take() {
             self.limits.to_address_for.give_back(asked.one(), 1, self.now);
@@ -192,7 +195,7 @@ mod tests {
     }
 
     fn is_sent(limits: &MailLimits, letter: &EmailRequest, now: Timestamp) -> bool {
-        limits.send(letter, now).map(Sending::done).is_some()
+        limits.send(letter, now).map(EmailSending::done).is_some()
     }
 
     #[test]

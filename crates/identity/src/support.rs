@@ -12,7 +12,7 @@ use web::auth::Caller;
 use crate::IdentityState;
 
 /// What a member of the staff wants to look at, or do.
-pub struct Visit {
+pub struct StaffVisit {
     /// Whose things.
     pub customer: CustomerId,
     /// What it takes.
@@ -24,9 +24,13 @@ pub struct Visit {
 }
 
 /// Lets the caller in, and writes that down. Whether a customer does not exist or does not allow it is not told.
-pub async fn visit(identity: &IdentityState, caller: &Caller, visit: Visit) -> Result<(), Failure> {
+pub async fn visit(
+    identity: &IdentityState,
+    caller: &Caller,
+    visit: StaffVisit,
+) -> Result<(), Failure> {
     caller.refuse_limited()?;
-    let Visit { customer, needs, action, details } = visit;
+    let StaffVisit { customer, needs, action, details } = visit;
     let record = AuditRecord { customer, actor: caller.customer.to_string(), action, details };
     let look = Look { staff: caller.customer, needs, customer };
     let entry = record.now(&identity.clock, &identity.random);

@@ -15,7 +15,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use domain::id::RequestId;
-use identity::staff::{self, Command, Desk, StaffError};
+use identity::staff::{self, StaffCommand, StaffError, StaffTools};
 use metrics_exporter_prometheus::PrometheusHandle;
 use runtime::metrics::Sample;
 use secrecy::ExposeSecret;
@@ -30,33 +30,33 @@ use crate::state::NodeState;
 
 /// What the admin listener shows.
 #[derive(Clone)]
-pub(crate) struct Admin {
+pub(crate) struct AdminListener {
     pub(crate) state: NodeState,
     pub(crate) metrics: Option<PrometheusHandle>,
     pub(crate) connections: Arc<ConnectionLimits>,
 }
 
 /// Its routes.
-pub(crate) fn router(admin: Admin) -> Router {
+pub(crate) fn router(admin: AdminListener) -> Router {
     let staff =
         Router::new().route("/commands", post(run_command)).route("/reconcile", post(reconcile));
     served(probes().merge(staff), admin)
 }
 
 /// The routes of the listener for probes, which may be reachable by those who may not work as staff.
-pub(crate) fn probe_router(admin: Admin) -> Router {
+pub(crate) fn probe_router(admin: AdminListener) -> Router {
     served(probes(), admin)
 }
 
 /// Liveness, readiness and metrics.
-fn probes() -> Router<Admin> {
+fn probes() -> Router<AdminListener> {
     Router::new()
         .route("/health", get(get_health))
         .route("/ready", get(get_readiness))
         .route("/metrics", get(get_metrics))
 }
 
-fn served(routes: Router<Admin>, admin: Admin) -> Router {
+fn served(routes: Router<AdminListener>, admin: AdminListener) -> Router {
     routes.layer(from_fn_with_state(admin.clone(), log_request)).with_state(admin)
 }
 
@@ -73,7 +73,7 @@ async fn get_health() -> axum::Json<Liveness> {
 
 /// Names a request and writes its line in the log, as the public listener does.
 async fn log_request(
-    State(admin): State<Admin>,
+    State(admin): State<AdminListener>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     mut request: Request,
     next: Next,
@@ -106,7 +106,7 @@ const METERING_AGE_MAX: Duration = Duration::from_secs(5);
 
 /// Whether this node should get requests: the database takes holds, and the node is not stopping. Responds within a
 /// second, whatever the database does.
-async fn get_readiness(State(admin): State<Admin>) -> Response {
+async fn get_readiness(State(admin): State<AdminListener>) -> Response {
     let state = &admin.state;
     let metering = state.meter.stats();
     let database = state.store.is_healthy() && metering.oldest < METERING_AGE_MAX && {
@@ -127,7 +127,7 @@ async fn get_readiness(State(admin): State<Admin>) -> Response {
     (status, axum::Json(body)).into_response()
 }
 
-async fn get_metrics(State(admin): State<Admin>) -> Response {
+async fn get_metrics(State(admin): State<AdminListener>) -> Response {
     runtime::metrics::sample(&sample(&admin.state, admin.connections.counts()));
     match &admin.metrics {
         Some(handle) => handle.render().into_response(),
@@ -141,9 +141,9 @@ struct Refused {
 }
 
 async fn run_command(
-    State(admin): State<Admin>,
+    State(admin): State<AdminListener>,
     headers: HeaderMap,
-    sent: Result<axum::Json<Command>, JsonRejection>,
+    sent: Result<axum::Json<StaffCommand>, JsonRejection>,
 ) -> Response {
     if !is_staff(&admin.state, &headers) {
         let error = "the admin token is missing or wrong".to_owned();
@@ -158,7 +158,7 @@ async fn run_command(
     };
     let state = admin.state.clone();
     let work = async move {
-        let desk = Desk {
+        let desk = StaffTools {
             store: &state.store,
             vault: &state.vault,
             clock: &state.clock,
@@ -179,15 +179,15 @@ async fn run_command(
 /// How far a reconciliation looks back.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Reconciliation {
+struct ReconcileRequest {
     hours: i64,
 }
 
 /// Compares the payment processor's last hours with the books.
 async fn reconcile(
-    State(admin): State<Admin>,
+    State(admin): State<AdminListener>,
     headers: HeaderMap,
-    sent: Result<axum::Json<Reconciliation>, JsonRejection>,
+    sent: Result<axum::Json<ReconcileRequest>, JsonRejection>,
 ) -> Response {
     let refused =
         |status: StatusCode, error: String| (status, axum::Json(Refused { error })).into_response();

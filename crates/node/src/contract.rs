@@ -11,12 +11,12 @@ const CACHED: HeaderValue = HeaderValue::from_static("public, max-age=300");
 
 /// A JSON document that does not change while the service runs.
 #[derive(Debug)]
-pub(crate) struct Contract {
+pub(crate) struct ServedDocument {
     bytes: Bytes,
     tag: String,
 }
 
-impl Contract {
+impl ServedDocument {
     /// Of this document.
     pub(crate) fn of(document: &serde_json::Value) -> Self {
         let bytes = Bytes::from(document.to_string());
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn a_caller_who_has_it_is_sent_nothing() {
-        let contract = Contract::of(&serde_json::json!({"openapi": "3.1.0"}));
+        let contract = ServedDocument::of(&serde_json::json!({"openapi": "3.1.0"}));
         let tag = contract.tag.clone();
         let status = |value: &str| {
             let mut headers = HeaderMap::new();
@@ -68,6 +68,6 @@ mod tests {
             assert_eq!(status(&known), 304, "{known}");
         }
         assert_eq!(status("\"x\""), 200);
-        assert_ne!(Contract::of(&serde_json::json!({})).tag, tag);
+        assert_ne!(ServedDocument::of(&serde_json::json!({})).tag, tag);
     }
 }

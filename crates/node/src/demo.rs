@@ -4,7 +4,7 @@
 
 use std::net::Ipv4Addr;
 
-use accounts::connect::{self, Import};
+use accounts::connect::{self, AccountImport};
 use domain::account::CreatorId;
 use domain::credits::Credits;
 use domain::customer::{Email, TrialState};
@@ -13,7 +13,7 @@ use domain::key::{KeyScope, KeySecret};
 use domain::lots::LotSource;
 use domain::platform::Platform;
 use failures::Failure;
-use identity::passwords::{self, Requester};
+use identity::passwords::{self, HashRequester};
 use runtime::audit::{self, AuditRecord};
 use serde_json::{Map, Value, json};
 use store::authority::Authority;
@@ -21,12 +21,12 @@ use store::customers::{Creation, NewCustomer};
 use store::keys::{KeyCreation, NewKey, NewSecret};
 use store::ledger::Grant;
 
-use crate::start::Running;
+use crate::start::RunningService;
 use crate::state::NodeState;
 
 /// Who the demo customer is.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct WantedDemo {
     /// The mail address.
     pub email: Email,
     /// The password.
@@ -50,7 +50,7 @@ pub struct WantedAccount {
 
 /// The secrets of the demo customer, to be shown.
 #[derive(Debug, Clone)]
-pub struct Made {
+pub struct DemoSecrets {
     /// A key of full scope.
     pub api_key: String,
     /// A key that may only read.
@@ -76,7 +76,7 @@ impl From<store::StoreError> for DemoError {
 }
 
 /// Makes the demo customer, or gives an existing one fresh keys, and connects its accounts.
-pub async fn make(running: &Running, wanted: Wanted) -> Result<Made, DemoError> {
+pub async fn make(running: &RunningService, wanted: WantedDemo) -> Result<DemoSecrets, DemoError> {
     let state = running.state();
     let (customer, api_key) = customer(state, &wanted).await?;
     let read_only = KeySecret::generate(|bound| state.random.below(bound));
@@ -86,7 +86,7 @@ pub async fn make(running: &Running, wanted: Wanted) -> Result<Made, DemoError> 
         let WantedAccount { platform, creator_id, auth } = account;
         connect::connect(
             &state.accounts,
-            Import {
+            AccountImport {
                 customer,
                 authority: Authority::Operator,
                 actor: audit::OPERATOR.to_owned(),
@@ -99,13 +99,16 @@ pub async fn make(running: &Running, wanted: Wanted) -> Result<Made, DemoError> 
         )
         .await?;
     }
-    Ok(Made { api_key: api_key.expose().to_owned(), read_only_key: read_only.expose().to_owned() })
+    Ok(DemoSecrets {
+        api_key: api_key.expose().to_owned(),
+        read_only_key: read_only.expose().to_owned(),
+    })
 }
 
 /// A new key in the place of one that no longer opens anything; nothing when it still does. The new one belongs to the
 /// customer of this address.
 pub async fn replace_dead_key(
-    running: &Running,
+    running: &RunningService,
     email: &Email,
     old: &str,
     scope: KeyScope,
@@ -130,7 +133,7 @@ pub async fn replace_dead_key(
 
 async fn customer(
     state: &NodeState,
-    wanted: &Wanted,
+    wanted: &WantedDemo,
 ) -> Result<(CustomerId, KeySecret), DemoError> {
     let now = state.clock.now();
     let secret = KeySecret::generate(|bound| state.random.below(bound));
@@ -139,7 +142,7 @@ async fn customer(
         add_key(state, known.id, &first_key).await?;
         return Ok((known.id, secret));
     }
-    let requester = Requester::Stranger(Ipv4Addr::LOCALHOST.into());
+    let requester = HashRequester::Stranger(Ipv4Addr::LOCALHOST.into());
     let new = NewCustomer {
         id: CustomerId::new(now, state.random.bytes()),
         email: wanted.email.clone(),

@@ -15,9 +15,9 @@ use tower::ServiceExt;
 use transport::{Arrived, Peer};
 use web::auth;
 use web::error::render::{render, written};
-use web::error::{ApiError, Harmless, Pending};
+use web::error::{ApiError, HarmlessFailure, PendingFailure};
 use web::idempotency;
-use web::middleware::real_ip::Client;
+use web::middleware::real_ip::ClientAddress;
 use web::middleware::request_id::RequestLabel;
 use web::middleware::{framing, real_ip, security_headers};
 use web::request_log::LineOnDrop;
@@ -106,7 +106,7 @@ async fn controlled(
     control: Router,
     mut request: Request,
     label: &RequestLabel,
-    client: Client,
+    client: ClientAddress,
 ) -> Response {
     let mut line = LineOnDrop::new(&mut request, label, client.ip);
     request.extensions_mut().insert(client);
@@ -133,10 +133,10 @@ fn refused(problem: framing::FrameProblem) -> Response {
 /// Writes the body of a failure; what the failed answer carried besides, such as a receipt, stays. `is_safe`: the
 /// request's method changes nothing.
 fn rendered(mut response: Response, id: &str, is_safe: bool) -> Response {
-    let Some(Pending(failure)) = response.extensions_mut().remove::<Pending>() else {
+    let Some(PendingFailure(failure)) = response.extensions_mut().remove::<PendingFailure>() else {
         return response;
     };
-    let is_harmless = is_safe || response.extensions_mut().remove::<Harmless>().is_some();
+    let is_harmless = is_safe || response.extensions_mut().remove::<HarmlessFailure>().is_some();
     let mut rendered = render(&failure, id, is_harmless);
     response.headers_mut().remove(http::header::CONTENT_LENGTH);
     for (name, value) in response.headers() {

@@ -8,13 +8,13 @@ use axum::routing::{get, post};
 use failures::Failure;
 use http::HeaderMap;
 use transport::{Answers, Explaining};
-use web::control_limits::Reported;
+use web::control_limits::ReportedLimits;
 use web::error::ApiError;
 use web::extract::NoQuery;
 use web::own_requests;
 use web::request_log::RequestRecord;
 
-use crate::contract::Contract;
+use crate::contract::ServedDocument;
 use crate::state::{CoreState, NodeState};
 use crate::{openapi, pipeline};
 
@@ -49,7 +49,7 @@ fn control(core: &CoreState) -> Router {
 /// Counts the request, and runs the control plane's work where the store lives, to its end even if the caller hangs up.
 async fn on_control(State(node): State<NodeState>, mut request: Request, next: Next) -> Response {
     RequestRecord::note_route(request.extensions());
-    let reported = Reported::default();
+    let reported = ReportedLimits::default();
     let (cookie, now) = (node.web.cookies.cookie(), node.clock.now());
     let mut response = match node.web.control_limits.admit(&request, cookie, &reported, now) {
         Ok(()) => {
@@ -81,7 +81,7 @@ async fn openapi_document(
     headers: HeaderMap,
 ) -> Response {
     let contract = node.contract.get_or_init(|| {
-        Contract::of(&openapi::document(&node.catalog, &node.config.credits.costs()))
+        ServedDocument::of(&openapi::document(&node.catalog, &node.config.credits.costs()))
     });
     contract.response(&headers)
 }

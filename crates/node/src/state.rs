@@ -22,12 +22,12 @@ use domain::slot::Allowances;
 use emails::EmailsState;
 use exports::worker::AtWork;
 use exports::{ExportsParts, ExportsState};
-use gateway::cache::Caches;
+use gateway::cache::EntryCaches;
 use gateway::state::{GatewayParts, GatewayState, SharedGateway};
-use gateway::upload::spool::Spool;
+use gateway::upload::spool::UploadSpool;
 use identity::login::LoginLimits;
 use identity::mail_limits::MailLimits;
-use identity::passwords::Hashing;
+use identity::passwords::PasswordHashing;
 use identity::{IdentityParts, IdentityState};
 use jobs::JobQueue;
 use runtime::clock::{Clock, Random};
@@ -40,10 +40,10 @@ use tokio::sync::Notify;
 use transport::Network;
 use web::middleware::framing::FrameRules;
 use web::middleware::network_limit::NetworkLimiter;
-use web::middleware::rate_limit::Quota;
+use web::middleware::rate_limit::RateQuota;
 use web::{WebParts, WebState};
 
-use crate::contract::Contract;
+use crate::contract::ServedDocument;
 use crate::start;
 
 /// Networks whose registrations are remembered; beyond it new ones share one.
@@ -90,7 +90,7 @@ pub(crate) struct NodeParts {
     /// The admin listener's token, as in force.
     pub(crate) admin_token: secrecy::SecretString,
     /// What the cores remember of keys and accounts.
-    pub(crate) cache: Arc<Caches>,
+    pub(crate) cache: Arc<EntryCaches>,
     /// The HTTP edge.
     pub(crate) web: WebState,
     /// What all cores share of the data plane.
@@ -112,7 +112,7 @@ pub(crate) struct NodeParts {
     /// Registrations of each network.
     pub(crate) registrations: Arc<NetworkLimiter>,
     /// The contract, once it has been asked for.
-    pub(crate) contract: OnceLock<Contract>,
+    pub(crate) contract: OnceLock<ServedDocument>,
     /// Rules for the head of every request.
     pub(crate) frame_rules: FrameRules,
     /// Proxies that are believed.
@@ -136,7 +136,7 @@ pub(crate) struct OpenedParts {
     pub(crate) processor: Option<Processor>,
     pub(crate) low_balances: Arc<LowBalances>,
     pub(crate) mailer: Mailer,
-    pub(crate) spool: Spool,
+    pub(crate) spool: UploadSpool,
     pub(crate) storage: Storage,
     pub(crate) tasks: Tasks,
     pub(crate) admin_token: secrecy::SecretString,
@@ -153,7 +153,7 @@ struct Foundation {
     catalog: Arc<Catalog>,
     vault: Arc<Vault>,
     allowances: Arc<Allowances>,
-    cache: Arc<Caches>,
+    cache: Arc<EntryCaches>,
     jobs: JobQueue,
 }
 
@@ -190,7 +190,7 @@ impl Foundation {
             jobs: self.jobs.clone(),
             login_limits: LoginLimits::new(rates),
             mail_limits: MailLimits::new(rates),
-            hashing: Hashing::new(passwords.at_once, passwords.waiting_max),
+            hashing: PasswordHashing::new(passwords.at_once, passwords.waiting_max),
             config: Arc::clone(&self.config),
         })
     }
@@ -208,7 +208,7 @@ impl Foundation {
             config: Arc::clone(&self.config),
             allowances: Arc::clone(&self.allowances),
             jobs: self.jobs.clone(),
-            cached: Arc::<Caches>::clone(&self.cache),
+            cached: Arc::<EntryCaches>::clone(&self.cache),
             processor,
             low_balances,
         })
@@ -224,7 +224,7 @@ impl Foundation {
             targets: Arc::new(targets),
             vault: Arc::clone(&self.vault),
             allowances: Arc::clone(&self.allowances),
-            cached: Arc::<Caches>::clone(&self.cache),
+            cached: Arc::<EntryCaches>::clone(&self.cache),
             platform_health: Arc::new(PlatformHealth::default()),
             upstream: connections(),
         }
@@ -233,7 +233,7 @@ impl Foundation {
     fn gateway(
         &self,
         web: &WebState,
-        (meter, spool): (Meter, Spool),
+        (meter, spool): (Meter, UploadSpool),
         verified: HashSet<(Platform, String)>,
     ) -> Arc<SharedGateway> {
         Arc::new(SharedGateway::new(GatewayParts {
@@ -280,7 +280,7 @@ impl NodeState {
         let config = Arc::new(opened.config);
         let foundation = Foundation {
             allowances: Arc::new(plans::allowances(&config)),
-            cache: Arc::new(Caches::new(config.http.cores_in_force())),
+            cache: Arc::new(EntryCaches::new(config.http.cores_in_force())),
             jobs: JobQueue::new(opened.clock.clone(), opened.random.clone()),
             catalog: Arc::new(opened.catalog),
             vault: Arc::new(opened.vault),
@@ -302,7 +302,7 @@ impl NodeState {
             exports: foundation.exports(beside, opened.storage),
             emails: foundation.emails(),
             registrations: Arc::new(NetworkLimiter::new(
-                Quota::per_hour(rates.registrations_per_hour),
+                RateQuota::per_hour(rates.registrations_per_hour),
                 REGISTERING_NETWORKS_MAX,
             )),
             contract: OnceLock::new(),
@@ -369,7 +369,7 @@ impl CoreState {
             config: Arc::clone(&node.config),
             catalog: Arc::clone(&node.catalog),
             allowances: Arc::clone(&node.allowances),
-            cached: Arc::<Caches>::clone(&node.cache),
+            cached: Arc::<EntryCaches>::clone(&node.cache),
             jobs: node.jobs.clone(),
             registrations: Arc::clone(&node.registrations),
             web: node.web.clone(),

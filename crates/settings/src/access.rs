@@ -2,7 +2,7 @@
 
 use store::sessions::Lifetime;
 
-use super::Problem;
+use super::ConfigProblem;
 
 const DAY_S: i64 = 86_400;
 
@@ -34,27 +34,28 @@ impl SessionsSection {
         Lifetime { idle_s: self.idle_s, age_s: self.age_s }
     }
 
-    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+    pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
         if !(60..=30 * DAY_S).contains(&self.idle_s) {
-            problems.push(Problem::new("sessions.idle_s", "must be 60 to 2,592,000 (30 days)"));
+            problems
+                .push(ConfigProblem::new("sessions.idle_s", "must be 60 to 2,592,000 (30 days)"));
         }
         if !(self.idle_s..=90 * DAY_S).contains(&self.age_s) {
             let message = "must be at least idle_s and at most 7,776,000 (90 days)";
-            problems.push(Problem::new("sessions.age_s", message));
+            problems.push(ConfigProblem::new("sessions.age_s", message));
         }
         if !(1..=1_000).contains(&self.per_customer_max) {
-            problems.push(Problem::new("sessions.per_customer_max", "must be 1 to 1,000"));
+            problems.push(ConfigProblem::new("sessions.per_customer_max", "must be 1 to 1,000"));
         }
     }
 }
 
 impl PasswordsSection {
-    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+    pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
         if !(1..=256).contains(&self.at_once) {
-            problems.push(Problem::new("passwords.at_once", "must be 1 to 256"));
+            problems.push(ConfigProblem::new("passwords.at_once", "must be 1 to 256"));
         }
         if self.waiting_max > 10_000 {
-            problems.push(Problem::new("passwords.waiting_max", "must be at most 10,000"));
+            problems.push(ConfigProblem::new("passwords.waiting_max", "must be at most 10,000"));
         }
     }
 }

@@ -10,7 +10,7 @@ use domain::platform::Platform;
 use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
-use super::{IncludedSlots, Problem};
+use super::{ConfigProblem, IncludedSlots};
 use crate::hosts::is_loopback_host;
 
 /// What everything is paid in.
@@ -144,12 +144,12 @@ impl ProcessorSection {
     }
 
     /// The processor, if one is configured, or what is wrong with its section.
-    pub fn client(&self) -> Result<Option<Processor>, Vec<Problem>> {
+    pub fn client(&self) -> Result<Option<Processor>, Vec<ConfigProblem>> {
         if !self.is_configured() {
             return Ok(None);
         }
         let named = |problem: SettingsProblem| {
-            Problem::new(format!("processor.{}", problem.key), problem.message)
+            ConfigProblem::new(format!("processor.{}", problem.key), problem.message)
         };
         let client = Processor::new(&self.settings());
         client.map(Some).map_err(|found| found.into_iter().map(named).collect())
@@ -166,9 +166,9 @@ impl ProcessorSection {
         }
     }
 
-    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+    pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
         let mut problem = |key: &str, message: &str| {
-            problems.push(Problem::new(format!("processor.{key}"), message));
+            problems.push(ConfigProblem::new(format!("processor.{key}"), message));
         };
         if !(100..=120_000).contains(&self.timeout_ms) {
             problem("timeout_ms", "must be 100 to 120,000");
@@ -213,16 +213,16 @@ impl ProcessorSection {
         }
     }
 
-    fn check_secrets(&self, problems: &mut Vec<Problem>) {
+    fn check_secrets(&self, problems: &mut Vec<ConfigProblem>) {
         if self.webhook_secrets.is_empty() {
             let message = "needs the signing secret of the webhook endpoint (whsec_…): without it \
                 anybody could say that something was paid";
-            problems.push(Problem::new("processor.webhook_secrets", message));
+            problems.push(ConfigProblem::new("processor.webhook_secrets", message));
         }
         for (index, secret) in self.webhook_secrets.iter().enumerate() {
             if secret.expose_secret().len() < SECRET_BYTES_MIN {
                 let key = format!("processor.webhook_secrets[{index}]");
-                problems.push(Problem::new(key, "must have 24 bytes or more"));
+                problems.push(ConfigProblem::new(key, "must have 24 bytes or more"));
             }
         }
         let secret = self.secret_key.expose_secret();
@@ -230,11 +230,11 @@ impl ProcessorSection {
         let is_test = secret.starts_with("sk_test_") || secret.starts_with("rk_test_");
         if is_live && is_plain_to_another_host(&self.base_url) {
             let message = "must be https: the live secret key would cross the network in the clear";
-            problems.push(Problem::new("processor.base_url", message));
+            problems.push(ConfigProblem::new("processor.base_url", message));
         }
         if (is_live && !self.livemode) || (is_test && self.livemode) {
             let message = "does not fit processor.secret_key: that one is for the other mode";
-            problems.push(Problem::new("processor.livemode", message));
+            problems.push(ConfigProblem::new("processor.livemode", message));
         }
     }
 }
@@ -250,7 +250,7 @@ impl SlotPrices {
         if price.price_cents > 0 { Some(price) } else { None }
     }
 
-    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+    pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
         let prices =
             [("platform_alpha", &self.platform_alpha), ("platform_beta", &self.platform_beta)];
         for (platform, price) in prices {
@@ -264,17 +264,18 @@ impl SlotPrices {
 }
 
 /// Everything that is wrong with the packs and the plans.
-pub(super) fn check_offers(packs: &[Pack], plans: &[Plan], problems: &mut Vec<Problem>) {
+pub(super) fn check_offers(packs: &[Pack], plans: &[Plan], problems: &mut Vec<ConfigProblem>) {
     for (index, pack) in packs.iter().enumerate() {
         let key = format!("packs[{index}]");
         check_offer(&key, &pack.id, &pack.name, problems);
         check_price(&key, pack.price_cents, problems);
         check_price_id(&key, &pack.price_id, problems);
         if !(1..=CREDITS_MAX).contains(&pack.credits) {
-            problems.push(Problem::new(format!("{key}.credits"), "must be 1 to 1,000,000,000"));
+            problems
+                .push(ConfigProblem::new(format!("{key}.credits"), "must be 1 to 1,000,000,000"));
         }
         if packs.iter().take(index).any(|earlier| earlier.id == pack.id) {
-            problems.push(Problem::new(format!("{key}.id"), "is the id of an earlier pack"));
+            problems.push(ConfigProblem::new(format!("{key}.id"), "is the id of an earlier pack"));
         }
     }
     for (index, plan) in plans.iter().enumerate() {
@@ -285,36 +286,36 @@ pub(super) fn check_offers(packs: &[Pack], plans: &[Plan], problems: &mut Vec<Pr
         plan.platforms.check(&format!("{key}.platforms"), problems);
         if !(0..=CREDITS_MAX).contains(&plan.monthly_credits) {
             let key = format!("{key}.monthly_credits");
-            problems.push(Problem::new(key, "must be 0 to 1,000,000,000"));
+            problems.push(ConfigProblem::new(key, "must be 0 to 1,000,000,000"));
         }
         if plans.iter().take(index).any(|earlier| earlier.id == plan.id) {
-            problems.push(Problem::new(format!("{key}.id"), "is the id of an earlier plan"));
+            problems.push(ConfigProblem::new(format!("{key}.id"), "is the id of an earlier plan"));
         }
     }
 }
 
-fn check_offer(key: &str, id: &str, name: &str, problems: &mut Vec<Problem>) {
+fn check_offer(key: &str, id: &str, name: &str, problems: &mut Vec<ConfigProblem>) {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if !(1..=64).contains(&id.len()) || !id.bytes().all(is_plain) {
         let message = "must be 1 to 64 letters, digits, `_` and `-`";
-        problems.push(Problem::new(format!("{key}.id"), message));
+        problems.push(ConfigProblem::new(format!("{key}.id"), message));
     }
     if name.is_empty() || name.chars().count() > 100 || name.contains(char::is_control) {
-        problems.push(Problem::new(format!("{key}.name"), "must be 1 to 100 characters"));
+        problems.push(ConfigProblem::new(format!("{key}.name"), "must be 1 to 100 characters"));
     }
 }
 
-fn check_price(key: &str, price_cents: i64, problems: &mut Vec<Problem>) {
+fn check_price(key: &str, price_cents: i64, problems: &mut Vec<ConfigProblem>) {
     if !(PRICE_CENTS_MIN..=PRICE_CENTS_MAX).contains(&price_cents) {
         let message = "must be 50 to 99,999,999: the processor charges nothing below or above";
-        problems.push(Problem::new(format!("{key}.price_cents"), message));
+        problems.push(ConfigProblem::new(format!("{key}.price_cents"), message));
     }
 }
 
-fn check_price_id(key: &str, price_id: &str, problems: &mut Vec<Problem>) {
+fn check_price_id(key: &str, price_id: &str, problems: &mut Vec<ConfigProblem>) {
     if !price_id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
         let message = "must be empty, or such as price_1AbC";
-        problems.push(Problem::new(format!("{key}.price_id"), message));
+        problems.push(ConfigProblem::new(format!("{key}.price_id"), message));
     }
 }
 

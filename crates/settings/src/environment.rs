@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 use config::ConfigError;
 
-use super::{DEFAULT_TOML, ENVIRONMENT_PREFIX, Problem};
+use super::{ConfigProblem, DEFAULT_TOML, ENVIRONMENT_PREFIX};
 
 /// A key of the default file.
-struct Known {
+struct KnownKey {
     steps: Vec<String>,
     is_list: bool,
 }
@@ -19,7 +19,7 @@ struct Known {
 /// key. An empty one counts as not set.
 pub(super) fn overrides(
     variables: impl IntoIterator<Item = (String, String)>,
-) -> Result<(toml::Table, Vec<Problem>), ConfigError> {
+) -> Result<(toml::Table, Vec<ConfigProblem>), ConfigError> {
     let known = known()?;
     let (mut table, mut problems) = (toml::Table::new(), Vec::new());
     for (variable, text) in variables {
@@ -28,14 +28,16 @@ pub(super) fn overrides(
         }
         let Some(key) = known.get(&variable) else {
             let message = super::reading::unknown(&variable, known.keys().map(String::as_str));
-            problems.push(Problem::new(variable, message));
+            problems.push(ConfigProblem::new(variable, message));
             continue;
         };
         let value = if key.is_list { list(&text) } else { Some(toml::Value::String(text)) };
         match value {
             Some(value) => insert(&mut table, &key.steps, value),
             // The value is not repeated: it may be a secret.
-            None => problems.push(Problem::new(variable, "must be a list such as [\"a\", \"b\"]")),
+            None => {
+                problems.push(ConfigProblem::new(variable, "must be a list such as [\"a\", \"b\"]"))
+            }
         }
     }
     Ok((table, problems))
@@ -48,7 +50,7 @@ pub(super) fn variables() -> impl Iterator<Item = (String, String)> {
 }
 
 /// Every key of the default file by its variable.
-fn known() -> Result<BTreeMap<String, Known>, ConfigError> {
+fn known() -> Result<BTreeMap<String, KnownKey>, ConfigError> {
     let defaults: toml::Table = DEFAULT_TOML
         .parse()
         .map_err(|error: toml::de::Error| ConfigError::Message(error.to_string()))?;
@@ -57,7 +59,7 @@ fn known() -> Result<BTreeMap<String, Known>, ConfigError> {
     Ok(known)
 }
 
-fn collect(table: &toml::Table, above: &[String], known: &mut BTreeMap<String, Known>) {
+fn collect(table: &toml::Table, above: &[String], known: &mut BTreeMap<String, KnownKey>) {
     for (key, value) in table {
         let mut steps = above.to_vec();
         steps.push(key.clone());
@@ -66,7 +68,7 @@ fn collect(table: &toml::Table, above: &[String], known: &mut BTreeMap<String, K
             continue;
         }
         let variable = format!("{ENVIRONMENT_PREFIX}__{}", steps.join("__").to_uppercase());
-        known.insert(variable, Known { steps, is_list: value.is_array() });
+        known.insert(variable, KnownKey { steps, is_list: value.is_array() });
     }
 }
 

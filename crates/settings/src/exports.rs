@@ -2,7 +2,7 @@
 
 use tabular::{OUTPUT_BYTES_MAX, ROWS_MAX};
 
-use super::Problem;
+use super::ConfigProblem;
 
 /// The longest lease, and the longest that a finished file is kept, in seconds.
 const LEASE_S_MAX: i64 = 3_600;
@@ -39,10 +39,10 @@ pub struct ExportsSection {
 }
 
 impl ExportsSection {
-    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+    pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
         let mut need = |is_right: bool, key: &str, message: &str| {
             if !is_right {
-                problems.push(Problem::new(format!("exports.{key}"), message));
+                problems.push(ConfigProblem::new(format!("exports.{key}"), message));
             }
         };
         need(self.workers <= 64, "workers", "must be 0 to 64");

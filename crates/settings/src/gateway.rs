@@ -1,6 +1,6 @@
 //! What native calls teach about platforms: `[platform_refusals]`.
 
-use super::Problem;
+use super::ConfigProblem;
 
 /// `[platform_refusals]`: when refused credentials are the platform's fault and not the accounts'.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
@@ -15,15 +15,17 @@ pub struct PlatformRefusalsSection {
 }
 
 impl PlatformRefusalsSection {
-    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+    pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
         if !(2..=1_000).contains(&self.accounts_min) {
-            problems.push(Problem::new("platform_refusals.accounts_min", "must be 2 to 1,000"));
+            problems
+                .push(ConfigProblem::new("platform_refusals.accounts_min", "must be 2 to 1,000"));
         }
         if !(2..=1_000).contains(&self.customers_min) {
-            problems.push(Problem::new("platform_refusals.customers_min", "must be 2 to 1,000"));
+            problems
+                .push(ConfigProblem::new("platform_refusals.customers_min", "must be 2 to 1,000"));
         }
         if !(1..=3_600).contains(&self.window_s) {
-            problems.push(Problem::new("platform_refusals.window_s", "must be 1 to 3,600"));
+            problems.push(ConfigProblem::new("platform_refusals.window_s", "must be 1 to 3,600"));
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use transport::Network;
 use transport::TlsFiles;
 
-use super::Problem;
+use super::ConfigProblem;
 
 /// The largest event of the payment processor that is read.
 pub const EVENT_BYTES_MAX: usize = 256 * 1_024;
@@ -175,7 +175,7 @@ impl HttpSection {
         Duration::from_millis(self.timeouts.drain_ms)
     }
 
-    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+    pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
         let base = self.public_base_url.as_str();
         let parsed = base.parse::<http::Uri>().ok();
         let usable = parsed.as_ref().is_some_and(|uri| {
@@ -185,7 +185,7 @@ impl HttpSection {
                 && uri.query().is_none()
         });
         if !usable {
-            problems.push(Problem::new(
+            problems.push(ConfigProblem::new(
                 "http.public_base_url",
                 "must be such as https://api.example.com, without a slash at its end",
             ));
@@ -193,25 +193,26 @@ impl HttpSection {
         for (index, proxy) in self.trusted_proxies.iter().enumerate() {
             if let Err(malformed) = proxy.parse::<Network>() {
                 let key = format!("http.trusted_proxies[{index}]");
-                problems.push(Problem::new(key, malformed.to_string()));
+                problems.push(ConfigProblem::new(key, malformed.to_string()));
             }
         }
         let (certificate, key) = (&self.tls.certificate_file, &self.tls.key_file);
         if certificate.as_os_str().is_empty() != key.as_os_str().is_empty() {
-            problems.push(Problem::new("http.tls", "needs both certificate_file and key_file"));
+            problems
+                .push(ConfigProblem::new("http.tls", "needs both certificate_file and key_file"));
         }
         if self.tls.check_every_s > 86_400 {
-            problems.push(Problem::new("http.tls.check_every_s", "must be 0 to 86,400"));
+            problems.push(ConfigProblem::new("http.tls.check_every_s", "must be 0 to 86,400"));
         }
         if self.timeouts.announce_ms > 300_000 {
-            problems.push(Problem::new("http.timeouts.announce_ms", "must be 0 to 300,000"));
+            problems.push(ConfigProblem::new("http.timeouts.announce_ms", "must be 0 to 300,000"));
         }
         self.limits.check(problems);
     }
 }
 
 impl LimitsSection {
-    fn check(&self, problems: &mut Vec<Problem>) {
+    fn check(&self, problems: &mut Vec<ConfigProblem>) {
         let positive = [
             ("head_bytes_max", self.head_bytes_max),
             ("headers_max", self.headers_max),
@@ -227,24 +228,25 @@ impl LimitsSection {
         ];
         for (key, value) in positive {
             if value == 0 {
-                problems.push(Problem::new(format!("http.limits.{key}"), "must be above zero"));
+                problems
+                    .push(ConfigProblem::new(format!("http.limits.{key}"), "must be above zero"));
             }
         }
         if self.native_bodies_bytes_max < self.native_body_bytes_max {
-            problems.push(Problem::new(
+            problems.push(ConfigProblem::new(
                 "http.limits.native_bodies_bytes_max",
                 "must be at least native_body_bytes_max",
             ));
         }
         self.check_shares(problems);
         if self.uploads_bytes_max < self.upload_bytes_max {
-            problems.push(Problem::new(
+            problems.push(ConfigProblem::new(
                 "http.limits.uploads_bytes_max",
                 "must be at least upload_bytes_max",
             ));
         }
         if self.envelopes_bytes_max < self.envelope_bytes_max {
-            problems.push(Problem::new(
+            problems.push(ConfigProblem::new(
                 "http.limits.envelopes_bytes_max",
                 "must be at least envelope_bytes_max",
             ));
@@ -252,7 +254,7 @@ impl LimitsSection {
     }
 
     /// What one may have of what all share must be enough for one request.
-    fn check_shares(&self, problems: &mut Vec<Problem>) {
+    fn check_shares(&self, problems: &mut Vec<ConfigProblem>) {
         // A body is put together in memory of up to twice its size, beside what waiting for it takes.
         let whole = |bytes: usize| bytes.saturating_mul(2).saturating_add(READING_BYTES);
         let open_bytes_max = self.json_body_bytes_max.max(EVENT_BYTES_MAX);
@@ -282,7 +284,7 @@ impl LimitsSection {
         for (key, share, least) in shares {
             if share < least {
                 let message = format!("must be {least} or more: enough for one request");
-                problems.push(Problem::new(format!("http.limits.{key}"), message));
+                problems.push(ConfigProblem::new(format!("http.limits.{key}"), message));
             }
         }
     }

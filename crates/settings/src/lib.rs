@@ -101,30 +101,30 @@ pub enum Unreadable {
     Layers(#[from] config::ConfigError),
     /// Names that are unknown, values that cannot be read, and whatever else is wrong.
     #[error("the configuration has problems:\n{}", listed(.0))]
-    Values(Vec<Problem>),
+    Values(Vec<ConfigProblem>),
 }
 
 /// A line for each problem.
-pub fn listed(problems: &[Problem]) -> String {
+pub fn listed(problems: &[ConfigProblem]) -> String {
     problems.iter().map(|problem| format!("  {problem}")).collect::<Vec<_>>().join("\n")
 }
 
 /// One thing that is wrong with a configuration that could be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct ConfigProblem {
     /// The dotted name of the key, such as `http.public_base_url`.
     pub key: String,
     /// What is wrong, and what to do.
     pub message: String,
 }
 
-impl std::fmt::Display for Problem {
+impl std::fmt::Display for ConfigProblem {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "{}: {}", self.key, self.message)
     }
 }
 
-impl Problem {
+impl ConfigProblem {
     /// A problem with the key of that dotted name.
     pub fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
         Self { key: key.into(), message: message.into() }
@@ -159,7 +159,7 @@ impl Config {
     }
 
     /// Reads the layers. When something cannot be read, whatever else is wrong is found as well.
-    fn read(layers: Layers, mut problems: Vec<Problem>) -> Result<Self, Unreadable> {
+    fn read(layers: Layers, mut problems: Vec<ConfigProblem>) -> Result<Self, Unreadable> {
         let (tree, defaults) = (layers.build()?.cache, layer(DEFAULT_TOML).build()?.cache);
         let (read, found) = reading::read(tree, &defaults);
         problems.extend(found);
@@ -168,8 +168,9 @@ impl Config {
             Some(config) => {
                 let others = config.all_problems().into_iter();
                 // What could not be read was replaced by its default, which is no news.
-                let is_news = |other: &Problem| problems.iter().all(|known| known.key != other.key);
-                let others: Vec<Problem> = others.filter(is_news).collect();
+                let is_news =
+                    |other: &ConfigProblem| problems.iter().all(|known| known.key != other.key);
+                let others: Vec<ConfigProblem> = others.filter(is_news).collect();
                 problems.extend(others);
                 Err(Unreadable::Values(problems))
             }
@@ -178,7 +179,7 @@ impl Config {
     }
 
     /// Everything that is wrong, across all sections; empty when the service can start.
-    pub fn problems(&self) -> Vec<Problem> {
+    pub fn problems(&self) -> Vec<ConfigProblem> {
         let mut problems = Vec::new();
         self.http.check(&mut problems);
         self.secrets.check(&self.database, &mut problems);
@@ -208,7 +209,7 @@ impl Config {
 impl Config {
     /// Everything that is wrong, also with what the sections of platforms name: their catalogue files, and how they are
     /// reached. Empty when the service can start.
-    pub fn all_problems(&self) -> Vec<Problem> {
+    pub fn all_problems(&self) -> Vec<ConfigProblem> {
         let mut problems = self.problems();
         let catalog = targets::catalogue(self);
         let of_platforms = targets::targets(&self.platforms, catalog.as_ref().ok());
@@ -245,7 +246,7 @@ fn text_of(path: &Path) -> Result<String, Unreadable> {
 
 impl Config {
     /// Each listener needs an address of its own. Port 0 takes a free one.
-    fn check_addresses(&self, problems: &mut Vec<Problem>) {
+    fn check_addresses(&self, problems: &mut Vec<ConfigProblem>) {
         let (http, admin) =
             (("http.listen", self.http.listen), ("admin.listen", self.admin.listen));
         let probe = self.admin.probe_listen.map(|address| ("admin.probe_listen", address));
@@ -258,7 +259,8 @@ impl Config {
                 address.port() == other.port() && address.port() != 0 && is_same
             };
             if let Some((other, _)) = before.iter().find(|(_, other)| meets(other)) {
-                problems.push(Problem::new(key, format!("must not be the address of {other}")));
+                problems
+                    .push(ConfigProblem::new(key, format!("must not be the address of {other}")));
             }
             before.push((key, address));
         }

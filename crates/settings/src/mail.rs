@@ -7,7 +7,7 @@ use clients::mail::{self, Destination, MailSettings, Mailer, Security, SmtpServe
 use http::uri::Authority;
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{Config, Problem};
+use super::{Config, ConfigProblem};
 
 /// The longest that one mail may take, in milliseconds: less than the time that a job has.
 const TIMEOUT_MS_MAX: u64 = 50_000;
@@ -38,10 +38,10 @@ impl MailSection {
     }
 
     /// What mail is sent with; a relative folder lies in `base`.
-    pub fn settings(&self, base: &Path) -> Result<MailSettings, Problem> {
+    pub fn settings(&self, base: &Path) -> Result<MailSettings, ConfigProblem> {
         let destination = match self.folder() {
             Some(folder) if folder.as_os_str().is_empty() => {
-                return Err(Problem::new("mail.url", "names no folder"));
+                return Err(ConfigProblem::new("mail.url", "names no folder"));
             }
             Some(folder) => Destination::Folder(base.join(folder)),
             None => Destination::Smtp(self.server()?),
@@ -50,11 +50,11 @@ impl MailSection {
         Ok(MailSettings { destination, from: self.from.clone(), timeout })
     }
 
-    fn server(&self) -> Result<SmtpServer, Problem> {
+    fn server(&self) -> Result<SmtpServer, ConfigProblem> {
         let unknown = || {
             let message = "must be smtps://HOST:PORT, smtp+starttls://HOST:PORT, smtp://127.0.0.1:PORT \
                 or file:FOLDER; user and password have settings of their own";
-            Problem::new("mail.url", message)
+            ConfigProblem::new("mail.url", message)
         };
         let (scheme, place) = self.url.split_once("://").ok_or_else(unknown)?;
         let (security, usual_port) = match scheme {
@@ -71,7 +71,7 @@ impl MailSection {
         if security == Security::None && !mail::is_loopback(&host) {
             let message =
                 "hands mail without TLS to this machine only; use smtps:// or smtp+starttls://";
-            return Err(Problem::new("mail.url", message));
+            return Err(ConfigProblem::new("mail.url", message));
         }
         Ok(SmtpServer {
             host,
@@ -82,38 +82,39 @@ impl MailSection {
         })
     }
 
-    fn login(&self) -> Result<Option<(String, zeroize::Zeroizing<String>)>, Problem> {
+    fn login(&self) -> Result<Option<(String, zeroize::Zeroizing<String>)>, ConfigProblem> {
         let password = self.password.expose_secret();
         match (self.user.is_empty(), password.is_empty()) {
             (true, true) => Ok(None),
             (false, false) => Ok(Some((self.user.clone(), password.to_owned().into()))),
-            (true, false) => Err(Problem::new("mail.user", "is needed with mail.password")),
-            (false, true) => Err(Problem::new("mail.password", "is needed with mail.user")),
+            (true, false) => Err(ConfigProblem::new("mail.user", "is needed with mail.password")),
+            (false, true) => Err(ConfigProblem::new("mail.password", "is needed with mail.user")),
         }
     }
 
-    fn authorities(&self) -> Result<Option<Vec<u8>>, Problem> {
+    fn authorities(&self) -> Result<Option<Vec<u8>>, ConfigProblem> {
         if self.ca_file.as_os_str().is_empty() {
             return Ok(None);
         }
-        let unreadable = |error| Problem::new("mail.ca_file", format!("cannot be read: {error}"));
+        let unreadable =
+            |error| ConfigProblem::new("mail.ca_file", format!("cannot be read: {error}"));
         std::fs::read(&self.ca_file).map(Some).map_err(unreadable)
     }
 
-    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+    pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
         if !(1..=TIMEOUT_MS_MAX).contains(&self.timeout_ms) {
-            problems.push(Problem::new("mail.timeout_ms", "must be 1 to 50,000"));
+            problems.push(ConfigProblem::new("mail.timeout_ms", "must be 1 to 50,000"));
         }
         if !mail::is_sender(&self.from) {
             let message = "must be such as no-reply@example.com or Gateway <no-reply@example.com>";
-            problems.push(Problem::new("mail.from", message));
+            problems.push(ConfigProblem::new("mail.from", message));
             return;
         }
         match self.settings(Path::new("")) {
             Err(problem) => problems.push(problem),
             Ok(settings) => {
                 if let Err(invalid) = Mailer::new(&settings) {
-                    problems.push(Problem::new("mail", invalid.to_string()));
+                    problems.push(ConfigProblem::new("mail", invalid.to_string()));
                 }
             }
         }

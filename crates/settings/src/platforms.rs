@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use domain::platform::Platform;
 use secrecy::{ExposeSecret, SecretString};
 
-use super::Problem;
+use super::ConfigProblem;
 
 /// The four platforms.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
@@ -145,7 +145,7 @@ impl PlatformsSection {
         }
     }
 
-    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+    pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
         for platform in Platform::ALL {
             let section = self.of(*platform);
             if section.is_offered() {
@@ -161,9 +161,9 @@ impl PlatformSection {
         !self.base_url.is_empty()
     }
 
-    fn check(&self, key: &str, problems: &mut Vec<Problem>) {
+    fn check(&self, key: &str, problems: &mut Vec<ConfigProblem>) {
         if self.signing.scheme != "none" && self.signing.key.expose_secret().is_empty() {
-            problems.push(Problem::new(
+            problems.push(ConfigProblem::new(
                 format!("{key}.signing.key"),
                 "is required: the platform refuses unsigned requests",
             ));
@@ -177,7 +177,10 @@ impl PlatformSection {
         ];
         for (name, value) in times {
             if value == 0 {
-                problems.push(Problem::new(format!("{key}.timeouts.{name}"), "must be above zero"));
+                problems.push(ConfigProblem::new(
+                    format!("{key}.timeouts.{name}"),
+                    "must be above zero",
+                ));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! `[rate_limits]`: how often a key, a customer, a network or an address may ask for something.
 
-use super::Problem;
+use super::ConfigProblem;
 
 /// `[rate_limits]`: how often a key or an address may call; each node counts for itself.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
@@ -48,7 +48,7 @@ pub struct RateLimitsSection {
 }
 
 impl RateLimitsSection {
-    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+    pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
         let positive = [
             ("per_key_per_second", self.per_key_per_second),
             ("per_key_burst", self.per_key_burst),
@@ -68,16 +68,18 @@ impl RateLimitsSection {
         ];
         for (key, value) in positive {
             if value == 0 {
-                problems.push(Problem::new(format!("rate_limits.{key}"), "must be above zero"));
+                problems
+                    .push(ConfigProblem::new(format!("rate_limits.{key}"), "must be above zero"));
             }
         }
         if self.mails_per_address_per_hour < 2 {
             let message = "must be 2 or more: when an email is left out, the link of the one before must still work";
-            problems.push(Problem::new("rate_limits.mails_per_address_per_hour", message));
+            problems.push(ConfigProblem::new("rate_limits.mails_per_address_per_hour", message));
         }
         if self.mails_per_address_in_all_per_hour < self.mails_per_address_per_hour {
             let message = "must be at least mails_per_address_per_hour";
-            problems.push(Problem::new("rate_limits.mails_per_address_in_all_per_hour", message));
+            problems
+                .push(ConfigProblem::new("rate_limits.mails_per_address_in_all_per_hour", message));
         }
     }
 }

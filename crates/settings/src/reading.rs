@@ -5,37 +5,37 @@
 use config::{ConfigError, Value, ValueKind};
 use serde_path_to_error::Segment;
 
-use super::{Config, Problem};
+use super::{Config, ConfigProblem};
 
 /// Mistakes that are looked for in one configuration.
 const MISTAKES_MAX: usize = 100;
 
 /// A place in the tree of values.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Step {
+enum PathStep {
     Key(String),
     Index(usize),
 }
 
 /// Reads the configuration; `defaults` is a tree that can be read. Gives every mistake, and the configuration with each
 /// mistaken value left out or replaced by its default, so that it can be checked further.
-pub(super) fn read(mut tree: Value, defaults: &Value) -> (Option<Config>, Vec<Problem>) {
-    let mut problems: Vec<Problem> = Vec::new();
+pub(super) fn read(mut tree: Value, defaults: &Value) -> (Option<Config>, Vec<ConfigProblem>) {
+    let mut problems: Vec<ConfigProblem> = Vec::new();
     for _ in 0..MISTAKES_MAX {
         let error = match serde_path_to_error::deserialize::<_, Config>(tree.clone()) {
             Ok(config) => return (Some(config), problems),
             Err(error) => error,
         };
         let mut place = steps(error.path());
-        let mistake = Mistake::of(error.into_inner());
-        if let Mistake::Missing(field) = &mistake {
-            place.push(Step::Key(field.clone()));
+        let mistake = ReadMistake::of(error.into_inner());
+        if let ReadMistake::Missing(field) = &mistake {
+            place.push(PathStep::Key(field.clone()));
         }
         let message = mistake.message(default_of(defaults, &place), value_at(&mut tree, &place));
-        let problem = Problem::new(dotted(&place), message);
+        let problem = ConfigProblem::new(dotted(&place), message);
         let mended = match mistake {
-            Mistake::Unknown { .. } => remove(&mut tree, &place),
-            Mistake::Missing(_) | Mistake::OtherType | Mistake::Unreadable(_) => {
+            ReadMistake::Unknown { .. } => remove(&mut tree, &place),
+            ReadMistake::Missing(_) | ReadMistake::OtherType | ReadMistake::Unreadable(_) => {
                 default_of(defaults, &place)
                     .is_some_and(|default| put(&mut tree, &place, default.clone()))
             }
@@ -51,7 +51,7 @@ pub(super) fn read(mut tree: Value, defaults: &Value) -> (Option<Config>, Vec<Pr
 }
 
 /// What is wrong at one place.
-enum Mistake {
+enum ReadMistake {
     /// The name is none of these.
     Unknown { name: String, known: Vec<String> },
     /// A field that must be given is not.
@@ -62,7 +62,7 @@ enum Mistake {
     Unreadable(String),
 }
 
-impl Mistake {
+impl ReadMistake {
     fn of(error: ConfigError) -> Self {
         match error {
             ConfigError::At { error, .. } => Self::of(*error),
@@ -185,35 +185,35 @@ pub(super) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clo
     }
 }
 
-fn steps(path: &serde_path_to_error::Path) -> Vec<Step> {
+fn steps(path: &serde_path_to_error::Path) -> Vec<PathStep> {
     let step = |segment: &Segment| match segment {
-        Segment::Map { key } => Some(Step::Key(key.clone())),
-        Segment::Seq { index } => Some(Step::Index(*index)),
+        Segment::Map { key } => Some(PathStep::Key(key.clone())),
+        Segment::Seq { index } => Some(PathStep::Index(*index)),
         Segment::Enum { .. } | Segment::Unknown => None,
     };
     path.iter().map_while(step).collect()
 }
 
 /// As problems name it: `packs[1].name`.
-fn dotted(steps: &[Step]) -> String {
+fn dotted(steps: &[PathStep]) -> String {
     let mut text = String::new();
     for step in steps {
         match step {
-            Step::Key(key) if text.is_empty() => text.clone_from(key),
-            Step::Key(key) => text = format!("{text}.{key}"),
-            Step::Index(index) => text = format!("{text}[{index}]"),
+            PathStep::Key(key) if text.is_empty() => text.clone_from(key),
+            PathStep::Key(key) => text = format!("{text}.{key}"),
+            PathStep::Index(index) => text = format!("{text}[{index}]"),
         }
     }
     text
 }
 
 /// What stands there by default. The first element of a list stands for all.
-fn default_of<'a>(defaults: &'a Value, place: &[Step]) -> Option<&'a Value> {
+fn default_of<'a>(defaults: &'a Value, place: &[PathStep]) -> Option<&'a Value> {
     let mut value = defaults;
     for step in place {
         value = match (&value.kind, step) {
-            (ValueKind::Table(table), Step::Key(key)) => table.get(key)?,
-            (ValueKind::Array(values), Step::Index(_)) => values.first()?,
+            (ValueKind::Table(table), PathStep::Key(key)) => table.get(key)?,
+            (ValueKind::Array(values), PathStep::Index(_)) => values.first()?,
             _ => return None,
         };
     }
@@ -221,12 +221,12 @@ fn default_of<'a>(defaults: &'a Value, place: &[Step]) -> Option<&'a Value> {
 }
 
 /// The value at a place, to be changed.
-fn value_at<'a>(tree: &'a mut Value, place: &[Step]) -> Option<&'a mut Value> {
+fn value_at<'a>(tree: &'a mut Value, place: &[PathStep]) -> Option<&'a mut Value> {
     let mut value = tree;
     for step in place {
         value = match (&mut value.kind, step) {
-            (ValueKind::Table(table), Step::Key(key)) => table.get_mut(key)?,
-            (ValueKind::Array(values), Step::Index(index)) => values.get_mut(*index)?,
+            (ValueKind::Table(table), PathStep::Key(key)) => table.get_mut(key)?,
+            (ValueKind::Array(values), PathStep::Index(index)) => values.get_mut(*index)?,
             _ => return None,
         };
     }
@@ -234,8 +234,8 @@ fn value_at<'a>(tree: &'a mut Value, place: &[Step]) -> Option<&'a mut Value> {
 }
 
 /// Takes a key out of its table; gives whether it was there.
-fn remove(tree: &mut Value, place: &[Step]) -> bool {
-    let Some((Step::Key(key), above)) = place.split_last() else { return false };
+fn remove(tree: &mut Value, place: &[PathStep]) -> bool {
+    let Some((PathStep::Key(key), above)) = place.split_last() else { return false };
     match value_at(tree, above).map(|value| &mut value.kind) {
         Some(ValueKind::Table(table)) => table.remove(key).is_some(),
         _ => false,
@@ -243,14 +243,14 @@ fn remove(tree: &mut Value, place: &[Step]) -> bool {
 }
 
 /// Puts a value where it belongs; gives whether there was such a place.
-fn put(tree: &mut Value, place: &[Step], value: Value) -> bool {
+fn put(tree: &mut Value, place: &[PathStep], value: Value) -> bool {
     let Some((last, above)) = place.split_last() else { return false };
     match (value_at(tree, above).map(|above| &mut above.kind), last) {
-        (Some(ValueKind::Table(table)), Step::Key(key)) => {
+        (Some(ValueKind::Table(table)), PathStep::Key(key)) => {
             table.insert(key.clone(), value);
             true
         }
-        (Some(ValueKind::Array(values)), Step::Index(index)) => {
+        (Some(ValueKind::Array(values)), PathStep::Index(index)) => {
             values.get_mut(*index).is_some_and(|old| {
                 *old = value;
                 true

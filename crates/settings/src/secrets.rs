@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{DatabaseSection, Problem};
+use super::{ConfigProblem, DatabaseSection};
 
 /// Master keys, and where the embedded default keeps its own.
 #[derive(Debug, Clone, serde::Deserialize, serde::Serialize)]
@@ -18,9 +18,9 @@ pub struct SecretsSection {
 }
 
 impl SecretsSection {
-    pub(super) fn check(&self, database: &DatabaseSection, problems: &mut Vec<Problem>) {
+    pub(super) fn check(&self, database: &DatabaseSection, problems: &mut Vec<ConfigProblem>) {
         if self.master_keys.is_empty() && database.is_server() {
-            problems.push(Problem::new(
+            problems.push(ConfigProblem::new(
                 "secrets.master_keys",
                 "is required with PostgreSQL: every node needs the same keys; \
                  make one with `openssl rand -base64 32` and write it as 1:BASE64",
@@ -28,7 +28,7 @@ impl SecretsSection {
         }
         for (index, key) in self.master_keys.iter().enumerate() {
             if let Err(message) = runtime::sealing::MasterKey::parse(key.expose_secret()) {
-                problems.push(Problem::new(format!("secrets.master_keys[{index}]"), message));
+                problems.push(ConfigProblem::new(format!("secrets.master_keys[{index}]"), message));
             }
         }
     }

@@ -8,7 +8,7 @@ use domain::credits::{Costs, Credits};
 use domain::platform::Platform;
 use secrecy::SecretString;
 
-use super::Problem;
+use super::ConfigProblem;
 use super::billing::SlotPrices;
 
 /// `[admin]`: the private listeners.
@@ -92,9 +92,9 @@ pub struct KeysSection {
 }
 
 impl KeysSection {
-    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+    pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
         if self.count_max < 1 {
-            problems.push(Problem::new("keys.count_max", "must be 1 or more"));
+            problems.push(ConfigProblem::new("keys.count_max", "must be 1 or more"));
         }
     }
 }
@@ -189,14 +189,14 @@ pub enum LogFormat {
 }
 
 impl DatabaseSection {
-    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+    pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
         use secrecy::ExposeSecret as _;
         let url = self.url.expose_secret();
         if let Err(error) = store::check_url(url) {
-            problems.push(Problem::new("database.url", error.to_string()));
+            problems.push(ConfigProblem::new("database.url", error.to_string()));
         }
         if self.connections_max < 2 {
-            problems.push(Problem::new("database.connections_max", "must be at least 2"));
+            problems.push(ConfigProblem::new("database.connections_max", "must be at least 2"));
         }
     }
 
@@ -215,17 +215,18 @@ impl DatabaseSection {
 }
 
 impl LogSection {
-    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+    pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
         if !(65_536..=1_073_741_824).contains(&self.buffer_bytes) {
-            problems.push(Problem::new("log.buffer_bytes", "must be 65,536 to 1,073,741,824"));
+            problems
+                .push(ConfigProblem::new("log.buffer_bytes", "must be 65,536 to 1,073,741,824"));
         }
     }
 }
 
 impl UploadsSection {
-    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+    pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
         if self.folder.as_os_str().is_empty() {
-            problems.push(Problem::new("uploads.folder", "must name a folder"));
+            problems.push(ConfigProblem::new("uploads.folder", "must name a folder"));
         }
     }
 }
@@ -240,18 +241,19 @@ impl CreditsSection {
         }
     }
 
-    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+    pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
         let costs = [("read", self.read), ("write", self.write), ("export", self.export)];
         for (key, value) in costs {
             if !(1..=1_000_000).contains(&value) {
-                problems.push(Problem::new(format!("credits.{key}"), "must be 1 to 1,000,000"));
+                problems
+                    .push(ConfigProblem::new(format!("credits.{key}"), "must be 1 to 1,000,000"));
             }
         }
         if !(0..=1_000_000_000).contains(&self.trial) {
-            problems.push(Problem::new("credits.trial", "must be 0 to 1,000,000,000"));
+            problems.push(ConfigProblem::new("credits.trial", "must be 0 to 1,000,000,000"));
         }
         if !(0..=36_500).contains(&self.expiry.pack_days) {
-            problems.push(Problem::new("credits.expiry.pack_days", "must be 0 to 36,500"));
+            problems.push(ConfigProblem::new("credits.expiry.pack_days", "must be 0 to 36,500"));
         }
     }
 }
@@ -267,10 +269,11 @@ impl IncludedSlots {
         }
     }
 
-    pub(super) fn check(&self, key: &str, problems: &mut Vec<Problem>) {
+    pub(super) fn check(&self, key: &str, problems: &mut Vec<ConfigProblem>) {
         for platform in Platform::ALL {
             if !(0..=100_000).contains(&self.of(*platform)) {
-                problems.push(Problem::new(format!("{key}.{platform}"), "must be 0 to 100,000"));
+                problems
+                    .push(ConfigProblem::new(format!("{key}.{platform}"), "must be 0 to 100,000"));
             }
         }
     }
@@ -282,19 +285,19 @@ impl SlotsSection {
         self.included.of(platform)
     }
 
-    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+    pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
         self.included.check("slots.included", problems);
         self.prices.check(problems);
     }
 }
 
 impl JobsSection {
-    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+    pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
         if self.workers > 64 {
-            problems.push(Problem::new("jobs.workers", "must be 0 to 64"));
+            problems.push(ConfigProblem::new("jobs.workers", "must be 0 to 64"));
         }
         if !(100..=3_600_000).contains(&self.poll_ms) {
-            problems.push(Problem::new("jobs.poll_ms", "must be 100 to 3,600,000"));
+            problems.push(ConfigProblem::new("jobs.poll_ms", "must be 100 to 3,600,000"));
         }
     }
 }
@@ -305,34 +308,34 @@ impl MeteringSection {
         Duration::from_millis(self.hold_wait_max_ms)
     }
 
-    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+    pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
         if !(1..=1_024).contains(&self.batch_max) {
-            problems.push(Problem::new("metering.batch_max", "must be 1 to 1,024"));
+            problems.push(ConfigProblem::new("metering.batch_max", "must be 1 to 1,024"));
         }
         if self.queue_max < self.batch_max {
-            problems.push(Problem::new("metering.queue_max", "must be at least batch_max"));
+            problems.push(ConfigProblem::new("metering.queue_max", "must be at least batch_max"));
         }
         if self.queue_age_max_ms == 0 {
-            problems.push(Problem::new("metering.queue_age_max_ms", "must be above zero"));
+            problems.push(ConfigProblem::new("metering.queue_age_max_ms", "must be above zero"));
         }
         if !(100..=60_000).contains(&self.hold_wait_max_ms) {
-            problems.push(Problem::new("metering.hold_wait_max_ms", "must be 100 to 60,000"));
+            problems.push(ConfigProblem::new("metering.hold_wait_max_ms", "must be 100 to 60,000"));
         }
         if self.read_patience_ms > 1_000 {
-            problems.push(Problem::new("metering.read_patience_ms", "must be at most 1,000"));
+            problems.push(ConfigProblem::new("metering.read_patience_ms", "must be at most 1,000"));
         }
         if self.gather_ms > 100 {
-            problems.push(Problem::new("metering.gather_ms", "must be at most 100"));
+            problems.push(ConfigProblem::new("metering.gather_ms", "must be at most 100"));
         }
         if !(130..=86_400).contains(&self.hold_ttl_s) {
-            problems.push(Problem::new(
+            problems.push(ConfigProblem::new(
                 "metering.hold_ttl_s",
                 "must be 130 to 86,400: calls renew their holds every 60 seconds",
             ));
         }
         if !self.node.is_empty() && self.node.parse::<domain::id::NodeId>().is_err() {
             let message = "must be empty, or node_ and 32 hexadecimal digits";
-            problems.push(Problem::new("metering.node", message));
+            problems.push(ConfigProblem::new("metering.node", message));
         }
     }
 }

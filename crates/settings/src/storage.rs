@@ -6,7 +6,7 @@ use std::time::Duration;
 use clients::storage::{BucketSettings, Place, StorageSettings};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::Problem;
+use super::ConfigProblem;
 
 /// The longest that one request to a store may take, in milliseconds: a worker must be able to renew its lease.
 const REQUEST_MS_MAX: u64 = 300_000;
@@ -42,31 +42,31 @@ pub struct StorageSection {
 
 impl StorageSection {
     /// What the storage is opened with; relative folders lie in `base`.
-    pub fn settings(&self, base: &Path) -> Result<StorageSettings, Problem> {
+    pub fn settings(&self, base: &Path) -> Result<StorageSettings, ConfigProblem> {
         let work_folder = base.join(&self.work_folder);
         let place = if let Some(folder) = self.url.strip_prefix("file:") {
             if folder.is_empty() {
-                return Err(Problem::new("storage.url", "names no folder"));
+                return Err(ConfigProblem::new("storage.url", "names no folder"));
             }
             Place::Folder(base.join(folder))
         } else if let Some(bucket) = self.url.strip_prefix("s3://") {
             Place::Bucket(self.bucket(bucket)?)
         } else {
-            return Err(Problem::new("storage.url", "must be file:FOLDER or s3://BUCKET"));
+            return Err(ConfigProblem::new("storage.url", "must be file:FOLDER or s3://BUCKET"));
         };
         Ok(StorageSettings { place, work_folder })
     }
 
-    fn bucket(&self, bucket: &str) -> Result<BucketSettings, Problem> {
+    fn bucket(&self, bucket: &str) -> Result<BucketSettings, ConfigProblem> {
         let is_plain = |byte: u8| {
             byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.')
         };
         if !(3..=63).contains(&bucket.len()) || !bucket.bytes().all(is_plain) {
             let message = "must name a bucket: 3 to 63 small letters, digits, '-' and '.'";
-            return Err(Problem::new("storage.url", message));
+            return Err(ConfigProblem::new("storage.url", message));
         }
         if self.region.is_empty() {
-            return Err(Problem::new("storage.region", "is needed for a bucket"));
+            return Err(ConfigProblem::new("storage.region", "is needed for a bucket"));
         }
         let settings = BucketSettings {
             bucket: bucket.to_owned(),
@@ -81,45 +81,45 @@ impl StorageSection {
         };
         settings
             .check()
-            .map_err(|invalid| Problem::new("storage.endpoint", invalid.to_string()))?;
+            .map_err(|invalid| ConfigProblem::new("storage.endpoint", invalid.to_string()))?;
         Ok(settings)
     }
 
-    fn credentials(&self) -> Result<Option<(String, zeroize::Zeroizing<String>)>, Problem> {
+    fn credentials(&self) -> Result<Option<(String, zeroize::Zeroizing<String>)>, ConfigProblem> {
         let secret = self.secret_access_key.expose_secret();
         match (self.access_key_id.is_empty(), secret.is_empty()) {
             (true, true) => Ok(None),
             (false, false) => Ok(Some((self.access_key_id.clone(), secret.to_owned().into()))),
-            (true, false) => Err(Problem::new(
+            (true, false) => Err(ConfigProblem::new(
                 "storage.access_key_id",
                 "is needed with storage.secret_access_key",
             )),
-            (false, true) => Err(Problem::new(
+            (false, true) => Err(ConfigProblem::new(
                 "storage.secret_access_key",
                 "is needed with storage.access_key_id",
             )),
         }
     }
 
-    fn authorities(&self) -> Result<Option<Vec<u8>>, Problem> {
+    fn authorities(&self) -> Result<Option<Vec<u8>>, ConfigProblem> {
         if self.ca_file.as_os_str().is_empty() {
             return Ok(None);
         }
         let unreadable =
-            |error| Problem::new("storage.ca_file", format!("cannot be read: {error}"));
+            |error| ConfigProblem::new("storage.ca_file", format!("cannot be read: {error}"));
         std::fs::read(&self.ca_file).map(Some).map_err(unreadable)
     }
 
-    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+    pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
         for (key, value) in
             [("storage.connect_ms", self.connect_ms), ("storage.request_ms", self.request_ms)]
         {
             if !(1..=REQUEST_MS_MAX).contains(&value) {
-                problems.push(Problem::new(key, "must be 1 to 300,000"));
+                problems.push(ConfigProblem::new(key, "must be 1 to 300,000"));
             }
         }
         if self.work_folder.as_os_str().is_empty() {
-            problems.push(Problem::new("storage.work_folder", "names no folder"));
+            problems.push(ConfigProblem::new("storage.work_folder", "names no folder"));
         }
         if let Err(problem) = self.settings(Path::new("")) {
             problems.push(problem);

@@ -15,14 +15,14 @@ use secrecy::ExposeSecret;
 use zeroize::Zeroizing;
 
 use crate::platforms::{NamedValue, PlatformSection, PlatformsSection};
-use crate::{Config, Problem};
+use crate::{Config, ConfigProblem};
 
 /// The platforms that are offered, or everything that is wrong with their sections. The catalogue says which credentials
 /// their accounts have; without it names of credentials are not checked.
 pub fn targets(
     platforms: &PlatformsSection,
     catalog: Option<&Catalog>,
-) -> Result<HashMap<Platform, Target, RandomState>, Vec<Problem>> {
+) -> Result<HashMap<Platform, Target, RandomState>, Vec<ConfigProblem>> {
     let mut targets = HashMap::default();
     let mut problems = Vec::new();
     for platform in Platform::ALL {
@@ -39,7 +39,10 @@ pub fn targets(
             Ok(target) => drop(targets.insert(*platform, target)),
             Err(found) => problems.extend(found.into_iter().map(|problem| {
                 let unit = if problem.key.starts_with("timeouts.") { "_ms" } else { "" };
-                Problem::new(format!("platforms.{platform}.{}{unit}", problem.key), problem.message)
+                ConfigProblem::new(
+                    format!("platforms.{platform}.{}{unit}", problem.key),
+                    problem.message,
+                )
             })),
         }
     }
@@ -98,20 +101,20 @@ fn settings(platform: Platform, section: &PlatformSection) -> TargetSettings {
 }
 
 /// The built-in catalogue with the operator's extra files.
-pub fn catalogue(config: &Config) -> Result<Catalog, Vec<Problem>> {
+pub fn catalogue(config: &Config) -> Result<Catalog, Vec<ConfigProblem>> {
     let key = |platform: Platform| format!("platforms.{platform}.catalog");
     let mut catalog = Catalog::built_in()
-        .map_err(|error| vec![Problem::new("the built-in catalogue", error.to_string())])?;
+        .map_err(|error| vec![ConfigProblem::new("the built-in catalogue", error.to_string())])?;
     for platform in Platform::ALL {
         let path: &Path = &config.platforms.of(*platform).catalog;
         if path.as_os_str().is_empty() {
             continue;
         }
         let text = std::fs::read_to_string(path)
-            .map_err(|error| vec![Problem::new(key(*platform), error.to_string())])?;
+            .map_err(|error| vec![ConfigProblem::new(key(*platform), error.to_string())])?;
         catalog = catalog
             .with_extra(*platform, &text)
-            .map_err(|error| vec![Problem::new(key(*platform), error.to_string())])?;
+            .map_err(|error| vec![ConfigProblem::new(key(*platform), error.to_string())])?;
     }
     Ok(catalog)
 }

@@ -25,8 +25,8 @@ use transport::{Network, is_trusted};
 use crate::auth::PresentedCredential;
 use crate::error::ApiError;
 use crate::middleware::network_limit::NetworkLimiter;
-use crate::middleware::rate_limit::{Decision, Named, Quota, RateLimiter};
-use crate::middleware::real_ip::Client;
+use crate::middleware::rate_limit::{NamedDecision, RateDecision, RateLimiter, RateQuota};
+use crate::middleware::real_ip::ClientAddress;
 
 /// Networks, credentials and customers that are remembered.
 const REMEMBERED_MAX: usize = 100_000;
@@ -53,7 +53,7 @@ enum Credential {
 
 /// Work that is limited for each customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Work {
+enum LimitedWork {
     /// It asks a platform whose credentials these are.
     Import,
     /// It writes into the audit list, and makes every node read the customer's keys again.
@@ -77,10 +77,10 @@ pub struct Share {
 /// What a response says of the limits: of the last one that was looked at, which is the narrowest. In the request's
 /// extensions, so that whoever finds the caller can add to it.
 #[derive(Debug, Clone, Default)]
-pub struct Reported(Arc<Mutex<Option<Named>>>);
+pub struct ReportedLimits(Arc<Mutex<Option<NamedDecision>>>);
 
-impl Reported {
-    fn set(&self, named: Named) {
+impl ReportedLimits {
+    fn set(&self, named: NamedDecision) {
         *self.0.lock() = Some(named);
     }
 
@@ -96,14 +96,15 @@ impl ControlLimits {
     /// The limits of these rates; requests through these proxies count for who is behind them.
     pub fn new(rates: &RateLimitsSection, trusted_proxies: Vec<Network>) -> Self {
         let of_key =
-            Quota::per_second(rates.control_per_key_per_second, rates.control_per_key_burst);
-        let of_network = Quota::per_second(
+            RateQuota::per_second(rates.control_per_key_per_second, rates.control_per_key_burst);
+        let of_network = RateQuota::per_second(
             rates.control_per_network_per_second,
             rates.control_per_network_burst,
         );
         let of_customer =
-            |per_minute| RateLimiter::new(Quota::per_minute(per_minute), REMEMBERED_MAX);
-        let of_share = |per_minute| RateLimiter::new(Quota::per_minute(per_minute), REMEMBERED_MAX);
+            |per_minute| RateLimiter::new(RateQuota::per_minute(per_minute), REMEMBERED_MAX);
+        let of_share =
+            |per_minute| RateLimiter::new(RateQuota::per_minute(per_minute), REMEMBERED_MAX);
         Self {
             networks: NetworkLimiter::new(of_network, REMEMBERED_MAX),
             credentials: RateLimiter::new(of_key, REMEMBERED_MAX),
@@ -121,13 +122,13 @@ impl ControlLimits {
         &self,
         request: &Request,
         cookie: &str,
-        reported: &Reported,
+        reported: &ReportedLimits,
         now: Timestamp,
     ) -> Result<(), ApiError> {
         if request.uri().path() == HEALTH {
             return Ok(());
         }
-        let client = request.extensions().get::<Client>();
+        let client = request.extensions().get::<ClientAddress>();
         if let Some(ip) = client.and_then(|client| self.counted_ip(*client))
             && let Some(decision) = self.networks.check(ip, now)
         {
@@ -146,13 +147,17 @@ impl ControlLimits {
     /// is refused later and takes nothing.
     pub fn admit_work(&self, parts: &Parts, share: Share, now: Timestamp) -> Result<(), ApiError> {
         let customer = share.customer;
-        match Work::of(&parts.method, parts.uri.path()) {
+        match LimitedWork::of(&parts.method, parts.uri.path()) {
             None => Ok(()),
-            Some(Work::Payment | Work::Preview) if share.limited_key.is_some() => Ok(()),
-            Some(Work::Import) => count(parts, &self.imports, customer, ("imports", now)),
-            Some(Work::KeyChange) => count(parts, &self.key_changes, share, ("key-changes", now)),
-            Some(Work::Payment) => count(parts, &self.payments, customer, ("payments", now)),
-            Some(Work::Preview) => count(parts, &self.previews, customer, ("previews", now)),
+            Some(LimitedWork::Payment | LimitedWork::Preview) if share.limited_key.is_some() => {
+                Ok(())
+            }
+            Some(LimitedWork::Import) => count(parts, &self.imports, customer, ("imports", now)),
+            Some(LimitedWork::KeyChange) => {
+                count(parts, &self.key_changes, share, ("key-changes", now))
+            }
+            Some(LimitedWork::Payment) => count(parts, &self.payments, customer, ("payments", now)),
+            Some(LimitedWork::Preview) => count(parts, &self.previews, customer, ("previews", now)),
         }
     }
 
@@ -162,7 +167,7 @@ impl ControlLimits {
     }
 
     /// A proxy that names no caller is not counted: all of its callers would be one.
-    fn counted_ip(&self, client: Client) -> Option<IpAddr> {
+    fn counted_ip(&self, client: ClientAddress) -> Option<IpAddr> {
         (!is_trusted(client.ip, &self.trusted_proxies)).then_some(client.ip)
     }
 
@@ -186,25 +191,25 @@ fn count<K: Clone + Eq + Hash>(
     taker: K,
     (name, now): (&'static str, Timestamp),
 ) -> Result<(), ApiError> {
-    let reported = parts.extensions.get::<Reported>().cloned().unwrap_or_default();
+    let reported = parts.extensions.get::<ReportedLimits>().cloned().unwrap_or_default();
     let decision = limiter.check(taker, 1, now);
     judge(&reported, decision, name, limiter.policy_named(name))
 }
 
 fn judge(
-    reported: &Reported,
-    decision: Decision,
+    reported: &ReportedLimits,
+    decision: RateDecision,
     name: &'static str,
     policy: HeaderValue,
 ) -> Result<(), ApiError> {
     let retry_after_ms = decision.retry_after_ms;
-    reported.set(Named { name, policy, decision });
+    reported.set(NamedDecision { name, policy, decision });
     retry_after_ms.map_or(Ok(()), |retry_after_ms| {
         Err(ApiError::Failure(Failure::RateLimited { retry_after_ms }))
     })
 }
 
-impl Work {
+impl LimitedWork {
     fn of(method: &Method, path: &str) -> Option<Self> {
         let below = |root: &str| {
             path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -230,9 +235,9 @@ mod tests {
 
     #[test]
     fn what_costs_others_something_is_limited_for_each_customer() {
-        let of = |method: Method, path: &str| Work::of(&method, path);
+        let of = |method: Method, path: &str| LimitedWork::of(&method, path);
 
-        assert_eq!(of(Method::POST, "/v1/connect/import"), Some(Work::Import));
+        assert_eq!(of(Method::POST, "/v1/connect/import"), Some(LimitedWork::Import));
         for (method, path) in [
             (Method::POST, "/v1/auth/keys"),
             (Method::POST, "/v1/auth/keys/rotate"),
@@ -240,15 +245,15 @@ mod tests {
             (Method::DELETE, "/v1/auth/keys/key_1"),
             (Method::POST, "/v1/support-access"),
         ] {
-            assert_eq!(of(method, path), Some(Work::KeyChange), "{path}");
+            assert_eq!(of(method, path), Some(LimitedWork::KeyChange), "{path}");
         }
         for (method, path) in
             [(Method::POST, "/v1/billing/checkout"), (Method::DELETE, "/v1/billing/card")]
         {
-            assert_eq!(of(method, path), Some(Work::Payment), "{path}");
+            assert_eq!(of(method, path), Some(LimitedWork::Payment), "{path}");
         }
         let preview = "/v1/billing/slots/preview";
-        assert_eq!(of(Method::GET, preview), Some(Work::Preview));
+        assert_eq!(of(Method::GET, preview), Some(LimitedWork::Preview));
         for path in
             ["/v1/auth/keys", "/v1/billing", "/v1/billing/usage", "/v1/accounts", "/v1/authkeys"]
         {

@@ -4,14 +4,14 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 
 /// Something that was created. The path is one that `GET` answers.
-pub struct Created<T> {
+pub struct CreatedResource<T> {
     /// Where it is.
     pub location: String,
     /// What it is.
     pub body: T,
 }
 
-impl<T: serde::Serialize> IntoResponse for Created<T> {
+impl<T: serde::Serialize> IntoResponse for CreatedResource<T> {
     fn into_response(self) -> Response {
         let mut response = (StatusCode::CREATED, axum::Json(self.body)).into_response();
         // Ids are visible characters, so this is always a header.

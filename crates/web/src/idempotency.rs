@@ -23,7 +23,7 @@ use crate::error::ApiError;
 pub const KEPT_FOR_S: i64 = 24 * 3_600;
 
 /// What makes a request the same one.
-pub struct Request<'r> {
+pub struct RequestIdentity<'r> {
     /// Its method.
     pub method: &'r Method,
     /// Its path and query.
@@ -54,7 +54,7 @@ impl<'p> Place<'p> {
     }
 }
 
-impl Request<'_> {
+impl RequestIdentity<'_> {
     /// What is claimed with this key.
     pub fn claim(&self, key: RequestKey, now: Timestamp) -> IdempotencyClaim {
         IdempotencyClaim {

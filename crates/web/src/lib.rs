@@ -31,18 +31,18 @@ use store::Store;
 use transport::{Load, Loads, Network, site_of};
 
 use crate::auth::cookie::CookiePolicy;
-use crate::auth::csrf::Own;
+use crate::auth::csrf::OwnPages;
 use crate::control_limits::ControlLimits;
 
 pub use crate::error::ApiError;
-use crate::middleware::body::{self, BodyLimits, Kept};
-use crate::middleware::budget::{Budget, Room};
-use crate::middleware::real_ip::Client;
+use crate::middleware::body::{self, BodyLimits, BodyPlace};
+use crate::middleware::budget::{BudgetRoom, MemoryBudget};
+use crate::middleware::real_ip::ClientAddress;
 pub use transport::network_of;
 
 /// What the HTTP edge uses. A clone is another handle to the same.
 #[derive(Clone)]
-pub struct WebState(Arc<Edge>);
+pub struct WebState(Arc<EdgeParts>);
 
 /// What only the start knows of [`WebState`].
 pub struct WebParts {
@@ -65,7 +65,7 @@ pub struct WebParts {
 }
 
 /// The parts of [`WebState`].
-pub struct Edge {
+pub struct EdgeParts {
     /// Where keys, sessions and stored responses are.
     pub store: Store,
     /// The time.
@@ -85,9 +85,9 @@ pub struct Edge {
     /// How sessions travel.
     pub cookies: CookiePolicy,
     /// Bytes of buffered request bodies of customers.
-    pub bodies: Budget,
+    pub bodies: MemoryBudget,
     /// The same for requests without a known caller, on open routes.
-    pub open_bodies: Budget,
+    pub open_bodies: MemoryBudget,
     /// Who holds buffered bodies.
     body_holders: Loads<BodyHolder>,
 }
@@ -109,14 +109,14 @@ impl WebState {
         let WebParts { store, clock, random, tasks, vault, config, catalog, trusted_proxies } =
             parts;
         let limits = &config.http.limits;
-        let edge = Edge {
+        let edge = EdgeParts {
             control_limits: ControlLimits::new(&config.rate_limits, trusted_proxies),
             cookies: CookiePolicy::of(&config.http.public_base_url),
-            bodies: Budget::new(
+            bodies: MemoryBudget::new(
                 limits.native_bodies_bytes_max,
                 limits.native_bodies_per_customer_bytes_max,
             ),
-            open_bodies: Budget::new(
+            open_bodies: MemoryBudget::new(
                 limits.open_bodies_bytes_max,
                 limits.open_bodies_per_network_bytes_max,
             ),
@@ -138,8 +138,8 @@ impl WebState {
     }
 
     /// The pages that may use a session.
-    pub fn own_pages(&self) -> Own<'_> {
-        Own {
+    pub fn own_pages(&self) -> OwnPages<'_> {
+        OwnPages {
             public_base_url: &self.config.http.public_base_url,
             allowed_hosts: &self.config.http.allowed_hosts,
         }
@@ -152,14 +152,14 @@ impl WebState {
             bytes_max,
             grace: Duration::from_millis(timeouts.body_grace_ms),
             total: Duration::from_millis(timeouts.body_ms),
-            kept: Kept::InMemory,
+            kept: BodyPlace::InMemory,
         }
     }
 
     /// The same for an upload, which has more time.
     pub fn upload_limits(&self, bytes_max: usize) -> BodyLimits {
         let total = Duration::from_millis(self.config.http.timeouts.upload_ms);
-        BodyLimits { total, kept: Kept::OnDisk, ..self.body_limits(bytes_max) }
+        BodyLimits { total, kept: BodyPlace::OnDisk, ..self.body_limits(bytes_max) }
     }
 
     /// Reads the body of a request of the control plane, in the room of its caller: of the customer if one is known, and
@@ -173,20 +173,21 @@ impl WebState {
         let (budget, holder) = if let Some(BodyOf(customer)) = extensions.get() {
             (&self.bodies, BodyHolder::Customer(*customer))
         } else {
-            let ip =
-                extensions.get::<Client>().map_or(Ipv4Addr::UNSPECIFIED.into(), |client| client.ip);
+            let ip = extensions
+                .get::<ClientAddress>()
+                .map_or(Ipv4Addr::UNSPECIFIED.into(), |client| client.ip);
             (&self.open_bodies, BodyHolder::Network(site_of(ip).unwrap_or(ip)))
         };
         let holder = self.body_holders.of(holder);
-        let room = Room { budget, holder: &holder };
+        let room = BudgetRoom { budget, holder: &holder };
         Ok(body::read_body(body, &self.body_limits(bytes_max), room).await?.bytes)
     }
 }
 
 impl Deref for WebState {
-    type Target = Edge;
+    type Target = EdgeParts;
 
-    fn deref(&self) -> &Edge {
+    fn deref(&self) -> &EdgeParts {
         &self.0
     }
 }

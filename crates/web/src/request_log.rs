@@ -13,7 +13,7 @@ use http::{Extensions, Method, StatusCode};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::error::Pending;
+use crate::error::PendingFailure;
 use crate::middleware::request_id::RequestLabel;
 
 /// Requests of load balancers and of monitoring, which come every few seconds: their lines are at debug level.
@@ -97,10 +97,10 @@ fn method_word(method: &Method) -> &str {
 
 /// A request to the control plane on its way: what becomes known of it, for its line. It travels with the request.
 #[derive(Clone)]
-pub struct RequestRecord(Arc<Mutex<Facts>>);
+pub struct RequestRecord(Arc<Mutex<RequestFacts>>);
 
 #[derive(Default)]
-struct Facts {
+struct RequestFacts {
     route: Option<MatchedPath>,
     caller: Option<KnownCaller>,
     is_call: bool,
@@ -136,11 +136,11 @@ pub struct LineOnDrop {
     client_ip: IpAddr,
     started: Instant,
     record: RequestRecord,
-    responded: Option<Responded>,
+    responded: Option<ResponseFacts>,
 }
 
 /// What the line says of a response.
-struct Responded {
+struct ResponseFacts {
     status: StatusCode,
     code: Option<&'static str>,
     caller: Option<KnownCaller>,
@@ -164,10 +164,13 @@ impl LineOnDrop {
 
     /// Takes from the response what the line says of it; the response need not be rendered yet.
     pub fn respond(&mut self, response: &Response) {
-        let code = response.extensions().get::<Pending>().map(|Pending(error)| error.row().code);
+        let code = response
+            .extensions()
+            .get::<PendingFailure>()
+            .map(|PendingFailure(error)| error.row().code);
         let caller = response.extensions().get::<KnownCaller>().copied();
         let is_replay = response.headers().contains_key("idempotent-replayed");
-        self.responded = Some(Responded { status: response.status(), code, caller, is_replay });
+        self.responded = Some(ResponseFacts { status: response.status(), code, caller, is_replay });
     }
 }
 

@@ -1,7 +1,7 @@
 //! Automatic top-up: what a customer asks of it, and how it stands.
 
 use axum::extract::State;
-use billing::charge::{self, Standing};
+use billing::charge::{self, PaymentStanding};
 use billing::{self, top_ups};
 use domain::credits::Credits;
 use domain::field_error::FieldErrorKind;
@@ -18,10 +18,10 @@ use store::top_ups::TopUp;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::WebState;
-use web::auth::{Caller, Manager};
+use web::auth::{Caller, UnrestrictedCaller};
 use web::error::ApiError;
 use web::extract::{Json, NoQuery};
-use web::fields::{Decimal, Good, Problems, RequestBody};
+use web::fields::{DecimalNumber, FieldProblems, GoodFields, RequestBody};
 
 use super::card::Script;
 use crate::ApiState;
@@ -105,11 +105,11 @@ pub(super) struct AutoTopUpIn {
     pack_id: Option<String>,
     /// The most that the charges of one UTC day may take, with at most two decimals; at least the price of the pack.
     #[schema(value_type = Option<f64>, minimum = 0.5, maximum = 999_999.99, format = "usd")]
-    daily_cap_usd: Option<Decimal>,
+    daily_cap_usd: Option<DecimalNumber>,
 }
 
 impl RequestBody for AutoTopUpIn {
-    fn check(fields: &Good<'_>, _web: &WebState, problems: &mut Problems) {
+    fn check(fields: &GoodFields<'_>, _web: &WebState, problems: &mut FieldProblems) {
         let switch = |name: &str| fields.value(name).and_then(serde_json::Value::as_bool);
         let is_on = match (switch("enabled"), switch("enable")) {
             (Some(enabled), Some(enable)) if enabled != enable => {
@@ -174,7 +174,7 @@ async fn get_autotopup(
 )]
 async fn set_autotopup(
     State(api): State<ApiState>,
-    Manager(caller): Manager,
+    UnrestrictedCaller(caller): UnrestrictedCaller,
     Json(wanted): Json<AutoTopUpIn>,
 ) -> Result<axum::Json<AutoTopUp>, ApiError> {
     let known = top_ups::view(&api.billing, caller.customer).await?.settings;
@@ -235,8 +235,8 @@ impl PendingTopUp {
         let read = async {
             let order = orders::find(&api.store, customer, self.order_id).await.ok()??;
             match charge::look(&api.billing, &order).await.ok()? {
-                Standing::Waiting(action) => Some(action),
-                Standing::Processing | Standing::Paid | Standing::Over => None,
+                PaymentStanding::Waiting(action) => Some(action),
+                PaymentStanding::Processing | PaymentStanding::Paid | PaymentStanding::Over => None,
             }
         };
         let Some(action) = read.await else { return };

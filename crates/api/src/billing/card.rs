@@ -3,7 +3,7 @@
 use axum::extract::{Extension, State};
 use billing;
 use billing::card_on_file::{PaidInvoice, UnpaidInvoice};
-use billing::cards::Synced;
+use billing::cards::SyncedCard;
 use domain::field_error::FieldErrorKind;
 use domain::id::CustomerId;
 use failures::FieldProblem;
@@ -11,11 +11,11 @@ use identity::login;
 use store::cards::{self, Card};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use web::auth::{Caller, Manager};
+use web::auth::{Caller, UnrestrictedCaller};
 use web::error::ApiError;
 use web::extract::{NoQuery, OptionalJson};
 use web::fields::RequestBody;
-use web::middleware::real_ip::Client;
+use web::middleware::real_ip::ClientAddress;
 
 use super::autotopup::{self, AutoTopUp};
 use super::plans::{self, PackOut};
@@ -128,8 +128,8 @@ impl RequestBody for CardRemoval {}
 )]
 async fn delete_card(
     State(api): State<ApiState>,
-    Manager(caller): Manager,
-    Extension(client): Extension<Client>,
+    UnrestrictedCaller(caller): UnrestrictedCaller,
+    Extension(client): Extension<ClientAddress>,
     OptionalJson(removal): OptionalJson<CardRemoval>,
 ) -> Result<axum::Json<CardView>, ApiError> {
     if caller.key().is_none() {
@@ -217,11 +217,11 @@ impl RequestBody for SyncIn {}
 )]
 async fn sync_card(
     State(api): State<ApiState>,
-    Manager(caller): Manager,
+    UnrestrictedCaller(caller): UnrestrictedCaller,
     OptionalJson(sync): OptionalJson<SyncIn>,
 ) -> Result<axum::Json<SyncOut>, ApiError> {
     let session = sync.session_id.as_deref();
-    let Synced { card, invoices } =
+    let SyncedCard { card, invoices } =
         billing::cards::sync(&api.billing, caller.customer, session).await?;
     let axum::Json(view) = view(&api, caller.customer, card).await?;
     Ok(axum::Json(SyncOut {

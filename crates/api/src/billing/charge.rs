@@ -2,13 +2,13 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use billing::charge::{self, Action, Charge, Charged};
+use billing::charge::{self, ChargeState, PackCharge, RequiredAction};
 use domain::id::OrderId;
 use domain::time::Timestamp;
 use http::StatusCode;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use web::auth::Manager;
+use web::auth::UnrestrictedCaller;
 use web::error::ApiError;
 use web::extract::Json;
 use web::fields::RequestBody;
@@ -92,18 +92,18 @@ struct ProcessingOut {
     order_id: OrderId,
 }
 
-fn shown(api: &ApiState, charge: Charge) -> Response {
+fn shown(api: &ApiState, charge: PackCharge) -> Response {
     let order_id = charge.order;
     let (status, out) = match charge.state {
-        Charged::Paid(receipt) => {
+        ChargeState::Paid(receipt) => {
             let (credits, balance) = (receipt.credits.whole(), receipt.balance.whole());
             let paid = PaidOut { status: "paid", ok: true, credits, balance, order_id };
             (StatusCode::OK, ChargeOut::Paid(paid))
         }
-        Charged::ActionRequired(action) => {
+        ChargeState::ActionRequired(action) => {
             (StatusCode::OK, ChargeOut::ActionRequired(waiting(api, order_id, action)))
         }
-        Charged::Processing { intent: pi_id } => {
+        ChargeState::Processing { intent: pi_id } => {
             let (status, ok, processing) = ("processing", false, true);
             let waiting = ProcessingOut { status, ok, processing, pi_id, order_id };
             (StatusCode::ACCEPTED, ChargeOut::Processing(waiting))
@@ -118,7 +118,7 @@ fn shown(api: &ApiState, charge: Charge) -> Response {
     response
 }
 
-fn waiting(api: &ApiState, order_id: OrderId, action: Action) -> ActionOut {
+fn waiting(api: &ApiState, order_id: OrderId, action: RequiredAction) -> ActionOut {
     let Script { publishable_key, js_url } = Script::of(api);
     ActionOut {
         status: "requires_action",
@@ -143,7 +143,7 @@ fn waiting(api: &ApiState, order_id: OrderId, action: Action) -> ActionOut {
 )]
 async fn charge_card(
     State(api): State<ApiState>,
-    Manager(caller): Manager,
+    UnrestrictedCaller(caller): UnrestrictedCaller,
     OptionalRequestKey(idempotency): OptionalRequestKey,
     Json(choice): Json<PackChoice>,
 ) -> Result<Response, ApiError> {
@@ -174,7 +174,7 @@ impl RequestBody for Confirmation {}
 )]
 async fn confirm_charge(
     State(api): State<ApiState>,
-    Manager(caller): Manager,
+    UnrestrictedCaller(caller): UnrestrictedCaller,
     Json(confirmation): Json<Confirmation>,
 ) -> Result<Response, ApiError> {
     let charge = charge::confirm(&api.billing, caller.customer, &confirmation.pi_id).await?;

@@ -2,15 +2,15 @@
 
 use axum::extract::State;
 use billing::changes;
-use billing::decide::{Target, Wish};
-use billing::previews::{self, Preview};
+use billing::decide::{ChangeRequest, Target};
+use billing::previews::{self, ChangePreview};
 use domain::id::CustomerId;
 use domain::plan::credits_of_upgrade;
 use domain::time::Timestamp;
 use settings::billing::CURRENCY;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use web::auth::{Caller, Manager};
+use web::auth::{Caller, UnrestrictedCaller};
 use web::error::ApiError;
 use web::extract::{Json, Query};
 use web::fields::{RequestBody, RequestQuery};
@@ -58,11 +58,11 @@ struct PlanChanged {
 )]
 async fn change_plan(
     State(api): State<ApiState>,
-    Manager(caller): Manager,
+    UnrestrictedCaller(caller): UnrestrictedCaller,
     ChangeOfRequest(change): ChangeOfRequest,
     Json(wanted): Json<PlanIn>,
 ) -> Result<axum::Json<PlanChanged>, ApiError> {
-    let wish = Wish {
+    let wish = ChangeRequest {
         id: change,
         customer: caller.customer,
         actor: caller.actor(),
@@ -158,7 +158,7 @@ struct Effects {
 async fn effects(
     api: &ApiState,
     customer: CustomerId,
-    preview: &Preview,
+    preview: &ChangePreview,
 ) -> Result<Effects, ApiError> {
     let view = &preview.view;
     let wanted = match &preview.plan_price_id {

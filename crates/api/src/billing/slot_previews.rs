@@ -13,7 +13,7 @@ use web::WebState;
 use web::auth::Caller;
 use web::error::ApiError;
 use web::extract::Query;
-use web::fields::{Good, Problems, RequestQuery};
+use web::fields::{FieldProblems, GoodFields, RequestQuery};
 
 use super::slots::not_sold;
 use crate::ApiState;
@@ -37,7 +37,7 @@ struct PreviewQuery {
 }
 
 impl RequestQuery for PreviewQuery {
-    fn check(fields: &Good<'_>, _web: &WebState, problems: &mut Problems) {
+    fn check(fields: &GoodFields<'_>, _web: &WebState, problems: &mut FieldProblems) {
         if let Some(message) = fields.parsed("platform").and_then(not_sold) {
             problems.query("platform", FieldErrorKind::NotAllowed, message);
         }
@@ -113,7 +113,7 @@ struct SwitchQuery {
 }
 
 impl RequestQuery for SwitchQuery {
-    fn check(fields: &Good<'_>, _web: &WebState, problems: &mut Problems) {
+    fn check(fields: &GoodFields<'_>, _web: &WebState, problems: &mut FieldProblems) {
         for field in ["from", "to"] {
             if let Some(message) = fields.parsed(field).and_then(not_sold) {
                 problems.query(field, FieldErrorKind::NotAllowed, message);

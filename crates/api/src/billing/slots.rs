@@ -1,7 +1,7 @@
 //! Slots: how many accounts may be in use on each platform, and extra ones bought, given back and moved.
 
 use axum::extract::State;
-use billing::decide::{Target, Wish};
+use billing::decide::{ChangeRequest, Target};
 use billing::{changes, plans};
 use domain::account::CreatorId;
 use domain::field_error::FieldErrorKind;
@@ -18,10 +18,10 @@ use store::slot_changes::{Change, ChangeItem};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use web::WebState;
-use web::auth::{Caller, Manager};
+use web::auth::{Caller, UnrestrictedCaller};
 use web::error::ApiError;
 use web::extract::{Json, NoQuery};
-use web::fields::{Good, Problems, RequestBody};
+use web::fields::{FieldProblems, GoodFields, RequestBody};
 use web::own_requests::ChangeOfRequest;
 
 use crate::ApiState;
@@ -145,7 +145,10 @@ struct SlotsChanged {
     invoice_id: Option<String>,
 }
 
-async fn changed(api: &ApiState, wish: Wish) -> Result<axum::Json<SlotsChanged>, ApiError> {
+async fn changed(
+    api: &ApiState,
+    wish: ChangeRequest,
+) -> Result<axum::Json<SlotsChanged>, ApiError> {
     let customer = wish.customer;
     let made = changes::make(&api.billing, wish).await?;
     let standing = limits::standing(&api.store, customer, &api.allowances).await?;
@@ -185,7 +188,7 @@ struct SlotsIn {
 }
 
 impl RequestBody for SlotsIn {
-    fn check(fields: &Good<'_>, _web: &WebState, problems: &mut Problems) {
+    fn check(fields: &GoodFields<'_>, _web: &WebState, problems: &mut FieldProblems) {
         check_sold(fields, "platform", problems);
     }
 }
@@ -201,12 +204,12 @@ impl RequestBody for SlotsIn {
 )]
 async fn set_slots(
     State(api): State<ApiState>,
-    Manager(caller): Manager,
+    UnrestrictedCaller(caller): UnrestrictedCaller,
     ChangeOfRequest(change): ChangeOfRequest,
     Json(wanted): Json<SlotsIn>,
 ) -> Result<axum::Json<SlotsChanged>, ApiError> {
     check_creator(&api, &caller, wanted.creator_id.as_ref(), wanted.platform).await?;
-    let wish = Wish {
+    let wish = ChangeRequest {
         id: change,
         customer: caller.customer,
         actor: caller.actor(),
@@ -232,7 +235,7 @@ struct SwitchIn {
 }
 
 impl RequestBody for SwitchIn {
-    fn check(fields: &Good<'_>, _web: &WebState, problems: &mut Problems) {
+    fn check(fields: &GoodFields<'_>, _web: &WebState, problems: &mut FieldProblems) {
         check_sold(fields, "from", problems);
         check_sold(fields, "to", problems);
         if fields.text("from").is_some() && fields.text("from") == fields.text("to") {
@@ -252,12 +255,12 @@ impl RequestBody for SwitchIn {
 )]
 async fn switch_slot(
     State(api): State<ApiState>,
-    Manager(caller): Manager,
+    UnrestrictedCaller(caller): UnrestrictedCaller,
     ChangeOfRequest(change): ChangeOfRequest,
     Json(wanted): Json<SwitchIn>,
 ) -> Result<axum::Json<SlotsChanged>, ApiError> {
     check_creator(&api, &caller, wanted.creator_id.as_ref(), wanted.to).await?;
-    let wish = Wish {
+    let wish = ChangeRequest {
         id: change,
         customer: caller.customer,
         actor: caller.actor(),
@@ -290,7 +293,7 @@ pub(super) fn not_sold(platform: Platform) -> Option<String> {
 }
 
 /// Adds a problem with a field of the body that names a platform without extra slots.
-fn check_sold(fields: &Good<'_>, field: &str, problems: &mut Problems) {
+fn check_sold(fields: &GoodFields<'_>, field: &str, problems: &mut FieldProblems) {
     if let Some(message) = fields.parsed(field).and_then(not_sold) {
         problems.body(field, FieldErrorKind::NotAllowed, message);
     }

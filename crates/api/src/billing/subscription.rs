@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::Extension;
 use axum::extract::State;
 use billing::plans;
-use billing::subscribe::{self, Choice};
+use billing::subscribe::{self, PlanChoice};
 use domain::account::CreatorId;
 use domain::id::CustomerId;
 use domain::plan::PlanVersion;
@@ -18,7 +18,7 @@ use store::limits::Parts;
 use store::subscriptions::{Occupant, View};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use web::auth::{Caller, Manager};
+use web::auth::{Caller, UnrestrictedCaller};
 use web::error::ApiError;
 use web::extract::{Json, NoQuery};
 use web::fields::RequestBody;
@@ -166,12 +166,13 @@ struct SubscribeOut {
 )]
 async fn subscribe(
     State(api): State<ApiState>,
-    Manager(caller): Manager,
+    UnrestrictedCaller(caller): UnrestrictedCaller,
     Json(wanted): Json<SubscribeIn>,
 ) -> Result<(Extension<NotKept>, axum::Json<SubscribeOut>), ApiError> {
     let plan = plans::plan(&api.billing, &wanted.plan_id)?;
     let slots = wanted.slots.into_iter().filter(|(_, count)| *count > 0).collect();
-    let page = subscribe::subscribe(&api.billing, caller.customer, &Choice { plan, slots }).await?;
+    let page =
+        subscribe::subscribe(&api.billing, caller.customer, &PlanChoice { plan, slots }).await?;
     let out = SubscribeOut { url: page.url, session_id: page.session };
     // Whoever asks again must hear when the page has been closed.
     Ok((Extension(NotKept), axum::Json(out)))
@@ -322,7 +323,7 @@ struct PortalOut {
 )]
 async fn open_portal(
     State(api): State<ApiState>,
-    Manager(caller): Manager,
+    UnrestrictedCaller(caller): UnrestrictedCaller,
     _: NoQuery,
 ) -> Result<(Extension<NotKept>, axum::Json<PortalOut>), ApiError> {
     let url = subscribe::portal(&api.billing, caller.customer).await?;

@@ -7,7 +7,7 @@ use catalog::column::{Column, Unit};
 use domain::field_error::FieldErrorKind;
 use failures::FieldProblem;
 use serde_json::Value;
-use web::fields::{Good, Problems};
+use web::fields::{FieldProblems, GoodFields};
 
 /// The most columns that a request chooses.
 pub(crate) const CHOSEN_MAX: usize = 200;
@@ -36,7 +36,7 @@ impl From<&Column> for ColumnOut {
 }
 
 /// What the schema of `columns` cannot say: that each name is there once, and its length in bytes.
-pub(super) fn check(fields: &Good<'_>, problems: &mut Problems) {
+pub(super) fn check(fields: &GoodFields<'_>, problems: &mut FieldProblems) {
     let given = fields.value("columns").and_then(Value::as_array).into_iter().flatten();
     let mut names = HashSet::new();
     for (index, name) in given.enumerate() {

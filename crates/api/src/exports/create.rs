@@ -24,11 +24,11 @@ use sha2::{Digest as _, Sha256};
 use store::accounts::Account;
 use store::exports::{self, Creation, Doing, Export, NewExport};
 use store::idempotency::Existing;
-use web::auth::{self, Authenticated, KeyCaller};
-use web::created::Created;
-use web::error::{ApiError, Harmless};
+use web::auth::{self, AuthenticatedCustomer, KeyCaller};
+use web::created::CreatedResource;
+use web::error::{ApiError, HarmlessFailure};
 use web::extract::{self, Path};
-use web::fields::{self, Good, Problems, RequestBody};
+use web::fields::{self, FieldProblems, GoodFields, RequestBody};
 use web::idempotency::{self, Place};
 use web::trial;
 
@@ -108,7 +108,8 @@ pub(super) async fn create_export(State(api): State<ApiState>, request: Request)
 /// A refusal costs nothing, and keeps nothing for its `Idempotency-Key`: a repetition is looked at anew. What failed on
 /// our side may have been written down; then the key keeps a repetition from being a second export.
 async fn refused(api: &ApiState, parts: &Parts, refusal: ApiError) -> Response {
-    let customer = parts.extensions.get::<Authenticated>().map(|Authenticated(it)| *it);
+    let customer =
+        parts.extensions.get::<AuthenticatedCustomer>().map(|AuthenticatedCustomer(it)| *it);
     let refusal = match customer {
         Some(customer) => trial::explained(&api.web, customer, refusal).await,
         None => refusal,
@@ -122,7 +123,7 @@ async fn refused(api: &ApiState, parts: &Parts, refusal: ApiError) -> Response {
     };
     let mut response = refusal.into_response();
     if matches!(web::idempotency_key::read(&parts.headers), Ok(Some(_))) {
-        response.extensions_mut().insert(Harmless);
+        response.extensions_mut().insert(HarmlessFailure);
     }
     idempotency::put_free(response.headers_mut(), balance);
     response
@@ -146,12 +147,12 @@ async fn create(api: &ApiState, parts: &mut Parts, incoming: Body) -> Result<Res
     let mut new = new_export(api, &caller, &account, wish, &parts.headers)?;
     let shown = ExportOut::of(api, as_created(&new), Sight::Own);
     let location = format!("/v1/exports/{}", new.id);
-    let record = Created { location, body: shown }.into_response();
+    let record = CreatedResource { location, body: shown }.into_response();
     let (head, answer) = (record.headers().clone(), whole(record).await?);
     let data_key = api.exports.vault.find(account.credentials.data_key).await?;
     if let Some(key) = key {
         let own_type = parts.headers.get(header::CONTENT_TYPE);
-        let same = idempotency::Request {
+        let same = idempotency::RequestIdentity {
             method: &parts.method,
             uri: &parts.uri,
             content_type: own_type.map_or(&[][..], HeaderValue::as_bytes),
@@ -199,8 +200,8 @@ async fn usable_account(
 fn check(
     api: &ApiState,
     account: &Account,
-    fields: &Good<'_>,
-    problems: &mut Problems,
+    fields: &GoodFields<'_>,
+    problems: &mut FieldProblems,
 ) -> Result<(), ApiError> {
     let catalog = api.catalog.platform(account.platform);
     let is_archive =
@@ -268,7 +269,7 @@ fn check_scopes(dataset: &Dataset, account: &Account) -> Result<(), ApiError> {
 fn check_params(
     dataset: &Dataset,
     given: &serde_json::Map<String, serde_json::Value>,
-    problems: &mut Problems,
+    problems: &mut FieldProblems,
 ) {
     let mut refuse = |name: &str, kind, message: String| {
         let mut problem = FieldProblem::new("body", "params", kind, message);

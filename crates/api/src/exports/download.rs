@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use ::exports::links::{self, Link};
+use ::exports::links::{self, DownloadLink};
 use ::exports::place;
 use axum::body::Body;
 use axum::extract::{FromRequestParts as _, Request, State};
@@ -133,7 +133,7 @@ async fn linked(api: &ApiState, named: &str, parts: &Parts) -> Result<Export, Ap
     let id = named.parse::<ExportId>().map_err(|_| refused())?;
     let query = parts.uri.query().unwrap_or_default();
     let params: LinkParams = serde_urlencoded::from_str(query).map_err(|_| refused())?;
-    let link = Link { export: id, token: params.token, ends_at_s: params.exp };
+    let link = DownloadLink { export: id, token: params.token, ends_at_s: params.exp };
     if !link.is_good(&api.exports, &params.signature) {
         return Err(refused());
     }

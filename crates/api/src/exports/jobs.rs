@@ -8,7 +8,7 @@ use domain::id::ExportId;
 use domain::staff::Permission;
 use failures::ExportProblem;
 use failures::Failure;
-use identity::support::{self, Visit};
+use identity::support::{self, StaffVisit};
 use runtime::audit;
 use serde_json::json;
 use store::exports::{self, Cancelling, Deletion, Export};
@@ -145,7 +145,8 @@ async fn reach(
     if export.customer == caller.customer || !is_staff {
         return Err(not_found());
     }
-    let visit = Visit { customer: export.customer, needs, action, details: json!({"job_id": id}) };
+    let visit =
+        StaffVisit { customer: export.customer, needs, action, details: json!({"job_id": id}) };
     support::visit(&api.identity, caller, visit).await?;
     Ok((export, Sight::Record))
 }

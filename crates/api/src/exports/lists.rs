@@ -9,7 +9,7 @@ use domain::id::{CustomerId, ExportId};
 use domain::platform::Platform;
 use domain::staff::Permission;
 use failures::Failure;
-use identity::support::{self, Visit};
+use identity::support::{self, StaffVisit};
 use runtime::audit;
 use serde_json::json;
 use store::exports::{self, ExportList};
@@ -165,7 +165,7 @@ pub(super) async fn list_customer_exports(
     Path(customer): Path<CustomerId>,
     Query(params): Query<ListParams>,
 ) -> Result<Json<Exports>, ApiError> {
-    let visit = Visit {
+    let visit = StaffVisit {
         customer,
         needs: Permission::TO_LOOK,
         action: audit::STAFF_READ_EXPORTS,

@@ -1,6 +1,6 @@
 //! The record of an export, as its customer sees it.
 
-use ::exports::links::Link;
+use ::exports::links::DownloadLink;
 use ::exports::pages::is_retryable;
 use domain::account::CreatorId;
 use domain::dataset::DatasetName;
@@ -189,7 +189,7 @@ impl ExportOut {
         let now = api.clock.now();
         let status = export.shown_state();
         let is_ready = status == ExportState::Completed && sight == Sight::Own;
-        let link = is_ready.then(|| Link::new(export.id, export.lease_token, now));
+        let link = is_ready.then(|| DownloadLink::new(export.id, export.lease_token, now));
         let download_url = link.and_then(|link| link.url(&api.exports));
         let progress = ProgressOut::of(&export, now);
         let credits = CreditsOut::of(&export);

@@ -12,7 +12,7 @@ use crate::BillingState;
 
 /// A change of a customer's credit.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
-pub struct Adjustment {
+pub struct CreditAdjustment {
     /// Whose credit.
     customer: CustomerId,
     /// Because of which sale.
@@ -21,7 +21,7 @@ pub struct Adjustment {
     cents: i64,
 }
 
-impl Adjustment {
+impl CreditAdjustment {
     /// A withdrawal, or the return of one.
     pub fn of(customer: CustomerId, withdrawal: &Withdrawal) -> Self {
         Self { customer, sale: withdrawal.sale.clone(), cents: withdrawal.cents }
@@ -29,13 +29,13 @@ impl Adjustment {
 }
 
 /// The change as a job, to be written down with what makes it necessary.
-pub fn job(billing: &BillingState, adjustment: &Adjustment) -> NewJob {
+pub fn job(billing: &BillingState, adjustment: &CreditAdjustment) -> NewJob {
     billing.jobs.job(JobKind::AdjustCredit, adjustment)
 }
 
 /// Makes the change.
 pub async fn run(billing: &BillingState, job: &Job) -> Result<(), JobError> {
-    let adjustment: Adjustment = payload(job)?;
+    let adjustment: CreditAdjustment = payload(job)?;
     let payer = store::processor_customers::find(&billing.store, adjustment.customer).await?;
     let Some(payer) = payer else { return Ok(()) };
     let processor = billing.processor().map_err(|error| JobError::Later(error.to_string()))?;

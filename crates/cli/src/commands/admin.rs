@@ -8,8 +8,10 @@ use domain::customer::Email;
 use domain::id::KeyId;
 use domain::staff::Permission;
 use domain::time::Timestamp;
-use identity::staff::{self, CREDITS_MAX, Done, GIFT_END_MAX, StaffPermission, Whom};
-use node::start::Report;
+use identity::staff::{
+    self, CREDITS_MAX, CustomerRef, GIFT_END_MAX, StaffOutcome, StaffPermission,
+};
+use node::start::ReconciliationReport;
 use settings::Config;
 
 use crate::ConfigFile;
@@ -51,7 +53,7 @@ enum Work {
     GrantPermission {
         /// The customer: an id or an email address.
         #[arg(long)]
-        customer: Whom,
+        customer: CustomerRef,
         /// What: support.read (look at calls, exports and usage of customers who allow it), data-export.manage
         /// (remove exports of such customers besides).
         #[arg(long)]
@@ -61,7 +63,7 @@ enum Work {
     RevokePermission {
         /// The customer: an id or an email address.
         #[arg(long)]
-        customer: Whom,
+        customer: CustomerRef,
         /// Which.
         #[arg(long)]
         permission: Permission,
@@ -72,7 +74,7 @@ enum Work {
     GrantCredits {
         /// The customer: an id or an email address.
         #[arg(long)]
-        customer: Whom,
+        customer: CustomerRef,
         /// How many credits to give, or to take back if it is negative. Not 0.
         #[arg(long, allow_negative_numbers = true, value_parser = parse_credits)]
         credits: i64,
@@ -135,26 +137,26 @@ fn parse_end(text: &str) -> Result<Timestamp, String> {
 
 impl Work {
     /// The staff command that it is; a reconciliation is none, since it asks the processor.
-    fn into_command(self) -> Result<staff::Command, i64> {
-        use staff::Command;
+    fn into_command(self) -> Result<staff::StaffCommand, i64> {
+        use staff::StaffCommand;
         Ok(match self {
             Self::Reconcile { hours } => return Err(hours),
             Self::CreateCustomer { email, name, credits, permissions } => {
-                Command::CreateCustomer { email, name, credits, permissions }
+                StaffCommand::CreateCustomer { email, name, credits, permissions }
             }
             Self::GrantPermission { customer, permission } => {
-                Command::GrantPermission { customer, permission }
+                StaffCommand::GrantPermission { customer, permission }
             }
             Self::RevokePermission { customer, permission } => {
-                Command::RevokePermission { customer, permission }
+                StaffCommand::RevokePermission { customer, permission }
             }
-            Self::ListPermissions => Command::ListPermissions,
+            Self::ListPermissions => StaffCommand::ListPermissions,
             Self::GrantCredits { customer, credits, reference, expires } => {
-                Command::GrantCredits { customer, credits, reference, expires_at: expires }
+                StaffCommand::GrantCredits { customer, credits, reference, expires_at: expires }
             }
-            Self::DisableKey { key } => Command::DisableKey { key },
-            Self::RotateMasterKey => Command::RotateMasterKey,
-            Self::RetryJobs => Command::RetryJobs,
+            Self::DisableKey { key } => StaffCommand::DisableKey { key },
+            Self::RotateMasterKey => StaffCommand::RotateMasterKey,
+            Self::RetryJobs => StaffCommand::RetryJobs,
         })
     }
 }
@@ -187,9 +189,16 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(done: &Done) -> anyhow::Result<()> {
+fn print(done: &StaffOutcome) -> anyhow::Result<()> {
     match done {
-        Done::CustomerCreated { customer_id, email, key_id, api_key, credits, permissions } => {
+        StaffOutcome::CustomerCreated {
+            customer_id,
+            email,
+            key_id,
+            api_key,
+            credits,
+            permissions,
+        } => {
             say_line!("customer {customer_id} ({email}) with {credits} credits")?;
             for permission in permissions {
                 say_line!("with the permission {permission}")?;
@@ -197,7 +206,14 @@ fn print(done: &Done) -> anyhow::Result<()> {
             say_line!("key {key_id}: {api_key}")?;
             say_line!("The key is shown this once.")?;
         }
-        Done::CreditsGranted { customer_id, credits, applied, expires_at, balance, debt } => {
+        StaffOutcome::CreditsGranted {
+            customer_id,
+            credits,
+            applied,
+            expires_at,
+            balance,
+            debt,
+        } => {
             let word = if *applied { "booked" } else { "had been booked before: nothing changed" };
             let end = expires_at.map_or_else(String::new, |end| format!(", expiring at {end}"));
             let owed = if *debt > 0 { format!(", the debt {debt}") } else { String::new() };
@@ -205,24 +221,26 @@ fn print(done: &Done) -> anyhow::Result<()> {
                 "{credits} credits for {customer_id} {word}{end}; the balance is {balance}{owed}"
             )?;
         }
-        Done::PermissionGranted { customer_id, permission, applied: true } => {
+        StaffOutcome::PermissionGranted { customer_id, permission, applied: true } => {
             say_line!("{customer_id} has the permission {permission} from now on")?;
         }
-        Done::PermissionGranted { customer_id, permission, applied: false } => {
+        StaffOutcome::PermissionGranted { customer_id, permission, applied: false } => {
             say_line!("{customer_id} had the permission {permission} before: nothing changed")?;
         }
-        Done::PermissionRevoked { customer_id, permission } => {
+        StaffOutcome::PermissionRevoked { customer_id, permission } => {
             say_line!("{customer_id} no longer has the permission {permission}")?;
         }
-        Done::Permissions { staff } if staff.is_empty() => say_line!("nobody has a permission")?,
-        Done::Permissions { staff } => {
+        StaffOutcome::Permissions { staff } if staff.is_empty() => {
+            say_line!("nobody has a permission")?
+        }
+        StaffOutcome::Permissions { staff } => {
             let width = staff.iter().map(|member| member.email.len()).max().unwrap_or_default();
             for StaffPermission { customer_id, email, permission, granted_at } in staff {
                 say_line!("{email:width$}  {customer_id}  {permission:18}  since {granted_at}")?;
             }
         }
-        Done::KeyDisabled { key_id } => say_line!("key {key_id} is closed")?,
-        Done::MasterKeyRotated { master_key_id, rewrapped, key_file } => {
+        StaffOutcome::KeyDisabled { key_id } => say_line!("key {key_id} is closed")?,
+        StaffOutcome::MasterKeyRotated { master_key_id, rewrapped, key_file } => {
             say_line!("{rewrapped} data key(s) are now wrapped by the master key {master_key_id}")?;
             if let Some(path) = key_file {
                 say_line!("Back up {path} now, apart from the database: backups of the database")?;
@@ -232,7 +250,7 @@ fn print(done: &Done) -> anyhow::Result<()> {
                 say_line!("as you keep earlier backups of the database.")?;
             }
         }
-        Done::JobsRetried { jobs } => say_line!("{jobs} job(s) are tried again")?,
+        StaffOutcome::JobsRetried { jobs } => say_line!("{jobs} job(s) are tried again")?,
     }
     Ok(())
 }
@@ -240,7 +258,7 @@ fn print(done: &Done) -> anyhow::Result<()> {
 /// Compares the payment processor with the books, in the server that holds the database if there is one.
 async fn reconcile(config: Config, hours: i64, is_json: bool) -> anyhow::Result<ExitCode> {
     let database = config.embedded_database();
-    let report: Report = match Box::pin(node::start::reconcile(config, hours)).await {
+    let report: ReconciliationReport = match Box::pin(node::start::reconcile(config, hours)).await {
         Ok(report) => report,
         Err(failure) if failure.is_held_by_a_server() => {
             let path = database.ok_or_else(|| anyhow!("the database is held by a server"))?;
@@ -252,7 +270,8 @@ async fn reconcile(config: Config, hours: i64, is_json: bool) -> anyhow::Result<
     if is_json {
         say_line!("{}", serde_json::to_string(&report)?)?;
     } else {
-        let Report { hours: covered, looked_at, granted, events, unmatched, failed } = report;
+        let ReconciliationReport { hours: covered, looked_at, granted, events, unmatched, failed } =
+            report;
         say_line!("looked at {looked_at} object(s) of the last {covered} hours")?;
         say_line!("{granted} payment(s) granted that were not on the books")?;
         say_line!("{events} event(s) acted on that had not come")?;

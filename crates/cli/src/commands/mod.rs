@@ -17,7 +17,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Ends the service as a crash does: its disk does not keep what it is given, so nothing more may be written, not even
 /// at the end. Whoever starts it again lets it recover from what the disk has.
-pub(crate) fn end_at_once(running: node::start::Running) -> ExitCode {
+pub(crate) fn end_at_once(running: node::start::RunningService) -> ExitCode {
     /// An input or output error, by the convention of `sysexits.h`.
     const IO_ERROR: u8 = 74;
     tracing::error!(
@@ -54,7 +54,7 @@ impl Signals {
     }
 
     /// Lets load balancers see that the service is about to stop while it still serves; another signal ends that.
-    pub(crate) async fn announce_stop(&mut self, running: &node::start::Running) {
+    pub(crate) async fn announce_stop(&mut self, running: &node::start::RunningService) {
         let announced = running.announce_stop();
         if announced.is_zero() {
             return;
@@ -67,7 +67,10 @@ impl Signals {
 
     /// Waits for the signal to stop, also while files are being read; gives which one. Whenever it is asked to, it reads the files of the
     /// running service again, one reading after the other.
-    pub(crate) async fn stop_or_reload(&mut self, running: &node::start::Running) -> StopSignal {
+    pub(crate) async fn stop_or_reload(
+        &mut self,
+        running: &node::start::RunningService,
+    ) -> StopSignal {
         let Self { interrupt, terminate, hang_up } = self;
         let reload = async {
             while hang_up.recv().await.is_some() {

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use domain::key::KeyScope;
 use domain::platform::Platform;
-use node::demo::{self, Wanted, WantedAccount};
+use node::demo::{self, WantedAccount, WantedDemo};
 use runtime::clock::{Clock, Random};
 use settings::Config;
 
@@ -190,7 +190,7 @@ fn config(
 }
 
 async fn make_demo(
-    gateway: &node::start::Running,
+    gateway: &node::start::RunningService,
     folder: &Path,
     demo_accounts: Vec<simulators::DemoAccount>,
 ) -> anyhow::Result<Remembered> {
@@ -209,7 +209,7 @@ async fn make_demo(
     let email = EMAIL.parse()?;
     let made = demo::make(
         gateway,
-        Wanted { email, password: password.clone(), credits: CREDITS, accounts: wanted },
+        WantedDemo { email, password: password.clone(), credits: CREDITS, accounts: wanted },
     )
     .await?;
     let remembered =
@@ -221,7 +221,7 @@ async fn make_demo(
 /// What is remembered, with new keys in the place of those that were rotated or revoked meanwhile: only who did that
 /// knows their new secrets.
 async fn renewed(
-    gateway: &node::start::Running,
+    gateway: &node::start::RunningService,
     folder: &Path,
     mut remembered: Remembered,
 ) -> anyhow::Result<Remembered> {
@@ -270,7 +270,7 @@ fn remember(folder: &Path, remembered: &Remembered) -> anyhow::Result<()> {
 }
 
 fn description<'a>(
-    gateway: &node::start::Running,
+    gateway: &node::start::RunningService,
     world: &simulators::Running,
     folder: &Path,
     remembered: &'a Remembered,

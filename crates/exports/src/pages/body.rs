@@ -5,7 +5,7 @@ use catalog::dataset::{Pointer, TimeUnit};
 use domain::time::{MICROS_PER_MILLI, MICROS_PER_SECOND, Timestamp};
 
 use super::fault::PageFault;
-use super::scan::{self, Broken, Element, Kind, Problem};
+use super::scan::{self, BrokenText, Kind, ListElement, TextProblem};
 use super::seen;
 
 /// The longest cursor, in bytes.
@@ -15,9 +15,9 @@ const ROW_BYTES_MAX: usize = tabular::ROW_BYTES_MAX;
 
 /// A page as the platform gave it.
 #[derive(Debug, Default)]
-pub(super) struct Body<'a> {
+pub(super) struct PageBody<'a> {
     /// Its rows, in order.
-    pub(super) rows: Vec<Row<'a>>,
+    pub(super) rows: Vec<RowKey<'a>>,
     /// Whether there is more, where the platform says so.
     pub(super) more: Option<bool>,
     /// The next cursor, in a list that has any; nothing after the last page.
@@ -28,7 +28,7 @@ pub(super) struct Body<'a> {
 
 /// What a row is known by.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Row<'a> {
+pub(super) struct RowKey<'a> {
     /// Where it begins on its page.
     pub(super) at: usize,
     /// All of it, as it is written.
@@ -46,9 +46,9 @@ pub(super) fn read<'a>(
     dataset: &Dataset,
     text: &'a str,
     number: u64,
-) -> Result<Body<'a>, PageFault> {
+) -> Result<PageBody<'a>, PageFault> {
     if text.is_empty() && dataset.paging.empty_body {
-        return Ok(Body::default());
+        return Ok(PageBody::default());
     }
     let paging = &dataset.paging;
     let signs =
@@ -64,7 +64,7 @@ pub(super) fn read<'a>(
         return Err(PageFault::last("missing_rows", message));
     };
     check_rows(&rows, number)?;
-    Ok(Body {
+    Ok(PageBody {
         more: paging.more.as_ref().map(|at| more_of(more, at, number)).transpose()?,
         next: match &paging.next {
             Some(at) => next_of(next, at, number)?,
@@ -81,19 +81,19 @@ const fn signs_of_row(dataset: &Dataset) -> [Option<&Pointer>; 2] {
 }
 
 /// What is told of broken JSON: where it is, never what it holds.
-fn broken(text: &str, Broken { problem, at }: Broken, number: u64) -> PageFault {
+fn broken(text: &str, BrokenText { problem, at }: BrokenText, number: u64) -> PageFault {
     let before = text.as_bytes().get(..at).unwrap_or_default();
     let mut lines = before.split(|byte| *byte == b'\n');
     let column = lines.next_back().map_or(0, <[u8]>::len) + 1;
     let line = lines.count() + 1;
     let problem = match problem {
-        Problem::NotJson => "it is not JSON",
-        Problem::NoList => "its rows are not a list",
+        TextProblem::NotJson => "it is not JSON",
+        TextProblem::NoList => "its rows are not a list",
     };
     PageFault::malformed(number, &format!("{problem} (line {line}, column {column})"))
 }
 
-fn check_rows(rows: &[Element<'_>], number: u64) -> Result<(), PageFault> {
+fn check_rows(rows: &[ListElement<'_>], number: u64) -> Result<(), PageFault> {
     for row in rows {
         if scan::kind(row.text) != Kind::Object {
             return Err(PageFault::malformed(number, "a row is not an object"));
@@ -145,15 +145,23 @@ fn total_of(value: Option<&str>, at: &Pointer, number: u64) -> Result<u64, PageF
 }
 
 /// Finds what a row that stands by itself is known by.
-pub(super) fn row<'a>(dataset: &Dataset, text: &'a str, number: u64) -> Result<Row<'a>, PageFault> {
+pub(super) fn row<'a>(
+    dataset: &Dataset,
+    text: &'a str,
+    number: u64,
+) -> Result<RowKey<'a>, PageFault> {
     let found = scan::scan(text, &signs_of_row(dataset));
     let found = found.map_err(|_| PageFault::malformed(number, "a row is not JSON"))?;
-    known(dataset, &Element { at: 0, text, found }, number)
+    known(dataset, &ListElement { at: 0, text, found }, number)
 }
 
 /// What a row is known by.
-fn known<'a>(dataset: &Dataset, row: &Element<'a>, number: u64) -> Result<Row<'a>, PageFault> {
-    let Element { at: start, text, found } = *row;
+fn known<'a>(
+    dataset: &Dataset,
+    row: &ListElement<'a>,
+    number: u64,
+) -> Result<RowKey<'a>, PageFault> {
+    let ListElement { at: start, text, found } = *row;
     if found.is_twice {
         return Err(PageFault::malformed(number, "a row names its id or its time twice"));
     }
@@ -168,7 +176,7 @@ fn known<'a>(dataset: &Dataset, row: &Element<'a>, number: u64) -> Result<Row<'a
         let problem = format!("a row's {at} is neither text nor a whole number");
         return Err(PageFault::malformed(number, &problem));
     }
-    Ok(Row {
+    Ok(RowKey {
         at: start,
         text,
         id,
@@ -180,7 +188,7 @@ fn known<'a>(dataset: &Dataset, row: &Element<'a>, number: u64) -> Result<Row<'a
 /// Reads a row's time; nothing where the row may lack one and does.
 pub(super) fn time(
     dataset: &Dataset,
-    row: &Row<'_>,
+    row: &RowKey<'_>,
     number: u64,
 ) -> Result<Option<Timestamp>, PageFault> {
     let at = &dataset.time.field;
@@ -225,7 +233,7 @@ mod tests {
     use domain::dataset::DatasetName;
     use domain::platform::Platform;
 
-    use super::super::fault::Remedy;
+    use super::super::fault::PageRemedy;
     use super::*;
 
     fn dataset(platform: Platform, name: DatasetName) -> Dataset {
@@ -321,7 +329,10 @@ mod tests {
         ] {
             let fault = known(text).unwrap_err();
             assert_eq!(fault.code, expected, "{text}");
-            assert!(fault.remedy == Remedy::None && fault.message.contains("page 3"), "{fault}");
+            assert!(
+                fault.remedy == PageRemedy::None && fault.message.contains("page 3"),
+                "{fault}"
+            );
         }
     }
 

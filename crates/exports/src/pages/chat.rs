@@ -8,34 +8,34 @@ use domain::platform::Platform;
 use domain::window::Window;
 
 use super::fault::PageFault;
-use super::fetch::Request;
+use super::fetch::PageRequest;
 use super::resume_state::Next;
-use super::taken::Taken;
-use super::walk::{Paged, Walk};
-use super::{Wanted, paged, scan};
+use super::taken::TakenPage;
+use super::walk::{ListPaging, ListWalk};
+use super::{WantedList, paged, scan};
 use crate::ExportsState;
 
 /// So many pages of the list are looked through (specification 4.1, rule 5).
 pub(super) const LOOKUP_PAGES_MAX: u64 = 20;
 
 /// The list that is looked through.
-pub(super) struct Lookup<'a> {
+pub(super) struct SearchedList<'a> {
     pub(super) exports: &'a ExportsState,
-    pub(super) wanted: &'a Wanted,
+    pub(super) wanted: &'a WantedList,
     pub(super) platform: Platform,
     pub(super) list: &'a Arc<Dataset>,
     pub(super) place: &'a Place,
     pub(super) fields: &'a ChatLookup,
 }
 
-impl Lookup<'_> {
+impl SearchedList<'_> {
     /// The platform's own id of the conversation with this fan, looked for on a straight way through the
     /// list: the few pages that are looked through do not overlap.
     pub(super) async fn find(&self, fan: &str) -> Result<String, PageFault> {
         let Self { exports, wanted, platform, list, place, .. } = *self;
-        let mut walk = Walk::new(Paged { overlap: 0, ..paged(list) });
+        let mut walk = ListWalk::new(ListPaging { overlap: 0, ..paged(list) });
         for number in 1..=LOOKUP_PAGES_MAX {
-            let request = Request {
+            let request = PageRequest {
                 exports,
                 wanted,
                 platform,
@@ -45,7 +45,7 @@ impl Lookup<'_> {
                 number,
                 fan: None,
             };
-            let check = |page: &Taken| walk.check(&page.sheet(), (number, false)).map(|_| ());
+            let check = |page: &TakenPage| walk.check(&page.sheet(), (number, false)).map(|_| ());
             let Some(page) = request.taken(list, Window::default(), check).await? else {
                 walk.is_lost()?;
                 continue;

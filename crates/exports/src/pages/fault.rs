@@ -4,7 +4,7 @@ use domain::platform::Platform;
 
 /// What can be done about pages that cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Remedy {
+pub enum PageRemedy {
     /// None: the same pages would fail again, and the export has failed.
     None,
     /// Another attempt, of which there are a few.
@@ -22,18 +22,18 @@ pub struct PageFault {
     /// What happened and what can be done, for people. Holds no credentials.
     pub message: String,
     /// What can be done about it.
-    pub remedy: Remedy,
+    pub remedy: PageRemedy,
 }
 
 impl PageFault {
     /// Another attempt would meet the same.
     pub(super) fn last(code: &'static str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), remedy: Remedy::None }
+        Self { code, message: message.into(), remedy: PageRemedy::None }
     }
 
     /// Another attempt may go better.
     pub(super) fn for_now(code: &'static str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), remedy: Remedy::Attempt }
+        Self { code, message: message.into(), remedy: PageRemedy::Attempt }
     }
 
     /// The platform refuses the credentials of everybody.
@@ -41,7 +41,7 @@ impl PageFault {
         let message = format!(
             "{platform} currently refuses the credentials of all accounts; the export goes on when it accepts them again"
         );
-        Self { code: "platform_refusing_credentials", message, remedy: Remedy::Recovery }
+        Self { code: "platform_refusing_credentials", message, remedy: PageRemedy::Recovery }
     }
 
     /// Whether one page is wrong, which may be right when it is asked for again.

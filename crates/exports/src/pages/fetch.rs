@@ -14,10 +14,10 @@ use failures::Failure;
 use gateway::read::{self, OwnRead, ReadAnswer, ReadFailure};
 use http::StatusCode;
 
-use super::Wanted;
+use super::WantedList;
 use super::fault::PageFault;
 use super::resume_state::Next;
-use super::taken::{self, Taken};
+use super::taken::{self, TakenPage};
 use crate::ExportsState;
 
 /// The longest page, in bytes, decoded.
@@ -35,9 +35,9 @@ const BACK_OFF_MS_MAX: i64 = 16_000;
 
 /// A page to be fetched.
 #[derive(Clone, Copy)]
-pub(super) struct Request<'a> {
+pub(super) struct PageRequest<'a> {
     pub(super) exports: &'a ExportsState,
-    pub(super) wanted: &'a Wanted,
+    pub(super) wanted: &'a WantedList,
     pub(super) platform: Platform,
     pub(super) place: &'a Place,
     pub(super) paging: &'a Paging,
@@ -49,12 +49,12 @@ pub(super) struct Request<'a> {
 
 /// How often this page failed or had to wait.
 #[derive(Default)]
-struct Tries {
+struct PageTries {
     failures: u32,
     pauses: u32,
 }
 
-impl Request<'_> {
+impl PageRequest<'_> {
     /// The body of the page, tried again while that can help; nothing where the platform does not know the row or the
     /// cursor that it was asked for by.
     async fn page(&self) -> Result<Option<Bytes>, PageFault> {
@@ -67,15 +67,15 @@ impl Request<'_> {
         };
         let account = (self.wanted.customer, &self.wanted.account);
         let began = self.exports.clock.now();
-        let mut tries = Tries::default();
+        let mut tries = PageTries::default();
         loop {
             self.check_time()?;
             let answer = Box::pin(read::get(&self.exports.gateway, account, &read)).await;
             let wait_ms = match answer {
                 Ok(answer) => match self.judge(answer, &mut tries)? {
-                    Verdict::Page(body) => return Ok(Some(body)),
-                    Verdict::Lost => return Ok(None),
-                    Verdict::Again(wait_ms) => wait_ms,
+                    PageVerdict::Page(body) => return Ok(Some(body)),
+                    PageVerdict::Lost => return Ok(None),
+                    PageVerdict::Again(wait_ms) => wait_ms,
                 },
                 Err(failure) => self.again(failure, &mut tries)?,
             };
@@ -94,14 +94,14 @@ impl Request<'_> {
         self.wanted.waits.set(None);
     }
 
-    /// The page taken apart, or nothing as [`Request::page`]. One that is wrong by itself is asked for again, after a second
+    /// The page taken apart, or nothing as [`PageRequest::page`]. One that is wrong by itself is asked for again, after a second
     /// and after five more.
     pub(super) async fn taken(
         &self,
         dataset: &Arc<Dataset>,
         window: Window,
-        check: impl Fn(&Taken) -> Result<(), PageFault>,
-    ) -> Result<Option<Taken>, PageFault> {
+        check: impl Fn(&TakenPage) -> Result<(), PageFault>,
+    ) -> Result<Option<TakenPage>, PageFault> {
         let mut left = WRONG_PAUSES_S.iter();
         loop {
             let fault = match self.try_taken(dataset, window).await {
@@ -124,7 +124,7 @@ impl Request<'_> {
         &self,
         dataset: &Arc<Dataset>,
         window: Window,
-    ) -> Result<Option<Taken>, PageFault> {
+    ) -> Result<Option<TakenPage>, PageFault> {
         let Some(body) = self.page().await? else { return Ok(None) };
         self.check_time()?;
         taken::take(dataset, body, window, self.number).await.map(Some)
@@ -168,28 +168,28 @@ impl Request<'_> {
         query
     }
 
-    fn judge(&self, answer: ReadAnswer, tries: &mut Tries) -> Result<Verdict, PageFault> {
+    fn judge(&self, answer: ReadAnswer, tries: &mut PageTries) -> Result<PageVerdict, PageFault> {
         let number = self.number;
         match answer.status {
-            StatusCode::OK if answer.is_unwrapped => Ok(Verdict::Page(answer.body)),
+            StatusCode::OK if answer.is_unwrapped => Ok(PageVerdict::Page(answer.body)),
             StatusCode::OK => Err(PageFault::malformed(
                 number,
                 "it does not come in an envelope that says success",
             )),
-            StatusCode::NO_CONTENT => Ok(Verdict::Page(Bytes::new())),
+            StatusCode::NO_CONTENT => Ok(PageVerdict::Page(Bytes::new())),
             StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::GONE
                 if matches!(self.next, Next::Cursor(_) | Next::Before(_)) =>
             {
-                Ok(Verdict::Lost)
+                Ok(PageVerdict::Lost)
             }
-            StatusCode::TOO_MANY_REQUESTS => self.paused(tries).map(Verdict::Again),
+            StatusCode::TOO_MANY_REQUESTS => self.paused(tries).map(PageVerdict::Again),
             StatusCode::UNAUTHORIZED => Err(self.refused()),
             StatusCode::NOT_FOUND if number == 1 && self.fan.is_some() => Err(PageFault::last(
                 "chat_not_found",
                 format!("there is no conversation with the account {}", self.fan.unwrap_or("")),
             )),
             status if status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT => {
-                self.failed(&format!("it answered {status}"), tries).map(Verdict::Again)
+                self.failed(&format!("it answered {status}"), tries).map(PageVerdict::Again)
             }
             status => Err(PageFault::last(
                 "platform_refused",
@@ -212,7 +212,7 @@ impl Request<'_> {
     }
 
     /// How long to wait before the next try, in milliseconds, or that there is none.
-    fn again(&self, failure: ReadFailure, tries: &mut Tries) -> Result<i64, PageFault> {
+    fn again(&self, failure: ReadFailure, tries: &mut PageTries) -> Result<i64, PageFault> {
         match failure {
             // Nothing was sent; how long that may go on is bounded by the time of all pauses.
             ReadFailure::Wait { for_ms } => Ok(for_ms.max(1)),
@@ -232,7 +232,7 @@ impl Request<'_> {
         }
     }
 
-    fn paused(&self, tries: &mut Tries) -> Result<i64, PageFault> {
+    fn paused(&self, tries: &mut PageTries) -> Result<i64, PageFault> {
         tries.pauses += 1;
         if tries.pauses > PAUSES_MAX {
             return Err(busy());
@@ -241,7 +241,7 @@ impl Request<'_> {
         Ok(self.back_off_ms(tries.pauses))
     }
 
-    fn failed(&self, why: &str, tries: &mut Tries) -> Result<i64, PageFault> {
+    fn failed(&self, why: &str, tries: &mut PageTries) -> Result<i64, PageFault> {
         tries.failures += 1;
         tracing::debug!(page = self.number, tries = tries.failures, why, "a page did not come");
         if tries.failures >= FAILURES_MAX {
@@ -262,7 +262,7 @@ impl Request<'_> {
     }
 }
 
-enum Verdict {
+enum PageVerdict {
     Page(Bytes),
     /// The platform does not know the place.
     Lost,

@@ -29,22 +29,22 @@ use domain::time::Timestamp;
 use domain::window::Window;
 
 pub use self::fault::is_retryable;
-pub use self::fault::{CODES, PageFault, Remedy};
+pub use self::fault::{CODES, PageFault, PageRemedy};
 pub use self::resume_state::Next;
-pub use self::rows::Rows;
+pub use self::rows::PageRows;
 
-use self::chat::Lookup;
-use self::fetch::Request;
-use self::resume_state::Point;
-use self::seen::Seen;
-use self::taken::Taken;
-use self::walk::{Paged, Walk};
+use self::chat::SearchedList;
+use self::fetch::PageRequest;
+use self::resume_state::ResumePoint;
+use self::seen::SeenPages;
+use self::taken::TakenPage;
+use self::walk::{ListPaging, ListWalk};
 use crate::ExportsState;
 use gateway::read;
 
 /// What is to be read.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct WantedList {
     /// Whose account it is.
     pub customer: CustomerId,
     /// The account.
@@ -58,18 +58,18 @@ pub struct Wanted {
     /// The read ends when it has so many rows.
     pub max_rows: Option<u64>,
     /// What may not be exceeded.
-    pub limits: Limits,
+    pub limits: ReadLimits,
     /// Stands for the id of a call in what the platform is sent.
     pub label: String,
     /// Where the read says until when it waits.
-    pub waits: Waits,
+    pub waits: PageWaits,
 }
 
 /// Until when a read asks nothing of the platform, for those who watch it.
 #[derive(Debug, Clone, Default)]
-pub struct Waits(Arc<parking_lot::Mutex<Option<Timestamp>>>);
+pub struct PageWaits(Arc<parking_lot::Mutex<Option<Timestamp>>>);
 
-impl Waits {
+impl PageWaits {
     /// Until when it waits; nothing while it does not.
     pub fn until(&self) -> Option<Timestamp> {
         *self.0.lock()
@@ -82,7 +82,7 @@ impl Waits {
 
 /// What a read may not exceed, over all its attempts.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct ReadLimits {
     /// More rows fail it.
     pub rows_max: u64,
     /// More pages of a conversation fail it. Another list may have as many as its allowed rows fill, if that is more.
@@ -97,8 +97,8 @@ pub struct Page {
     /// Which page it is, from 1 on.
     pub number: u64,
     /// Its rows that lie in the window.
-    pub rows: Rows,
-    /// What [`Reader::restore`] needs of this page beside its rows.
+    pub rows: PageRows,
+    /// What [`PageReader::restore`] needs of this page beside its rows.
     pub point: Vec<u8>,
     /// What comes after it.
     pub next: Next,
@@ -113,9 +113,9 @@ impl Page {
 
 /// A page that came, and what its rows are known by.
 #[derive(Debug)]
-pub struct Fetched {
+pub struct FetchedPage {
     number: u64,
-    taken: Taken,
+    taken: TakenPage,
 }
 
 /// A list may take so many times the pages that its rows fill.
@@ -124,9 +124,9 @@ const OVERLAPPING_PAGES: u64 = 6;
 pub const BROKEN_RESUME_POINT: &str = "broken_resume_point";
 
 /// Reads the pages of one list, one after the other.
-pub struct Reader {
+pub struct PageReader {
     exports: ExportsState,
-    wanted: Wanted,
+    wanted: WantedList,
     platform: Platform,
     dataset: Arc<Dataset>,
     own_id: String,
@@ -134,13 +134,13 @@ pub struct Reader {
     chat: Option<String>,
     pages: u64,
     rows: u64,
-    walk: Walk,
-    seen: Seen,
+    walk: ListWalk,
+    seen: SeenPages,
 }
 
-impl Reader {
+impl PageReader {
     /// Prepares to read from the first page. Nothing is sent yet.
-    pub async fn new(exports: &ExportsState, wanted: Wanted) -> Result<Self, PageFault> {
+    pub async fn new(exports: &ExportsState, wanted: WantedList) -> Result<Self, PageFault> {
         let account = read::account(&exports.gateway, wanted.customer, &wanted.account)
             .await
             .map_err(|error| fetch::unavailable(&error))?;
@@ -148,7 +148,7 @@ impl Reader {
         let dataset = dataset_of(exports, platform, wanted.dataset)?;
         let own_id = account.platform_account_id.clone();
         let exports = exports.clone();
-        let (walk, seen) = (Walk::new(paged(&dataset)), Seen::default());
+        let (walk, seen) = (ListWalk::new(paged(&dataset)), SeenPages::default());
         let (chat, pages, rows) = (None, 0, 0);
         Ok(Self { exports, wanted, platform, dataset, own_id, chat, pages, rows, walk, seen })
     }
@@ -165,7 +165,7 @@ impl Reader {
             let message = format!("what was kept of page {number} cannot be read");
             PageFault::last(BROKEN_RESUME_POINT, message)
         };
-        let kept = Point::from_bytes(point).ok_or_else(broken)?;
+        let kept = ResumePoint::from_bytes(point).ok_or_else(broken)?;
         if kept.pages != number {
             return Err(broken());
         }
@@ -199,7 +199,7 @@ impl Reader {
     /// Fetches the next page, or nothing after the last. A page that is wrong is asked for again, after a second and
     /// after five more. Dropping the future loses nothing, and neither does dropping what it gives: the same page can be
     /// asked for again.
-    pub async fn fetch(&mut self) -> Result<Option<Fetched>, PageFault> {
+    pub async fn fetch(&mut self) -> Result<Option<FetchedPage>, PageFault> {
         while self.walk.stand.next != Next::Last {
             let number = self.pages.saturating_add(1);
             self.check_pages(number)?;
@@ -207,7 +207,7 @@ impl Reader {
                 self.chat = self.chat().await?;
             }
             let place = self.place()?;
-            let request = Request {
+            let request = PageRequest {
                 exports: &self.exports,
                 wanted: &self.wanted,
                 platform: self.platform,
@@ -217,9 +217,9 @@ impl Reader {
                 number,
                 fan: self.dataset.chat.as_ref().and(self.wanted.chat_id.as_deref()),
             };
-            let check = |taken: &Taken| self.check(taken, number);
+            let check = |taken: &TakenPage| self.check(taken, number);
             match request.taken(&self.dataset, self.wanted.window, check).await? {
-                Some(taken) => return Ok(Some(Fetched { number, taken })),
+                Some(taken) => return Ok(Some(FetchedPage { number, taken })),
                 None => self.walk.is_lost()?,
             }
         }
@@ -227,18 +227,18 @@ impl Reader {
     }
 
     /// Whether a page is right by itself.
-    fn check(&self, taken: &Taken, number: u64) -> Result<(), PageFault> {
+    fn check(&self, taken: &TakenPage, number: u64) -> Result<(), PageFault> {
         self.walk.check(&taken.sheet(), (number, self.was_there(taken))).map(|_| ())
     }
 
-    fn was_there(&self, taken: &Taken) -> bool {
+    fn was_there(&self, taken: &TakenPage) -> bool {
         !taken.ids.is_empty() && self.seen.has_page(seen::of_page(&taken.ids))
     }
 
     /// Takes in the page that was fetched last and compares it with those before it. After a fault the reader is of no
     /// use.
-    pub fn take(&mut self, fetched: Fetched) -> Result<Page, PageFault> {
-        let Fetched { number, mut taken } = fetched;
+    pub fn take(&mut self, fetched: FetchedPage) -> Result<Page, PageFault> {
+        let FetchedPage { number, mut taken } = fetched;
         let page = (!taken.ids.is_empty()).then(|| seen::of_page(&taken.ids));
         let was_there = self.was_there(&taken);
         let is_retracing = self.walk.is_retracing();
@@ -253,7 +253,7 @@ impl Reader {
             self.walk.finish();
         }
         let taken_rows = u64::try_from(rows.len()).unwrap_or(u64::MAX);
-        let point = Point {
+        let point = ResumePoint {
             stand: self.walk.stand.clone(),
             pages: number,
             rows: self.rows.saturating_add(taken_rows),
@@ -292,7 +292,7 @@ impl Reader {
     }
 
     fn check_pages(&self, number: u64) -> Result<(), PageFault> {
-        let Limits { rows_max, pages_max, .. } = self.wanted.limits;
+        let ReadLimits { rows_max, pages_max, .. } = self.wanted.limits;
         // Pages overlap, and a list that changes is read again in part or as a whole.
         let filled = rows_max.div_ceil(u64::from(self.dataset.paging.size.max(1)));
         let filled = filled.saturating_mul(OVERLAPPING_PAGES);
@@ -313,7 +313,7 @@ impl Reader {
         let list = dataset_of(&self.exports, self.platform, fields.dataset)?;
         let place = list.place(&self.own_id, "").ok_or_else(unknown_id)?;
         let (exports, wanted, platform) = (&self.exports, &self.wanted, self.platform);
-        let lookup = Lookup { exports, wanted, platform, list: &list, place: &place, fields };
+        let lookup = SearchedList { exports, wanted, platform, list: &list, place: &place, fields };
         Box::pin(lookup.find(fan)).await.map(Some)
     }
 
@@ -342,7 +342,7 @@ impl Reader {
     }
 
     /// Cuts the rows at what was asked for; whether that is reached. More than may be is a fault.
-    fn is_full(&self, rows: &mut Rows) -> Result<bool, PageFault> {
+    fn is_full(&self, rows: &mut PageRows) -> Result<bool, PageFault> {
         let room = |most: u64| usize::try_from(most.saturating_sub(self.rows));
         if let Some(max_rows) = self.wanted.max_rows {
             let room = room(max_rows).unwrap_or(usize::MAX);
@@ -361,7 +361,7 @@ impl Reader {
     }
 
     /// Stands behind the page of this point.
-    fn remember(&mut self, point: &Point) {
+    fn remember(&mut self, point: &ResumePoint) {
         self.seen.follow(point.stand.rereads());
         if let Some(page) = point.page {
             self.seen.add_page(page, point.pages);
@@ -375,9 +375,9 @@ impl Reader {
 }
 
 /// How a list is paged.
-fn paged(dataset: &Dataset) -> Paged {
+fn paged(dataset: &Dataset) -> ListPaging {
     let Paging { style, size, .. } = dataset.paging;
-    Paged::whole(style, u64::from(size))
+    ListPaging::whole(style, u64::from(size))
 }
 
 fn dataset_of(

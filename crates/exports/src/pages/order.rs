@@ -7,14 +7,14 @@ const ROWS_MAX: usize = 10_000;
 
 /// Rows by their places from the top, as they were read last.
 #[derive(Debug, Default)]
-pub(super) struct Order {
+pub(super) struct RowOrder {
     rows: Vec<u64>,
     /// Those that are read again, in their order.
     again: Vec<u64>,
     places: HashMap<u64, usize>,
 }
 
-impl Order {
+impl RowOrder {
     /// Puts a row behind all others.
     pub(super) fn add(&mut self, id: u64) {
         if self.rows.len() < ROWS_MAX {

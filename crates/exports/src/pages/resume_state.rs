@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::walk::Stand;
+use super::walk::WalkState;
 
 /// What comes after a page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,9 +31,9 @@ pub enum Next {
 /// The state of a read behind a page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Point {
+pub(super) struct ResumePoint {
     /// Where the walk through the list stands.
-    pub(super) stand: Stand,
+    pub(super) stand: WalkState,
     /// Pages read so far.
     pub(super) pages: u64,
     /// Rows taken so far.
@@ -49,7 +49,7 @@ pub(super) struct Point {
     pub(super) left_out: Vec<(usize, u64)>,
 }
 
-impl Point {
+impl ResumePoint {
     /// As bytes, for the frame of the page.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         // Numbers, texts and lists: nothing of it can fail to be written.
@@ -66,7 +66,7 @@ impl Point {
 mod tests {
     use catalog::dataset::PagingStyle;
 
-    use super::super::walk::{Paged, Walk};
+    use super::super::walk::{ListPaging, ListWalk};
     use super::*;
 
     #[test]
@@ -79,9 +79,9 @@ mod tests {
             Next::Before("6".to_owned()),
             Next::Last,
         ] {
-            let mut stand = Walk::new(Paged::whole(PagingStyle::Offset, 100)).stand;
+            let mut stand = ListWalk::new(ListPaging::whole(PagingStyle::Offset, 100)).stand;
             (stand.next, stand.total) = (next, Some(u64::MAX));
-            let point = Point {
+            let point = ResumePoint {
                 stand,
                 pages: 1,
                 rows: 2,
@@ -89,12 +89,12 @@ mod tests {
                 page: Some(u64::MAX),
                 left_out: vec![(0, 0), (3, u64::MAX)],
             };
-            assert_eq!(Point::from_bytes(&point.to_bytes()), Some(point));
+            assert_eq!(ResumePoint::from_bytes(&point.to_bytes()), Some(point));
         }
-        assert_eq!(Point::from_bytes(b"{}"), None);
+        assert_eq!(ResumePoint::from_bytes(b"{}"), None);
         let earlier = br#"{"next":{"offset":100},"pages":1,"rows":100,"seen":100}"#;
         assert_eq!(
-            Point::from_bytes(earlier),
+            ResumePoint::from_bytes(earlier),
             None,
             "a point of an earlier version is not read wrongly"
         );

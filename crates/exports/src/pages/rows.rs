@@ -4,12 +4,12 @@ use std::ops::Range;
 
 /// The rows of a page that are taken, each as the platform wrote it.
 #[derive(Debug, Clone, Default)]
-pub struct Rows {
+pub struct PageRows {
     text: String,
     places: Vec<Range<usize>>,
 }
 
-impl Rows {
+impl PageRows {
     /// The rows at these places of a text.
     pub(super) const fn new(text: String, places: Vec<Range<usize>>) -> Self {
         Self { text, places }

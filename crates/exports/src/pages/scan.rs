@@ -16,7 +16,7 @@ const LIST_ROOM: usize = 128;
 
 /// The values at the pointers, in their order; nothing where a name is missing or something on the way is no object.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Found<'t> {
+pub(super) struct FoundValues<'t> {
     pub(super) values: [Option<&'t str>; POINTERS_MAX],
     /// Whether a pointed-at name stands twice.
     pub(super) is_twice: bool,
@@ -24,26 +24,26 @@ pub(super) struct Found<'t> {
 
 /// An element of a list, and what was found in it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Element<'t> {
+pub(super) struct ListElement<'t> {
     /// Where it begins in the text around it.
     pub(super) at: usize,
     /// All of it, as it is written.
     pub(super) text: &'t str,
-    pub(super) found: Found<'t>,
+    pub(super) found: FoundValues<'t>,
 }
 
 /// A text with a list.
 #[derive(Debug, Default)]
 pub(super) struct FoundList<'t> {
     /// What was found beside the list.
-    pub(super) found: Found<'t>,
+    pub(super) found: FoundValues<'t>,
     /// The list's elements; nothing where there is no list.
-    pub(super) list: Option<Vec<Element<'t>>>,
+    pub(super) list: Option<Vec<ListElement<'t>>>,
 }
 
 /// What is wrong with a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Problem {
+pub(super) enum TextProblem {
     /// It is not JSON.
     NotJson,
     /// What should be a list is none.
@@ -52,14 +52,17 @@ pub(super) enum Problem {
 
 /// What is wrong with a text, and at which byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Broken {
-    pub(super) problem: Problem,
+pub(super) struct BrokenText {
+    pub(super) problem: TextProblem,
     pub(super) at: usize,
 }
 
 /// Looks into a whole text for at most four pointers.
-pub(super) fn scan<'t>(text: &'t str, pointers: &[Option<&Pointer>]) -> Result<Found<'t>, Broken> {
-    let mut look = Look::new(text, Scanner::new(text), pointers);
+pub(super) fn scan<'t>(
+    text: &'t str,
+    pointers: &[Option<&Pointer>],
+) -> Result<FoundValues<'t>, BrokenText> {
+    let mut look = TextWalk::new(text, Scanner::new(text), pointers);
     let found = look.value()?;
     look.scanner.finish()?;
     Ok(found)
@@ -71,13 +74,13 @@ pub(super) fn scan_list<'t>(
     text: &'t str,
     pointers: &[Option<&Pointer>],
     in_elements: &[Option<&Pointer>],
-) -> Result<FoundList<'t>, Broken> {
-    let mut look = Look::new(text, Scanner::new(text), pointers);
+) -> Result<FoundList<'t>, BrokenText> {
+    let mut look = TextWalk::new(text, Scanner::new(text), pointers);
     look.in_elements = Some(in_elements);
     let is_whole = pointers.first().is_some_and(|it| it.is_some_and(|it| it.names().is_empty()));
     let found = if is_whole {
         look.list()?;
-        Found::default()
+        FoundValues::default()
     } else {
         look.value()?
     };
@@ -85,18 +88,18 @@ pub(super) fn scan_list<'t>(
     Ok(FoundList { found, list: look.list })
 }
 
-impl From<TabularError> for Broken {
+impl From<TabularError> for BrokenText {
     fn from(error: TabularError) -> Self {
         let at = if let TabularError::NotJson { at } = error { at } else { 0 };
-        Self { problem: Problem::NotJson, at }
+        Self { problem: TextProblem::NotJson, at }
     }
 }
 
 /// Which pointers are meant, one bit for each.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Mask(u8);
+struct PointerMask(u8);
 
-impl Mask {
+impl PointerMask {
     const NONE: Self = Self(0);
 
     fn all(count: usize) -> Self {
@@ -113,25 +116,25 @@ impl Mask {
 }
 
 /// One walk over a text.
-struct Look<'a, 't> {
+struct TextWalk<'a, 't> {
     text: &'t str,
     scanner: Scanner<'t>,
     pointers: &'a [Option<&'a Pointer>],
     /// At the first pointer is a list whose elements are looked into for these.
     in_elements: Option<&'a [Option<&'a Pointer>]>,
-    list: Option<Vec<Element<'t>>>,
+    list: Option<Vec<ListElement<'t>>>,
 }
 
-impl<'a, 't> Look<'a, 't> {
+impl<'a, 't> TextWalk<'a, 't> {
     fn new(text: &'t str, scanner: Scanner<'t>, pointers: &'a [Option<&'a Pointer>]) -> Self {
         Self { text, scanner, pointers, in_elements: None, list: None }
     }
 
     /// Reads the next value and looks into it, if it is an object.
-    fn value(&mut self) -> Result<Found<'t>, Broken> {
-        let mut found = Found::default();
+    fn value(&mut self) -> Result<FoundValues<'t>, BrokenText> {
+        let mut found = FoundValues::default();
         if self.scanner.peek() == Some(b'{') {
-            self.object(Mask::all(self.pointers.len()), 0, &mut found)?;
+            self.object(PointerMask::all(self.pointers.len()), 0, &mut found)?;
         } else {
             self.scanner.value()?;
         }
@@ -139,21 +142,26 @@ impl<'a, 't> Look<'a, 't> {
     }
 
     /// Reads an object in which the wanted pointers have come `depth` names far; that is never more than they have.
-    fn object(&mut self, wanted: Mask, depth: usize, found: &mut Found<'t>) -> Result<(), Broken> {
+    fn object(
+        &mut self,
+        wanted: PointerMask,
+        depth: usize,
+        found: &mut FoundValues<'t>,
+    ) -> Result<(), BrokenText> {
         self.scanner.expect(b'{')?;
         if self.scanner.take(b'}') {
             return Ok(());
         }
-        let mut met = Mask::NONE;
+        let mut met = PointerMask::NONE;
         loop {
             let name = self.scanner.string()?;
             self.scanner.expect(b':')?;
             let matching = self.matching(name, wanted, depth);
-            if matching == Mask::NONE {
+            if matching == PointerMask::NONE {
                 self.scanner.value()?;
             } else {
                 found.is_twice |= met.0 & matching.0 != 0;
-                met = Mask(met.0 | matching.0);
+                met = PointerMask(met.0 | matching.0);
                 self.member(matching, depth, found)?;
             }
             if !self.scanner.take(b',') {
@@ -165,10 +173,10 @@ impl<'a, 't> Look<'a, 't> {
     /// Reads the value of a name that these pointers have.
     fn member(
         &mut self,
-        matching: Mask,
+        matching: PointerMask,
         depth: usize,
-        found: &mut Found<'t>,
-    ) -> Result<(), Broken> {
+        found: &mut FoundValues<'t>,
+    ) -> Result<(), BrokenText> {
         match self.ended(matching, depth) {
             Some(0) if self.in_elements.is_some() => self.list(),
             Some(index) => {
@@ -184,22 +192,22 @@ impl<'a, 't> Look<'a, 't> {
     }
 
     /// Reads the list into its elements.
-    fn list(&mut self) -> Result<(), Broken> {
+    fn list(&mut self) -> Result<(), BrokenText> {
         let at = self.scanner.place() as usize;
         if self.scanner.peek() != Some(b'[') {
             self.scanner.value()?;
-            return Err(Broken { problem: Problem::NoList, at });
+            return Err(BrokenText { problem: TextProblem::NoList, at });
         }
         let mut list = Vec::with_capacity(LIST_ROOM);
         let pointers = self.in_elements.unwrap_or_default();
-        let mut element = Look::new(self.text, self.scanner.clone(), pointers);
+        let mut element = TextWalk::new(self.text, self.scanner.clone(), pointers);
         element.scanner.expect(b'[')?;
         let mut is_open = !element.scanner.take(b']');
         while is_open {
             let from = element.scanner.place() as usize;
             let found = element.value()?;
             let text = self.text.get(from..element.scanner.place() as usize).unwrap_or_default();
-            list.push(Element { at: from, text: text.trim_ascii_end(), found });
+            list.push(ListElement { at: from, text: text.trim_ascii_end(), found });
             is_open = element.scanner.take(b',');
             if !is_open {
                 element.scanner.expect(b']')?;
@@ -211,18 +219,18 @@ impl<'a, 't> Look<'a, 't> {
     }
 
     /// The wanted pointers that have this name next.
-    fn matching(&self, name: StringSpan, wanted: Mask, depth: usize) -> Mask {
+    fn matching(&self, name: StringSpan, wanted: PointerMask, depth: usize) -> PointerMask {
         let name = name.text(self.text);
         let next = |pointer: Option<&Pointer>| {
             pointer.and_then(|it| it.names().get(depth)).is_some_and(|it| *it == name)
         };
         let pointers = self.pointers.iter().enumerate();
         let matching = pointers.filter(|(index, pointer)| wanted.has(*index) && next(**pointer));
-        matching.fold(Mask::NONE, |mask, (index, _)| mask.with(index))
+        matching.fold(PointerMask::NONE, |mask, (index, _)| mask.with(index))
     }
 
     /// The pointer whose last name this is.
-    fn ended(&self, matching: Mask, depth: usize) -> Option<usize> {
+    fn ended(&self, matching: PointerMask, depth: usize) -> Option<usize> {
         let ends =
             |pointer: Option<&Pointer>| pointer.is_some_and(|it| it.names().len() == depth + 1);
         let mut matched =
@@ -364,7 +372,7 @@ mod tests {
         let rows = |text: &'static str, pointer: &str| {
             let pointer = Pointer::parse(pointer).unwrap();
             let list = scan_list(text, &[Some(&pointer)], &[])?.list;
-            Ok::<_, Broken>(list.map(|list| list.iter().map(|it| it.text).collect::<Vec<_>>()))
+            Ok::<_, BrokenText>(list.map(|list| list.iter().map(|it| it.text).collect::<Vec<_>>()))
         };
 
         assert_eq!(rows(" [ {\"a\": 1} ,2] ", "").unwrap().unwrap(), ["{\"a\": 1}", "2"]);
@@ -373,13 +381,16 @@ mod tests {
         for other in ["{\"a\":{}}", "{\"a\":null}", "{\"a\":true}", "{\"a\":-1.5}", "{\"a\":\"a\"}"]
         {
             let refused = rows(other, "/a").unwrap_err();
-            assert_eq!(refused, Broken { problem: Problem::NoList, at: 5 }, "{other}");
+            assert_eq!(refused, BrokenText { problem: TextProblem::NoList, at: 5 }, "{other}");
         }
         for other in ["{}", "null", "true", "1", "-1", "1.5", "\"a\""] {
-            assert_eq!(rows(other, "").unwrap_err().problem, Problem::NoList, "{other}");
+            assert_eq!(rows(other, "").unwrap_err().problem, TextProblem::NoList, "{other}");
         }
         for (text, at) in [("[1,]", 3), ("[1] 2", 4), ("[1", 2), ("", 0)] {
-            assert_eq!(rows(text, "").unwrap_err(), Broken { problem: Problem::NotJson, at });
+            assert_eq!(
+                rows(text, "").unwrap_err(),
+                BrokenText { problem: TextProblem::NotJson, at }
+            );
         }
     }
 

@@ -33,14 +33,14 @@ pub(super) fn of_page(ids: &[u64]) -> u64 {
 
 /// The pages and cursors that were seen of a list.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct SeenPages {
     /// By fingerprint: the number of the page.
     pages: HashMap<u64, u64>,
     cursors: HashMap<u64, u64>,
     rereads: u8,
 }
 
-impl Seen {
+impl SeenPages {
     /// Whether a page had these rows before.
     pub(super) fn has_page(&self, page: u64) -> bool {
         self.pages.contains_key(&page)
@@ -78,8 +78,8 @@ const BLOCK: usize = 256;
 
 /// A set of fingerprints in 9 to 12 bytes for each.
 #[derive(Debug)]
-pub(super) struct Fingerprints {
-    parts: Vec<Part>,
+pub(super) struct FingerprintSet {
+    parts: Vec<FingerprintTable>,
     count: usize,
     /// Room for a part's keys while they change their places.
     moved: Vec<u64>,
@@ -87,18 +87,18 @@ pub(super) struct Fingerprints {
 
 /// Open addressing with linear probing; 0 is an empty place.
 #[derive(Debug, Default, Clone)]
-struct Part {
+struct FingerprintTable {
     blocks: Vec<Box<[u64]>>,
     count: usize,
 }
 
-impl Default for Fingerprints {
+impl Default for FingerprintSet {
     fn default() -> Self {
-        Self { parts: vec![Part::default(); PARTS], count: 0, moved: Vec::new() }
+        Self { parts: vec![FingerprintTable::default(); PARTS], count: 0, moved: Vec::new() }
     }
 }
 
-impl Fingerprints {
+impl FingerprintSet {
     /// How many there are.
     pub(super) const fn len(&self) -> usize {
         self.count
@@ -130,7 +130,7 @@ fn part_of(key: u64) -> usize {
     usize::try_from(key >> 56).unwrap_or(0)
 }
 
-impl Part {
+impl FingerprintTable {
     const fn length(&self) -> usize {
         self.blocks.len() * BLOCK
     }
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn ids_take_twelve_bytes_each_and_none_is_lost() {
         const COUNT: u64 = 200_000;
-        let mut set = Fingerprints::default();
+        let mut set = FingerprintSet::default();
 
         for number in 0..COUNT {
             assert!(set.add(fingerprint(&number.to_string())));
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn pages_and_cursors_are_known_again() {
-        let mut seen = Seen::default();
+        let mut seen = SeenPages::default();
 
         seen.add_page(of_page(&[1, 2]), 7);
         seen.add_cursor("a", 8);
@@ -246,7 +246,7 @@ mod tests {
                 0..400,
             )
         ) {
-            let mut set = Fingerprints::default();
+            let mut set = FingerprintSet::default();
             let mut expected = HashSet::new();
             for fingerprint in keys {
                 prop_assert_eq!(set.has(fingerprint), expected.contains(&key(fingerprint)));

@@ -13,9 +13,9 @@ use domain::window::Window;
 
 use super::body;
 use super::fault::PageFault;
-use super::rows::Rows;
+use super::rows::PageRows;
 use super::scan;
-use super::walk::{self, Sheet};
+use super::walk::{self, PageSheet};
 
 /// Bodies from this length on are taken in beside the runtime's own threads.
 const LARGE_BYTES: usize = 131_072;
@@ -25,9 +25,9 @@ const PAST_ROWS: usize = 20;
 
 /// A page without what it is compared with.
 #[derive(Debug, Default)]
-pub(super) struct Taken {
+pub(super) struct TakenPage {
     /// The rows that lie in the window, as they are written.
-    pub(super) rows: Rows,
+    pub(super) rows: PageRows,
     /// Which of the page's rows those are, by their places on it.
     places: Vec<usize>,
     /// All rows by their ids, in order.
@@ -44,10 +44,10 @@ pub(super) struct Taken {
     total: Option<u64>,
 }
 
-impl Taken {
+impl TakenPage {
     /// What the way through the list depends on.
-    pub(super) fn sheet(&self) -> Sheet<'_> {
-        Sheet {
+    pub(super) fn sheet(&self) -> PageSheet<'_> {
+        PageSheet {
             ids: &self.ids,
             more: self.more,
             cursor: self.cursor.as_deref(),
@@ -85,7 +85,7 @@ pub(super) async fn take(
     bytes: Bytes,
     window: Window,
     number: u64,
-) -> Result<Taken, PageFault> {
+) -> Result<TakenPage, PageFault> {
     if bytes.len() < LARGE_BYTES {
         return taken(dataset, bytes, window, number);
     }
@@ -101,16 +101,16 @@ pub(super) fn taken(
     bytes: Bytes,
     window: Window,
     number: u64,
-) -> Result<Taken, PageFault> {
+) -> Result<TakenPage, PageFault> {
     let text = String::from_utf8(bytes.into())
         .map_err(|_| PageFault::malformed(number, "it is not UTF-8"))?;
     let page = body::read(dataset, &text, number)?;
-    let mut taken = Taken {
+    let mut taken = TakenPage {
         ids: page.rows.iter().map(|row| row.fingerprint).collect(),
         more: page.more,
         cursor: page.next,
         total: page.total,
-        ..Taken::default()
+        ..TakenPage::default()
     };
     if dataset.paging.style == PagingStyle::BeforeId {
         let places = walk::anchors(page.rows.len(), super::paged(dataset));
@@ -134,7 +134,7 @@ pub(super) fn taken(
     }
     taken.is_newest_first = dataset.time.newest_first && order.is_newest_first;
     taken.is_past = taken.is_newest_first && order.is_past(page.rows.len());
-    taken.rows = Rows::new(text, kept);
+    taken.rows = PageRows::new(text, kept);
     Ok(taken)
 }
 

@@ -65,7 +65,7 @@ pub(super) enum FieldName {
 
 /// What was given so far.
 #[derive(Debug, Default)]
-pub(super) struct Given {
+pub(super) struct GivenFields {
     has_file: bool,
     texts: Vec<(&'static str, String)>,
     problems: Vec<FieldProblem>,
@@ -84,12 +84,12 @@ pub(super) struct FileHead {
 
 /// What leaves: the fields, and the type of the file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Checked {
+pub(super) struct CheckedFields {
     pub(super) fields: Vec<(&'static str, String)>,
     pub(super) content_type: String,
 }
 
-impl Given {
+impl GivenFields {
     /// Which field a part is. An unknown one and one that was there before are wrong.
     pub(super) fn place_of(&mut self, name: Option<&str>) -> FieldName {
         let name = name.unwrap_or_default();
@@ -212,10 +212,10 @@ impl FileHead {
 /// file: what the form says about it, if there is one, and whether it is empty.
 pub(super) fn check(
     route: &Route,
-    given: &Given,
+    given: &GivenFields,
     (file, is_empty): (Option<&FileHead>, bool),
-) -> Result<Checked, Vec<FieldProblem>> {
-    let mut check = Check { given, problems: given.problems.clone() };
+) -> Result<CheckedFields, Vec<FieldProblem>> {
+    let mut check = FieldCheck { given, problems: given.problems.clone() };
     if !given.has_file {
         check.refuse("file", FieldErrorKind::Missing, "is required");
     }
@@ -240,16 +240,16 @@ pub(super) fn check(
         return Err(check.problems);
     }
     let fields = fields.into_iter().filter_map(|(name, value)| Some((name, value?)));
-    Ok(Checked { fields: fields.collect(), content_type: content_type.to_owned() })
+    Ok(CheckedFields { fields: fields.collect(), content_type: content_type.to_owned() })
 }
 
 /// The fields, and what is wrong with them so far.
-struct Check<'a> {
-    given: &'a Given,
+struct FieldCheck<'a> {
+    given: &'a GivenFields,
     problems: Vec<FieldProblem>,
 }
 
-impl Check<'_> {
+impl FieldCheck<'_> {
     fn refuse(&mut self, name: &str, kind: FieldErrorKind, message: &str) {
         self.problems.push(FieldProblem::new("body", name, kind, message));
     }

@@ -18,8 +18,8 @@ use sha2::{Digest as _, Sha256};
 use web::error::ApiError;
 use web::middleware::body::{BodyProblem, BodyReader};
 
-use super::fields::{self, FieldName, FileHead, Given};
-use super::spool::{SpoolProblem, Spooled, Writing};
+use super::fields::{self, FieldName, FileHead, GivenFields};
+use super::spool::{SpoolProblem, SpoolWriter, SpooledFile};
 use crate::state::GatewayState;
 
 /// The most that is handed to the parser at once.
@@ -28,16 +28,16 @@ const PIECE_BYTES: usize = 16 * 1024;
 const PARSER_BYTES: usize = 4 * PIECE_BYTES;
 
 /// A whole form: the fields as they leave, and the file.
-pub(super) struct Form {
+pub(super) struct UploadForm {
     pub(super) fields: Vec<(&'static str, String)>,
     pub(super) file_name: String,
     pub(super) content_type: String,
-    pub(super) file: Spooled,
+    pub(super) file: SpooledFile,
     file_hash: Option<[u8; 32]>,
 }
 
 /// How a form is read.
-pub(super) struct Reading {
+pub(super) struct FormReading {
     /// What is between the parts.
     pub(super) boundary: String,
     /// Whether two forms will be compared.
@@ -47,15 +47,15 @@ pub(super) struct Reading {
 }
 
 /// What the parts read so far have given.
-struct Parts<'a> {
+struct FormParts<'a> {
     gateway: &'a GatewayState,
     customer: CustomerId,
     /// Bytes that the file has taken from the parser.
     saved: &'a AtomicU64,
     hash: Option<Sha256>,
-    given: Given,
+    given: GivenFields,
     /// What was said of the file, and the file itself where it was kept.
-    file: Option<(FileHead, Option<Spooled>)>,
+    file: Option<(FileHead, Option<SpooledFile>)>,
 }
 
 /// What lies between the parts, as the content type says.
@@ -73,20 +73,26 @@ pub(super) async fn read(
     gateway: &GatewayState,
     route: &Route,
     body: Body,
-    reading: Reading,
-) -> Result<Form, ApiError> {
+    reading: FormReading,
+) -> Result<UploadForm, ApiError> {
     let limits = &gateway.config.http.limits;
     let beside_file_max = limits.upload_fields_bytes_max.saturating_add(PARSER_BYTES);
     let body_max = limits.upload_bytes_max.saturating_add(beside_file_max);
     let mut reader =
         BodyReader::new(body, &gateway.web.upload_limits(body_max)).map_err(of_body)?;
     let saved = AtomicU64::new(0);
-    let feed = Feed::new(&mut reader, &saved, beside_file_max);
+    let feed = ParserFeed::new(&mut reader, &saved, beside_file_max);
     let mut form = multer::Multipart::new(feed.pieces(), reading.boundary);
     let hash = reading.wants_hash.then(Sha256::new);
     let customer = reading.customer;
-    let mut parts =
-        Parts { gateway, customer, saved: &saved, hash, given: Given::default(), file: None };
+    let mut parts = FormParts {
+        gateway,
+        customer,
+        saved: &saved,
+        hash,
+        given: GivenFields::default(),
+        file: None,
+    };
     let taken = parts.take_all(&mut form).await;
     drop(form);
     let ended = match taken {
@@ -111,7 +117,7 @@ async fn read_epilogue(reader: &mut BodyReader<Body>, bytes_max: usize) -> Resul
     Ok(())
 }
 
-impl Parts<'_> {
+impl FormParts<'_> {
     /// Reads the parts, also behind one that is wrong: all that is wrong is named together. Ends early where that is
     /// too much to name.
     async fn take_all(&mut self, form: &mut multer::Multipart<'_>) -> Result<(), ApiError> {
@@ -170,7 +176,7 @@ impl Parts<'_> {
         self.saved.fetch_add(u64::try_from(piece.len()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    async fn save(&mut self, part: &mut multer::Field<'_>) -> Result<Spooled, ApiError> {
+    async fn save(&mut self, part: &mut multer::Field<'_>) -> Result<SpooledFile, ApiError> {
         let bytes_max = self.gateway.config.http.limits.upload_bytes_max;
         let bytes_max = u64::try_from(bytes_max).unwrap_or(u64::MAX);
         let spool = &self.gateway.spool;
@@ -188,7 +194,7 @@ impl Parts<'_> {
         file.finish().await.map_err(of_spool)
     }
 
-    async fn add(&mut self, file: &mut Writing, piece: &Bytes) -> Result<(), ApiError> {
+    async fn add(&mut self, file: &mut SpoolWriter, piece: &Bytes) -> Result<(), ApiError> {
         file.add(piece).await.map_err(of_spool)?;
         self.note_taken(piece);
         if let Some(hash) = &mut self.hash {
@@ -198,7 +204,7 @@ impl Parts<'_> {
     }
 
     /// Checks what was given, all of it at once.
-    fn finish(self, route: &Route) -> Result<Form, ApiError> {
+    fn finish(self, route: &Route) -> Result<UploadForm, ApiError> {
         let (head, file) = self.file.unzip();
         let file = file.flatten();
         let is_empty = file.as_ref().is_some_and(|file| file.bytes() == 0);
@@ -209,7 +215,7 @@ impl Parts<'_> {
                 "the file of a whole form was not kept".to_owned(),
             )));
         };
-        Ok(Form {
+        Ok(UploadForm {
             fields: checked.fields,
             content_type: checked.content_type,
             file_name: head.name,
@@ -219,7 +225,7 @@ impl Parts<'_> {
     }
 }
 
-impl Form {
+impl UploadForm {
     /// What makes two forms the same. A form that was read without a hash is like no other file's.
     pub(super) fn digest(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
@@ -236,7 +242,7 @@ impl Form {
 }
 
 /// What the parser is fed with: a body in small pieces, no more of it than may be in memory.
-struct Feed<'a> {
+struct ParserFeed<'a> {
     reader: &'a mut BodyReader<Body>,
     rest: Bytes,
     fed: u64,
@@ -253,7 +259,7 @@ enum FeedProblem {
     BesideFile(usize),
 }
 
-impl<'a> Feed<'a> {
+impl<'a> ParserFeed<'a> {
     fn new(reader: &'a mut BodyReader<Body>, saved: &'a AtomicU64, beside_file_max: usize) -> Self {
         Self { reader, rest: Bytes::new(), fed: 0, saved, beside_file_max }
     }

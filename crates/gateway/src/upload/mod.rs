@@ -15,22 +15,22 @@ use failures::Failure;
 use http::HeaderValue;
 use web::error::ApiError;
 
-use self::form::Form;
+use self::form::UploadForm;
 use super::account_entry::AccountEntry;
-use super::admit::{Arrival, Content, Whole};
+use super::admit::{Content, RequestHead, Whole};
 use super::limits;
 use crate::state::GatewayState;
 
 /// An upload that is ready to leave: a form whose file is on disk.
 pub(super) struct Upload {
-    form: Form,
+    form: UploadForm,
     boundary: String,
 }
 
 /// Reads an upload once nothing local speaks against it; only its fields are not known before.
 pub(super) async fn receive(
     gateway: &GatewayState,
-    arrival: Arrival,
+    arrival: RequestHead,
     account: &AccountEntry,
     body: Body,
 ) -> Result<Whole, ApiError> {
@@ -46,7 +46,7 @@ pub(super) async fn receive(
     }
     let wants_hash = arrival.idempotency.is_some();
     let customer = arrival.key.customer;
-    let reading = form::Reading { boundary, wants_hash, customer };
+    let reading = form::FormReading { boundary, wants_hash, customer };
     let form = form::read(gateway, route, body, reading).await?;
     let upload = Upload { form, boundary: hex::encode(gateway.random.bytes::<16>()) };
     Ok(Whole { arrival, content: Content::Upload(upload), passed: Some(passed) })

@@ -12,14 +12,14 @@ use http::HeaderValue;
 use http_body::{Body, Frame, SizeHint};
 use tokio::task::JoinHandle;
 
-use super::form::Form;
-use super::spool::Nameless;
+use super::form::UploadForm;
+use super::spool::UnnamedFile;
 
 /// What is read from disk at once.
 const READ_BYTES: u64 = 64 * 1024;
 
 /// The content type and the body of the request. `boundary` must be hexadecimal digits that nobody foresees.
-pub(super) fn request_body(form: &Form, boundary: &str) -> (HeaderValue, RequestBody) {
+pub(super) fn request_body(form: &UploadForm, boundary: &str) -> (HeaderValue, RequestBody) {
     let mut head = String::new();
     // Writing to a text does not fail.
     for (name, value) in &form.fields {
@@ -57,7 +57,7 @@ fn quoted(name: &str) -> String {
 /// A form of known length, of which one piece of the file is in memory at a time.
 struct OutgoingForm {
     head: Bytes,
-    file: Arc<Nameless>,
+    file: Arc<UnnamedFile>,
     at: u64,
     end: u64,
     reading: Option<JoinHandle<io::Result<Bytes>>>,

@@ -15,7 +15,7 @@ use runtime::clock::Random;
 use tokio::io::{AsyncWriteExt as _, BufWriter};
 use transport::Loads;
 use web::middleware::body::BodyProblem;
-use web::middleware::budget::{Budget, Room, Share};
+use web::middleware::budget::{BudgetRoom, MemoryBudget, Share};
 
 /// What is gathered in memory before it is written.
 const WRITE_BYTES: usize = 256 * 1024;
@@ -24,14 +24,14 @@ const PREFIX: &str = "upload-";
 
 /// The folder, and the room on disk that all uploads share.
 #[derive(Debug)]
-pub struct Spool {
+pub struct UploadSpool {
     folder: PathBuf,
-    budget: Budget,
+    budget: MemoryBudget,
     customers: Loads<CustomerId>,
 }
 
 /// A file that is being written.
-pub(super) struct Writing {
+pub(super) struct SpoolWriter {
     file: BufWriter<tokio::fs::File>,
     share: Share,
     bytes: u64,
@@ -40,8 +40,8 @@ pub(super) struct Writing {
 
 /// A whole file on disk, without a name. Dropping it gives its room back.
 #[derive(Debug)]
-pub(super) struct Spooled {
-    file: Arc<Nameless>,
+pub(super) struct SpooledFile {
+    file: Arc<UnnamedFile>,
     bytes: u64,
     _share: Share,
 }
@@ -49,7 +49,7 @@ pub(super) struct Spooled {
 /// A file without a name, which takes its room on disk with it when it is closed. That takes a while for a
 /// large one, so it is not done where requests are served.
 #[derive(Debug)]
-pub(super) struct Nameless(Option<File>);
+pub(super) struct UnnamedFile(Option<File>);
 
 /// Why a part of a file was not kept.
 #[derive(Debug, thiserror::Error)]
@@ -66,11 +66,11 @@ pub(super) enum SpoolProblem {
     Disk(#[from] io::Error),
 }
 
-impl Spool {
+impl UploadSpool {
     /// A folder whose files take at most `bytes_max` bytes together, and those of one customer `customer_bytes_max`.
     /// Nothing is opened.
     pub fn new(folder: PathBuf, bytes_max: usize, customer_bytes_max: usize) -> Self {
-        let budget = Budget::new(bytes_max, customer_bytes_max);
+        let budget = MemoryBudget::new(bytes_max, customer_bytes_max);
         Self { folder, budget, customers: Loads::new() }
     }
 
@@ -103,9 +103,9 @@ impl Spool {
         random: &Random,
         customer: CustomerId,
         bytes_max: u64,
-    ) -> Result<Writing, SpoolProblem> {
+    ) -> Result<SpoolWriter, SpoolProblem> {
         let holder = self.customers.of(customer);
-        let mut share = Room { budget: &self.budget, holder: &holder }.share();
+        let mut share = BudgetRoom { budget: &self.budget, holder: &holder }.share();
         share.begin_receiving()?;
         let name = format!("{PREFIX}{}", hex::encode(random.bytes::<16>()));
         let path = self.folder.join(name);
@@ -115,7 +115,7 @@ impl Spool {
         tokio::fs::remove_file(&path).await?;
         file.set_max_buf_size(WRITE_BYTES);
         let file = BufWriter::with_capacity(WRITE_BYTES, file);
-        Ok(Writing { file, share, bytes: 0, bytes_max })
+        Ok(SpoolWriter { file, share, bytes: 0, bytes_max })
     }
 }
 
@@ -127,7 +127,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-impl Writing {
+impl SpoolWriter {
     /// Adds a part. Nothing of a part that would be too much is written.
     pub(super) async fn add(&mut self, part: &[u8]) -> Result<(), SpoolProblem> {
         let bytes = self.bytes.saturating_add(u64::try_from(part.len()).unwrap_or(u64::MAX));
@@ -146,28 +146,28 @@ impl Writing {
     }
 
     /// The file with all that was added.
-    pub(super) async fn finish(mut self) -> Result<Spooled, SpoolProblem> {
+    pub(super) async fn finish(mut self) -> Result<SpooledFile, SpoolProblem> {
         self.share.end_receiving()?;
         self.file.flush().await?;
         let file = self.file.into_inner().into_std().await;
-        let file = Arc::new(Nameless(Some(file)));
-        Ok(Spooled { file, bytes: self.bytes, _share: self.share })
+        let file = Arc::new(UnnamedFile(Some(file)));
+        Ok(SpooledFile { file, bytes: self.bytes, _share: self.share })
     }
 }
 
-impl Spooled {
+impl SpooledFile {
     /// How long it is.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// The file for somebody who reads it.
-    pub(super) fn file(&self) -> Arc<Nameless> {
+    pub(super) fn file(&self) -> Arc<UnnamedFile> {
         Arc::clone(&self.file)
     }
 }
 
-impl Nameless {
+impl UnnamedFile {
     /// Reads `bytes` bytes from `at` on; fails if there are fewer. It blocks.
     pub(super) fn read_at(&self, at: u64, bytes: usize) -> io::Result<Bytes> {
         let file = self.0.as_ref().ok_or(io::ErrorKind::NotFound)?;
@@ -177,7 +177,7 @@ impl Nameless {
     }
 }
 
-impl Drop for Nameless {
+impl Drop for UnnamedFile {
     fn drop(&mut self) {
         let file = self.0.take();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {

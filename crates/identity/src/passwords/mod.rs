@@ -16,7 +16,7 @@ use domain::field_error::FieldErrorKind;
 use failures::Failure;
 use store::customers::PasswordHash;
 
-pub use queue::{Requester, Turn};
+pub use queue::{HashRequester, Turn};
 
 use crate::IdentityState;
 use failures::FieldProblem;
@@ -32,12 +32,12 @@ const NOBODYS: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAA
 
 /// Where passwords are hashed.
 #[derive(Debug, Clone)]
-pub struct Hashing {
+pub struct PasswordHashing {
     queue: queue::HashQueue,
     computed: Arc<AtomicU64>,
 }
 
-impl Hashing {
+impl PasswordHashing {
     /// So many concurrently, and so many that wait, of known customers and of strangers each.
     pub fn new(at_once: usize, waiting_max: usize) -> Self {
         Self { queue: queue::HashQueue::new(at_once, waiting_max), computed: Arc::default() }
@@ -61,7 +61,7 @@ impl Hashing {
     /// Computes one hash in its turn. It is computed to its end even if its requester went away.
     async fn run<T: Send + 'static>(
         &self,
-        requester: Requester,
+        requester: HashRequester,
         work: impl FnOnce() -> Result<T, String> + Send + 'static,
     ) -> Result<T, Failure> {
         let turn = self.queue.turn(requester).await?;
@@ -79,7 +79,7 @@ impl Hashing {
 /// Hashes a password into a PHC string with a random salt of 16 bytes.
 pub async fn hash(
     identity: &IdentityState,
-    requester: Requester,
+    requester: HashRequester,
     password: String,
 ) -> Result<PasswordHash, Failure> {
     let salt: [u8; 16] = identity.random.bytes();
@@ -89,7 +89,7 @@ pub async fn hash(
 /// Whether it is the password that was hashed. Without a hash the same work is done, and it is not.
 pub async fn is_right(
     identity: &IdentityState,
-    requester: Requester,
+    requester: HashRequester,
     password: String,
     stored: &PasswordHash,
 ) -> Result<bool, Failure> {
@@ -168,12 +168,12 @@ mod tests {
         assert!(NOBODYS.starts_with(MADE_TODAY), "it costs what any other costs");
     }
 
-    const STRANGER: Requester =
-        Requester::Stranger(std::net::IpAddr::V4(std::net::Ipv4Addr::new(203, 0, 113, 7)));
+    const STRANGER: HashRequester =
+        HashRequester::Stranger(std::net::IpAddr::V4(std::net::Ipv4Addr::new(203, 0, 113, 7)));
 
     #[tokio::test]
     async fn beyond_the_waiting_places_a_hash_is_refused_immediately() {
-        let hashing = Hashing::new(1, 1);
+        let hashing = PasswordHashing::new(1, 1);
         let taken = hashing.occupy();
         let mut waiting = Box::pin(hashing.run(STRANGER, || Ok(())));
         assert!(now(&mut waiting).await.is_none(), "it did not wait for its turn");
@@ -189,7 +189,7 @@ mod tests {
 
     #[tokio::test]
     async fn no_more_than_the_turns_are_computed_concurrently() {
-        let hashing = Hashing::new(2, 32);
+        let hashing = PasswordHashing::new(2, 32);
         let turns = hashing.occupy();
         assert_eq!(turns.len(), 2);
         let mut waiting = Box::pin(hashing.run(STRANGER, || Ok(())));

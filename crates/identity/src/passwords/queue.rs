@@ -19,7 +19,7 @@ const KNOWN_IN_A_ROW_MAX: u32 = 3;
 
 /// Who wants a password hashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Requester {
+pub enum HashRequester {
     /// Nobody that we know, at this address.
     Stranger(IpAddr),
     /// A customer who has shown that it is one, at this address.
@@ -28,21 +28,21 @@ pub enum Requester {
 
 /// The queue. Clones share it.
 #[derive(Debug, Clone)]
-pub(super) struct HashQueue(Arc<Mutex<Queue>>);
+pub(super) struct HashQueue(Arc<Mutex<WaitingRequesters>>);
 
 #[derive(Debug)]
-struct Queue {
+struct WaitingRequesters {
     /// Turns that may be taken at a time.
     turns_max: usize,
     turns_taken: usize,
-    known: Lane,
-    strangers: Lane,
+    known: RequesterLane,
+    strangers: RequesterLane,
     known_in_a_row: u32,
 }
 
 /// Those who wait, oldest first.
 #[derive(Debug)]
-struct Lane {
+struct RequesterLane {
     waiting: VecDeque<Waiting>,
     waiting_max: usize,
 }
@@ -57,12 +57,12 @@ struct Waiting {
 /// customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Share {
-    site: Party,
-    party: Party,
+    site: HashParty,
+    party: HashParty,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Party {
+enum HashParty {
     Address(IpAddr),
     Customer(CustomerId),
 }
@@ -71,17 +71,17 @@ enum Party {
 #[derive(Debug)]
 pub struct Turn(Option<HashQueue>);
 
-impl Requester {
+impl HashRequester {
     fn share(self) -> Share {
         match self {
             Self::Stranger(ip) => {
                 let network = network_of(ip);
-                let site = Party::Address(site_of(ip).unwrap_or(network));
-                Share { site, party: Party::Address(network) }
+                let site = HashParty::Address(site_of(ip).unwrap_or(network));
+                Share { site, party: HashParty::Address(network) }
             }
             Self::Known(customer, ip) => {
-                let site = Party::Address(site_of(ip).unwrap_or(network_of(ip)));
-                Share { site, party: Party::Customer(customer) }
+                let site = HashParty::Address(site_of(ip).unwrap_or(network_of(ip)));
+                Share { site, party: HashParty::Customer(customer) }
             }
         }
     }
@@ -90,8 +90,8 @@ impl Requester {
 impl HashQueue {
     /// So many turns at a time, and so many places to wait in each lane.
     pub(super) fn new(turns_max: usize, waiting_max: usize) -> Self {
-        let lane = || Lane { waiting: VecDeque::new(), waiting_max };
-        Self(Arc::new(Mutex::new(Queue {
+        let lane = || RequesterLane { waiting: VecDeque::new(), waiting_max };
+        Self(Arc::new(Mutex::new(WaitingRequesters {
             turns_max,
             turns_taken: 0,
             known: lane(),
@@ -101,26 +101,26 @@ impl HashQueue {
     }
 
     /// Waits for a turn. Refused where the lane is full and nobody in it has more waiting than this one.
-    pub(super) async fn turn(&self, requester: Requester) -> Result<Turn, Failure> {
+    pub(super) async fn turn(&self, requester: HashRequester) -> Result<Turn, Failure> {
         let turn = match self.enter(requester)? {
-            Entered::Turn(turn) => return Ok(turn),
-            Entered::Waits(turn) => turn,
+            QueueEntry::Turn(turn) => return Ok(turn),
+            QueueEntry::Waits(turn) => turn,
         };
         // Whoever is displaced meanwhile hears of it by the end of the channel.
         turn.await.map_err(|_| Failure::Overloaded)
     }
 
-    fn enter(&self, requester: Requester) -> Result<Entered, Failure> {
+    fn enter(&self, requester: HashRequester) -> Result<QueueEntry, Failure> {
         let mut queue = self.0.lock();
         if queue.turns_taken < queue.turns_max {
             queue.turns_taken += 1;
-            return Ok(Entered::Turn(Turn(Some(self.clone()))));
+            return Ok(QueueEntry::Turn(Turn(Some(self.clone()))));
         }
         let lane = match requester {
-            Requester::Known(..) => &mut queue.known,
-            Requester::Stranger(_) => &mut queue.strangers,
+            HashRequester::Known(..) => &mut queue.known,
+            HashRequester::Stranger(_) => &mut queue.strangers,
         };
-        lane.enter(requester.share()).map(Entered::Waits).ok_or(Failure::Overloaded)
+        lane.enter(requester.share()).map(QueueEntry::Waits).ok_or(Failure::Overloaded)
     }
 
     /// Takes every free turn, so that whoever comes next must wait; for tests.
@@ -138,12 +138,12 @@ impl HashQueue {
     }
 }
 
-enum Entered {
+enum QueueEntry {
     Turn(Turn),
     Waits(oneshot::Receiver<Turn>),
 }
 
-impl Lane {
+impl RequesterLane {
     /// A place at the end, if need be that of somebody who has more of them.
     fn enter(&mut self, share: Share) -> Option<oneshot::Receiver<Turn>> {
         if self.waiting.len() >= self.waiting_max {
@@ -164,11 +164,11 @@ impl Lane {
         let by_site = self.greedy(|waiting| Some(waiting.share.site), newcomer.site);
         by_site.or_else(|| {
             // Of its own site, or of one that has more: a site never gains by having many customers or networks.
-            let mut places: HashMap<Party, usize> = HashMap::new();
+            let mut places: HashMap<HashParty, usize> = HashMap::new();
             for waiting in &self.waiting {
                 *places.entry(waiting.share.site).or_default() += 1;
             }
-            let of = |site: Party| places.get(&site).copied().unwrap_or_default();
+            let of = |site: HashParty| places.get(&site).copied().unwrap_or_default();
             let own = of(newcomer.site);
             let counted = |waiting: &Waiting| {
                 let Share { site, party } = waiting.share;
@@ -178,8 +178,12 @@ impl Lane {
         })
     }
 
-    fn greedy(&self, party: impl Fn(&Waiting) -> Option<Party>, newcomer: Party) -> Option<usize> {
-        let mut places: HashMap<Party, (usize, usize)> = HashMap::new();
+    fn greedy(
+        &self,
+        party: impl Fn(&Waiting) -> Option<HashParty>,
+        newcomer: HashParty,
+    ) -> Option<usize> {
+        let mut places: HashMap<HashParty, (usize, usize)> = HashMap::new();
         for (at, waiting) in self.waiting.iter().enumerate() {
             if let Some(party) = party(waiting) {
                 let (count, last) = places.entry(party).or_default();
@@ -193,7 +197,7 @@ impl Lane {
     }
 }
 
-impl Queue {
+impl WaitingRequesters {
     /// Whose turn is next.
     fn next(&mut self) -> Option<Waiting> {
         let strangers_turn = self.known_in_a_row >= KNOWN_IN_A_ROW_MAX;
@@ -230,20 +234,20 @@ mod tests {
 
     use super::*;
 
-    fn stranger(ip: &str) -> Requester {
-        Requester::Stranger(ip.parse().unwrap())
+    fn stranger(ip: &str) -> HashRequester {
+        HashRequester::Stranger(ip.parse().unwrap())
     }
 
-    fn known(number: u8) -> Requester {
+    fn known(number: u8) -> HashRequester {
         let customer = CustomerId::new(Timestamp::from_unix_micros(0), [number; 10]);
-        Requester::Known(customer, IpAddr::from([198, 51, 100, number]))
+        HashRequester::Known(customer, IpAddr::from([198, 51, 100, number]))
     }
 
     /// A queue whose only turn is taken, and those who wait for it.
     struct Waiters {
         queue: HashQueue,
         taken: Vec<Turn>,
-        waiting: Vec<(Requester, oneshot::Receiver<Turn>)>,
+        waiting: Vec<(HashRequester, oneshot::Receiver<Turn>)>,
     }
 
     impl Waiters {
@@ -254,19 +258,19 @@ mod tests {
         }
 
         /// Whether it has a place now.
-        fn comes(&mut self, requester: Requester) -> bool {
+        fn comes(&mut self, requester: HashRequester) -> bool {
             match self.queue.enter(requester) {
-                Ok(Entered::Waits(turn)) => {
+                Ok(QueueEntry::Waits(turn)) => {
                     self.waiting.push((requester, turn));
                     true
                 }
-                Ok(Entered::Turn(_)) => panic!("there is no turn"),
+                Ok(QueueEntry::Turn(_)) => panic!("there is no turn"),
                 Err(_) => false,
             }
         }
 
         /// Lets the turn go round; gives who had one, in their order.
-        fn all_served(mut self) -> Vec<Requester> {
+        fn all_served(mut self) -> Vec<HashRequester> {
             let mut served = Vec::new();
             self.taken.clear();
             loop {
@@ -342,7 +346,7 @@ mod tests {
 
         let served = waiters.all_served();
         let is_known: Vec<bool> =
-            served.iter().map(|one| matches!(one, Requester::Known(..))).collect();
+            served.iter().map(|one| matches!(one, HashRequester::Known(..))).collect();
         assert_eq!(is_known[..8], [true, true, true, false, true, true, true, false]);
         assert_eq!(served.len(), 16);
     }
@@ -361,8 +365,8 @@ mod tests {
     #[test]
     fn neither_many_customers_of_one_network_nor_one_of_many_networks_fill_the_lane_of_the_known() {
         let at = |customer: u8, host: u8| {
-            let Requester::Known(customer, _) = known(customer) else { unreachable!() };
-            Requester::Known(customer, IpAddr::from([203, 0, 113, host]))
+            let HashRequester::Known(customer, _) = known(customer) else { unreachable!() };
+            HashRequester::Known(customer, IpAddr::from([203, 0, 113, host]))
         };
         let (mut crowd, mut roamer) = (Waiters::of(8), Waiters::of(8));
         for number in 0..8 {

@@ -8,7 +8,7 @@ use runtime::audit;
 use serde_json::json;
 use store::ledger::{Adjustment, Grant, Granting};
 
-use super::{Desk, Done, StaffError, entry};
+use super::{StaffError, StaffOutcome, StaffTools, entry};
 
 /// The most credits that one command gives or takes.
 pub const CREDITS_MAX: i64 = 1_000_000_000_000;
@@ -19,9 +19,9 @@ const REFERENCE_CHARS_MAX: usize = 200;
 
 /// Credits and their end, for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Described(Adjustment);
+pub struct DescribedCredits(Adjustment);
 
-impl std::fmt::Display for Described {
+impl std::fmt::Display for DescribedCredits {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self(Adjustment { amount, expires_at }) = self;
         write!(formatter, "{amount} credits")?;
@@ -31,11 +31,11 @@ impl std::fmt::Display for Described {
 
 /// Gives credits, or takes them back where the amount is less than zero: once for each reference.
 pub(super) async fn grant(
-    desk: &Desk<'_>,
+    desk: &StaffTools<'_>,
     customer: CustomerId,
     credits: i64,
     (reference, expires_at): (&str, Option<Timestamp>),
-) -> Result<Done, StaffError> {
+) -> Result<StaffOutcome, StaffError> {
     let now = desk.clock.now();
     check_grant(credits, (reference, expires_at), now)?;
     let grant = Grant {
@@ -70,7 +70,14 @@ pub(super) async fn grant(
     let standing = standing.ok_or(StaffError::NoCustomer(customer))?;
     let (balance, debt) = (standing.available.whole(), standing.debt.whole());
     let expires_at = expires_at.filter(|_| applied);
-    Ok(Done::CreditsGranted { customer_id: customer, credits, applied, expires_at, balance, debt })
+    Ok(StaffOutcome::CreditsGranted {
+        customer_id: customer,
+        credits,
+        applied,
+        expires_at,
+        balance,
+        debt,
+    })
 }
 
 /// Refuses what makes no sense, before anything is written.
@@ -103,7 +110,7 @@ fn check_grant(
 
 /// Refuses a reference under which something else was booked.
 async fn refuse_other(
-    desk: &Desk<'_>,
+    desk: &StaffTools<'_>,
     customer: CustomerId,
     reference: &str,
     wanted: Adjustment,
@@ -118,6 +125,6 @@ async fn refuse_other(
         return Ok(());
     }
     let expires_at = booked.expires_at.filter(|_| booked.amount > 0);
-    let booked = Described(Adjustment { expires_at, ..booked });
-    Err(StaffError::OtherAmount { reference, booked, wanted: Described(wanted) })
+    let booked = DescribedCredits(Adjustment { expires_at, ..booked });
+    Err(StaffError::OtherAmount { reference, booked, wanted: DescribedCredits(wanted) })
 }

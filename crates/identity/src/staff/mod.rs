@@ -20,11 +20,11 @@ use store::{Store, StoreError, permissions};
 
 mod credits;
 
-pub use credits::{CREDITS_MAX, Described, GIFT_END_MAX};
+pub use credits::{CREDITS_MAX, DescribedCredits, GIFT_END_MAX};
 /// One piece of staff work, as it is sent to a running server.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Command {
+pub enum StaffCommand {
     /// Creates a customer with a confirmed address and a key of full scope, without a trial.
     CreateCustomer {
         /// The mail address.
@@ -40,14 +40,14 @@ pub enum Command {
     /// Lets a customer do something as staff.
     GrantPermission {
         /// Who.
-        customer: Whom,
+        customer: CustomerRef,
         /// What.
         permission: Permission,
     },
     /// Takes a permission back.
     RevokePermission {
         /// Whose.
-        customer: Whom,
+        customer: CustomerRef,
         /// Which.
         permission: Permission,
     },
@@ -56,7 +56,7 @@ pub enum Command {
     /// Gives credits to a customer (a negative amount takes them back).
     GrantCredits {
         /// To whom.
-        customer: Whom,
+        customer: CustomerRef,
         /// How many.
         credits: i64,
         /// Why: a ticket or a sentence. The same reference is applied once.
@@ -78,14 +78,14 @@ pub enum Command {
 
 /// A customer, by id or by mail address.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Whom {
+pub enum CustomerRef {
     /// By id.
     Id(CustomerId),
     /// By address.
     Email(Email),
 }
 
-impl std::str::FromStr for Whom {
+impl std::str::FromStr for CustomerRef {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -97,7 +97,7 @@ impl std::str::FromStr for Whom {
     }
 }
 
-impl std::fmt::Display for Whom {
+impl std::fmt::Display for CustomerRef {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Id(id) => id.fmt(formatter),
@@ -106,13 +106,13 @@ impl std::fmt::Display for Whom {
     }
 }
 
-impl serde::Serialize for Whom {
+impl serde::Serialize for CustomerRef {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> serde::Deserialize<'de> for Whom {
+impl<'de> serde::Deserialize<'de> for CustomerRef {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = String::deserialize(from)?;
         text.parse().map_err(serde::de::Error::custom)
@@ -135,7 +135,7 @@ pub struct StaffPermission {
 /// What was done.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(tag = "done", rename_all = "snake_case")]
-pub enum Done {
+pub enum StaffOutcome {
     /// The customer exists.
     CustomerCreated {
         /// The customer.
@@ -242,9 +242,9 @@ pub enum StaffError {
         /// The reference.
         reference: String,
         /// What was booked under it.
-        booked: Described,
+        booked: DescribedCredits,
         /// What was to be booked now.
-        wanted: Described,
+        wanted: DescribedCredits,
     },
     /// The reference looks like one that the ledger made of an earlier one.
     #[error(
@@ -266,7 +266,7 @@ pub enum StaffError {
 }
 
 /// What staff work needs.
-pub struct Desk<'a> {
+pub struct StaffTools<'a> {
     /// Where the work is recorded.
     pub store: &'a Store,
     /// Seals with the new master key.
@@ -280,39 +280,39 @@ pub struct Desk<'a> {
 }
 
 /// Carries a command out.
-pub async fn run(desk: &Desk<'_>, command: Command) -> Result<Done, StaffError> {
+pub async fn run(desk: &StaffTools<'_>, command: StaffCommand) -> Result<StaffOutcome, StaffError> {
     match command {
-        Command::CreateCustomer { email, name, credits, permissions } => {
+        StaffCommand::CreateCustomer { email, name, credits, permissions } => {
             create_customer(desk, (email, name), credits, permissions).await
         }
-        Command::GrantPermission { customer, permission } => {
+        StaffCommand::GrantPermission { customer, permission } => {
             let customer = find(desk, customer).await?;
             grant_permission(desk, customer, permission).await
         }
-        Command::RevokePermission { customer, permission } => {
+        StaffCommand::RevokePermission { customer, permission } => {
             let customer = find(desk, customer).await?;
             revoke_permission(desk, customer, permission).await
         }
-        Command::ListPermissions => list_permissions(desk).await,
-        Command::GrantCredits { customer, credits, reference, expires_at } => {
+        StaffCommand::ListPermissions => list_permissions(desk).await,
+        StaffCommand::GrantCredits { customer, credits, reference, expires_at } => {
             let customer = find(desk, customer).await?;
             credits::grant(desk, customer, credits, (&reference, expires_at)).await
         }
-        Command::DisableKey { key } => disable_key(desk, key).await,
-        Command::RotateMasterKey => rotate_master_key(desk).await,
-        Command::RetryJobs => {
+        StaffCommand::DisableKey { key } => disable_key(desk, key).await,
+        StaffCommand::RotateMasterKey => rotate_master_key(desk).await,
+        StaffCommand::RetryJobs => {
             let jobs = store::jobs::retry_given_up(desk.store, desk.clock.now()).await?;
-            Ok(Done::JobsRetried { jobs })
+            Ok(StaffOutcome::JobsRetried { jobs })
         }
     }
 }
 
 async fn create_customer(
-    desk: &Desk<'_>,
+    desk: &StaffTools<'_>,
     (email, name): (Email, String),
     credits: i64,
     permissions: Vec<Permission>,
-) -> Result<Done, StaffError> {
+) -> Result<StaffOutcome, StaffError> {
     if !(0..=CREDITS_MAX).contains(&credits) {
         let problem = "--credits must be 0 or more and at most 1000000000000";
         return Err(StaffError::Amount(problem));
@@ -347,7 +347,7 @@ async fn create_customer(
     for permission in &permissions {
         grant_permission(desk, new.id, *permission).await?;
     }
-    Ok(Done::CustomerCreated {
+    Ok(StaffOutcome::CustomerCreated {
         customer_id: new.id,
         email: new.email.as_str().to_owned(),
         key_id: new.first_key.id,
@@ -357,10 +357,10 @@ async fn create_customer(
     })
 }
 
-async fn find(desk: &Desk<'_>, whom: Whom) -> Result<CustomerId, StaffError> {
+async fn find(desk: &StaffTools<'_>, whom: CustomerRef) -> Result<CustomerId, StaffError> {
     match whom {
-        Whom::Id(id) => Ok(id),
-        Whom::Email(email) => {
+        CustomerRef::Id(id) => Ok(id),
+        CustomerRef::Email(email) => {
             let found = store::customers::find_by_email(desk.store, &email).await?;
             found.map(|customer| customer.id).ok_or(StaffError::NoEmail(email))
         }
@@ -368,10 +368,10 @@ async fn find(desk: &Desk<'_>, whom: Whom) -> Result<CustomerId, StaffError> {
 }
 
 async fn grant_permission(
-    desk: &Desk<'_>,
+    desk: &StaffTools<'_>,
     customer: CustomerId,
     permission: Permission,
-) -> Result<Done, StaffError> {
+) -> Result<StaffOutcome, StaffError> {
     let told = entry(desk, customer, audit::PERMISSION_GRANTED, permitted(permission));
     let granting = permissions::grant(desk.store, customer, permission, &told).await?;
     let applied = match granting {
@@ -379,22 +379,22 @@ async fn grant_permission(
         permissions::Granting::Repeated => false,
         permissions::Granting::NoCustomer => return Err(StaffError::NoCustomer(customer)),
     };
-    Ok(Done::PermissionGranted { customer_id: customer, permission, applied })
+    Ok(StaffOutcome::PermissionGranted { customer_id: customer, permission, applied })
 }
 
 async fn revoke_permission(
-    desk: &Desk<'_>,
+    desk: &StaffTools<'_>,
     customer: CustomerId,
     permission: Permission,
-) -> Result<Done, StaffError> {
+) -> Result<StaffOutcome, StaffError> {
     let told = entry(desk, customer, audit::PERMISSION_REVOKED, permitted(permission));
     if !permissions::revoke(desk.store, customer, permission, &told).await? {
         return Err(StaffError::NoPermission(customer, permission));
     }
-    Ok(Done::PermissionRevoked { customer_id: customer, permission })
+    Ok(StaffOutcome::PermissionRevoked { customer_id: customer, permission })
 }
 
-async fn list_permissions(desk: &Desk<'_>) -> Result<Done, StaffError> {
+async fn list_permissions(desk: &StaffTools<'_>) -> Result<StaffOutcome, StaffError> {
     let granted = permissions::list(desk.store).await?.into_iter();
     let staff = granted.map(|granted| StaffPermission {
         customer_id: granted.customer,
@@ -402,21 +402,21 @@ async fn list_permissions(desk: &Desk<'_>) -> Result<Done, StaffError> {
         permission: granted.permission,
         granted_at: granted.granted_at.to_rfc3339(),
     });
-    Ok(Done::Permissions { staff: staff.collect() })
+    Ok(StaffOutcome::Permissions { staff: staff.collect() })
 }
 
-async fn disable_key(desk: &Desk<'_>, key: KeyId) -> Result<Done, StaffError> {
+async fn disable_key(desk: &StaffTools<'_>, key: KeyId) -> Result<StaffOutcome, StaffError> {
     let owner = store::keys::find_by_id(desk.store, key).await?.ok_or(StaffError::NoKey(key))?;
     let deleted =
         entry(desk, owner.customer, audit::KEY_DELETED, json!({"key_id": key, "name": owner.name}));
     if !store::keys::revoke(desk.store, owner.customer, key, &deleted).await? {
         return Err(StaffError::NoKey(key));
     }
-    Ok(Done::KeyDisabled { key_id: key })
+    Ok(StaffOutcome::KeyDisabled { key_id: key })
 }
 
 /// With a key file a new key is made and put in front of what is in it; configured keys are the operator's to change.
-async fn rotate_master_key(desk: &Desk<'_>) -> Result<Done, StaffError> {
+async fn rotate_master_key(desk: &StaffTools<'_>) -> Result<StaffOutcome, StaffError> {
     if let Some(path) = desk.key_file {
         let file = LockedKeyFile::lock(path)?;
         let counts = store::data_keys::count_by_master_key(desk.store).await?;
@@ -432,7 +432,7 @@ async fn rotate_master_key(desk: &Desk<'_>) -> Result<Done, StaffError> {
     let keyring = desk.vault.keyring();
     let master_key_id = keyring.current().map(|key| key.id().to_owned()).unwrap_or_default();
     let key_file = desk.key_file.map(|path| path.display().to_string());
-    Ok(Done::MasterKeyRotated { master_key_id, rewrapped, key_file })
+    Ok(StaffOutcome::MasterKeyRotated { master_key_id, rewrapped, key_file })
 }
 
 fn permitted(permission: Permission) -> Value {
@@ -440,7 +440,7 @@ fn permitted(permission: Permission) -> Value {
 }
 
 fn entry(
-    desk: &Desk<'_>,
+    desk: &StaffTools<'_>,
     customer: CustomerId,
     action: &'static str,
     details: Value,

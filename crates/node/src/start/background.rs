@@ -13,7 +13,7 @@ use store::notices::{self, Notice};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::open::Opened;
+use super::open::OpenedService;
 use super::runner;
 use crate::state::NodeState;
 
@@ -29,7 +29,7 @@ const LINK_KEPT_S: i64 = 7 * 86_400;
 const FORGET_MAX: i64 = 1_000;
 
 /// Starts all of it.
-pub(super) fn start(state: &NodeState, opened: &Opened, stop: &CancellationToken) {
+pub(super) fn start(state: &NodeState, opened: &OpenedService, stop: &CancellationToken) {
     let node = opened.node;
     every(state, stop, EVERY_TEN_SECONDS, |state| async move { sweep(&state).await });
     every(state, stop, EVERY_SECOND, |state| async move { lay_reserve_in(&state).await });

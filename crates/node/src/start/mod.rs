@@ -27,22 +27,22 @@ pub use self::certificates::CertificateReload;
 use self::certificates::CertificateWatch;
 pub(crate) use self::listeners::trusted_proxies;
 use self::listeners::{listener_settings, probe_listener, serve_admin};
-use crate::admin::{self, Admin};
+use crate::admin::{self, AdminListener};
 use crate::job_kinds;
 use crate::router;
 use crate::state::{CoreState, NodeState};
-pub use billing::reconcile::{HOURS, HOURS_MAX, Report};
+pub use billing::reconcile::{HOURS, HOURS_MAX, ReconciliationReport};
 use exports::pages;
-use identity::staff::{self, Desk};
+use identity::staff::{self, StaffTools};
 use jobs::Runner;
 use runtime::metrics;
-use settings::{Config, Problem};
+use settings::{Config, ConfigProblem};
 /// Why the service did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The configuration has problems; all of them are told.
     #[error("the configuration has problems:\n{}", settings::listed(.0))]
-    Configuration(Vec<Problem>),
+    Configuration(Vec<ConfigProblem>),
     /// The database cannot be used.
     #[error("the database cannot be used")]
     Store(#[from] StoreError),
@@ -93,7 +93,7 @@ pub enum StartError {
 }
 
 /// A running service.
-pub struct Running {
+pub struct RunningService {
     state: NodeState,
     listener: transport::Running,
     admin_address: SocketAddr,
@@ -126,8 +126,8 @@ pub async fn open_store_for_reading(config: &Config) -> Result<Store, StoreError
 /// Carries out a staff command on the opened database: only where no server holds it.
 pub async fn run_staff_command(
     config: &Config,
-    command: staff::Command,
-) -> Result<staff::Done, StaffFailure> {
+    command: staff::StaffCommand,
+) -> Result<staff::StaffOutcome, StaffFailure> {
     let store = open_store(config).await.map_err(StartError::from)?;
     store.migrate().await.map_err(StartError::from)?;
     let (clock, random) = (Clock::system(), Random::System);
@@ -135,7 +135,7 @@ pub async fn run_staff_command(
     let keyring = open::keyring(config, &store, &random).await?;
     let vault = Vault::open(store.clone(), keyring, random.clone(), clock.clone()).await;
     let vault = vault.map_err(StartError::from)?;
-    let desk = Desk {
+    let desk = StaffTools {
         store: &store,
         vault: &vault,
         clock: &clock,
@@ -148,7 +148,10 @@ pub async fn run_staff_command(
 }
 
 /// Compares the payment processor's last hours with the books without serving anybody; what was paid is granted.
-pub async fn reconcile(mut config: Config, hours: i64) -> Result<Report, ReconcileError> {
+pub async fn reconcile(
+    mut config: Config,
+    hours: i64,
+) -> Result<ReconciliationReport, ReconcileError> {
     // Never in the name of a node that may be running: what that one holds is its own.
     config.metering.node.clear();
     let opened = Box::pin(open::service(config, Clock::system(), Random::System)).await?;
@@ -203,14 +206,18 @@ impl StaffFailure {
 /// Starts the service: opens, migrates, recovers, checks, listens. The runtime this is called on becomes the
 /// control runtime; the listener has threads of its own. On the heap: the configuration grows with every part of the
 /// service.
-pub fn start(config: Config, clock: Clock, random: Random) -> Starting {
+pub fn start(config: Config, clock: Clock, random: Random) -> ServiceStart {
     Box::pin(begin(config, clock, random))
 }
 
 /// A start under way.
-pub type Starting = Pin<Box<dyn Future<Output = Result<Running, StartError>>>>;
+pub type ServiceStart = Pin<Box<dyn Future<Output = Result<RunningService, StartError>>>>;
 
-async fn begin(mut config: Config, clock: Clock, random: Random) -> Result<Running, StartError> {
+async fn begin(
+    mut config: Config,
+    clock: Clock,
+    random: Random,
+) -> Result<RunningService, StartError> {
     let (address, admin_at) = (config.http.listen, config.admin.listen);
     warn_without_platforms(&config);
     let listener = Listener::bind(&listener_settings(&config))
@@ -238,7 +245,7 @@ async fn begin(mut config: Config, clock: Clock, random: Random) -> Result<Runni
         listener.run(per_core).map_err(|source| StartError::Listen { address, source })?;
     let stop = CancellationToken::new();
     let connections = running.limits();
-    let shown = Admin { state: state.clone(), metrics: recorded, connections };
+    let shown = AdminListener { state: state.clone(), metrics: recorded, connections };
     if let Some(probes) = probes {
         serve_admin(&state, admin::probe_router(shown.clone()), probes, &stop);
     }
@@ -247,7 +254,7 @@ async fn begin(mut config: Config, clock: Clock, random: Random) -> Result<Runni
     let certificate =
         certificates.map(|certificates| CertificateWatch::start(&state, certificates, &stop));
     let drain = state.config.http.drain_timeout();
-    Ok(Running {
+    Ok(RunningService {
         state,
         listener: running,
         admin_address,
@@ -283,7 +290,7 @@ async fn give_back(store: &Store, node: NodeId, now: Timestamp) {
     }
 }
 
-impl Running {
+impl RunningService {
     /// Where the public listener is.
     pub fn address(&self) -> SocketAddr {
         self.listener.address()
@@ -334,9 +341,9 @@ impl Running {
     /// Reads the pages of a list as an export does: for tests of what becomes of them.
     pub async fn read_pages(
         &self,
-        wanted: pages::Wanted,
-    ) -> Result<pages::Reader, pages::PageFault> {
-        pages::Reader::new(&self.state.exports, wanted).await
+        wanted: pages::WantedList,
+    ) -> Result<pages::PageReader, pages::PageFault> {
+        pages::PageReader::new(&self.state.exports, wanted).await
     }
 
     /// Works on every export that waits, and gives how many claims that took: for tests, and where no worker runs.
@@ -391,7 +398,7 @@ impl Running {
     }
 
     /// Compares the payment processor's last hours with the books, and grants what was paid.
-    pub async fn reconcile(&self, hours: i64) -> Result<Report, ReconcileError> {
+    pub async fn reconcile(&self, hours: i64) -> Result<ReconciliationReport, ReconcileError> {
         let reconciled = billing::reconcile::run(&self.state.billing, hours).await;
         reconciled.map_err(|error| ReconcileError::Refused(error.to_string()))
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use billing::low_balances::LowBalances;
-use billing::plan_versions::{self, Versions};
+use billing::plan_versions::{self, VersionLookup};
 use catalog::Catalog;
 use clients::mail::{Destination, InvalidMailSettings, Mailer};
 use clients::platform::Target;
@@ -19,7 +19,7 @@ use domain::id::NodeId;
 use domain::platform::Platform;
 use domain::time::Timestamp;
 use foldhash::fast::RandomState;
-use gateway::upload::spool::Spool;
+use gateway::upload::spool::UploadSpool;
 use runtime::clock::{Clock, Random};
 use runtime::keyfile::{self, KeyFileError};
 use runtime::metrics;
@@ -29,7 +29,7 @@ use runtime::vault::Vault;
 use secrecy::{ExposeSecret, SecretString};
 use settings::mail::base_folder;
 use settings::targets;
-use settings::{Config, Problem};
+use settings::{Config, ConfigProblem};
 use store::metering::{self, MeterOptions, Recovery};
 use store::{Access, OpenOptions, SchemaSteps, Store, StoreError};
 use tokio::sync::oneshot;
@@ -38,7 +38,7 @@ use super::{StartError, admin_file};
 use crate::state::{NodeState, OpenedParts};
 
 /// What starting leaves for the background work.
-pub(super) struct Opened {
+pub(super) struct OpenedService {
     pub(super) state: NodeState,
     pub(super) node: NodeId,
     pub(super) writer: oneshot::Receiver<()>,
@@ -102,7 +102,7 @@ pub(super) async fn service(
     config: Config,
     clock: Clock,
     random: Random,
-) -> Result<Opened, StartError> {
+) -> Result<OpenedService, StartError> {
     let problems = config.all_problems();
     if !problems.is_empty() {
         return Err(StartError::Configuration(problems));
@@ -169,7 +169,7 @@ pub(super) async fn service(
         verified,
         config,
     };
-    Ok(Opened { state: NodeState::new(opened), node, writer })
+    Ok(OpenedService { state: NodeState::new(opened), node, writer })
 }
 
 /// Refuses a database that has to be migrated, where that is not for the server to do.
@@ -185,7 +185,7 @@ async fn check_plans(
     processor: Option<&Processor>,
     now: Timestamp,
 ) -> Result<(), StartError> {
-    let problems = plan_versions::problems(Versions { store, config, processor, now }).await?;
+    let problems = plan_versions::problems(VersionLookup { store, config, processor, now }).await?;
     if problems.is_empty() { Ok(()) } else { Err(StartError::Configuration(problems)) }
 }
 
@@ -217,7 +217,7 @@ fn storage(config: &Config) -> Result<Storage, StartError> {
     let refused = |problem| StartError::Configuration(vec![problem]);
     let settings = config.storage.settings(&base_folder(config)).map_err(refused)?;
     Storage::open(&settings)
-        .map_err(|error| refused(Problem::new("storage.url", error.to_string())))
+        .map_err(|error| refused(ConfigProblem::new("storage.url", error.to_string())))
 }
 
 /// The folder of uploads; made where a platform that takes them is offered.
@@ -225,11 +225,12 @@ fn spool(
     config: &Config,
     catalog: &Catalog,
     targets: &HashMap<Platform, Target, RandomState>,
-) -> Result<Spool, StartError> {
+) -> Result<UploadSpool, StartError> {
     let beside = config.embedded_database().and_then(|path| path.parent().map(Path::to_path_buf));
     let folder = beside.unwrap_or_default().join(&config.uploads.folder);
     let limits = &config.http.limits;
-    let spool = Spool::new(folder, limits.uploads_bytes_max, limits.uploads_per_customer_bytes_max);
+    let spool =
+        UploadSpool::new(folder, limits.uploads_bytes_max, limits.uploads_per_customer_bytes_max);
     if targets.keys().any(|platform| catalog.platform(*platform).upload().is_some()) {
         let path = spool.folder().to_path_buf();
         spool.prepare().map_err(|source| StartError::Uploads { path, source })?;
@@ -263,7 +264,8 @@ fn mailer(config: &Config) -> Result<Mailer, StartError> {
         let folder = folder.display();
         tracing::warn!(%folder, "mails are written into a folder and sent to nobody; see mail.url");
     }
-    let unusable = |error: InvalidMailSettings| refused(Problem::new("mail", error.to_string()));
+    let unusable =
+        |error: InvalidMailSettings| refused(ConfigProblem::new("mail", error.to_string()));
     Mailer::new(&settings).map_err(unusable)
 }
 

@@ -7,7 +7,7 @@ use domain::token::Token;
 use http::{HeaderValue, Uri};
 
 use crate::error::ApiError;
-use crate::middleware::real_ip::Client;
+use crate::middleware::real_ip::ClientAddress;
 
 /// How this deployment carries sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl CookiePolicy {
     }
 
     /// Whether this caller's connection may carry a session.
-    pub fn check(self, client: Client) -> Result<(), ApiError> {
+    pub fn check(self, client: ClientAddress) -> Result<(), ApiError> {
         let allowed = match self {
             Self::Https => client.https,
             Self::Loopback => client.https || client.ip.is_loopback(),
@@ -78,8 +78,8 @@ impl CookiePolicy {
 mod tests {
     use super::*;
 
-    fn client(ip: &str, https: bool) -> Client {
-        Client { ip: ip.parse().unwrap(), https, by_proxy: false }
+    fn client(ip: &str, https: bool) -> ClientAddress {
+        ClientAddress { ip: ip.parse().unwrap(), https, by_proxy: false }
     }
 
     #[test]

@@ -15,7 +15,7 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// The pages that are ours.
 #[derive(Debug, Clone, Copy)]
-pub struct Own<'a> {
+pub struct OwnPages<'a> {
     /// How customers reach the service.
     pub public_base_url: &'a str,
     /// Hosts that requests may be addressed to.
@@ -27,7 +27,7 @@ pub fn is_change(method: &Method) -> bool {
     !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
-impl Own<'_> {
+impl OwnPages<'_> {
     /// Refuses a request that a browser may have been made to send by somebody else's page: for changes by
     /// a session.
     pub fn check(&self, headers: &HeaderMap) -> Result<(), ApiError> {
@@ -103,10 +103,10 @@ fn same_place(scheme: &str, one: &Authority, other: &Authority) -> bool {
 mod tests {
     use super::*;
 
-    const PUBLIC: Own<'static> =
-        Own { public_base_url: "https://api.example.com", allowed_hosts: &[] };
-    const LOCAL: Own<'static> =
-        Own { public_base_url: "http://127.0.0.1:8080", allowed_hosts: &[] };
+    const PUBLIC: OwnPages<'static> =
+        OwnPages { public_base_url: "https://api.example.com", allowed_hosts: &[] };
+    const LOCAL: OwnPages<'static> =
+        OwnPages { public_base_url: "http://127.0.0.1:8080", allowed_hosts: &[] };
 
     fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -196,7 +196,7 @@ mod tests {
             assert_eq!(LOCAL.check(&said).is_ok(), ours, "{host} {origin}");
         }
         let allowed = ["gateway.test".to_owned()];
-        let local = Own { allowed_hosts: &allowed, ..LOCAL };
+        let local = OwnPages { allowed_hosts: &allowed, ..LOCAL };
         let mut said = headers(&[("host", "gateway.test:8080")]);
         said.insert(ORIGIN, HeaderValue::from_static("http://gateway.test:8080"));
         assert!(local.check(&said).is_ok());

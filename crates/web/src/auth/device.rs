@@ -11,14 +11,14 @@ use http::request::Parts;
 use super::presented;
 use crate::WebState;
 use crate::error::ApiError;
-use crate::middleware::real_ip::Client;
+use crate::middleware::real_ip::ClientAddress;
 
 /// Characters of a browser's name that are kept.
 const USER_AGENT_CHARS_MAX: usize = 200;
 
 /// A device whose connection may carry a session.
 #[derive(Debug, Clone)]
-pub struct Device {
+pub struct SessionDevice {
     /// Its address.
     pub ip: IpAddr,
     /// What it calls itself, shortened.
@@ -27,14 +27,14 @@ pub struct Device {
     pub held: Option<TokenHash>,
 }
 
-impl Device {
+impl SessionDevice {
     /// The network that it is in, such as `192.0.2.0/24`.
     pub fn network(&self) -> String {
         transport::neighbourhood_text(self.ip)
     }
 }
 
-impl<S> FromRequestParts<S> for Device
+impl<S> FromRequestParts<S> for SessionDevice
 where
     WebState: FromRef<S>,
     S: Send + Sync,
@@ -43,7 +43,8 @@ where
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let web = &WebState::from_ref(state);
-        let client = parts.extensions.get::<Client>().copied().ok_or(ApiError::HttpsRequired)?;
+        let client =
+            parts.extensions.get::<ClientAddress>().copied().ok_or(ApiError::HttpsRequired)?;
         web.cookies.check(client)?;
         let held = presented::presented_token(&parts.headers, web.cookies.cookie());
         let user_agent = parts.headers.get(USER_AGENT).map(http::HeaderValue::as_bytes);

@@ -30,7 +30,7 @@ pub use presented::{PresentedCredential, presented_key};
 use crate::control_limits::Share;
 use crate::error::ApiError;
 use crate::extract;
-use crate::middleware::real_ip::Client;
+use crate::middleware::real_ip::ClientAddress;
 use crate::request_log::RequestRecord;
 use crate::{BodyOf, WebState};
 
@@ -97,7 +97,7 @@ pub struct KeyCaller {
 
 /// Who calls, once a key said so, also where the request is then refused; kept with the head of the request.
 #[derive(Debug, Clone, Copy)]
-pub struct Authenticated(pub CustomerId);
+pub struct AuthenticatedCustomer(pub CustomerId);
 
 /// A customer by session.
 #[derive(Debug, Clone)]
@@ -136,7 +136,7 @@ pub struct FullCaller(pub Caller);
 
 /// A caller with full scope and without any limit: who decides what others may do.
 #[derive(Debug, Clone)]
-pub struct Manager(pub Caller);
+pub struct UnrestrictedCaller(pub Caller);
 
 impl Caller {
     /// The key that was used; none with a session.
@@ -270,7 +270,7 @@ where
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let web = &WebState::from_ref(state);
         let caller = Self::find(web, parts).await?;
-        parts.extensions.insert(Authenticated(caller.customer));
+        parts.extensions.insert(AuthenticatedCustomer(caller.customer));
         let is_read = matches!(parts.method, Method::GET | Method::HEAD);
         if !is_read && caller.key.scope != KeyScope::Full {
             return Err(ApiError::Failure(Failure::ReadOnlyKey));
@@ -313,7 +313,7 @@ where
     }
 }
 
-impl<S> FromRequestParts<S> for Manager
+impl<S> FromRequestParts<S> for UnrestrictedCaller
 where
     WebState: FromRef<S>,
     S: Send + Sync,
@@ -399,7 +399,7 @@ async fn caller_of(web: &WebState, headers: &HeaderMap) -> Result<KeyCaller, Api
 async fn signed_in(web: &WebState, parts: &Parts) -> Result<SignedIn, ApiError> {
     let token = presented::presented_token(&parts.headers, web.cookies.cookie());
     let hash = token.ok_or(ApiError::MissingSession)??.hash();
-    let client = parts.extensions.get::<Client>().copied();
+    let client = parts.extensions.get::<ClientAddress>().copied();
     web.cookies.check(client.ok_or(ApiError::HttpsRequired)?)?;
     if csrf::is_change(&parts.method) {
         web.own_pages().check(&parts.headers)?;

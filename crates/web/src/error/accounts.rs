@@ -5,10 +5,10 @@ use failures::AccountProblem;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::table::Row;
+use super::table::FailureRow;
 
 /// The row of the table that this failure has.
-pub(super) const fn row(problem: &AccountProblem) -> Row {
+pub(super) const fn row(problem: &AccountProblem) -> FailureRow {
     match problem {
         AccountProblem::Inactive(_) | AccountProblem::SwitchedOff(_) => ACCOUNT_INACTIVE,
         AccountProblem::NoFreeSlot { .. } => NO_FREE_SLOT,
@@ -32,7 +32,7 @@ pub(super) fn members(problem: &AccountProblem) -> Vec<(&'static str, Value)> {
     }
 }
 /// `account_inactive`
-pub(in crate::error) const ACCOUNT_INACTIVE: Row = Row {
+pub(in crate::error) const ACCOUNT_INACTIVE: FailureRow = FailureRow {
     code: "account_inactive",
     status: StatusCode::FORBIDDEN,
     title: "Account inactive",
@@ -40,7 +40,7 @@ pub(in crate::error) const ACCOUNT_INACTIVE: Row = Row {
     meaning: "The account is connected but not in use; `inactive_reason` says why. `no_free_slot`: the plan has no free slot for it; free a slot or add one. `switched_off`: switch it on with `PATCH /v1/accounts/{account}` and `{\"state\": \"active\"}`.",
 };
 /// `no_free_slot`
-pub(in crate::error) const NO_FREE_SLOT: Row = Row {
+pub(in crate::error) const NO_FREE_SLOT: FailureRow = FailureRow {
     code: "no_free_slot",
     status: StatusCode::CONFLICT,
     title: "No free slot",

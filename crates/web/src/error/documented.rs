@@ -2,7 +2,7 @@
 
 use failures::Failure;
 
-use super::{ApiError, Row, reference, table};
+use super::{ApiError, FailureRow, reference, table};
 use crate::middleware::body::BodyProblem;
 use crate::middleware::framing::FrameProblem;
 
@@ -19,9 +19,9 @@ pub struct DocumentedFailure {
     pub retryable: bool,
 }
 
-impl From<&Row> for DocumentedFailure {
-    fn from(row: &Row) -> Self {
-        let Row { code, title, retryable, .. } = *row;
+impl From<&FailureRow> for DocumentedFailure {
+    fn from(row: &FailureRow) -> Self {
+        let FailureRow { code, title, retryable, .. } = *row;
         Self { code, status: row.status.as_u16(), title, retryable }
     }
 }
@@ -37,8 +37,8 @@ pub fn head_failures() -> impl Iterator<Item = DocumentedFailure> {
 }
 
 /// The rules of a request's head keep their own codes.
-pub(super) fn frame_row(problem: FrameProblem) -> Row {
-    Row {
+pub(super) fn frame_row(problem: FrameProblem) -> FailureRow {
+    FailureRow {
         code: problem.code(),
         status: problem.status(),
         title: problem.title(),

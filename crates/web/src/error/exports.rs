@@ -5,13 +5,13 @@ use domain::field_error::FieldErrorKind;
 use failures::{ExportProblem, FieldProblem};
 use http::StatusCode;
 
-use super::table::Row;
+use super::table::FailureRow;
 
 /// How long a customer with too many exports is told to wait, in milliseconds: about as long as a short one takes.
 const TOO_MANY_WAIT_MS: i64 = 30_000;
 
 /// The row of the table.
-pub(super) const fn row(problem: &ExportProblem) -> Row {
+pub(super) const fn row(problem: &ExportProblem) -> FailureRow {
     match problem {
         ExportProblem::MediaArchive { .. } => MEDIA_ARCHIVE_UNAVAILABLE,
         ExportProblem::TooMany(_) => TOO_MANY_EXPORTS,
@@ -20,7 +20,7 @@ pub(super) const fn row(problem: &ExportProblem) -> Row {
         // Another try helps only while there may still be a file.
         ExportProblem::NotReady(state) => {
             let may_come = matches!(state, ExportState::Pending | ExportState::Running);
-            Row { retryable: may_come, ..EXPORT_NOT_READY }
+            FailureRow { retryable: may_come, ..EXPORT_NOT_READY }
         }
         ExportProblem::Expired => EXPORT_EXPIRED,
         ExportProblem::FileMissing => EXPORT_FILE_MISSING,
@@ -49,7 +49,7 @@ pub(super) const fn retry_after_ms(problem: &ExportProblem) -> Option<i64> {
     }
 }
 /// `media_archive_unavailable`
-pub(in crate::error) const MEDIA_ARCHIVE_UNAVAILABLE: Row = Row {
+pub(in crate::error) const MEDIA_ARCHIVE_UNAVAILABLE: FailureRow = FailureRow {
     code: "media_archive_unavailable",
     status: StatusCode::UNPROCESSABLE_ENTITY,
     title: "No media archive",
@@ -57,7 +57,7 @@ pub(in crate::error) const MEDIA_ARCHIVE_UNAVAILABLE: Row = Row {
     meaning: "Media archives are not available; `GET /v1/exports/datasets` says why for each platform, and what can be exported. Nothing was charged.",
 };
 /// `too_many_exports`
-pub(in crate::error) const TOO_MANY_EXPORTS: Row = Row {
+pub(in crate::error) const TOO_MANY_EXPORTS: FailureRow = FailureRow {
     code: "too_many_exports",
     status: StatusCode::TOO_MANY_REQUESTS,
     title: "Too many exports",
@@ -65,7 +65,7 @@ pub(in crate::error) const TOO_MANY_EXPORTS: Row = Row {
     meaning: "The customer has the maximum number of exports waiting. Wait for some to finish, or cancel them. Nothing was charged.",
 };
 /// `export_over`
-pub(in crate::error) const EXPORT_OVER: Row = Row {
+pub(in crate::error) const EXPORT_OVER: FailureRow = FailureRow {
     code: "export_over",
     status: StatusCode::CONFLICT,
     title: "Export already ended",
@@ -73,7 +73,7 @@ pub(in crate::error) const EXPORT_OVER: Row = Row {
     meaning: "The export has ended already and cannot be cancelled.",
 };
 /// `export_not_over`
-pub(in crate::error) const EXPORT_NOT_OVER: Row = Row {
+pub(in crate::error) const EXPORT_NOT_OVER: FailureRow = FailureRow {
     code: "export_not_over",
     status: StatusCode::CONFLICT,
     title: "Export still running",
@@ -81,7 +81,7 @@ pub(in crate::error) const EXPORT_NOT_OVER: Row = Row {
     meaning: "Only an export that has ended can be deleted. Cancel it first, and wait until its status is final.",
 };
 /// `export_not_ready`
-pub(in crate::error) const EXPORT_NOT_READY: Row = Row {
+pub(in crate::error) const EXPORT_NOT_READY: FailureRow = FailureRow {
     code: "export_not_ready",
     status: StatusCode::CONFLICT,
     title: "No file",
@@ -89,7 +89,7 @@ pub(in crate::error) const EXPORT_NOT_READY: Row = Row {
     meaning: "The export has no file: it is not completed yet, or it failed or was cancelled. `GET /v1/exports/{job_id}` says which, and `retryable` is false once there will never be a file.",
 };
 /// `export_expired`
-pub(in crate::error) const EXPORT_EXPIRED: Row = Row {
+pub(in crate::error) const EXPORT_EXPIRED: FailureRow = FailureRow {
     code: "export_expired",
     status: StatusCode::GONE,
     title: "File expired",
@@ -97,7 +97,7 @@ pub(in crate::error) const EXPORT_EXPIRED: Row = Row {
     meaning: "The export's file was deleted at `expires_at`. Create a new export.",
 };
 /// `export_file_missing`
-pub(in crate::error) const EXPORT_FILE_MISSING: Row = Row {
+pub(in crate::error) const EXPORT_FILE_MISSING: FailureRow = FailureRow {
     code: "export_file_missing",
     status: StatusCode::GONE,
     title: "File missing",
@@ -105,7 +105,7 @@ pub(in crate::error) const EXPORT_FILE_MISSING: Row = Row {
     meaning: "The storage of the service no longer has the export's file, though `expires_at` is not reached: a rule of the storage removed it, for example. The record says so in `removal`. Create a new export.",
 };
 /// `invalid_link`
-pub(in crate::error) const INVALID_LINK: Row = Row {
+pub(in crate::error) const INVALID_LINK: FailureRow = FailureRow {
     code: "invalid_link",
     status: StatusCode::FORBIDDEN,
     title: "Invalid link",
@@ -113,7 +113,7 @@ pub(in crate::error) const INVALID_LINK: Row = Row {
     meaning: "The signed link was changed, is older than five minutes, is used with a method other than GET, or its export was deleted. `GET /v1/exports/{job_id}` returns a new one.",
 };
 /// `range_not_satisfiable`
-pub(in crate::error) const RANGE_NOT_SATISFIABLE: Row = Row {
+pub(in crate::error) const RANGE_NOT_SATISFIABLE: FailureRow = FailureRow {
     code: "range_not_satisfiable",
     status: StatusCode::RANGE_NOT_SATISFIABLE,
     title: "Range not satisfiable",
@@ -121,7 +121,7 @@ pub(in crate::error) const RANGE_NOT_SATISFIABLE: Row = Row {
     meaning: "The range starts after the end of the file; `Content-Range` has its length.",
 };
 /// `storage_unavailable`
-pub(in crate::error) const STORAGE_UNAVAILABLE: Row = Row {
+pub(in crate::error) const STORAGE_UNAVAILABLE: FailureRow = FailureRow {
     code: "storage_unavailable",
     status: StatusCode::SERVICE_UNAVAILABLE,
     title: "Storage unavailable",

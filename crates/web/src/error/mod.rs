@@ -14,7 +14,7 @@ mod table;
 use axum::response::{IntoResponse, Response};
 use domain::field_error::FieldErrorKind;
 use failures::{Failure, FieldProblem};
-use table::{Row, callers};
+use table::{FailureRow, callers};
 
 use crate::middleware::framing::FrameProblem;
 
@@ -87,7 +87,7 @@ pub enum ApiError {
 
 impl ApiError {
     /// The row of the table that this failure has.
-    pub fn row(&self) -> Row {
+    pub fn row(&self) -> FailureRow {
         match self {
             Self::Frame(problem) => documented::frame_row(*problem),
             Self::MissingKey => callers::MISSING_KEY,
@@ -110,7 +110,7 @@ impl ApiError {
 
     /// The row for a request that changes nothing or certainly changed nothing (`is_harmless`), or for one that
     /// may have been carried out before it failed.
-    pub fn row_of(&self, is_harmless: bool) -> Row {
+    pub fn row_of(&self, is_harmless: bool) -> FailureRow {
         match self {
             Self::Failure(Failure::Store(error)) if !is_harmless && error.is_outage() => {
                 table::DATABASE_UNAVAILABLE_IN_CHANGE
@@ -170,16 +170,16 @@ impl<E: Into<Failure>> From<E> for ApiError {
 /// Marks the response to a request that may be repeated although it failed on our side: it was refused before it did
 /// anything, or its `Idempotency-Key` keeps it from taking effect twice.
 #[derive(Clone, Copy)]
-pub struct Harmless;
+pub struct HarmlessFailure;
 
 /// A failure on its way out: rendered into the body by the outermost layer.
 #[derive(Clone)]
-pub struct Pending(pub std::sync::Arc<ApiError>);
+pub struct PendingFailure(pub std::sync::Arc<ApiError>);
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = self.row().status.into_response();
-        response.extensions_mut().insert(Pending(std::sync::Arc::new(self)));
+        response.extensions_mut().insert(PendingFailure(std::sync::Arc::new(self)));
         response
     }
 }

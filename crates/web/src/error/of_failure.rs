@@ -3,11 +3,11 @@
 use failures::{Failure, NotStored, UnknownOutcome, UnknownReason};
 use serde_json::{Map, Value};
 
-use super::table::{self, Row, callers};
+use super::table::{self, FailureRow, callers};
 use super::{accounts, exports, payments};
 
 /// The row of the table that a failure has.
-pub(super) fn row(failure: &Failure) -> Row {
+pub(super) fn row(failure: &Failure) -> FailureRow {
     match failure {
         Failure::InvalidKey => callers::INVALID_KEY,
         Failure::InvalidSession => callers::INVALID_SESSION,
@@ -63,7 +63,7 @@ pub(super) fn row(failure: &Failure) -> Row {
     }
 }
 
-const fn row_of_unknown(unknown: &UnknownOutcome) -> Row {
+const fn row_of_unknown(unknown: &UnknownOutcome) -> FailureRow {
     match unknown.reason {
         UnknownReason::Unusable(_) => table::OUTCOME_UNKNOWN_UNUSABLE,
         UnknownReason::Late => table::OUTCOME_UNKNOWN_LATE,

@@ -4,10 +4,10 @@ use failures::{ChargePhase, ChargeUnderWay, PaymentProblem};
 use http::StatusCode;
 use serde_json::json;
 
-use super::table::Row;
+use super::table::FailureRow;
 
 /// The row of the table that this failure has.
-pub(super) const fn row(problem: &PaymentProblem) -> Row {
+pub(super) const fn row(problem: &PaymentProblem) -> FailureRow {
     match problem {
         PaymentProblem::NotConfigured => PAYMENTS_NOT_CONFIGURED,
         PaymentProblem::Failed { .. } => PAYMENT_FAILED,
@@ -18,11 +18,11 @@ pub(super) const fn row(problem: &PaymentProblem) -> Row {
         PaymentProblem::SlotsInUse(_) => SLOTS_IN_USE,
         PaymentProblem::ChangeInProgress => CHANGE_IN_PROGRESS,
         // Asking again would close the page that the other choice got.
-        PaymentProblem::OtherChoice => Row { retryable: false, ..CHANGE_IN_PROGRESS },
+        PaymentProblem::OtherChoice => FailureRow { retryable: false, ..CHANGE_IN_PROGRESS },
         // Only its customer ends it, so a loop need not wait for that.
         PaymentProblem::ChargeUnderWay(ChargeUnderWay { phase, .. }) => {
             let may_end = matches!(phase, ChargePhase::Running);
-            Row { retryable: may_end, ..CHANGE_IN_PROGRESS }
+            FailureRow { retryable: may_end, ..CHANGE_IN_PROGRESS }
         }
         PaymentProblem::SubscriptionNotPaid { .. } => SUBSCRIPTION_NOT_PAID,
         PaymentProblem::SubscriptionPastDue => SUBSCRIPTION_PAST_DUE,
@@ -73,7 +73,7 @@ pub(super) fn retry_after_ms(problem: &PaymentProblem) -> Option<i64> {
     }
 }
 /// `payments_not_configured`
-pub(in crate::error) const PAYMENTS_NOT_CONFIGURED: Row = Row {
+pub(in crate::error) const PAYMENTS_NOT_CONFIGURED: FailureRow = FailureRow {
     code: "payments_not_configured",
     status: StatusCode::SERVICE_UNAVAILABLE,
     title: "Payments not configured",
@@ -81,7 +81,7 @@ pub(in crate::error) const PAYMENTS_NOT_CONFIGURED: Row = Row {
     meaning: "The deployment has no payment processor, so nothing can be bought. Past purchases can still be read; `processor_configured` says whether there is one.",
 };
 /// `payment_failed`
-pub(in crate::error) const PAYMENT_FAILED: Row = Row {
+pub(in crate::error) const PAYMENT_FAILED: FailureRow = FailureRow {
     code: "payment_failed",
     status: StatusCode::PAYMENT_REQUIRED,
     title: "Payment failed",
@@ -89,7 +89,7 @@ pub(in crate::error) const PAYMENT_FAILED: Row = Row {
     meaning: "The card was declined, and nothing was charged or changed; `decline_code` is the bank's reason. With `authentication_required` the bank needs the cardholder to authenticate: pay through `POST /v1/billing/checkout`, or update the card in the portal.",
 };
 /// `no_saved_card`
-pub(in crate::error) const NO_SAVED_CARD: Row = Row {
+pub(in crate::error) const NO_SAVED_CARD: FailureRow = FailureRow {
     code: "no_saved_card",
     status: StatusCode::CONFLICT,
     title: "No saved card",
@@ -97,7 +97,7 @@ pub(in crate::error) const NO_SAVED_CARD: Row = Row {
     meaning: "The request charges a saved card and there is none. Buying a pack with `POST /v1/billing/checkout` saves the card.",
 };
 /// `card_in_use`
-pub(in crate::error) const CARD_IN_USE: Row = Row {
+pub(in crate::error) const CARD_IN_USE: FailureRow = FailureRow {
     code: "card_in_use",
     status: StatusCode::CONFLICT,
     title: "Card in use",
@@ -105,7 +105,7 @@ pub(in crate::error) const CARD_IN_USE: Row = Row {
     meaning: "A subscription is paid with the saved card, and its next invoice would fail without one. Cancel the subscription in the portal, or replace the card there. Nothing was changed.",
 };
 /// `no_subscription`
-pub(in crate::error) const NO_SUBSCRIPTION: Row = Row {
+pub(in crate::error) const NO_SUBSCRIPTION: FailureRow = FailureRow {
     code: "no_subscription",
     status: StatusCode::CONFLICT,
     title: "No subscription",
@@ -113,7 +113,7 @@ pub(in crate::error) const NO_SUBSCRIPTION: Row = Row {
     meaning: "The request changes a subscription, and there is no active one. Start one with `POST /v1/billing/subscribe`.",
 };
 /// `already_subscribed`
-pub(in crate::error) const ALREADY_SUBSCRIBED: Row = Row {
+pub(in crate::error) const ALREADY_SUBSCRIBED: FailureRow = FailureRow {
     code: "already_subscribed",
     status: StatusCode::CONFLICT,
     title: "Already subscribed",
@@ -121,7 +121,7 @@ pub(in crate::error) const ALREADY_SUBSCRIBED: Row = Row {
     meaning: "A customer has one subscription. Change its plan with `POST /v1/billing/subscription/plan`, or cancel it in the portal.",
 };
 /// `slots_in_use`
-pub(in crate::error) const SLOTS_IN_USE: Row = Row {
+pub(in crate::error) const SLOTS_IN_USE: FailureRow = FailureRow {
     code: "slots_in_use",
     status: StatusCode::CONFLICT,
     title: "Slots in use",
@@ -129,7 +129,7 @@ pub(in crate::error) const SLOTS_IN_USE: Row = Row {
     meaning: "Active accounts are using the slots to be removed. `must_free` of the active `accounts` on `platform` must be switched off with `PATCH /v1/accounts/{account}`, or deleted, first. `waiting` lists accounts that would take a slot that becomes free: switch them off before. Nothing was changed.",
 };
 /// `change_in_progress`
-pub(in crate::error) const CHANGE_IN_PROGRESS: Row = Row {
+pub(in crate::error) const CHANGE_IN_PROGRESS: FailureRow = FailureRow {
     code: "change_in_progress",
     status: StatusCode::CONFLICT,
     title: "Change in progress",
@@ -137,7 +137,7 @@ pub(in crate::error) const CHANGE_IN_PROGRESS: Row = Row {
     meaning: "Another change of the same subscription, card or payment is in progress. Nothing was changed; try again after `Retry-After`. A charge that waits for its customer is named (`order_id`, `pi_id`, `expires_at`): `retryable` is false then and there is no `Retry-After`, because only confirming it ends it. The same holds for `POST /v1/billing/subscribe` where another choice was made at the same moment: its page is open.",
 };
 /// `subscription_not_paid`
-pub(in crate::error) const SUBSCRIPTION_NOT_PAID: Row = Row {
+pub(in crate::error) const SUBSCRIPTION_NOT_PAID: FailureRow = FailureRow {
     code: "subscription_not_paid",
     status: StatusCode::CONFLICT,
     title: "Subscription not paid",
@@ -145,7 +145,7 @@ pub(in crate::error) const SUBSCRIPTION_NOT_PAID: Row = Row {
     meaning: "The subscription can be changed only while it is paid and active. Pay its open invoice, or update its card in the portal. Nothing was changed.",
 };
 /// `subscription_past_due`
-pub(in crate::error) const SUBSCRIPTION_PAST_DUE: Row = Row {
+pub(in crate::error) const SUBSCRIPTION_PAST_DUE: FailureRow = FailureRow {
     code: "subscription_past_due",
     status: StatusCode::CONFLICT,
     title: "Subscription past due",
@@ -153,7 +153,7 @@ pub(in crate::error) const SUBSCRIPTION_PAST_DUE: Row = Row {
     meaning: "The last invoice of the subscription is not paid. Until it is, nothing more is sold: no upgrade, no additional slots, no switch. A cheaper plan, fewer slots and canceling work. Save another card or pay the open invoice in the portal. Nothing was changed.",
 };
 /// `payment_reversed`
-pub(in crate::error) const PAYMENT_REVERSED: Row = Row {
+pub(in crate::error) const PAYMENT_REVERSED: FailureRow = FailureRow {
     code: "payment_reversed",
     status: StatusCode::CONFLICT,
     title: "Payment reversed",
@@ -161,7 +161,7 @@ pub(in crate::error) const PAYMENT_REVERSED: Row = Row {
     meaning: "Slots are switched with a credit for the rest of the period, and the payment for this period's slots is open or was refunded or disputed. Switch after the next period is paid, or set the numbers of slots. Nothing was changed.",
 };
 /// `no_slot`
-pub(in crate::error) const NO_SLOT: Row = Row {
+pub(in crate::error) const NO_SLOT: FailureRow = FailureRow {
     code: "no_slot",
     status: StatusCode::CONFLICT,
     title: "No slot",
@@ -169,7 +169,7 @@ pub(in crate::error) const NO_SLOT: Row = Row {
     meaning: "There is no extra slot on the platform from which one is to be switched. `GET /v1/billing/slots` shows how many there are, and `POST /v1/billing/slots` buys one. Nothing was changed.",
 };
 /// `change_outcome_unknown`
-pub(in crate::error) const CHANGE_OUTCOME_UNKNOWN: Row = Row {
+pub(in crate::error) const CHANGE_OUTCOME_UNKNOWN: FailureRow = FailureRow {
     code: "change_outcome_unknown",
     status: StatusCode::GATEWAY_TIMEOUT,
     title: "Change outcome unknown",
@@ -177,7 +177,7 @@ pub(in crate::error) const CHANGE_OUTCOME_UNKNOWN: Row = Row {
     meaning: "The payment processor was asked to change the subscription and did not respond. We repeat the same request until the outcome is known, so nothing is paid twice; then `change` in `GET /v1/billing/slots` becomes null. Repeating the request waits for that outcome.",
 };
 /// `change_outcome_unknown` of a change that must not be asked for twice
-pub(in crate::error) const RELATIVE_CHANGE_OUTCOME_UNKNOWN: Row = Row {
+pub(in crate::error) const RELATIVE_CHANGE_OUTCOME_UNKNOWN: FailureRow = FailureRow {
     code: "change_outcome_unknown",
     status: StatusCode::GATEWAY_TIMEOUT,
     title: "Change outcome unknown",
@@ -185,7 +185,7 @@ pub(in crate::error) const RELATIVE_CHANGE_OUTCOME_UNKNOWN: Row = Row {
     meaning: "The same for a switch of a slot that was sent without an `Idempotency-Key`: repeated once the first one is made, it would move another slot. Wait until `change` in `GET /v1/billing/slots` is null, and repeat the request only if the slot was not moved.",
 };
 /// `unsigned_event`
-pub(in crate::error) const UNSIGNED_EVENT: Row = Row {
+pub(in crate::error) const UNSIGNED_EVENT: FailureRow = FailureRow {
     code: "unsigned_event",
     status: StatusCode::BAD_REQUEST,
     title: "Unsigned event",
@@ -193,7 +193,7 @@ pub(in crate::error) const UNSIGNED_EVENT: Row = Row {
     meaning: "The body is not an event that the payment processor signed within the last 300 seconds with one of the configured secrets. The event was ignored.",
 };
 /// `thin_event`
-pub(in crate::error) const THIN_EVENT: Row = Row {
+pub(in crate::error) const THIN_EVENT: FailureRow = FailureRow {
     code: "thin_event",
     status: StatusCode::BAD_REQUEST,
     title: "Thin event",
@@ -201,7 +201,7 @@ pub(in crate::error) const THIN_EVENT: Row = Row {
     meaning: "The payment processor signed the event, but it is a thin one, which names its object and does not contain it. Thin events are not supported: add a webhook endpoint with the payload style \"snapshot\". The event was ignored.",
 };
 /// `processor_rate_limited`
-pub(in crate::error) const PROCESSOR_RATE_LIMITED: Row = Row {
+pub(in crate::error) const PROCESSOR_RATE_LIMITED: FailureRow = FailureRow {
     code: "processor_rate_limited",
     status: StatusCode::SERVICE_UNAVAILABLE,
     title: "Payment processor limits requests",
@@ -209,7 +209,7 @@ pub(in crate::error) const PROCESSOR_RATE_LIMITED: Row = Row {
     meaning: "The payment processor receives too many requests from this deployment and refused this one. Nothing was charged or changed; try again after `Retry-After`.",
 };
 /// `processor_unavailable`
-pub(in crate::error) const PROCESSOR_UNAVAILABLE: Row = Row {
+pub(in crate::error) const PROCESSOR_UNAVAILABLE: FailureRow = FailureRow {
     code: "processor_unavailable",
     status: StatusCode::BAD_GATEWAY,
     title: "Payment processor unavailable",
@@ -217,7 +217,7 @@ pub(in crate::error) const PROCESSOR_UNAVAILABLE: Row = Row {
     meaning: "The payment processor could not be reached, or sent no usable response. Nothing was charged or changed.",
 };
 /// `payment_outcome_unknown`
-pub(in crate::error) const PAYMENT_OUTCOME_UNKNOWN: Row = Row {
+pub(in crate::error) const PAYMENT_OUTCOME_UNKNOWN: FailureRow = FailureRow {
     code: "payment_outcome_unknown",
     status: StatusCode::GATEWAY_TIMEOUT,
     title: "Payment outcome unknown",

@@ -6,9 +6,9 @@ use domain::field_error::FieldErrorKind;
 use failures::FieldProblem;
 use serde_json::{Map, Number, Value};
 
-use super::formats::Format;
-use super::shape::{Kind, Object, Shape, Text};
-use super::{Problems, numbers};
+use super::formats::ValueFormat;
+use super::shape::{Kind, Object, Text, ValueShape};
+use super::{FieldProblems, numbers};
 
 /// The most characters of a name that the caller chose, as it is repeated to it.
 const NAME_CHARS_MAX: usize = 64;
@@ -16,12 +16,12 @@ const NAME_CHARS_MAX: usize = 64;
 /// Where in the request a value is, and what is wrong so far.
 pub(super) struct Place<'p> {
     steps: Vec<String>,
-    problems: &'p mut Problems,
+    problems: &'p mut FieldProblems,
 }
 
 impl<'p> Place<'p> {
     /// The body or the query itself.
-    pub(super) fn of(part: &str, problems: &'p mut Problems) -> Self {
+    pub(super) fn of(part: &str, problems: &'p mut FieldProblems) -> Self {
         Self { steps: vec![part.to_owned()], problems }
     }
 
@@ -52,7 +52,7 @@ pub fn short(name: &str) -> String {
 
 /// The good fields of a request; the others are noted.
 pub(super) fn object(
-    shape: &Shape,
+    shape: &ValueShape,
     given: Map<String, Value>,
     place: &mut Place<'_>,
 ) -> Map<String, Value> {
@@ -105,7 +105,7 @@ fn unknown(object: &Object, is_query: bool) -> String {
 }
 
 /// The value if it is good, with whole numbers written as such.
-fn one(shape: &Shape, value: Value, place: &mut Place<'_>) -> Option<Value> {
+fn one(shape: &ValueShape, value: Value, place: &mut Place<'_>) -> Option<Value> {
     let kind = match (&shape.kind, value) {
         (Kind::Any, value) => return Some(value),
         (_, Value::Null) if shape.is_nullable => return Some(Value::Null),
@@ -142,7 +142,7 @@ fn one(shape: &Shape, value: Value, place: &mut Place<'_>) -> Option<Value> {
     None
 }
 
-fn each(items: &Shape, list: Vec<Value>, place: &mut Place<'_>) -> Option<Value> {
+fn each(items: &ValueShape, list: Vec<Value>, place: &mut Place<'_>) -> Option<Value> {
     let count = list.len();
     let mut good = Vec::new();
     for (index, item) in list.into_iter().enumerate() {
@@ -165,7 +165,7 @@ fn integer((min, max): (i64, i64), number: &Number) -> Result<Value, FieldErrorK
 
 fn decimal(
     (min, max): (f64, f64),
-    format: Option<&Format>,
+    format: Option<&ValueFormat>,
     number: &Number,
 ) -> Result<Value, FieldErrorKind> {
     let value = number.as_f64().ok_or(FieldErrorKind::WrongType)?;
@@ -194,7 +194,7 @@ fn problem_of_text(rules: &Text, text: &str) -> Option<FieldErrorKind> {
 }
 
 /// What to send, in words.
-fn described(shape: &Shape) -> String {
+fn described(shape: &ValueShape) -> String {
     let words = match &shape.kind {
         Kind::Any => "any JSON value".to_owned(),
         Kind::Flag => "true or false".to_owned(),
@@ -243,9 +243,9 @@ mod tests {
     use super::*;
 
     fn problems(schema: &Value, body: Value) -> Vec<(String, FieldErrorKind, String)> {
-        let mut problems = Problems::default();
+        let mut problems = FieldProblems::default();
         let Value::Object(body) = body else { panic!("not an object") };
-        object(&Shape::of_schema(schema), body, &mut Place::of("body", &mut problems));
+        object(&ValueShape::of_schema(schema), body, &mut Place::of("body", &mut problems));
         problems.0.into_iter().map(|found| (found.loc.join("."), found.kind, found.msg)).collect()
     }
 
@@ -292,9 +292,9 @@ mod tests {
         let body =
             json!({"count": 5.0, "email": "ada@example.com", "scope": null, "names": ["ab"]});
 
-        let mut wrong = Problems::default();
+        let mut wrong = FieldProblems::default();
         let Value::Object(given) = body else { panic!("not an object") };
-        let shape = Shape::of_schema(&form());
+        let shape = ValueShape::of_schema(&form());
         let good = object(&shape, given, &mut Place::of("body", &mut wrong));
 
         assert!(wrong.finish().is_ok());

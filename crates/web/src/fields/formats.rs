@@ -11,7 +11,7 @@ use domain::window::Window;
 
 /// A way of writing a value.
 #[derive(Debug)]
-pub(crate) struct Format {
+pub(crate) struct ValueFormat {
     /// The word in the contract.
     pub(super) name: &'static str,
     /// What to send, for people: what follows "must be".
@@ -21,7 +21,7 @@ pub(crate) struct Format {
 }
 
 /// The format of this name. Others, such as `password`, are for readers alone.
-pub(super) fn find(name: &str) -> Option<&'static Format> {
+pub(super) fn find(name: &str) -> Option<&'static ValueFormat> {
     ALL.iter().find(|format| format.name == name)
 }
 
@@ -32,27 +32,27 @@ macro_rules! id {
     };
 }
 
-const ALL: &[Format] = &[
+const ALL: &[ValueFormat] = &[
     parsed::<Email>(
         "email",
         "an email address such as ada@example.com, at most 254 ASCII characters",
     ),
-    Format {
+    ValueFormat {
         name: "date-time",
         words: "a time with a zone, such as 2027-01-31T00:00:00Z",
         problem: |text| bad(Timestamp::from_rfc3339(text).is_some()),
     },
-    Format {
+    ValueFormat {
         name: "date-or-date-time",
         words: "a day such as 2026-01-31 or a time with a zone such as 2026-01-31T12:00:00Z, in the years 1970 to 2999",
         problem: |text| Window::parse(Some(text), None).err().map(|problem| problem.kind),
     },
-    Format {
+    ValueFormat {
         name: "creator-id",
         words: "a name of letters, digits, `_`, `.` or `-` that is no word of this service's own paths,",
         problem: problem_of_creator_id,
     },
-    Format {
+    ValueFormat {
         name: "line",
         words: "one line of text without control characters,",
         problem: |text| bad(!text.chars().any(char::is_control)),
@@ -63,17 +63,17 @@ const ALL: &[Format] = &[
     parsed::<ExportId>("export-id", id!("an export", "`exp_`")),
     parsed::<CustomerId>("customer-id", id!("a customer", "`cus_`")),
     parsed::<LedgerLine>("ledger-line", "the `next_before` of a page of the ledger"),
-    Format {
+    ValueFormat {
         name: "platform",
         words: "one of platform_alpha, platform_beta, platform_gamma, platform_delta",
         problem: |text| text.parse::<Platform>().err().map(|_| FieldErrorKind::NotAllowed),
     },
-    Format {
+    ValueFormat {
         name: "usd",
         words: "an amount from 0.5 to 999999.99 with at most two decimals",
         problem: |digits| bad(decimals(digits) <= 2),
     },
-    Format {
+    ValueFormat {
         name: "epoch-seconds",
         words: "seconds since 1970 such as 1790000000.123456, with at most six decimals",
         problem: |digits| bad(decimals(digits) <= 6),
@@ -81,8 +81,8 @@ const ALL: &[Format] = &[
 ];
 
 /// The way in which a type of ours is written.
-const fn parsed<T: std::str::FromStr>(name: &'static str, words: &'static str) -> Format {
-    Format { name, words, problem: bad_unless::<T> }
+const fn parsed<T: std::str::FromStr>(name: &'static str, words: &'static str) -> ValueFormat {
+    ValueFormat { name, words, problem: bad_unless::<T> }
 }
 
 const fn bad(is_good: bool) -> Option<FieldErrorKind> {

@@ -7,13 +7,13 @@ use failures::FieldProblem;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::{Problems, check};
+use super::{FieldProblems, check};
 
 /// The object that the bytes are. Names given twice are problems; what is no JSON object is one and gives nothing.
-pub(super) fn object(bytes: &[u8], problems: &mut Problems) -> Option<Map<String, Value>> {
+pub(super) fn object(bytes: &[u8], problems: &mut FieldProblems) -> Option<Map<String, Value>> {
     let whole =
         |kind, message: String| FieldProblem { loc: vec!["body".to_owned()], msg: message, kind };
-    let found = RefCell::new(Found { steps: Vec::new(), problems });
+    let found = RefCell::new(JsonPosition { steps: Vec::new(), problems });
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let read = Reading(&found).deserialize(&mut reader);
     let read = read.and_then(|value| reader.end().map(|()| value));
@@ -35,13 +35,13 @@ pub(super) fn object(bytes: &[u8], problems: &mut Problems) -> Option<Map<String
 }
 
 /// Where the reader is, and the names that were given twice so far.
-struct Found<'p> {
+struct JsonPosition<'p> {
     steps: Vec<String>,
-    problems: &'p mut Problems,
+    problems: &'p mut FieldProblems,
 }
 
 #[derive(Clone, Copy)]
-struct Reading<'f, 'p>(&'f RefCell<Found<'p>>);
+struct Reading<'f, 'p>(&'f RefCell<JsonPosition<'p>>);
 
 impl Reading<'_, '_> {
     /// Notes a name that was there before.
@@ -140,7 +140,7 @@ mod tests {
     type Named = Vec<(String, FieldErrorKind)>;
 
     fn read(text: &str) -> (Option<Map<String, Value>>, Named) {
-        let mut problems = Problems::default();
+        let mut problems = FieldProblems::default();
         let members = object(text.as_bytes(), &mut problems);
         let named = problems.0.into_iter().map(|problem| (problem.loc.join("."), problem.kind));
         (members, named.collect())

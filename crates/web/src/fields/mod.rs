@@ -30,8 +30,8 @@ use crate::error::ApiError;
 
 pub use check::short;
 pub use new_password::problem_of_new;
-pub use numbers::Decimal;
-pub use shape::Shape;
+pub use numbers::DecimalNumber;
+pub use shape::ValueShape;
 
 /// The most problems that one response names: enough for any form, and no gift to a body of junk.
 const PROBLEMS_MAX: usize = 50;
@@ -39,20 +39,20 @@ const PROBLEMS_MAX: usize = 50;
 /// What a JSON body is read into.
 pub trait RequestBody: DeserializeOwned + ToSchema + 'static {
     /// Adds the problems that no schema can describe. Fields that are wrong already are absent here.
-    fn check(_fields: &Good<'_>, _web: &WebState, _problems: &mut Problems) {}
+    fn check(_fields: &GoodFields<'_>, _web: &WebState, _problems: &mut FieldProblems) {}
 }
 
 /// What a query is read into.
 pub trait RequestQuery: DeserializeOwned + IntoParams + 'static {
     /// Adds the problems that no schema can describe. Parameters that are wrong already are absent here.
-    fn check(_fields: &Good<'_>, _web: &WebState, _problems: &mut Problems) {}
+    fn check(_fields: &GoodFields<'_>, _web: &WebState, _problems: &mut FieldProblems) {}
 }
 
 /// What is wrong with a request so far.
 #[derive(Debug, Default)]
-pub struct Problems(Vec<FieldProblem>);
+pub struct FieldProblems(Vec<FieldProblem>);
 
-impl Problems {
+impl FieldProblems {
     /// Adds one; beyond the most that a response names it is dropped.
     pub fn add(&mut self, problem: FieldProblem) {
         if self.0.len() < PROBLEMS_MAX {
@@ -71,7 +71,7 @@ impl Problems {
     }
 
     /// Adds what keeps a field from being a new password.
-    pub fn new_password(&mut self, fields: &Good<'_>, field: &str) {
+    pub fn new_password(&mut self, fields: &GoodFields<'_>, field: &str) {
         let problem = fields.text(field).and_then(|text| problem_of_new(field, text));
         if let Some(problem) = problem {
             self.add(problem);
@@ -86,12 +86,12 @@ impl Problems {
 
 /// The fields that are good by themselves, for rules between fields and rules of the deployment.
 #[derive(Debug)]
-pub struct Good<'a> {
+pub struct GoodFields<'a> {
     good: &'a Map<String, Value>,
     sent: &'a Map<String, Value>,
 }
 
-impl Good<'_> {
+impl GoodFields<'_> {
     /// The value of a field; nothing where it is absent, null or wrong.
     pub fn value(&self, field: &str) -> Option<&Value> {
         self.good.get(field).filter(|value| !value.is_null())
@@ -132,16 +132,16 @@ pub fn read_body_with<T: RequestBody>(
     web: &WebState,
     query: Option<&str>,
     bytes: &[u8],
-    rules: impl FnOnce(&Good<'_>, &mut Problems) -> Result<(), ApiError>,
+    rules: impl FnOnce(&GoodFields<'_>, &mut FieldProblems) -> Result<(), ApiError>,
 ) -> Result<T, ApiError> {
-    let mut problems = Problems::default();
+    let mut problems = FieldProblems::default();
     query::refuse_beside(query, &[], &mut problems);
     let Some(sent) = json::object(bytes, &mut problems) else {
         return Err(ApiError::Failure(Failure::Invalid(problems.0)));
     };
     let mut place = check::Place::of("body", &mut problems);
     let good = check::object(&body_shape::<T>(), sent.clone(), &mut place);
-    let fields = Good { good: &good, sent: &sent };
+    let fields = GoodFields { good: &good, sent: &sent };
     T::check(&fields, web, &mut problems);
     rules(&fields, &mut problems)?;
     problems.finish()?;
@@ -150,12 +150,12 @@ pub fn read_body_with<T: RequestBody>(
 
 /// Reads the query parameters.
 pub fn read_query<T: RequestQuery>(web: &WebState, query: Option<&str>) -> Result<T, ApiError> {
-    let mut problems = Problems::default();
+    let mut problems = FieldProblems::default();
     let shape = query_shape::<T>();
     let sent = query::values(&shape, query, &mut problems);
     let mut place = check::Place::of("query", &mut problems);
     let good = check::object(&shape, sent.clone(), &mut place);
-    T::check(&Good { good: &good, sent: &sent }, web, &mut problems);
+    T::check(&GoodFields { good: &good, sent: &sent }, web, &mut problems);
     problems.finish()?;
     into_type(Value::Object(good))
 }
@@ -167,7 +167,7 @@ pub fn refuse_query(query: Option<&str>) -> Result<(), ApiError> {
 
 /// Refuses every query parameter but these, which the route reads by itself.
 pub fn refuse_query_beside(query: Option<&str>, known: &[&str]) -> Result<(), ApiError> {
-    let mut problems = Problems::default();
+    let mut problems = FieldProblems::default();
     query::refuse_beside(query, known, &mut problems);
     problems.finish()
 }
@@ -180,25 +180,25 @@ fn into_type<T: DeserializeOwned>(value: Value) -> Result<T, ApiError> {
     })
 }
 
-static SHAPES: LazyLock<RwLock<HashMap<TypeId, Arc<Shape>>>> = LazyLock::new(RwLock::default);
+static SHAPES: LazyLock<RwLock<HashMap<TypeId, Arc<ValueShape>>>> = LazyLock::new(RwLock::default);
 
 /// The shape of a type, made once.
-fn shape_of(id: TypeId, make: impl FnOnce() -> Shape) -> Arc<Shape> {
+fn shape_of(id: TypeId, make: impl FnOnce() -> ValueShape) -> Arc<ValueShape> {
     if let Some(known) = SHAPES.read().get(&id) {
         return Arc::clone(known);
     }
     Arc::clone(SHAPES.write().entry(id).or_insert_with(|| Arc::new(make())))
 }
 
-fn body_shape<T: RequestBody>() -> Arc<Shape> {
+fn body_shape<T: RequestBody>() -> Arc<ValueShape> {
     shape_of(TypeId::of::<T>(), || {
-        Shape::of_schema(&serde_json::to_value(T::schema()).unwrap_or_default())
+        ValueShape::of_schema(&serde_json::to_value(T::schema()).unwrap_or_default())
     })
 }
 
-fn query_shape<T: RequestQuery>() -> Arc<Shape> {
+fn query_shape<T: RequestQuery>() -> Arc<ValueShape> {
     shape_of(TypeId::of::<T>(), || {
         let parameters = T::into_params(|| Some(ParameterIn::Query));
-        Shape::of_parameters(&serde_json::to_value(parameters).unwrap_or_default())
+        ValueShape::of_parameters(&serde_json::to_value(parameters).unwrap_or_default())
     })
 }

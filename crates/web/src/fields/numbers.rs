@@ -23,9 +23,9 @@ pub(super) fn written(text: &str) -> Option<Number> {
 
 /// A decimal number as its shortest digits, so that two decimals stay two decimals.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decimal(pub String);
+pub struct DecimalNumber(pub String);
 
-impl<'de> Deserialize<'de> for Decimal {
+impl<'de> Deserialize<'de> for DecimalNumber {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         Number::deserialize(from).map(|number| Self(digits(&number)))
     }
@@ -76,8 +76,8 @@ mod tests {
             ("0.001", "0.001"),
         ] {
             assert_eq!(
-                serde_json::from_str::<Decimal>(text).unwrap(),
-                Decimal(kept.to_owned()),
+                serde_json::from_str::<DecimalNumber>(text).unwrap(),
+                DecimalNumber(kept.to_owned()),
                 "{text}"
             );
         }

@@ -4,15 +4,15 @@ use domain::field_error::FieldErrorKind;
 use serde_json::{Map, Value};
 
 use super::numbers;
-use super::shape::{Kind, Shape};
-use super::{Problems, check};
+use super::shape::{Kind, ValueShape};
+use super::{FieldProblems, check};
 
 /// The given parameters. One that is given twice is a problem; a text where a number belongs stays a text, and is
 /// refused as one.
 pub(super) fn values(
-    shape: &Shape,
+    shape: &ValueShape,
     query: Option<&str>,
-    problems: &mut Problems,
+    problems: &mut FieldProblems,
 ) -> Map<String, Value> {
     let mut given = Map::new();
     for (name, text) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
@@ -31,7 +31,7 @@ pub(super) fn values(
     given
 }
 
-fn kind_of<'s>(shape: &'s Shape, name: &str) -> Option<&'s Kind> {
+fn kind_of<'s>(shape: &'s ValueShape, name: &str) -> Option<&'s Kind> {
     let field = shape.as_object()?.fields.iter().find(|field| field.name == name);
     field.map(|field| &field.shape.kind)
 }
@@ -48,11 +48,11 @@ fn value(kind: Option<&Kind>, text: &str) -> Value {
 }
 
 /// Refuses every parameter but these.
-pub(super) fn refuse_beside(query: Option<&str>, known: &[&str], problems: &mut Problems) {
+pub(super) fn refuse_beside(query: Option<&str>, known: &[&str], problems: &mut FieldProblems) {
     if query.is_none_or(str::is_empty) {
         return;
     }
-    let shape = Shape::of_any(known);
+    let shape = ValueShape::of_any(known);
     let given = values(&shape, query, problems);
     check::object(&shape, given, &mut check::Place::of("query", problems));
 }

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use super::formats::{self, Format};
+use super::formats::{self, ValueFormat};
 
 /// What a value must be.
 #[derive(Debug)]
-pub struct Shape {
+pub struct ValueShape {
     /// The kind of value.
     pub(super) kind: Kind,
     /// Whether null stands for "not given".
@@ -34,14 +34,14 @@ pub(super) enum Kind {
         /// The largest.
         max: f64,
         /// How its digits must be written.
-        format: Option<&'static Format>,
+        format: Option<&'static ValueFormat>,
     },
     /// A text.
     Text(Text),
     /// A list.
     List {
         /// What each item is.
-        items: Box<Shape>,
+        items: Box<ValueShape>,
         /// How many there are at least.
         min: usize,
         /// How many there are at most.
@@ -61,24 +61,24 @@ pub(super) struct Text {
     /// The words it is one of; empty: any text.
     pub(super) words: Vec<String>,
     /// How it must be written.
-    pub(super) format: Option<&'static Format>,
+    pub(super) format: Option<&'static ValueFormat>,
 }
 
 /// What an object must hold.
 #[derive(Debug, Default)]
 pub(super) struct Object {
     /// The declared fields.
-    pub(super) fields: Vec<Field>,
+    pub(super) fields: Vec<ShapeField>,
     /// What other fields hold; nothing: there are no others.
-    pub(super) others: Option<Box<Shape>>,
+    pub(super) others: Option<Box<ValueShape>>,
 }
 
 /// A declared field.
 #[derive(Debug)]
-pub(super) struct Field {
+pub(super) struct ShapeField {
     pub(super) name: String,
     pub(super) is_required: bool,
-    pub(super) shape: Shape,
+    pub(super) shape: ValueShape,
 }
 
 impl Object {
@@ -88,7 +88,7 @@ impl Object {
     }
 }
 
-impl Shape {
+impl ValueShape {
     /// Reads a schema.
     pub(super) fn of_schema(schema: &Value) -> Self {
         let types: Vec<&str> = match &schema["type"] {
@@ -126,7 +126,7 @@ impl Shape {
 
     /// Reads the declared parameters of a query as an object of them.
     pub(super) fn of_parameters(parameters: &Value) -> Self {
-        let field = |parameter: &Value| Field {
+        let field = |parameter: &Value| ShapeField {
             name: parameter["name"].as_str().unwrap_or_default().to_owned(),
             is_required: parameter["required"].as_bool().unwrap_or(false),
             shape: Self::of_schema(&parameter["schema"]),
@@ -137,7 +137,7 @@ impl Shape {
 
     /// An object of these fields, whatever they hold.
     pub(super) fn of_any(names: &[&str]) -> Self {
-        let field = |name: &&str| Field {
+        let field = |name: &&str| ShapeField {
             name: (*name).to_owned(),
             is_required: false,
             shape: Self { kind: Kind::Any, is_nullable: true },
@@ -159,7 +159,7 @@ fn size(schema: &Value, keyword: &str) -> Option<usize> {
     schema[keyword].as_u64().and_then(|size| usize::try_from(size).ok())
 }
 
-fn format(schema: &Value) -> Option<&'static Format> {
+fn format(schema: &Value) -> Option<&'static ValueFormat> {
     schema["format"].as_str().and_then(formats::find)
 }
 
@@ -175,14 +175,14 @@ fn object(schema: &Value) -> Object {
     };
     let empty = Map::new();
     let properties = schema["properties"].as_object().unwrap_or(&empty);
-    let field = |(name, property): (&String, &Value)| Field {
+    let field = |(name, property): (&String, &Value)| ShapeField {
         name: name.clone(),
         is_required: required(name),
-        shape: Shape::of_schema(property),
+        shape: ValueShape::of_schema(property),
     };
     let others = match schema.get("additionalProperties") {
         None | Some(Value::Bool(false)) => None,
-        Some(others) => Some(Box::new(Shape::of_schema(others))),
+        Some(others) => Some(Box::new(ValueShape::of_schema(others))),
     };
     Object { fields: properties.iter().map(field).collect(), others }
 }

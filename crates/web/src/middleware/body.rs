@@ -8,15 +8,15 @@ use http_body::Body;
 use http_body_util::BodyExt;
 use tokio::time::Instant;
 
-use super::budget::{Room, Share};
+use super::budget::{BudgetRoom, Share};
 
 /// The lowest rate at which bytes must come, once the grace is over: up to so many bytes, so many for each second. Who
 /// holds much must be fast.
-type Rates = &'static [(u64, u64)];
+type LowestRates = &'static [(u64, u64)];
 /// Of what is kept in memory.
-const MEMORY: Rates = &[(16 * KIB, KIB), (128 * KIB, 8 * KIB), (u64::MAX, 64 * KIB)];
+const MEMORY: LowestRates = &[(16 * KIB, KIB), (128 * KIB, 8 * KIB), (u64::MAX, 64 * KIB)];
 /// Of what goes to disk.
-const DISK: Rates = &[(16 * KIB, KIB), (u64::MAX, 8 * KIB)];
+const DISK: LowestRates = &[(16 * KIB, KIB), (u64::MAX, 8 * KIB)];
 const KIB: u64 = 1024;
 
 /// The most memory that is reserved beyond what has arrived, for a body whose length is only claimed: so many times that.
@@ -26,7 +26,7 @@ const AHEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// Where a body goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
+pub enum BodyPlace {
     /// Into memory.
     InMemory,
     /// To disk.
@@ -43,7 +43,7 @@ pub struct BodyLimits {
     /// When all of it must be there.
     pub total: Duration,
     /// Where it goes: how fast it must come depends on that.
-    pub kept: Kept,
+    pub kept: BodyPlace,
 }
 
 /// Why a body was not read.
@@ -68,7 +68,7 @@ pub enum BodyProblem {
 
 /// A whole body. Its share of the budget is given back with it.
 #[derive(Debug, Default)]
-pub struct Buffered {
+pub struct BufferedRequestBody {
     /// The bytes.
     pub bytes: Bytes,
     /// Their place in memory; none for an empty body.
@@ -121,15 +121,15 @@ where
     fn deadline(&self) -> Instant {
         let bytes = u64::try_from(self.bytes).unwrap_or(u64::MAX);
         let rates = match self.limits.kept {
-            Kept::InMemory => MEMORY,
-            Kept::OnDisk => DISK,
+            BodyPlace::InMemory => MEMORY,
+            BodyPlace::OnDisk => DISK,
         };
         self.began + (self.limits.grace + time_for(bytes, rates)).min(self.limits.total)
     }
 }
 
 /// What so many bytes may take at the lowest rates.
-fn time_for(bytes: u64, rates: Rates) -> Duration {
+fn time_for(bytes: u64, rates: LowestRates) -> Duration {
     let (mut from, mut millis) = (0, 0_u64);
     for (up_to, per_second) in rates {
         let at_this_rate = bytes.min(*up_to).saturating_sub(from);
@@ -143,30 +143,30 @@ fn time_for(bytes: u64, rates: Rates) -> Duration {
 pub async fn read_body<B>(
     body: B,
     limits: &BodyLimits,
-    room: Room<'_>,
-) -> Result<Buffered, BodyProblem>
+    room: BudgetRoom<'_>,
+) -> Result<BufferedRequestBody, BodyProblem>
 where
     B: Body<Data = Bytes> + Unpin,
 {
     if body.is_end_stream() {
-        return Ok(Buffered { bytes: Bytes::new(), _share: None });
+        return Ok(BufferedRequestBody { bytes: Bytes::new(), _share: None });
     }
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     let mut reader = BodyReader::new(body, limits)?;
     let Some(first) = reader.next().await? else {
-        return Ok(Buffered { bytes: Bytes::new(), _share: None });
+        return Ok(BufferedRequestBody { bytes: Bytes::new(), _share: None });
     };
     let mut share = room.share();
     share.grow(first.len())?;
     if first.len() == announced && reader.body.is_end_stream() {
-        return Ok(Buffered { bytes: first, _share: Some(share) });
+        return Ok(BufferedRequestBody { bytes: first, _share: Some(share) });
     }
     share.begin_receiving()?;
     let Some(second) = next_part(&mut reader, &share).await? else {
         share.end_receiving()?;
-        return Ok(Buffered { bytes: first, _share: Some(share) });
+        return Ok(BufferedRequestBody { bytes: first, _share: Some(share) });
     };
-    let mut whole = Whole { bytes: Vec::new(), announced };
+    let mut whole = GrowingBody { bytes: Vec::new(), announced };
     whole.add(&first, &mut share)?;
     let mut part = Some(second);
     while let Some(bytes) = part {
@@ -174,7 +174,7 @@ where
         part = next_part(&mut reader, &share).await?;
     }
     share.end_receiving()?;
-    Ok(Buffered { bytes: whole.bytes.into(), _share: Some(share) })
+    Ok(BufferedRequestBody { bytes: whole.bytes.into(), _share: Some(share) })
 }
 
 /// The next part, unless others need the room before it comes.
@@ -193,12 +193,12 @@ where
 }
 
 /// A body that is put together. What is reserved for it is counted, not only what has come.
-struct Whole {
+struct GrowingBody {
     bytes: Vec<u8>,
     announced: usize,
 }
 
-impl Whole {
+impl GrowingBody {
     fn add(&mut self, part: &Bytes, share: &mut Share) -> Result<(), BodyProblem> {
         let needed = self.bytes.len() + part.len();
         if needed > self.bytes.capacity() {
@@ -228,26 +228,30 @@ mod tests {
     use http_body_util::Full;
     use tokio::time::Sleep;
 
-    use crate::middleware::budget::Budget;
+    use crate::middleware::budget::MemoryBudget;
 
     const SECOND: Duration = Duration::from_secs(1);
     const LIMITS: BodyLimits = BodyLimits {
         bytes_max: 1_000_000,
         grace: Duration::from_secs(10),
         total: Duration::from_mins(1),
-        kept: Kept::InMemory,
+        kept: BodyPlace::InMemory,
     };
 
     /// Reads a body for a holder of its own.
-    async fn read<B>(body: B, limits: &BodyLimits, budget: &Budget) -> Result<Buffered, BodyProblem>
+    async fn read<B>(
+        body: B,
+        limits: &BodyLimits,
+        budget: &MemoryBudget,
+    ) -> Result<BufferedRequestBody, BodyProblem>
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        read_body(body, limits, Room { budget, holder: &Arc::default() }).await
+        read_body(body, limits, BudgetRoom { budget, holder: &Arc::default() }).await
     }
 
-    fn budget(bytes_max: usize) -> Budget {
-        Budget::new(bytes_max, bytes_max)
+    fn budget(bytes_max: usize) -> MemoryBudget {
+        MemoryBudget::new(bytes_max, bytes_max)
     }
 
     /// A body that hands out parts with pauses before them.
@@ -393,8 +397,8 @@ mod tests {
     #[test]
     fn what_is_reserved_is_counted_and_not_only_what_has_come() {
         let budget = budget(1_000_000);
-        let mut share = Room { budget: &budget, holder: &Arc::default() }.share();
-        let mut whole = Whole { bytes: Vec::new(), announced: 900_000 };
+        let mut share = BudgetRoom { budget: &budget, holder: &Arc::default() }.share();
+        let mut whole = GrowingBody { bytes: Vec::new(), announced: 900_000 };
 
         whole.add(&Bytes::from(vec![0; 1_000]), &mut share).unwrap();
         assert_eq!((whole.bytes.capacity(), budget.bytes_used()), (4_000, 4_000));

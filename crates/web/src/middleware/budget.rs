@@ -24,19 +24,19 @@ const FAST_BYTES_PER_SECOND: u64 = 64 * 1024;
 
 /// Room that many share. Clones share it too.
 #[derive(Debug, Clone)]
-pub struct Budget(Arc<Shared>);
+pub struct MemoryBudget(Arc<SharedBudget>);
 
 #[derive(Debug)]
-struct Shared {
+struct SharedBudget {
     bytes_max: usize,
     holder_bytes_max: usize,
     bytes_used: AtomicUsize,
-    readings: Mutex<Readings>,
+    readings: Mutex<BodyReadings>,
 }
 
 /// What is being received in parts.
 #[derive(Debug, Default)]
-struct Readings {
+struct BodyReadings {
     by_number: HashMap<u64, Arc<Reading>>,
     next: u64,
 }
@@ -53,26 +53,26 @@ struct Reading {
 
 /// A budget, and who takes from it.
 #[derive(Debug, Clone, Copy)]
-pub struct Room<'a> {
+pub struct BudgetRoom<'a> {
     /// The budget.
-    pub budget: &'a Budget,
+    pub budget: &'a MemoryBudget,
     /// What the holder has of it.
     pub holder: &'a Arc<Load>,
 }
 
-/// A part of a [`Budget`]; dropping it gives it back.
+/// A part of a [`MemoryBudget`]; dropping it gives it back.
 #[derive(Debug)]
 pub struct Share {
-    budget: Budget,
+    budget: MemoryBudget,
     holder: Arc<Load>,
     reading: Option<Arc<Reading>>,
     bytes: usize,
 }
 
-impl Budget {
+impl MemoryBudget {
     /// Room for `bytes_max`, of which one holder may have `holder_bytes_max`.
     pub fn new(bytes_max: usize, holder_bytes_max: usize) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(SharedBudget {
             bytes_max,
             holder_bytes_max,
             bytes_used: AtomicUsize::new(0),
@@ -96,7 +96,7 @@ impl Budget {
     /// The same; if need be the slowest of those who are still receiving give up. `own` is not among them.
     fn take_or_make_room(
         &self,
-        readings: &mut Readings,
+        readings: &mut BodyReadings,
         own: Option<u64>,
         bytes: usize,
     ) -> Result<(), BodyProblem> {
@@ -117,7 +117,7 @@ impl Budget {
     }
 }
 
-impl Readings {
+impl BodyReadings {
     /// Those who are slow, the slowest first.
     fn slowest_first(&self, own: Option<u64>, now: Instant) -> Vec<Arc<Reading>> {
         let slow = self.by_number.values().filter(|reading| Some(reading.number) != own);
@@ -145,7 +145,7 @@ impl Reading {
     }
 }
 
-impl Room<'_> {
+impl BudgetRoom<'_> {
     /// A share of nothing, which grows.
     pub fn share(&self) -> Share {
         let (budget, holder) = (self.budget.clone(), Arc::clone(self.holder));
@@ -261,8 +261,8 @@ mod tests {
         Arc::default()
     }
 
-    fn receiving(budget: &Budget, bytes: usize) -> Share {
-        let mut share = Room { budget, holder: &holder() }.share();
+    fn receiving(budget: &MemoryBudget, bytes: usize) -> Share {
+        let mut share = BudgetRoom { budget, holder: &holder() }.share();
         share.begin_receiving().unwrap();
         share.hold(bytes).unwrap();
         share
@@ -270,19 +270,19 @@ mod tests {
 
     #[test]
     fn a_holder_has_its_share_and_others_have_the_rest() {
-        let budget = Budget::new(100, 40);
+        let budget = MemoryBudget::new(100, 40);
         let (one, other) = (holder(), holder());
         let mut shares: Vec<_> =
-            (0..2).map(|_| Room { budget: &budget, holder: &one }.share()).collect();
+            (0..2).map(|_| BudgetRoom { budget: &budget, holder: &one }.share()).collect();
         shares[0].grow(30).unwrap();
 
         assert_eq!(shares[1].grow(11), Err(BodyProblem::ShareFull));
         assert_eq!(shares[1].grow(10), Ok(()));
-        let mut of_other = Room { budget: &budget, holder: &other }.share();
+        let mut of_other = BudgetRoom { budget: &budget, holder: &other }.share();
         assert_eq!(of_other.grow(40), Ok(()));
 
         drop(shares);
-        let mut again = Room { budget: &budget, holder: &one }.share();
+        let mut again = BudgetRoom { budget: &budget, holder: &one }.share();
         assert_eq!(again.grow(40), Ok(()));
         drop((of_other, again));
         assert_eq!(budget.bytes_used(), 0);
@@ -290,27 +290,27 @@ mod tests {
 
     #[test]
     fn what_is_refused_takes_nothing() {
-        let budget = Budget::new(50, 100);
+        let budget = MemoryBudget::new(50, 100);
         let own = holder();
-        let mut share = Room { budget: &budget, holder: &own }.share();
+        let mut share = BudgetRoom { budget: &budget, holder: &own }.share();
         share.grow(30).unwrap();
 
         assert_eq!(share.grow(30), Err(BodyProblem::NoRoom));
         assert_eq!(share.grow(20), Ok(()));
 
         drop(share);
-        let mut again = Room { budget: &budget, holder: &own }.share();
+        let mut again = BudgetRoom { budget: &budget, holder: &own }.share();
         assert_eq!(again.grow(50), Ok(()));
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_slowest_give_up_first_and_only_as_many_as_must() {
-        let budget = Budget::new(64 * KIB, 64 * KIB);
+        let budget = MemoryBudget::new(64 * KIB, 64 * KIB);
         let slow = receiving(&budget, 4 * KIB);
         let slower = receiving(&budget, 2 * KIB);
         tokio::time::advance(Duration::from_secs(2)).await;
         let mut young = receiving(&budget, 30 * KIB);
-        let mut whole = Room { budget: &budget, holder: &holder() }.share();
+        let mut whole = BudgetRoom { budget: &budget, holder: &holder() }.share();
 
         whole.grow(20 * KIB).unwrap();
 
@@ -324,10 +324,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn whoever_was_given_up_gets_no_more_and_cannot_end_well() {
-        let budget = Budget::new(16 * KIB, 16 * KIB);
+        let budget = MemoryBudget::new(16 * KIB, 16 * KIB);
         let mut slow = receiving(&budget, 4 * KIB);
         tokio::time::advance(Duration::from_secs(2)).await;
-        let mut whole = Room { budget: &budget, holder: &holder() }.share();
+        let mut whole = BudgetRoom { budget: &budget, holder: &holder() }.share();
         whole.grow(10 * KIB).unwrap();
 
         assert_eq!(slow.grow(1), Err(BodyProblem::TooSlow));
@@ -336,13 +336,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn nobody_gives_up_who_is_fast_or_has_all() {
-        let budget = Budget::new(200 * KIB, 200 * KIB);
+        let budget = MemoryBudget::new(200 * KIB, 200 * KIB);
         let fast = receiving(&budget, 150 * KIB);
         let mut all = receiving(&budget, 20 * KIB);
         all.end_receiving().unwrap();
         tokio::time::advance(Duration::from_secs(2)).await;
 
-        let mut late = Room { budget: &budget, holder: &holder() }.share();
+        let mut late = BudgetRoom { budget: &budget, holder: &holder() }.share();
 
         assert_eq!(late.grow(100 * KIB), Err(BodyProblem::NoRoom));
         drop((fast, all));

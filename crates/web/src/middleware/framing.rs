@@ -238,7 +238,7 @@ fn check_method(method: &Method) -> Result<(), FrameProblem> {
 }
 
 /// What the pass over the headers found.
-struct Seen<'a> {
+struct SeenHeaders<'a> {
     host: Option<&'a HeaderValue>,
 }
 
@@ -248,12 +248,12 @@ fn scan<'a>(
     version: Version,
     uri_bytes: usize,
     rules: &FrameRules,
-) -> Result<Seen<'a>, FrameProblem> {
+) -> Result<SeenHeaders<'a>, FrameProblem> {
     if headers.len() > rules.headers_max {
         return Err(FrameProblem::TooManyHeaders(rules.headers_max));
     }
     let mut bytes = uri_bytes;
-    let mut once = Once::default();
+    let mut once = SeenOnce::default();
     let mut host = None;
     for (name, value) in headers {
         bytes += name.as_str().len() + value.len() + LINE_EXTRA_BYTES;
@@ -286,27 +286,29 @@ fn scan<'a>(
     if bytes > rules.head_bytes_max {
         return Err(FrameProblem::HeadTooLarge(rules.head_bytes_max));
     }
-    Ok(Seen { host })
+    Ok(SeenHeaders { host })
 }
 
 /// Headers that decide something: each has a bit and an answer to its second line.
-type Twice = (u8, FrameProblem);
-const HOST_TWICE: Twice = (1, FrameProblem::Host);
-const CONTENT_LENGTH_TWICE: Twice = (1 << 1, FrameProblem::ContentLength);
-const TRANSFER_ENCODING_TWICE: Twice = (1 << 2, FrameProblem::TransferEncoding);
-const AUTHORIZATION_TWICE: Twice = (1 << 3, FrameProblem::RepeatedHeader("Authorization"));
-const CONTENT_TYPE_TWICE: Twice = (1 << 4, FrameProblem::RepeatedHeader("Content-Type"));
-const X_API_KEY_TWICE: Twice = (1 << 5, FrameProblem::RepeatedHeader("X-API-Key"));
-const IDEMPOTENCY_KEY_TWICE: Twice = (1 << 6, FrameProblem::RepeatedHeader("Idempotency-Key"));
+type RepeatedHeaders = (u8, FrameProblem);
+const HOST_TWICE: RepeatedHeaders = (1, FrameProblem::Host);
+const CONTENT_LENGTH_TWICE: RepeatedHeaders = (1 << 1, FrameProblem::ContentLength);
+const TRANSFER_ENCODING_TWICE: RepeatedHeaders = (1 << 2, FrameProblem::TransferEncoding);
+const AUTHORIZATION_TWICE: RepeatedHeaders =
+    (1 << 3, FrameProblem::RepeatedHeader("Authorization"));
+const CONTENT_TYPE_TWICE: RepeatedHeaders = (1 << 4, FrameProblem::RepeatedHeader("Content-Type"));
+const X_API_KEY_TWICE: RepeatedHeaders = (1 << 5, FrameProblem::RepeatedHeader("X-API-Key"));
+const IDEMPOTENCY_KEY_TWICE: RepeatedHeaders =
+    (1 << 6, FrameProblem::RepeatedHeader("Idempotency-Key"));
 
 /// Which of them came by.
 #[derive(Default)]
-struct Once(u8);
+struct SeenOnce(u8);
 
-impl Once {
+impl SeenOnce {
     fn claim<'a>(
         &mut self,
-        (bit, problem): Twice,
+        (bit, problem): RepeatedHeaders,
         value: &'a HeaderValue,
     ) -> Result<&'a HeaderValue, FrameProblem> {
         if self.0 & bit != 0 {

@@ -7,7 +7,7 @@ use domain::time::Timestamp;
 use http::HeaderValue;
 use transport::{network_of, site_of};
 
-use super::rate_limit::{Decision, Quota, RateLimiter};
+use super::rate_limit::{RateDecision, RateLimiter, RateQuota};
 
 /// An IPv6 site may do so many times what one of its networks may.
 const SITE_FACTOR: u32 = 8;
@@ -21,7 +21,7 @@ pub struct NetworkLimiter {
 
 impl NetworkLimiter {
     /// A limiter that remembers at most about `networks_max` networks, and as many sites.
-    pub fn new(quota: Quota, networks_max: usize) -> Self {
+    pub fn new(quota: RateQuota, networks_max: usize) -> Self {
         Self {
             networks: RateLimiter::new(quota, networks_max),
             sites: RateLimiter::new(quota.times(SITE_FACTOR), networks_max),
@@ -29,7 +29,7 @@ impl NetworkLimiter {
     }
 
     /// Takes one unit of the address's network; nothing where it is this machine, which has no limit.
-    pub fn check(&self, ip: IpAddr, now: Timestamp) -> Option<Decision> {
+    pub fn check(&self, ip: IpAddr, now: Timestamp) -> Option<RateDecision> {
         if ip.is_loopback() {
             return None;
         }
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_network_has_its_quota_and_others_do_not_notice() {
-        let limiter = NetworkLimiter::new(Quota::per_hour(2), 100);
+        let limiter = NetworkLimiter::new(RateQuota::per_hour(2), 100);
 
         let of_one = [(); 3].map(|()| is_allowed(&limiter, "203.0.113.7"));
 
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_site_has_eight_times_the_quota_of_its_networks() {
-        let limiter = NetworkLimiter::new(Quota::per_hour(2), 100);
+        let limiter = NetworkLimiter::new(RateQuota::per_hour(2), 100);
         let of_site = |number: u32| is_allowed(&limiter, &format!("2001:db8:1:{number:x}::1"));
 
         assert_eq!((0..30).filter(|number| of_site(*number)).count(), 16);
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn what_is_given_back_can_be_taken_again_and_what_is_refused_takes_nothing() {
-        let limiter = NetworkLimiter::new(Quota::per_hour(1), 100);
+        let limiter = NetworkLimiter::new(RateQuota::per_hour(1), 100);
         let (one, now) = ("2001:db8:1:1::1", Timestamp::from_unix_micros(0));
         assert!(is_allowed(&limiter, one));
         for _ in 0..20 {

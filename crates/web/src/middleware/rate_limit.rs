@@ -13,7 +13,7 @@ use foldhash::quality::RandomState;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use parking_lot::Mutex;
 
-use super::texts::Texts;
+use super::texts::HeaderTexts;
 
 /// Keys of different shards never wait for each other.
 const SHARDS: usize = 16;
@@ -28,14 +28,14 @@ const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy"
 
 /// How much is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Quota {
+pub struct RateQuota {
     /// Units at once.
     burst: u32,
     /// Microseconds until one used unit is back.
     unit_micros: i64,
 }
 
-impl Quota {
+impl RateQuota {
     /// `rate` units for each second on average and `burst` at once; both count as at least 1, and the rate
     /// as at most a million.
     pub fn per_second(rate: u32, burst: u32) -> Self {
@@ -71,20 +71,20 @@ impl Quota {
 
 /// A decision of a limit that has a name, and the policy of the limit.
 #[derive(Debug)]
-pub struct Named {
+pub struct NamedDecision {
     /// The name.
     pub name: &'static str,
     /// What `RateLimit-Policy` says of it.
     pub policy: HeaderValue,
     /// The decision.
-    pub decision: Decision,
+    pub decision: RateDecision,
 }
 
-impl Named {
+impl NamedDecision {
     /// Writes `RateLimit-Policy` and `RateLimit`.
     pub fn put_headers(self, headers: &mut HeaderMap) {
-        let Decision { remaining, reset_s, .. } = self.decision;
-        let mut texts = Texts::new();
+        let RateDecision { remaining, reset_s, .. } = self.decision;
+        let mut texts = HeaderTexts::new();
         texts.word("\"").word(self.name).word("\";r=").number(remaining);
         headers.insert(RATE_LIMIT, texts.word(";t=").number(reset_s).value());
         headers.insert(RATE_LIMIT_POLICY, self.policy);
@@ -94,15 +94,15 @@ impl Named {
 /// Limits each key to a quota.
 #[derive(Debug)]
 pub struct RateLimiter<K> {
-    quota: Quota,
+    quota: RateQuota,
     keys_per_shard_max: usize,
     hasher: RandomState,
-    shards: Box<[Mutex<Shard<K>>; SHARDS]>,
+    shards: Box<[Mutex<LimiterShard<K>>; SHARDS]>,
 }
 
 #[derive(Debug)]
 #[expect(clippy::struct_field_names, reason = "each of them is a moment")]
-struct Shard<K> {
+struct LimiterShard<K> {
     /// When each key has its whole quota back, in microseconds.
     paid_off_at: HashMap<K, i64, RandomState>,
     /// The same for all keys that there was no room for.
@@ -112,7 +112,7 @@ struct Shard<K> {
 
 /// Whether something may be done, and what to tell the caller about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decision {
+pub struct RateDecision {
     /// Units at once.
     pub limit: u32,
     /// Units that are left.
@@ -123,7 +123,7 @@ pub struct Decision {
     pub retry_after_ms: Option<i64>,
 }
 
-impl Decision {
+impl RateDecision {
     /// Whether it may be done; if not, nothing was taken.
     #[cfg(test)]
     pub const fn is_allowed(&self) -> bool {
@@ -131,7 +131,12 @@ impl Decision {
     }
 
     /// Writes `RateLimit-Policy` and `RateLimit` as the IETF draft has them: relative times only.
-    pub fn put_headers(&self, policy: HeaderValue, headers: &mut HeaderMap, texts: &mut Texts) {
+    pub fn put_headers(
+        &self,
+        policy: HeaderValue,
+        headers: &mut HeaderMap,
+        texts: &mut HeaderTexts,
+    ) {
         let (remaining, reset_s) = (self.remaining, self.reset_s);
         headers.insert(RATE_LIMIT_POLICY, policy);
         let state =
@@ -142,12 +147,12 @@ impl Decision {
 
 impl<K: Eq + Hash> RateLimiter<K> {
     /// A limiter that remembers at most about `keys_max` keys.
-    pub fn new(quota: Quota, keys_max: usize) -> Self {
+    pub fn new(quota: RateQuota, keys_max: usize) -> Self {
         Self {
             quota,
             keys_per_shard_max: keys_max.div_ceil(SHARDS).max(1),
             hasher: RandomState::default(),
-            shards: Box::new(std::array::from_fn(|_| Mutex::new(Shard::new()))),
+            shards: Box::new(std::array::from_fn(|_| Mutex::new(LimiterShard::new()))),
         }
     }
 
@@ -164,7 +169,7 @@ impl<K: Eq + Hash> RateLimiter<K> {
     }
 
     /// Takes `cost` units of `key` if it has them. A cost above the burst counts as the burst.
-    pub fn check(&self, key: K, cost: u32, now: Timestamp) -> Decision {
+    pub fn check(&self, key: K, cost: u32, now: Timestamp) -> RateDecision {
         let now = now.unix_micros();
         let mut shard = self.shard(&key).lock();
         let paid_off_at = shard.state_of(key, now, self.keys_per_shard_max);
@@ -197,8 +202,8 @@ impl<K: Eq + Hash> RateLimiter<K> {
     }
 
     /// The decision and the key's new state.
-    fn judge(&self, paid_off_at: i64, cost: u32, now: i64) -> (Decision, i64) {
-        let Quota { burst, unit_micros } = self.quota;
+    fn judge(&self, paid_off_at: i64, cost: u32, now: i64) -> (RateDecision, i64) {
+        let RateQuota { burst, unit_micros } = self.quota;
         let window = self.quota.window_micros();
         // A clock that was set back must not lock anybody out for longer than the window.
         let owed_until = paid_off_at.clamp(now, now.saturating_add(window));
@@ -208,7 +213,7 @@ impl<K: Eq + Hash> RateLimiter<K> {
         let allowed = wait_micros == 0;
         let new = if allowed { after } else { owed_until };
         let free_micros = window.saturating_sub(new.saturating_sub(now));
-        let decision = Decision {
+        let decision = RateDecision {
             limit: burst,
             remaining: u32::try_from(free_micros / unit_micros).unwrap_or(0),
             reset_s: ceil_div(new.saturating_sub(now), MICROS_PER_SECOND),
@@ -218,13 +223,13 @@ impl<K: Eq + Hash> RateLimiter<K> {
     }
 
     #[expect(clippy::indexing_slicing, reason = "the index is taken modulo the length")]
-    fn shard(&self, key: &K) -> &Mutex<Shard<K>> {
+    fn shard(&self, key: &K) -> &Mutex<LimiterShard<K>> {
         let hash = self.hasher.hash_one(key);
         &self.shards[usize::try_from(hash % SHARDS as u64).unwrap_or(0)]
     }
 }
 
-impl<K: Eq + Hash> Shard<K> {
+impl<K: Eq + Hash> LimiterShard<K> {
     fn new() -> Self {
         Self { paid_off_at: HashMap::default(), others_paid_off_at: 0, forget_at: 0 }
     }
@@ -262,7 +267,7 @@ mod tests {
     }
 
     fn ten_per_second_five_at_once() -> RateLimiter<u32> {
-        RateLimiter::new(Quota::per_second(10, 5), 1_000)
+        RateLimiter::new(RateQuota::per_second(10, 5), 1_000)
     }
 
     #[test]
@@ -271,7 +276,7 @@ mod tests {
 
         let decisions: Vec<_> = (0..7).map(|_| limiter.check(1, 1, at_ms(0))).collect();
 
-        let allowed: Vec<_> = decisions.iter().map(Decision::is_allowed).collect();
+        let allowed: Vec<_> = decisions.iter().map(RateDecision::is_allowed).collect();
         assert_eq!(allowed, [true, true, true, true, true, false, false]);
         let remaining: Vec<_> = decisions.iter().map(|decision| decision.remaining).collect();
         assert_eq!(remaining, [4, 3, 2, 1, 0, 0, 0]);
@@ -310,11 +315,11 @@ mod tests {
 
     #[test]
     fn the_headers_name_the_policy_and_what_is_left_in_relative_time() {
-        let limiter = RateLimiter::new(Quota::per_second(200, 1_000), 10);
+        let limiter = RateLimiter::new(RateQuota::per_second(200, 1_000), 10);
         let mut headers = HeaderMap::new();
 
         let decision = limiter.check(1, 300, at_ms(0));
-        decision.put_headers(limiter.policy(), &mut headers, &mut Texts::new());
+        decision.put_headers(limiter.policy(), &mut headers, &mut HeaderTexts::new());
 
         assert_eq!(headers.get("ratelimit-policy").unwrap(), "\"default\";q=1000;w=5");
         assert_eq!(headers.get("ratelimit").unwrap(), "\"default\";r=700;t=2");
@@ -323,7 +328,7 @@ mod tests {
     #[test]
     fn an_hourly_quota_comes_back_over_the_hour() {
         const MINUTE_MS: i64 = 60_000;
-        let limiter = RateLimiter::new(Quota::per_hour(5), 10);
+        let limiter = RateLimiter::new(RateQuota::per_hour(5), 10);
         (0..5).for_each(|_| assert!(limiter.check(1, 1, at_ms(0)).is_allowed()));
 
         assert!(!limiter.check(1, 1, at_ms(12 * MINUTE_MS - 1)).is_allowed());
@@ -377,7 +382,7 @@ mod tests {
     #[test]
     fn a_flood_of_new_keys_shares_one_quota_for_each_shard_and_takes_no_memory() {
         const KEYS_MAX: usize = 64;
-        let limiter = RateLimiter::new(Quota::per_second(10, 5), KEYS_MAX);
+        let limiter = RateLimiter::new(RateQuota::per_second(10, 5), KEYS_MAX);
 
         let allowed =
             (0..10_000).filter(|key| limiter.check(*key, 1, at_ms(0)).is_allowed()).count();

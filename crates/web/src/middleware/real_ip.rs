@@ -7,7 +7,7 @@ use transport::{Network, is_trusted};
 
 /// Who calls, as far as can be believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Client {
+pub struct ClientAddress {
     /// The caller's address.
     pub ip: IpAddr,
     /// Whether the caller's connection is encrypted up to us or up to a trusted proxy.
@@ -21,13 +21,13 @@ pub struct Client {
 /// Headers that name another address count only if a trusted proxy sent them. Of `X-Forwarded-For` the
 /// right-most address counts that is no trusted proxy itself: those to its left came from the caller. An entry
 /// that is no address ends the search at the last proxy that is known. `X-Forwarded-Proto` must be one `https`.
-pub fn client(peer: IpAddr, tls: bool, headers: &HeaderMap, trusted: &[Network]) -> Client {
+pub fn client(peer: IpAddr, tls: bool, headers: &HeaderMap, trusted: &[Network]) -> ClientAddress {
     let peer = peer.to_canonical();
     if trusted.is_empty() || !is_trusted(peer, trusted) {
-        return Client { ip: peer, https: tls, by_proxy: false };
+        return ClientAddress { ip: peer, https: tls, by_proxy: false };
     }
     let https = tls || says_https(headers);
-    Client { ip: forwarded_for(peer, headers, trusted), https, by_proxy: true }
+    ClientAddress { ip: forwarded_for(peer, headers, trusted), https, by_proxy: true }
 }
 
 /// Whether a trusted proxy passed the request on unencrypted without saying that its caller came by https.
@@ -106,7 +106,7 @@ mod tests {
 
         let client = client(ip("203.0.113.5"), false, &spoofed, &trusted());
 
-        assert_eq!(client, Client { ip: ip("203.0.113.5"), https: false, by_proxy: false });
+        assert_eq!(client, ClientAddress { ip: ip("203.0.113.5"), https: false, by_proxy: false });
     }
 
     #[test]

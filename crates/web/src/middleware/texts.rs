@@ -8,9 +8,9 @@ const ROOM_BYTES: usize = 128;
 
 /// Where a value is written, part by part. All values share the memory.
 #[derive(Debug)]
-pub struct Texts(BytesMut);
+pub struct HeaderTexts(BytesMut);
 
-impl Texts {
+impl HeaderTexts {
     /// With nothing written yet.
     pub fn new() -> Self {
         Self(BytesMut::with_capacity(ROOM_BYTES))
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn values_are_made_of_what_was_written_since_the_last_one() {
-        let mut texts = Texts::new();
+        let mut texts = HeaderTexts::new();
 
         let first = texts.word("r=").number(7_u32).word(";t=").number(-3_i64).value();
         let second = texts.number(u64::MAX).value();
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn what_cannot_stand_in_a_header_is_left_out() {
-        let mut texts = Texts::new();
+        let mut texts = HeaderTexts::new();
 
         assert_eq!(texts.word("a\nb").value(), "");
         assert_eq!(texts.word("c").value(), "c");

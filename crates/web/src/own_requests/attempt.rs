@@ -14,10 +14,10 @@ use runtime::sealing::DataKey;
 use store::idempotency::StoredAnswer;
 use store::own_requests::{self, RequestEnd, RequestName};
 
-use super::ending::Ending;
-use super::identity::Identity;
+use super::ending::AttemptEnding;
+use super::identity::RequestSender;
 use crate::WebState;
-use crate::error::{ApiError, Harmless};
+use crate::error::{ApiError, HarmlessFailure};
 use crate::idempotency::{self, Place};
 
 /// An attempt that has not renewed its lease for so long has ended with its node.
@@ -29,7 +29,7 @@ const KEPT_HEADERS: [HeaderName; 4] =
     [header::CONTENT_TYPE, header::LOCATION, header::ETAG, header::LINK];
 
 /// An attempt that holds the claim on its request.
-pub(super) struct Attempt {
+pub(super) struct RequestAttempt {
     /// The request.
     pub(super) name: RequestName,
     /// This attempt.
@@ -39,7 +39,7 @@ pub(super) struct Attempt {
     /// What seals its response.
     pub(super) data_key: DataKey,
     /// Who sent it.
-    pub(super) identity: Identity,
+    pub(super) identity: RequestSender,
     /// Whether it may run again when nobody knows how it ended.
     pub(super) may_run_again: bool,
 }
@@ -49,7 +49,7 @@ pub(super) const fn leased_until(now: Timestamp) -> Timestamp {
     now.plus_seconds(LEASE_S)
 }
 
-impl Attempt {
+impl RequestAttempt {
     /// Waits for the response and writes down how the attempt ended, before anybody gets the response: whoever has it may
     /// repeat the request immediately.
     pub(super) async fn carry_out(
@@ -62,16 +62,16 @@ impl Attempt {
             response = work => response,
             never = self.keep_lease(web) => match never {},
         };
-        let end = match Ending::of(&response) {
-            Ending::Done => return self.store(web, response).await,
-            Ending::Unstorable => RequestEnd::NotStored,
-            Ending::Open => RequestEnd::RunAgain,
-            Ending::Refused => RequestEnd::Freed,
-            Ending::Unknown if self.may_run_again => {
-                response.extensions_mut().insert(Harmless);
+        let end = match AttemptEnding::of(&response) {
+            AttemptEnding::Done => return self.store(web, response).await,
+            AttemptEnding::Unstorable => RequestEnd::NotStored,
+            AttemptEnding::Open => RequestEnd::RunAgain,
+            AttemptEnding::Refused => RequestEnd::Freed,
+            AttemptEnding::Unknown if self.may_run_again => {
+                response.extensions_mut().insert(HarmlessFailure);
                 RequestEnd::RunAgain
             }
-            Ending::Unknown => RequestEnd::OutcomeUnknown,
+            AttemptEnding::Unknown => RequestEnd::OutcomeUnknown,
         };
         self.end(web, end).await;
         Ok(response)

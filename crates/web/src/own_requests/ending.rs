@@ -4,7 +4,7 @@ use axum::response::Response;
 use failures::Failure;
 use http::header;
 
-use crate::error::{ApiError, Pending};
+use crate::error::{ApiError, PendingFailure};
 
 /// Marks a response that shows how something stands at this moment, or holds what must not be stored: a repetition asks
 /// again.
@@ -13,7 +13,7 @@ pub struct NotKept;
 
 /// How an attempt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum AttemptEnding {
     /// The request was carried out, and a repetition gets this response.
     Done,
     /// It was carried out, and its response must not be stored: it sets a cookie.
@@ -26,11 +26,11 @@ pub(super) enum Ending {
     Unknown,
 }
 
-impl Ending {
+impl AttemptEnding {
     /// Reads it off the response.
     pub(super) fn of(response: &Response) -> Self {
         let extensions = response.extensions();
-        if let Some(Pending(error)) = extensions.get::<Pending>() {
+        if let Some(PendingFailure(error)) = extensions.get::<PendingFailure>() {
             return Self::of_failure(error);
         }
         let status = response.status();
@@ -82,26 +82,40 @@ mod tests {
             PaymentProblem::ChangeInProgress.into(),
         ] {
             let name = refusal.to_string();
-            assert_eq!(Ending::of(&refusal.into_response()), Ending::Refused, "{name}");
+            assert_eq!(
+                AttemptEnding::of(&refusal.into_response()),
+                AttemptEnding::Refused,
+                "{name}"
+            );
         }
         for failure in [
             ApiError::Failure(Failure::Internal("a task ended early".to_owned())),
             PaymentProblem::ChangeUnknown("no response".to_owned()).into(),
         ] {
             let name = failure.to_string();
-            assert_eq!(Ending::of(&failure.into_response()), Ending::Unknown, "{name}");
+            assert_eq!(
+                AttemptEnding::of(&failure.into_response()),
+                AttemptEnding::Unknown,
+                "{name}"
+            );
         }
-        assert_eq!(Ending::of(&StatusCode::BAD_GATEWAY.into_response()), Ending::Unknown);
-        assert_eq!(Ending::of(&StatusCode::NOT_FOUND.into_response()), Ending::Refused);
+        assert_eq!(
+            AttemptEnding::of(&StatusCode::BAD_GATEWAY.into_response()),
+            AttemptEnding::Unknown
+        );
+        assert_eq!(
+            AttemptEnding::of(&StatusCode::NOT_FOUND.into_response()),
+            AttemptEnding::Refused
+        );
     }
 
     #[test]
     fn a_success_is_stored_unless_it_must_not_be() {
         let mut response = StatusCode::NO_CONTENT.into_response();
-        assert_eq!(Ending::of(&response), Ending::Done);
+        assert_eq!(AttemptEnding::of(&response), AttemptEnding::Done);
         response.headers_mut().insert(header::SET_COOKIE, HeaderValue::from_static("a=b"));
-        assert_eq!(Ending::of(&response), Ending::Unstorable);
+        assert_eq!(AttemptEnding::of(&response), AttemptEnding::Unstorable);
         response.extensions_mut().insert(NotKept);
-        assert_eq!(Ending::of(&response), Ending::Open);
+        assert_eq!(AttemptEnding::of(&response), AttemptEnding::Open);
     }
 }

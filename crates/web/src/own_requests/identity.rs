@@ -19,14 +19,14 @@ const FINGERPRINTS: &str = "own_requests";
 
 /// Who sends a request, and what it can do.
 #[derive(Debug, Clone)]
-pub(super) struct Identity {
+pub(super) struct RequestSender {
     pub(super) customer: CustomerId,
     key: Option<KeyId>,
     /// A hash of what the caller can do. Whoever can do something else does not get what the request returned.
     pub(super) permissions: [u8; 32],
 }
 
-impl Identity {
+impl RequestSender {
     /// Of a caller.
     pub(super) fn of(caller: &Caller) -> Self {
         let permissions = match &caller.by {

@@ -10,7 +10,7 @@ mod ending;
 mod identity;
 pub mod routes;
 
-use attempt::{Attempt, leased_until};
+use attempt::{RequestAttempt, leased_until};
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
@@ -26,13 +26,13 @@ use runtime::sealing::DataKey;
 use store::own_requests::{self, Claim, KnownRequest, NewRequest, RequestState};
 
 use crate::auth;
-use crate::error::{ApiError, Harmless};
+use crate::error::{ApiError, HarmlessFailure};
 use crate::idempotency::{self, Place};
 use crate::{BodyOf, WebState};
 
 pub use ending::NotKept;
-use identity::{Identity, fingerprint};
-use routes::Operation;
+use identity::{RequestSender, fingerprint};
+use routes::RepeatableOperation;
 /// The id that a change of slots or of the plan gets, where the request came with an `Idempotency-Key`: every attempt at the
 /// request has the same, so that the change of an earlier one is found.
 #[derive(Debug, Clone, Copy)]
@@ -47,25 +47,25 @@ impl<S: Send + Sync> FromRequestParts<S> for ChangeOfRequest {
 }
 
 /// A request with its body, and who sent it.
-struct Asked {
-    operation: Operation,
+struct KeyedRequest {
+    operation: RepeatableOperation,
     key: RequestKey,
-    identity: Identity,
+    identity: RequestSender,
     parts: Parts,
     body: Bytes,
 }
 
 /// What becomes of a request.
-enum Turn {
+enum RequestTurn {
     /// It is carried out.
-    Run(Attempt),
+    Run(RequestAttempt),
     /// It was carried out before, with this response.
     Replay(Response),
 }
 
 /// Carries a request with an `Idempotency-Key` out once; every other request passes.
 pub async fn once(State(web): State<WebState>, request: Request, next: Next) -> Response {
-    let Some(operation) = Operation::of(&request) else { return next.run(request).await };
+    let Some(operation) = RepeatableOperation::of(&request) else { return next.run(request).await };
     let key = match crate::idempotency_key::read(request.headers()) {
         Ok(Some(key)) => key,
         Ok(None) => return next.run(request).await,
@@ -74,14 +74,14 @@ pub async fn once(State(web): State<WebState>, request: Request, next: Next) -> 
     Box::pin(once_with(&web, (operation, key), request, next)).await.unwrap_or_else(|refused| {
         let mut response = refused.into_response();
         // It failed before anything was carried out, or the key keeps a repetition from taking effect twice.
-        response.extensions_mut().insert(Harmless);
+        response.extensions_mut().insert(HarmlessFailure);
         response
     })
 }
 
 async fn once_with(
     web: &WebState,
-    (operation, key): (Operation, RequestKey),
+    (operation, key): (RepeatableOperation, RequestKey),
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
@@ -95,10 +95,10 @@ async fn once_with(
     parts.extensions.insert(BodyOf(caller.customer));
     let bytes_max = web.config.http.limits.json_body_bytes_max;
     let body = web.read_body(&parts.extensions, incoming, bytes_max).await?;
-    let asked = Asked { operation, key, identity: Identity::of(&caller), parts, body };
+    let asked = KeyedRequest { operation, key, identity: RequestSender::of(&caller), parts, body };
     match take_turn(web, &asked).await? {
-        Turn::Replay(response) => Ok(response),
-        Turn::Run(attempt) => {
+        RequestTurn::Replay(response) => Ok(response),
+        RequestTurn::Run(attempt) => {
             let mut again = Request::from_parts(asked.parts, Body::from(asked.body));
             again.extensions_mut().insert(ChangeOfRequest(Some(attempt.change)));
             attempt.carry_out(web, next.run(again)).await
@@ -107,7 +107,7 @@ async fn once_with(
 }
 
 /// Claims the request, or finds what became of it.
-async fn take_turn(web: &WebState, asked: &Asked) -> Result<Turn, ApiError> {
+async fn take_turn(web: &WebState, asked: &KeyedRequest) -> Result<RequestTurn, ApiError> {
     let (data_key_id, data_key) = web.vault.current(asked.identity.customer).await?;
     let now = web.clock.now();
     let operation = asked.operation.name();
@@ -123,14 +123,14 @@ async fn take_turn(web: &WebState, asked: &Asked) -> Result<Turn, ApiError> {
         expires_at: now.plus_seconds(idempotency::KEPT_FOR_S),
     };
     match own_requests::claim(&web.store, &new).await? {
-        Claim::Claimed => Ok(Turn::Run(attempt(asked, &new, data_key))),
+        Claim::Claimed => Ok(RequestTurn::Run(attempt(asked, &new, data_key))),
         Claim::Known(known) => repeat(web, asked, (new, data_key), known).await,
         Claim::Busy => Err(ApiError::Failure(Failure::IdempotencyInProgress)),
     }
 }
 
-fn attempt(asked: &Asked, new: &NewRequest<'_>, data_key: DataKey) -> Attempt {
-    Attempt {
+fn attempt(asked: &KeyedRequest, new: &NewRequest<'_>, data_key: DataKey) -> RequestAttempt {
+    RequestAttempt {
         name: new.name,
         run: new.run,
         change: new.change,
@@ -143,10 +143,10 @@ fn attempt(asked: &Asked, new: &NewRequest<'_>, data_key: DataKey) -> Attempt {
 /// What a repetition gets.
 async fn repeat(
     web: &WebState,
-    asked: &Asked,
+    asked: &KeyedRequest,
     (new, current): (NewRequest<'_>, DataKey),
     known: KnownRequest,
-) -> Result<Turn, ApiError> {
+) -> Result<RequestTurn, ApiError> {
     let data_key = if known.data_key == new.data_key {
         current
     } else {
@@ -166,7 +166,7 @@ async fn repeat(
                 return Err(ApiError::Failure(Failure::IdempotencyInProgress));
             }
             let new = NewRequest { change: known.change, ..new };
-            Ok(Turn::Run(attempt(asked, &new, data_key)))
+            Ok(RequestTurn::Run(attempt(asked, &new, data_key)))
         }
         RequestState::Running { .. } | RequestState::OutcomeUnknown => {
             Err(ApiError::Failure(Failure::OutcomeUnknown(UnknownOutcome::of_own_request())))
@@ -182,7 +182,7 @@ async fn repeat(
             let (status, headers, body) = idempotency::open(&place, answer)?;
             let mut response = (status, headers, body).into_response();
             idempotency::mark_replayed(response.headers_mut());
-            Ok(Turn::Replay(response))
+            Ok(RequestTurn::Replay(response))
         }
     }
 }

@@ -39,12 +39,12 @@ pub const RUN_AGAIN: &[(&str, &str, &str)] = &[
 
 /// An operation that takes an `Idempotency-Key`.
 #[derive(Debug, Clone)]
-pub(super) struct Operation {
+pub(super) struct RepeatableOperation {
     method: String,
     path: MatchedPath,
 }
 
-impl Operation {
+impl RepeatableOperation {
     /// The operation that a request asks for, if it takes part.
     pub(super) fn of(request: &Request) -> Option<Self> {
         let path = request.extensions().get::<MatchedPath>()?;

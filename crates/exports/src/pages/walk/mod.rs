@@ -12,15 +12,15 @@ mod stand;
 
 use catalog::dataset::PagingStyle;
 
-pub(super) use self::paged::{Paged, Sheet, anchors};
-pub(super) use self::stand::Stand;
+pub(super) use self::paged::{ListPaging, PageSheet, anchors};
+pub(super) use self::stand::WalkState;
 
 use self::paged::window;
-use self::stand::Phase;
+use self::stand::WalkPhase;
 use super::fault::PageFault;
-use super::order::Order;
+use super::order::RowOrder;
 use super::resume_state::Next;
-use super::seen::{self, Fingerprints};
+use super::seen::{self, FingerprintSet};
 
 /// So many of the last rows are looked for in the next page.
 const TAIL_ROWS: usize = 16;
@@ -37,18 +37,18 @@ const BACK_HALVES: [u64; 3] = [1, 4, 16];
 
 /// A read on its way.
 #[derive(Debug)]
-pub(super) struct Walk {
-    paged: Paged,
-    pub(super) stand: Stand,
-    known: Fingerprints,
-    order: Order,
+pub(super) struct ListWalk {
+    paged: ListPaging,
+    pub(super) stand: WalkState,
+    known: FingerprintSet,
+    order: RowOrder,
 }
 
-impl Walk {
+impl ListWalk {
     /// Before the first page.
-    pub(super) fn new(paged: Paged) -> Self {
-        let stand = Stand::at_top();
-        Self { paged, stand, known: Fingerprints::default(), order: Order::default() }
+    pub(super) fn new(paged: ListPaging) -> Self {
+        let stand = WalkState::at_top();
+        Self { paged, stand, known: FingerprintSet::default(), order: RowOrder::default() }
     }
 
     /// Rows seen so far, each once.
@@ -66,7 +66,7 @@ impl Walk {
     }
 
     /// Takes in where an earlier read stood.
-    pub(super) fn restore(&mut self, stand: Stand) {
+    pub(super) fn restore(&mut self, stand: WalkState) {
         self.stand = stand;
     }
 
@@ -77,12 +77,12 @@ impl Walk {
 
     /// Whether the end of the list was reached, and its head is read again.
     pub(super) fn is_at_end(&self) -> bool {
-        self.stand.phase == Phase::Head
+        self.stand.phase == WalkPhase::Head
     }
 
     /// Whether what is asked for next was asked for before: on the way back to a row, or on the way down once more.
     pub(super) const fn is_retracing(&self) -> bool {
-        self.stand.back > 0 || matches!(self.stand.phase, Phase::Head)
+        self.stand.back > 0 || matches!(self.stand.phase, WalkPhase::Head)
     }
 
     /// How many rows are asked for next.
@@ -102,21 +102,21 @@ impl Walk {
     /// a page with these rows came before.
     pub(super) fn take(
         &mut self,
-        sheet: &Sheet<'_>,
+        sheet: &PageSheet<'_>,
         (number, was_there): (u64, bool),
     ) -> Result<Vec<bool>, PageFault> {
         let is_end = self.check(sheet, (number, was_there))?;
         self.stand.total = sheet.total.or(self.stand.total);
         self.stand.least = self.stand.least.into_iter().chain(sheet.total).min();
         self.stand.pages = self.stand.pages.saturating_add(1);
-        let is_first = self.stand.phase == Phase::Down && self.stand.rereads == 0;
+        let is_first = self.stand.phase == WalkPhase::Down && self.stand.rereads == 0;
         if !self.is_joined(sheet) {
             self.note_idle(is_first && was_there, number)?;
             self.go_back()?;
             return Ok(vec![false; sheet.ids.len()]);
         }
         let phase = self.stand.phase;
-        let is_run = phase == Phase::Head && self.order.has_run(sheet.ids, self.run_rows());
+        let is_run = phase == WalkPhase::Head && self.order.has_run(sheet.ids, self.run_rows());
         let is_back = self.stand.back > 0;
         let fresh = self.add(sheet)?;
         let is_fresh = fresh.contains(&true);
@@ -132,7 +132,7 @@ impl Walk {
         }
         self.check_length()?;
         let has_passed = sheet.is_past && !self.stand.is_unordered;
-        if phase == Phase::Head && is_run {
+        if phase == WalkPhase::Head && is_run {
             self.end_head()?;
         } else if has_passed {
             self.end_walk(true)?;
@@ -162,7 +162,7 @@ impl Walk {
     /// Whether the page says that it is the last. A page that no change of the list explains is a fault.
     pub(super) fn check(
         &self,
-        sheet: &Sheet<'_>,
+        sheet: &PageSheet<'_>,
         (number, was_there): (u64, bool),
     ) -> Result<bool, PageFault> {
         let (count, size) = (count(sheet.ids), self.asked_rows());
@@ -193,7 +193,7 @@ impl Walk {
     }
 
     /// Whether nothing can lie unseen between what was read and this page.
-    fn is_joined(&self, sheet: &Sheet<'_>) -> bool {
+    fn is_joined(&self, sheet: &PageSheet<'_>) -> bool {
         if self.is_top() || self.paged.style == PagingStyle::Cursor || self.paged.overlap == 0 {
             return true;
         }
@@ -219,7 +219,7 @@ impl Walk {
         matches!(self.stand.next, Next::First | Next::Offset(0) | Next::Page { number: 1, .. })
     }
 
-    fn add(&mut self, sheet: &Sheet<'_>) -> Result<Vec<bool>, PageFault> {
+    fn add(&mut self, sheet: &PageSheet<'_>) -> Result<Vec<bool>, PageFault> {
         let count = count(sheet.ids);
         if self.known.len().saturating_add(sheet.ids.len()) > seen::IDS_MAX {
             let message = format!("the list has more than {} rows", seen::IDS_MAX);
@@ -228,7 +228,7 @@ impl Walk {
         if self.paged.style == PagingStyle::Cursor && !self.is_top() && self.stand.back == 0 {
             let stand = &self.stand;
             let is_known = |id: &u64| match (stand.phase, stand.rereads) {
-                (Phase::Down, 0) => self.known.has(*id),
+                (WalkPhase::Down, 0) => self.known.has(*id),
                 _ => stand.tail.contains(id),
             };
             self.stand.is_disturbed |= sheet.ids.iter().any(is_known);
@@ -249,7 +249,7 @@ impl Walk {
         stand.tail.extend(sheet.ids);
         let old = stand.tail.len().saturating_sub(TAIL_ROWS);
         stand.tail.drain(..old);
-        if self.stand.phase == Phase::Head || self.stand.rereads > 0 {
+        if self.stand.phase == WalkPhase::Head || self.stand.rereads > 0 {
             self.order.note(sheet.ids);
         }
         Ok(fresh)
@@ -264,8 +264,8 @@ impl Walk {
         Err(changed("the list grows faster than it can be read"))
     }
 
-    fn go_on(&mut self, sheet: &Sheet<'_>) -> Result<(), PageFault> {
-        let Paged { style, overlap, .. } = self.paged;
+    fn go_on(&mut self, sheet: &PageSheet<'_>) -> Result<(), PageFault> {
+        let ListPaging { style, overlap, .. } = self.paged;
         let place = self.stand.place;
         self.stand.next = match style {
             PagingStyle::Offset => Next::Offset(place.saturating_sub(overlap)),
@@ -299,7 +299,7 @@ impl Walk {
 
     /// Asks for a part of the list that was read already, further and further back.
     fn go_back(&mut self) -> Result<(), PageFault> {
-        let Paged { style, size, overlap } = self.paged;
+        let ListPaging { style, size, overlap } = self.paged;
         let back = usize::from(self.stand.back);
         self.stand.back = self.stand.back.saturating_add(1);
         let next = match style {
@@ -327,11 +327,11 @@ impl Walk {
     }
 
     /// The page says that it is the last.
-    fn at_end(&mut self, sheet: &Sheet<'_>, is_fresh: bool) -> Result<(), PageFault> {
+    fn at_end(&mut self, sheet: &PageSheet<'_>, is_fresh: bool) -> Result<(), PageFault> {
         if sheet.ids.is_empty() && self.is_top() && self.rows() > 0 {
             return Err(changed("the list became empty"));
         }
-        if self.stand.phase == Phase::Head {
+        if self.stand.phase == WalkPhase::Head {
             return self.end_walk(false);
         }
         let is_full = count(sheet.ids) == self.asked_rows();
@@ -364,12 +364,12 @@ impl Walk {
         }
         match self.stand.phase {
             _ if is_single => self.finish(),
-            Phase::Down => {
-                self.stand.phase = Phase::Head;
+            WalkPhase::Down => {
+                self.stand.phase = WalkPhase::Head;
                 self.order.renew();
                 self.begin_at_top();
             }
-            Phase::Head => self.head_again()?,
+            WalkPhase::Head => self.head_again()?,
         }
         Ok(())
     }
@@ -406,7 +406,7 @@ impl Walk {
         if self.stand.rereads > REREADS_MAX {
             return Err(changed("it was read again from its top three times"));
         }
-        (self.stand.phase, self.stand.least, self.stand.is_cut) = (Phase::Down, None, false);
+        (self.stand.phase, self.stand.least, self.stand.is_cut) = (WalkPhase::Down, None, false);
         self.begin_at_top();
         Ok(())
     }

@@ -10,7 +10,7 @@ const OVERLAP: u64 = 8;
 
 /// How the list is paged.
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) struct Paged {
+pub(in super::super) struct ListPaging {
     pub(in super::super) style: PagingStyle,
     /// Rows of a page.
     pub(in super::super) size: u64,
@@ -18,7 +18,7 @@ pub(in super::super) struct Paged {
     pub(in super::super) overlap: u64,
 }
 
-impl Paged {
+impl ListPaging {
     /// A list that is read whole.
     pub(in super::super) fn whole(style: PagingStyle, size: u64) -> Self {
         Self { style, size, overlap: OVERLAP.min(size / 4) }
@@ -27,7 +27,7 @@ impl Paged {
 
 /// One page, as far as the way through the list depends on it.
 #[derive(Debug, Clone, Default)]
-pub(in super::super) struct Sheet<'a> {
+pub(in super::super) struct PageSheet<'a> {
     /// Its rows by their ids, in order.
     pub(in super::super) ids: &'a [u64],
     /// Whether there is more, where the platform says so.
@@ -46,14 +46,17 @@ pub(in super::super) struct Sheet<'a> {
 
 /// Which anchors a page of so many rows gives, by their places: its last row, the one before those that are asked for
 /// again, and two further back.
-pub(in super::super) fn anchors(count: usize, Paged { overlap, .. }: Paged) -> Vec<usize> {
+pub(in super::super) fn anchors(
+    count: usize,
+    ListPaging { overlap, .. }: ListPaging,
+) -> Vec<usize> {
     let overlap = usize::try_from(overlap).unwrap_or(0);
     let back = [0, overlap, TAIL_ROWS, count.saturating_sub(1)];
     back.iter().filter_map(|back| count.checked_sub(back.saturating_add(1))).collect()
 }
 
 /// The page that begins within the last rows before this place and reaches furthest beyond it.
-pub(super) fn window(place: u64, Paged { size, overlap, .. }: Paged) -> Next {
+pub(super) fn window(place: u64, ListPaging { size, overlap, .. }: ListPaging) -> Next {
     let from = place.saturating_sub(overlap);
     let pages = (size / 2 + 1..=size).map(|rows| (from / rows + 1, rows));
     let furthest = pages.max_by_key(|(number, rows)| number.saturating_mul(*rows));

@@ -7,7 +7,7 @@ use super::super::resume_state::Next;
 /// What the read is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(in super::super) enum Phase {
+pub(in super::super) enum WalkPhase {
     /// It goes from the top to the end.
     Down,
     /// It reads the head again.
@@ -18,8 +18,8 @@ pub(in super::super) enum Phase {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a thing by itself that was seen or not")]
-pub(in super::super) struct Stand {
-    pub(in super::super) phase: Phase,
+pub(in super::super) struct WalkState {
+    pub(in super::super) phase: WalkPhase,
     pub(in super::super) next: Next,
     /// Rows of the list up to the end of the last page, where that is known.
     pub(super) place: u64,
@@ -51,7 +51,7 @@ pub(in super::super) struct Stand {
     pub(super) anchors: Vec<String>,
 }
 
-impl Stand {
+impl WalkState {
     /// How often the list was read again from its top.
     pub(in super::super) const fn rereads(&self) -> u8 {
         self.rereads
@@ -60,7 +60,7 @@ impl Stand {
     /// Before the first page.
     pub(super) const fn at_top() -> Self {
         Self {
-            phase: Phase::Down,
+            phase: WalkPhase::Down,
             next: Next::First,
             place: 0,
             back: 0,

@@ -1,4 +1,4 @@
-//! The promise of [`Walk`] on lists that change between any two pages, ten thousand of them, in every style.
+//! The promise of [`ListWalk`] on lists that change between any two pages, ten thousand of them, in every style.
 //!
 //! A row moves at most once in a read, to the front or down. A cursor stands for the row behind which it goes on: what
 //! its platform promises is that this row does not move down, and none here does.
@@ -117,8 +117,8 @@ fn read(
     mut change: impl FnMut(&mut List),
 ) -> Result<(Vec<u64>, u64), PageFault> {
     let Kind { style, says_more, says_total } = kind;
-    let list_kind = Paged::whole(style, size);
-    let mut walk = Walk::new(list_kind);
+    let list_kind = ListPaging::whole(style, size);
+    let mut walk = ListWalk::new(list_kind);
     let (mut rows, mut pages, mut seen) = (Vec::new(), 0, HashMap::new());
     while walk.stand.next != Next::Last {
         pages += 1;
@@ -129,13 +129,13 @@ fn read(
                 let cursor = ids.last().filter(|_| has_more).map(u64::to_string);
                 let prints: Vec<u64> =
                     ids.iter().map(|id| seen::fingerprint(&id.to_string())).collect();
-                let sheet = Sheet {
+                let sheet = PageSheet {
                     ids: &prints,
                     more: says_more.then_some(has_more).filter(|_| style != PagingStyle::Cursor),
                     cursor: cursor.as_deref().filter(|_| style == PagingStyle::Cursor),
                     total: says_total.then_some(list.rows.len() as u64),
                     anchors: places.into_iter().map(|place| ids[place].to_string()).collect(),
-                    ..Sheet::default()
+                    ..PageSheet::default()
                 };
                 let was_there = seen.insert(ids.clone(), pages).is_some();
                 walk.check(&sheet, (pages, was_there))?;
@@ -246,7 +246,7 @@ fn a_list_that_is_another_with_every_page_is_refused() {
 fn windows_of_pages_overlap_and_each_reaches_far_beyond_what_was_read() {
     for size in [50, 100] {
         for place in size..5_000 {
-            let paged = Paged::whole(PagingStyle::Page, size);
+            let paged = ListPaging::whole(PagingStyle::Page, size);
             let Next::Page { number, size: rows } = window(place, paged) else { unreachable!() };
 
             let (start, end) = ((number - 1) * rows, number * rows);

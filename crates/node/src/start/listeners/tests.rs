@@ -22,8 +22,8 @@ use tokio::sync::Notify;
 use transport::{
     Answers, Arrived, ConnectionCounts, Listener, ListenerSettings, Peer, Running, TlsFiles,
 };
-use web::middleware::body::{self, BodyLimits, Kept};
-use web::middleware::budget::{Budget, Room};
+use web::middleware::body::{self, BodyLimits, BodyPlace};
+use web::middleware::budget::{BudgetRoom, MemoryBudget};
 use web::middleware::framing::{self, FrameRules};
 
 /// Short enough for a test to wait for.
@@ -136,9 +136,10 @@ async fn checked(request: Request<Body>) -> Response {
     if let Err(problem) = framing::admit(&request, &FrameRules::new(&[])) {
         return problem.status().into_response();
     }
-    let limits = BodyLimits { bytes_max: 1_000, grace: LONG, total: LONG, kept: Kept::InMemory };
-    let (budget, holder) = (Budget::new(100_000, 100_000), Arc::default());
-    let room = Room { budget: &budget, holder: &holder };
+    let limits =
+        BodyLimits { bytes_max: 1_000, grace: LONG, total: LONG, kept: BodyPlace::InMemory };
+    let (budget, holder) = (MemoryBudget::new(100_000, 100_000), Arc::default());
+    let room = BudgetRoom { budget: &budget, holder: &holder };
     match body::read_body(request.into_body(), &limits, room).await {
         Ok(buffered) => format!("read {} bytes", buffered.bytes.len()).into_response(),
         Err(_) => StatusCode::BAD_REQUEST.into_response(),

@@ -1,7 +1,7 @@
 //! Lists that do not fit together (H8, E24): each ends the read with its own code, and for good.
 
 use domain::window::Window;
-use exports::pages::Remedy;
+use exports::pages::PageRemedy;
 use serde_json::{Value, json};
 
 use super::reading::{
@@ -23,7 +23,7 @@ async fn met(
     app.no_faults().await;
     // Credentials are refused for good only when another attempt is refused as well.
     let is_asked_again = met.code == "credentials_refused";
-    let remedy = if is_asked_again { Remedy::Attempt } else { Remedy::None };
+    let remedy = if is_asked_again { PageRemedy::Attempt } else { PageRemedy::None };
     assert_eq!(met.remedy, remedy, "{fault}: {met}");
     met.code
 }
@@ -348,7 +348,7 @@ async fn limits_of_rows_pages_and_time_hold() {
     let before = app.seen("platform_alpha").await.len();
     app.advance_seconds(1_800);
     let late = reader.next().await.unwrap_err();
-    assert_eq!((late.code, late.remedy), ("took_too_long", Remedy::None));
+    assert_eq!((late.code, late.remedy), ("took_too_long", PageRemedy::None));
     assert_eq!(app.seen("platform_alpha").await.len(), before, "nothing is asked for any more");
     drop(reader);
     app.end().await;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use exports::pages::Remedy;
+use exports::pages::PageRemedy;
 use serde_json::json;
 
 use super::reading::{ALL, Reading, Subscribers, texts, while_time_passes, written};
@@ -51,7 +51,7 @@ async fn a_platform_that_keeps_failing_leaves_the_page_to_a_later_attempt() {
 
         let met = reading.fault_of(&app, reading.wanted(Subscribers)).await;
 
-        assert_eq!((met.code, met.remedy), (code, Remedy::Attempt), "{fault}: {met}");
+        assert_eq!((met.code, met.remedy), (code, PageRemedy::Attempt), "{fault}: {met}");
         app.no_faults().await;
         app.advance_seconds(120);
     }
@@ -165,7 +165,7 @@ async fn an_account_that_is_gone_or_refused_ends_the_read() {
 
     let met = reader.next().await.unwrap_err();
 
-    assert_eq!((met.code, met.remedy), ("account_unavailable", Remedy::None), "{met}");
+    assert_eq!((met.code, met.remedy), ("account_unavailable", PageRemedy::None), "{met}");
     let again = app.running().read_pages(reading.wanted(Subscribers)).await;
     assert_eq!(again.err().map(|fault| fault.code), Some("account_unavailable"));
     drop(reader);

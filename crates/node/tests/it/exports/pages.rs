@@ -2,7 +2,7 @@
 
 use domain::time::Timestamp;
 use domain::window::Window;
-use exports::pages::{Page, PageFault, Reader, Remedy};
+use exports::pages::{Page, PageFault, PageReader, PageRemedy};
 use serde_json::{Value, json};
 
 use super::reading::{
@@ -217,7 +217,7 @@ fn kept(pages: &[Page]) -> Vec<(Vec<u8>, Vec<String>)> {
 }
 
 /// What a reader that takes in the kept pages gives after them.
-async fn rest(mut reader: Reader, done: &[(Vec<u8>, Vec<String>)]) -> Vec<Page> {
+async fn rest(mut reader: PageReader, done: &[(Vec<u8>, Vec<String>)]) -> Vec<Page> {
     for (point, rows) in done {
         reader.restore(point, rows.iter().map(String::as_str)).unwrap();
     }
@@ -278,7 +278,7 @@ async fn what_was_seen_before_an_interruption_is_known_after_it() {
         }
     };
 
-    assert_eq!((met.code, met.remedy), ("repeated_page", Remedy::None), "{met}");
+    assert_eq!((met.code, met.remedy), ("repeated_page", PageRemedy::None), "{met}");
     drop((first, second));
     app.no_faults().await;
     app.end().await;

@@ -2,7 +2,7 @@
 
 use domain::dataset::DatasetName;
 use domain::window::Window;
-use exports::pages::{Limits, Page, PageFault, Reader, Waits, Wanted};
+use exports::pages::{Page, PageFault, PageReader, PageWaits, ReadLimits, WantedList};
 use serde_json::Value;
 
 use crate::support::{Client, TestApp};
@@ -38,22 +38,22 @@ impl Reading {
     }
 
     /// What it takes to read a list of it whole.
-    pub(crate) fn wanted(&self, dataset: DatasetName) -> Wanted {
-        Wanted {
+    pub(crate) fn wanted(&self, dataset: DatasetName) -> WantedList {
+        WantedList {
             customer: self.customer.parse().unwrap(),
             account: self.account.parse().unwrap(),
             dataset,
             chat_id: None,
             window: Window::default(),
             max_rows: None,
-            limits: Limits { rows_max: 1_000_000, pages_max: 10_000, ends_at: None },
+            limits: ReadLimits { rows_max: 1_000_000, pages_max: 10_000, ends_at: None },
             label: "export_test".to_owned(),
-            waits: Waits::default(),
+            waits: PageWaits::default(),
         }
     }
 
     /// The same, for messages of the conversation with the fan whose chat is the `nth`.
-    pub(crate) async fn wanted_whole(&self, dataset: DatasetName, nth: usize) -> Wanted {
+    pub(crate) async fn wanted_whole(&self, dataset: DatasetName, nth: usize) -> WantedList {
         let mut wanted = self.wanted(dataset);
         if dataset == ChatMessages {
             wanted.chat_id = Some(self.fan(nth).await.0);
@@ -132,12 +132,16 @@ impl Reading {
     }
 
     /// A reader that stands before the first page.
-    pub(crate) async fn reader(&self, app: &TestApp, wanted: Wanted) -> Reader {
+    pub(crate) async fn reader(&self, app: &TestApp, wanted: WantedList) -> PageReader {
         app.running().read_pages(wanted).await.unwrap()
     }
 
     /// Reads to the end.
-    pub(crate) async fn read(&self, app: &TestApp, wanted: Wanted) -> Result<Vec<Page>, PageFault> {
+    pub(crate) async fn read(
+        &self,
+        app: &TestApp,
+        wanted: WantedList,
+    ) -> Result<Vec<Page>, PageFault> {
         let mut reader = app.running().read_pages(wanted).await?;
         let mut pages = Vec::new();
         while let Some(page) = reader.next().await? {
@@ -148,7 +152,7 @@ impl Reading {
     }
 
     /// The fault that reading to the end meets.
-    pub(crate) async fn fault_of(&self, app: &TestApp, wanted: Wanted) -> PageFault {
+    pub(crate) async fn fault_of(&self, app: &TestApp, wanted: WantedList) -> PageFault {
         match while_time_passes(app, self.read(app, wanted)).await {
             Ok(pages) => panic!("{} {} pages were read", self.platform, pages.len()),
             Err(fault) => fault,

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use domain::time::Timestamp;
-use node::start::Running;
+use node::start::RunningService;
 use runtime::clock::{Clock, Random};
 use settings::Config;
 use simulators::{ProcessorSettings, Settings};
@@ -19,7 +19,7 @@ pub(crate) const NOON: &str = "2026-11-21T12:00:00Z";
 
 /// The service over simulated platforms.
 pub(crate) struct TestApp {
-    running: Option<Running>,
+    running: Option<RunningService>,
     pub(crate) world: simulators::Running,
     pub(crate) clock: Clock,
     pub(crate) world_clock: simulators::Clock,
@@ -132,7 +132,7 @@ impl TestApp {
         known.map(|file| (file.mode() & 0o7777, file.len())).collect()
     }
 
-    pub(crate) fn running(&self) -> &Running {
+    pub(crate) fn running(&self) -> &RunningService {
         self.running.as_ref().unwrap()
     }
 
@@ -365,7 +365,7 @@ impl TestApp {
 }
 
 /// Lets the simulated processor deliver its events to this service.
-fn receive_events(world: &simulators::Running, running: &Running) {
+fn receive_events(world: &simulators::Running, running: &RunningService) {
     world.set_processor_webhook(&format!("http://{}/v1/billing/webhook", running.address()));
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use node::start::Running;
+use node::start::RunningService;
 use runtime::clock::Random;
 use settings::Config;
 use tokio::runtime::{Builder, Runtime};
@@ -23,7 +23,7 @@ pub(crate) struct Nodes {
 
 /// A node beside the first. Its work runs on a runtime of its own, so that it can be killed.
 struct Node {
-    running: Running,
+    running: RunningService,
     runtime: Runtime,
 }
 
@@ -112,7 +112,7 @@ impl Nodes {
     }
 
     /// The service at each node: the stage's own first.
-    pub(crate) fn running(&self) -> Vec<&Running> {
+    pub(crate) fn running(&self) -> Vec<&RunningService> {
         let others = self.others.iter().map(|node| &node.running);
         std::iter::once(self.stage.app.running()).chain(others).collect()
     }

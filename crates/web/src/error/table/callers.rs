@@ -2,10 +2,10 @@
 
 use http::StatusCode;
 
-use super::Row;
+use super::FailureRow;
 
 /// `missing_key`
-pub(in crate::error) const MISSING_KEY: Row = Row {
+pub(in crate::error) const MISSING_KEY: FailureRow = FailureRow {
     code: "missing_key",
     status: StatusCode::UNAUTHORIZED,
     title: "No key",
@@ -13,7 +13,7 @@ pub(in crate::error) const MISSING_KEY: Row = Row {
     meaning: "No key came with the request. Send `X-API-Key: …` or `Authorization: Bearer …`.",
 };
 /// `invalid_key`
-pub(in crate::error) const INVALID_KEY: Row = Row {
+pub(in crate::error) const INVALID_KEY: FailureRow = FailureRow {
     code: "invalid_key",
     status: StatusCode::UNAUTHORIZED,
     title: "Invalid key",
@@ -21,7 +21,7 @@ pub(in crate::error) const INVALID_KEY: Row = Row {
     meaning: "The key is malformed, unknown, revoked or expired. Check that it is complete and has not been rotated.",
 };
 /// `ambiguous_key`
-pub(in crate::error) const AMBIGUOUS_KEY: Row = Row {
+pub(in crate::error) const AMBIGUOUS_KEY: FailureRow = FailureRow {
     code: "ambiguous_key",
     status: StatusCode::UNAUTHORIZED,
     title: "Two different keys",
@@ -29,7 +29,7 @@ pub(in crate::error) const AMBIGUOUS_KEY: Row = Row {
     meaning: "`X-API-Key` and `Authorization` carry different keys. Send one of them.",
 };
 /// `conflicting_customers`
-pub(in crate::error) const CONFLICTING_CUSTOMERS: Row = Row {
+pub(in crate::error) const CONFLICTING_CUSTOMERS: FailureRow = FailureRow {
     code: "conflicting_customers",
     status: StatusCode::BAD_REQUEST,
     title: "Two customers",
@@ -37,7 +37,7 @@ pub(in crate::error) const CONFLICTING_CUSTOMERS: Row = Row {
     meaning: "The session's cookie and the key belong to different customers. Send one of them.",
 };
 /// `missing_session`
-pub(in crate::error) const MISSING_SESSION: Row = Row {
+pub(in crate::error) const MISSING_SESSION: FailureRow = FailureRow {
     code: "missing_session",
     status: StatusCode::UNAUTHORIZED,
     title: "Not logged in",
@@ -45,7 +45,7 @@ pub(in crate::error) const MISSING_SESSION: Row = Row {
     meaning: "The route needs a session. Log in with `POST /v1/auth/login`.",
 };
 /// `invalid_session`
-pub(in crate::error) const INVALID_SESSION: Row = Row {
+pub(in crate::error) const INVALID_SESSION: FailureRow = FailureRow {
     code: "invalid_session",
     status: StatusCode::UNAUTHORIZED,
     title: "Session ended",
@@ -53,7 +53,7 @@ pub(in crate::error) const INVALID_SESSION: Row = Row {
     meaning: "The session has ended, or the cookie is not valid. Log in again.",
 };
 /// `wrong_credentials`
-pub(in crate::error) const WRONG_CREDENTIALS: Row = Row {
+pub(in crate::error) const WRONG_CREDENTIALS: FailureRow = FailureRow {
     code: "wrong_credentials",
     status: StatusCode::UNAUTHORIZED,
     title: "Wrong email address or password",
@@ -61,7 +61,7 @@ pub(in crate::error) const WRONG_CREDENTIALS: Row = Row {
     meaning: "The email address or the password is wrong; we do not say which.",
 };
 /// `wrong_password`
-pub(in crate::error) const WRONG_PASSWORD: Row = Row {
+pub(in crate::error) const WRONG_PASSWORD: FailureRow = FailureRow {
     code: "wrong_password",
     status: StatusCode::FORBIDDEN,
     title: "Wrong password",
@@ -69,7 +69,7 @@ pub(in crate::error) const WRONG_PASSWORD: Row = Row {
     meaning: "The current password is wrong. Nothing was changed.",
 };
 /// `cross_site_request`
-pub(in crate::error) const CROSS_SITE: Row = Row {
+pub(in crate::error) const CROSS_SITE: FailureRow = FailureRow {
     code: "cross_site_request",
     status: StatusCode::FORBIDDEN,
     title: "Cross-site request",
@@ -77,7 +77,7 @@ pub(in crate::error) const CROSS_SITE: Row = Row {
     meaning: "With a session, changes are accepted only from a page of this service: `Sec-Fetch-Site` must be `same-origin` or `none`, or `Origin` (or `Referer`) the public address.",
 };
 /// `https_required`
-pub(in crate::error) const HTTPS_REQUIRED: Row = Row {
+pub(in crate::error) const HTTPS_REQUIRED: FailureRow = FailureRow {
     code: "https_required",
     status: StatusCode::FORBIDDEN,
     title: "HTTPS required",
@@ -85,7 +85,7 @@ pub(in crate::error) const HTTPS_REQUIRED: Row = Row {
     meaning: "Sessions travel over https only, or over plain HTTP on the service's own machine. Where the public address is https, a key that comes through a trusted proxy is refused unless the proxy says with `X-Forwarded-Proto: https` that its caller's connection is encrypted. A key that was sent unencrypted should be rotated.",
 };
 /// `read_only_key`
-pub(in crate::error) const READ_ONLY_KEY: Row = Row {
+pub(in crate::error) const READ_ONLY_KEY: FailureRow = FailureRow {
     code: "read_only_key",
     status: StatusCode::FORBIDDEN,
     title: "Read-only key",
@@ -93,7 +93,7 @@ pub(in crate::error) const READ_ONLY_KEY: Row = Row {
     meaning: "The key is read-only. Use a key with scope `full` for writes.",
 };
 /// `key_budget_exhausted`
-pub(in crate::error) const KEY_BUDGET_EXHAUSTED: Row = Row {
+pub(in crate::error) const KEY_BUDGET_EXHAUSTED: FailureRow = FailureRow {
     code: "key_budget_exhausted",
     status: StatusCode::PAYMENT_REQUIRED,
     title: "Key budget exhausted",
@@ -101,7 +101,7 @@ pub(in crate::error) const KEY_BUDGET_EXHAUSTED: Row = Row {
     meaning: "The key has a monthly budget, and the request costs more than what is left of it; see `key_id`, `budget`, `used`, `cost` and `resets_at`. Nothing was sent. Raise the budget with `PATCH /v1/auth/keys/{key_id}`, or wait for `resets_at`.",
 };
 /// `too_many_keys`
-pub(in crate::error) const TOO_MANY_KEYS: Row = Row {
+pub(in crate::error) const TOO_MANY_KEYS: FailureRow = FailureRow {
     code: "too_many_keys",
     status: StatusCode::CONFLICT,
     title: "Too many keys",
@@ -109,7 +109,7 @@ pub(in crate::error) const TOO_MANY_KEYS: Row = Row {
     meaning: "The customer has the maximum number of keys. Delete one that is no longer used.",
 };
 /// `limited_key`
-pub(in crate::error) const LIMITED_KEY: Row = Row {
+pub(in crate::error) const LIMITED_KEY: FailureRow = FailureRow {
     code: "limited_key",
     status: StatusCode::FORBIDDEN,
     title: "Limited key",
@@ -117,7 +117,7 @@ pub(in crate::error) const LIMITED_KEY: Row = Row {
     meaning: "A key with limits (accounts, monthly budget or expiry) cannot read or change anything that could lift them or that belongs to the whole customer: other keys, payments, support access, the audit log. Use a session or a key without limits.",
 };
 /// `missing_permission`
-pub(in crate::error) const MISSING_PERMISSION: Row = Row {
+pub(in crate::error) const MISSING_PERMISSION: FailureRow = FailureRow {
     code: "missing_permission",
     status: StatusCode::FORBIDDEN,
     title: "Missing permission",
@@ -125,7 +125,7 @@ pub(in crate::error) const MISSING_PERMISSION: Row = Row {
     meaning: "The operation is for staff who have the permission that `detail` names.",
 };
 /// `support_access_closed`
-pub(in crate::error) const SUPPORT_ACCESS_CLOSED: Row = Row {
+pub(in crate::error) const SUPPORT_ACCESS_CLOSED: FailureRow = FailureRow {
     code: "support_access_closed",
     status: StatusCode::NOT_FOUND,
     title: "No support access",
@@ -133,7 +133,7 @@ pub(in crate::error) const SUPPORT_ACCESS_CLOSED: Row = Row {
     meaning: "There is no such customer, or the customer does not currently allow support access; we do not say which. The customer allows it with `POST /v1/support-access`.",
 };
 /// `email_taken`
-pub(in crate::error) const EMAIL_TAKEN: Row = Row {
+pub(in crate::error) const EMAIL_TAKEN: FailureRow = FailureRow {
     code: "email_taken",
     status: StatusCode::CONFLICT,
     title: "Email address taken",
@@ -141,7 +141,7 @@ pub(in crate::error) const EMAIL_TAKEN: Row = Row {
     meaning: "A customer with this email address already exists.",
 };
 /// `unknown_link`
-pub(in crate::error) const UNKNOWN_LINK: Row = Row {
+pub(in crate::error) const UNKNOWN_LINK: FailureRow = FailureRow {
     code: "unknown_link",
     status: StatusCode::NOT_FOUND,
     title: "Unknown link",
@@ -149,7 +149,7 @@ pub(in crate::error) const UNKNOWN_LINK: Row = Row {
     meaning: "No emailed link has this token, or the link has another purpose. Copy the whole link, or request a new one.",
 };
 /// `link_used`
-pub(in crate::error) const LINK_USED: Row = Row {
+pub(in crate::error) const LINK_USED: FailureRow = FailureRow {
     code: "link_used",
     status: StatusCode::CONFLICT,
     title: "Link used",
@@ -157,7 +157,7 @@ pub(in crate::error) const LINK_USED: Row = Row {
     meaning: "An emailed link works once, and this one or a newer one for the same purpose has been used.",
 };
 /// `link_expired`
-pub(in crate::error) const LINK_EXPIRED: Row = Row {
+pub(in crate::error) const LINK_EXPIRED: FailureRow = FailureRow {
     code: "link_expired",
     status: StatusCode::GONE,
     title: "Link expired",
@@ -165,7 +165,7 @@ pub(in crate::error) const LINK_EXPIRED: Row = Row {
     meaning: "The emailed link has expired. Request a new one.",
 };
 /// `link_outdated`
-pub(in crate::error) const LINK_OUTDATED: Row = Row {
+pub(in crate::error) const LINK_OUTDATED: FailureRow = FailureRow {
     code: "link_outdated",
     status: StatusCode::GONE,
     title: "Link outdated",
@@ -173,7 +173,7 @@ pub(in crate::error) const LINK_OUTDATED: Row = Row {
     meaning: "The emailed link belongs to an email address that is no longer the customer's, or to a closed customer.",
 };
 /// `too_many_registrations`
-pub(in crate::error) const TOO_MANY_REGISTRATIONS: Row = Row {
+pub(in crate::error) const TOO_MANY_REGISTRATIONS: FailureRow = FailureRow {
     code: "too_many_registrations",
     status: StatusCode::TOO_MANY_REQUESTS,
     title: "Too many registrations",
@@ -181,7 +181,7 @@ pub(in crate::error) const TOO_MANY_REGISTRATIONS: Row = Row {
     meaning: "Too many registrations came from this network (an IPv4 address, an IPv6 /64, and more loosely an IPv6 /48) within an hour.",
 };
 /// `too_many_logins`
-pub(in crate::error) const TOO_MANY_LOGINS: Row = Row {
+pub(in crate::error) const TOO_MANY_LOGINS: FailureRow = FailureRow {
     code: "too_many_logins",
     status: StatusCode::TOO_MANY_REQUESTS,
     title: "Too many wrong passwords",
@@ -189,7 +189,7 @@ pub(in crate::error) const TOO_MANY_LOGINS: Row = Row {
     meaning: "Too many logins failed: for this address from this network, from this network whatever the address, or for this address from networks in which its customer has not logged in lately. A customer can always log in from a network in which it did in the last 90 days, unless the wrong passwords for its own address come from there.",
 };
 /// `too_many_mails`
-pub(in crate::error) const TOO_MANY_MAILS: Row = Row {
+pub(in crate::error) const TOO_MANY_MAILS: FailureRow = FailureRow {
     code: "too_many_mails",
     status: StatusCode::TOO_MANY_REQUESTS,
     title: "Too many emails",

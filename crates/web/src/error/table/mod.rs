@@ -9,7 +9,7 @@ use super::{accounts, exports, payments};
 
 /// What the table says of one failure. A code that comes with several statuses has a row for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
+pub struct FailureRow {
     /// What clients match. It never changes.
     pub code: &'static str,
     /// The HTTP status.
@@ -23,7 +23,7 @@ pub struct Row {
 }
 
 /// `missing_scope`
-pub(in crate::error) const MISSING_SCOPE: Row = Row {
+pub(in crate::error) const MISSING_SCOPE: FailureRow = FailureRow {
     code: "missing_scope",
     status: StatusCode::FORBIDDEN,
     title: "Missing scope",
@@ -31,7 +31,7 @@ pub(in crate::error) const MISSING_SCOPE: Row = Row {
     meaning: "The account's access token lacks OAuth scopes that the route needs; `missing_scopes` lists them. Connect the account with a token that has them.",
 };
 /// `account_not_found`
-pub(in crate::error) const ACCOUNT_NOT_FOUND: Row = Row {
+pub(in crate::error) const ACCOUNT_NOT_FOUND: FailureRow = FailureRow {
     code: "account_not_found",
     status: StatusCode::NOT_FOUND,
     title: "No such account",
@@ -39,7 +39,7 @@ pub(in crate::error) const ACCOUNT_NOT_FOUND: Row = Row {
     meaning: "The customer has no account with that id. `GET /v1/accounts` lists them.",
 };
 /// `not_found`
-pub(in crate::error) const NOT_FOUND: Row = Row {
+pub(in crate::error) const NOT_FOUND: FailureRow = FailureRow {
     code: "not_found",
     status: StatusCode::NOT_FOUND,
     title: "Not found",
@@ -47,7 +47,7 @@ pub(in crate::error) const NOT_FOUND: Row = Row {
     meaning: "Nothing is at this path, or nothing of this customer has that id.",
 };
 /// `route_not_listed`
-pub(in crate::error) const ROUTE_NOT_LISTED: Row = Row {
+pub(in crate::error) const ROUTE_NOT_LISTED: FailureRow = FailureRow {
     code: "route_not_listed",
     status: StatusCode::NOT_FOUND,
     title: "Route not listed",
@@ -55,7 +55,7 @@ pub(in crate::error) const ROUTE_NOT_LISTED: Row = Row {
     meaning: "The route is not in the platform's catalog, and this deployment refuses unlisted routes.",
 };
 /// `method_not_allowed`
-pub(in crate::error) const METHOD_NOT_ALLOWED: Row = Row {
+pub(in crate::error) const METHOD_NOT_ALLOWED: FailureRow = FailureRow {
     code: "method_not_allowed",
     status: StatusCode::METHOD_NOT_ALLOWED,
     title: "Method not allowed",
@@ -63,7 +63,7 @@ pub(in crate::error) const METHOD_NOT_ALLOWED: Row = Row {
     meaning: "The path exists but does not support the method; see `Allow`.",
 };
 /// `insufficient_credits`
-pub(in crate::error) const INSUFFICIENT_CREDITS: Row = Row {
+pub(in crate::error) const INSUFFICIENT_CREDITS: FailureRow = FailureRow {
     code: "insufficient_credits",
     status: StatusCode::PAYMENT_REQUIRED,
     title: "Insufficient credits",
@@ -71,7 +71,7 @@ pub(in crate::error) const INSUFFICIENT_CREDITS: Row = Row {
     meaning: "The balance does not cover the request; `balance` and `cost` say by how much. Where a free trial waits for a confirmed email address, `trial_credits` says what the confirmation brings. Nothing was sent.",
 };
 /// `unsupported_platform`
-pub(in crate::error) const UNSUPPORTED_PLATFORM: Row = Row {
+pub(in crate::error) const UNSUPPORTED_PLATFORM: FailureRow = FailureRow {
     code: "unsupported_platform",
     status: StatusCode::BAD_REQUEST,
     title: "Unsupported platform",
@@ -79,7 +79,7 @@ pub(in crate::error) const UNSUPPORTED_PLATFORM: Row = Row {
     meaning: "The route is not available on the account's platform: uploads are available on platform_gamma only. Nothing was read.",
 };
 /// `gone`
-pub(in crate::error) const GONE: Row = Row {
+pub(in crate::error) const GONE: FailureRow = FailureRow {
     code: "gone",
     status: StatusCode::GONE,
     title: "Gone",
@@ -87,7 +87,7 @@ pub(in crate::error) const GONE: Row = Row {
     meaning: "The operation is retired. `Link` names its successor.",
 };
 /// `invalid_request`
-pub(in crate::error) const INVALID: Row = Row {
+pub(in crate::error) const INVALID: FailureRow = FailureRow {
     code: "invalid_request",
     status: StatusCode::UNPROCESSABLE_ENTITY,
     title: "Invalid request",
@@ -95,7 +95,7 @@ pub(in crate::error) const INVALID: Row = Row {
     meaning: "Fields of the request are wrong. `detail` lists every one with its location (`loc`), what to send instead (`msg`) and the kind of mistake (`type`).",
 };
 /// `creator_exists`
-pub(in crate::error) const CREATOR_EXISTS: Row = Row {
+pub(in crate::error) const CREATOR_EXISTS: FailureRow = FailureRow {
     code: "creator_exists",
     status: StatusCode::CONFLICT,
     title: "Creator exists",
@@ -103,7 +103,7 @@ pub(in crate::error) const CREATOR_EXISTS: Row = Row {
     meaning: "The creator_id is already connected on another platform. Delete that account first, or choose another id.",
 };
 /// `other_identity`
-pub(in crate::error) const OTHER_IDENTITY: Row = Row {
+pub(in crate::error) const OTHER_IDENTITY: FailureRow = FailureRow {
     code: "other_identity",
     status: StatusCode::CONFLICT,
     title: "Another account",
@@ -111,7 +111,7 @@ pub(in crate::error) const OTHER_IDENTITY: Row = Row {
     meaning: "The credentials belong to another account of the platform than the one that is connected under this creator_id. Nothing changed. Choose another creator_id, or send `replace_identity: true` to replace the account.",
 };
 /// `verification_failed`
-pub(in crate::error) const VERIFICATION_FAILED: Row = Row {
+pub(in crate::error) const VERIFICATION_FAILED: FailureRow = FailureRow {
     code: "verification_failed",
     status: StatusCode::BAD_REQUEST,
     title: "Verification failed",
@@ -119,7 +119,7 @@ pub(in crate::error) const VERIFICATION_FAILED: Row = Row {
     meaning: "The platform did not confirm the credentials; `platform_status` is the status of its response. Take fresh ones from a logged-in session.",
 };
 /// `platform_not_offered`
-pub(in crate::error) const PLATFORM_NOT_OFFERED: Row = Row {
+pub(in crate::error) const PLATFORM_NOT_OFFERED: FailureRow = FailureRow {
     code: "platform_not_offered",
     status: StatusCode::SERVICE_UNAVAILABLE,
     title: "Platform not offered",
@@ -127,7 +127,7 @@ pub(in crate::error) const PLATFORM_NOT_OFFERED: Row = Row {
     meaning: "The operator has not configured this platform.",
 };
 /// `credential_error`
-pub(in crate::error) const CREDENTIAL_ERROR: Row = Row {
+pub(in crate::error) const CREDENTIAL_ERROR: FailureRow = FailureRow {
     code: "credential_error",
     status: StatusCode::CONFLICT,
     title: "Credentials unreadable",
@@ -135,7 +135,7 @@ pub(in crate::error) const CREDENTIAL_ERROR: Row = Row {
     meaning: "The stored credentials of the account cannot be decrypted. Connect it again.",
 };
 /// `platform_unreachable`
-pub(in crate::error) const PLATFORM_UNREACHABLE: Row = Row {
+pub(in crate::error) const PLATFORM_UNREACHABLE: FailureRow = FailureRow {
     code: "platform_unreachable",
     status: StatusCode::BAD_GATEWAY,
     title: "Platform unreachable",
@@ -145,7 +145,7 @@ pub(in crate::error) const PLATFORM_UNREACHABLE: Row = Row {
               rules of HTTP/2 that it did not look at the request. Nothing was charged.",
 };
 /// `bad_platform_answer`
-pub(in crate::error) const BAD_PLATFORM_ANSWER: Row = Row {
+pub(in crate::error) const BAD_PLATFORM_ANSWER: FailureRow = FailureRow {
     code: "bad_platform_answer",
     status: StatusCode::BAD_GATEWAY,
     title: "Bad platform response",
@@ -154,7 +154,7 @@ pub(in crate::error) const BAD_PLATFORM_ANSWER: Row = Row {
               whose response is lost, `outcome_unknown` says so.",
 };
 /// `platform_timeout`
-pub(in crate::error) const PLATFORM_TIMEOUT: Row = Row {
+pub(in crate::error) const PLATFORM_TIMEOUT: FailureRow = FailureRow {
     code: "platform_timeout",
     status: StatusCode::GATEWAY_TIMEOUT,
     title: "Platform timeout",
@@ -163,7 +163,7 @@ pub(in crate::error) const PLATFORM_TIMEOUT: Row = Row {
               does not come, `outcome_unknown` says so.",
 };
 /// `platform_unavailable`
-pub(in crate::error) const PLATFORM_UNAVAILABLE: Row = Row {
+pub(in crate::error) const PLATFORM_UNAVAILABLE: FailureRow = FailureRow {
     code: "platform_unavailable",
     status: StatusCode::SERVICE_UNAVAILABLE,
     title: "Platform unavailable",
@@ -171,7 +171,7 @@ pub(in crate::error) const PLATFORM_UNAVAILABLE: Row = Row {
     meaning: "Recent calls of this account to the platform failed, so none is tried until `Retry-After`. Nothing was sent.",
 };
 /// `platform_refusing_credentials`
-pub(in crate::error) const PLATFORM_REFUSING: Row = Row {
+pub(in crate::error) const PLATFORM_REFUSING: FailureRow = FailureRow {
     code: "platform_refusing_credentials",
     status: StatusCode::SERVICE_UNAVAILABLE,
     title: "Platform refuses credentials",
@@ -181,7 +181,7 @@ pub(in crate::error) const PLATFORM_REFUSING: Row = Row {
               `Retry-After`. `GET /v1/platforms` shows the state of each platform.",
 };
 /// `account_paused`
-pub(in crate::error) const ACCOUNT_PAUSED: Row = Row {
+pub(in crate::error) const ACCOUNT_PAUSED: FailureRow = FailureRow {
     code: "account_paused",
     status: StatusCode::TOO_MANY_REQUESTS,
     title: "Account paused",
@@ -189,7 +189,7 @@ pub(in crate::error) const ACCOUNT_PAUSED: Row = Row {
     meaning: "The platform asked this account to slow down; calls wait until `Retry-After`. Nothing was sent.",
 };
 /// `rate_limited`
-pub(in crate::error) const RATE_LIMITED: Row = Row {
+pub(in crate::error) const RATE_LIMITED: FailureRow = FailureRow {
     code: "rate_limited",
     status: StatusCode::TOO_MANY_REQUESTS,
     title: "Rate limited",
@@ -197,7 +197,7 @@ pub(in crate::error) const RATE_LIMITED: Row = Row {
     meaning: "The key sends more requests than its limit allows; see `RateLimit`, `RateLimit-Policy` and `Retry-After`. On the service's own routes the limit that is reached may also be one of the session, of the network (`network`), or of the customer's imports (`imports`), changes of keys (`key-changes`) or requests that reach the payment processor (`payments`).",
 };
 /// `too_many_in_flight`
-pub(in crate::error) const TOO_MANY_IN_FLIGHT: Row = Row {
+pub(in crate::error) const TOO_MANY_IN_FLIGHT: FailureRow = FailureRow {
     code: "too_many_in_flight",
     status: StatusCode::TOO_MANY_REQUESTS,
     title: "Too many calls in flight",
@@ -205,7 +205,7 @@ pub(in crate::error) const TOO_MANY_IN_FLIGHT: Row = Row {
     meaning: "Too many calls of this customer or account are running, or the bodies that this customer (on routes without a caller: this network) is sending take as much room as they may. Wait for some to end.",
 };
 /// `overloaded`
-pub(in crate::error) const OVERLOADED: Row = Row {
+pub(in crate::error) const OVERLOADED: FailureRow = FailureRow {
     code: "overloaded",
     status: StatusCode::SERVICE_UNAVAILABLE,
     title: "Overloaded",
@@ -213,7 +213,7 @@ pub(in crate::error) const OVERLOADED: Row = Row {
     meaning: "The service is temporarily at capacity. Nothing was sent or charged.",
 };
 /// `idempotency_in_progress`
-pub(in crate::error) const IDEMPOTENCY_IN_PROGRESS: Row = Row {
+pub(in crate::error) const IDEMPOTENCY_IN_PROGRESS: FailureRow = FailureRow {
     code: "idempotency_in_progress",
     status: StatusCode::CONFLICT,
     title: "Still running",
@@ -221,7 +221,7 @@ pub(in crate::error) const IDEMPOTENCY_IN_PROGRESS: Row = Row {
     meaning: "The first request with this `Idempotency-Key` is still running. Repeat it after `Retry-After`.",
 };
 /// `idempotency_mismatch`
-pub(in crate::error) const IDEMPOTENCY_MISMATCH: Row = Row {
+pub(in crate::error) const IDEMPOTENCY_MISMATCH: FailureRow = FailureRow {
     code: "idempotency_mismatch",
     status: StatusCode::UNPROCESSABLE_ENTITY,
     title: "Idempotency-Key reused",
@@ -229,7 +229,7 @@ pub(in crate::error) const IDEMPOTENCY_MISMATCH: Row = Row {
     meaning: "The `Idempotency-Key` was used for another request within 24 hours: another method, path, query, content type or body, or, on the service's own routes, before what your key may do was changed. Use a new one.",
 };
 /// `invalid_idempotency_key`
-pub(in crate::error) const INVALID_IDEMPOTENCY_KEY: Row = Row {
+pub(in crate::error) const INVALID_IDEMPOTENCY_KEY: FailureRow = FailureRow {
     code: "invalid_idempotency_key",
     status: StatusCode::BAD_REQUEST,
     title: "Invalid Idempotency-Key",
@@ -237,7 +237,7 @@ pub(in crate::error) const INVALID_IDEMPOTENCY_KEY: Row = Row {
     meaning: "`Idempotency-Key` must be given once, with 1 to 255 visible ASCII characters.",
 };
 /// `answer_not_stored`
-pub(in crate::error) const ANSWER_NOT_STORED: Row = Row {
+pub(in crate::error) const ANSWER_NOT_STORED: FailureRow = FailureRow {
     code: "answer_not_stored",
     status: StatusCode::CONFLICT,
     title: "Response not stored",
@@ -245,7 +245,7 @@ pub(in crate::error) const ANSWER_NOT_STORED: Row = Row {
     meaning: "The first request with this `Idempotency-Key` was carried out, but its response was too large to store. `call_id` names its entry in the call log where it was a native call.",
 };
 /// `outcome_unknown` of a write whose response was lost
-pub(in crate::error) const OUTCOME_UNKNOWN_UNUSABLE: Row = Row {
+pub(in crate::error) const OUTCOME_UNKNOWN_UNUSABLE: FailureRow = FailureRow {
     code: "outcome_unknown",
     status: StatusCode::BAD_GATEWAY,
     title: "Outcome unknown",
@@ -257,7 +257,7 @@ pub(in crate::error) const OUTCOME_UNKNOWN_UNUSABLE: Row = Row {
               the entry in the call log.",
 };
 /// `outcome_unknown` of a write whose response did not come in time
-pub(in crate::error) const OUTCOME_UNKNOWN_LATE: Row = Row {
+pub(in crate::error) const OUTCOME_UNKNOWN_LATE: FailureRow = FailureRow {
     code: "outcome_unknown",
     status: StatusCode::GATEWAY_TIMEOUT,
     title: "Outcome unknown",
@@ -265,7 +265,7 @@ pub(in crate::error) const OUTCOME_UNKNOWN_LATE: Row = Row {
     meaning: "The same, where the response or the rest of it did not come in time.",
 };
 /// `outcome_unknown` of a repetition
-pub(in crate::error) const OUTCOME_UNKNOWN_REPEATED: Row = Row {
+pub(in crate::error) const OUTCOME_UNKNOWN_REPEATED: FailureRow = FailureRow {
     code: "outcome_unknown",
     status: StatusCode::CONFLICT,
     title: "Outcome unknown",
@@ -275,7 +275,7 @@ pub(in crate::error) const OUTCOME_UNKNOWN_REPEATED: Row = Row {
               its entry in the call log), and repeat the request with a new key only if it did nothing.",
 };
 /// `body_too_large`
-pub(in crate::error) const BODY_TOO_LARGE: Row = Row {
+pub(in crate::error) const BODY_TOO_LARGE: FailureRow = FailureRow {
     code: "body_too_large",
     status: StatusCode::PAYLOAD_TOO_LARGE,
     title: "Body too large",
@@ -283,7 +283,7 @@ pub(in crate::error) const BODY_TOO_LARGE: Row = Row {
     meaning: "The body is larger than this route accepts.",
 };
 /// `body_timeout`
-pub(in crate::error) const BODY_TIMEOUT: Row = Row {
+pub(in crate::error) const BODY_TIMEOUT: FailureRow = FailureRow {
     code: "body_timeout",
     status: StatusCode::REQUEST_TIMEOUT,
     title: "Body too slow",
@@ -291,7 +291,7 @@ pub(in crate::error) const BODY_TIMEOUT: Row = Row {
     meaning: "The body did not arrive in time.",
 };
 /// `broken_body`
-pub(in crate::error) const BROKEN_BODY: Row = Row {
+pub(in crate::error) const BROKEN_BODY: FailureRow = FailureRow {
     code: "broken_body",
     status: StatusCode::BAD_REQUEST,
     title: "Broken body",
@@ -299,7 +299,7 @@ pub(in crate::error) const BROKEN_BODY: Row = Row {
     meaning: "The body's framing is broken, or it ended early.",
 };
 /// `invalid_path`
-pub(in crate::error) const INVALID_PATH: Row = Row {
+pub(in crate::error) const INVALID_PATH: FailureRow = FailureRow {
     code: "invalid_path",
     status: StatusCode::BAD_REQUEST,
     title: "Invalid path",
@@ -307,7 +307,7 @@ pub(in crate::error) const INVALID_PATH: Row = Row {
     meaning: "The native path or query has a form that is never forwarded: dot segments, encoded slashes, control characters and the like.",
 };
 /// `several_ranges`
-pub(in crate::error) const SEVERAL_RANGES: Row = Row {
+pub(in crate::error) const SEVERAL_RANGES: FailureRow = FailureRow {
     code: "several_ranges",
     status: StatusCode::RANGE_NOT_SATISFIABLE,
     title: "Several ranges",
@@ -315,7 +315,7 @@ pub(in crate::error) const SEVERAL_RANGES: Row = Row {
     meaning: "`Range` names more than one range. Nothing was sent; request one at a time.",
 };
 /// `unsupported_media_type`
-pub(in crate::error) const UNSUPPORTED_MEDIA_TYPE: Row = Row {
+pub(in crate::error) const UNSUPPORTED_MEDIA_TYPE: FailureRow = FailureRow {
     code: "unsupported_media_type",
     status: StatusCode::UNSUPPORTED_MEDIA_TYPE,
     title: "Unsupported media type",
@@ -323,7 +323,7 @@ pub(in crate::error) const UNSUPPORTED_MEDIA_TYPE: Row = Row {
     meaning: "The service's own routes take `Content-Type: application/json` in UTF-8, the upload takes `multipart/form-data`.",
 };
 /// `database_unavailable`
-pub(in crate::error) const DATABASE_UNAVAILABLE: Row = Row {
+pub(in crate::error) const DATABASE_UNAVAILABLE: FailureRow = FailureRow {
     code: "database_unavailable",
     status: StatusCode::SERVICE_UNAVAILABLE,
     title: "Database unavailable",
@@ -332,7 +332,7 @@ pub(in crate::error) const DATABASE_UNAVAILABLE: Row = Row {
               changed, sent or charged, or its `Idempotency-Key` keeps it from taking effect twice.",
 };
 /// `database_unavailable` of a request that changes something
-pub(in crate::error) const DATABASE_UNAVAILABLE_IN_CHANGE: Row = Row {
+pub(in crate::error) const DATABASE_UNAVAILABLE_IN_CHANGE: FailureRow = FailureRow {
     code: "database_unavailable",
     status: StatusCode::SERVICE_UNAVAILABLE,
     title: "Database unavailable",
@@ -341,7 +341,7 @@ pub(in crate::error) const DATABASE_UNAVAILABLE_IN_CHANGE: Row = Row {
               changed. Look before you repeat it.",
 };
 /// `internal`
-pub(in crate::error) const INTERNAL: Row = Row {
+pub(in crate::error) const INTERNAL: FailureRow = FailureRow {
     code: "internal",
     status: StatusCode::INTERNAL_SERVER_ERROR,
     title: "Internal error",
@@ -350,7 +350,7 @@ pub(in crate::error) const INTERNAL: Row = Row {
               changes nothing, or nothing was done, or its `Idempotency-Key` keeps it from taking effect twice.",
 };
 /// `internal` of a request that changes something
-pub(in crate::error) const INTERNAL_IN_CHANGE: Row = Row {
+pub(in crate::error) const INTERNAL_IN_CHANGE: FailureRow = FailureRow {
     code: "internal",
     status: StatusCode::INTERNAL_SERVER_ERROR,
     title: "Internal error",
@@ -359,7 +359,7 @@ pub(in crate::error) const INTERNAL_IN_CHANGE: Row = Row {
 };
 
 /// Every row, in the order of the reference.
-pub(in crate::error) const ALL: &[Row] = &[
+pub(in crate::error) const ALL: &[FailureRow] = &[
     callers::MISSING_KEY,
     callers::INVALID_KEY,
     callers::AMBIGUOUS_KEY,

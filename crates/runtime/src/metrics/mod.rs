@@ -1,5 +1,7 @@
 //! Every metric, in one list. They are read on the admin listener in Prometheus' text form.
 
+mod declared;
+
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,74 +9,23 @@ use domain::charge::Outcome;
 use domain::job::JobKind;
 use domain::payment::{Mismatch, ReversalKind};
 use domain::platform::Platform;
-use metrics::{
-    Counter, Histogram, counter, describe_counter, describe_gauge, describe_histogram, gauge,
-    histogram,
-};
+use metrics::{Counter, Histogram, counter, gauge, histogram};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use store::metering::BatchReport;
 use store::processor_events::EventOutcome;
 
-const CALLS: &str = "creator_gateway_calls_total";
-const CALL_DURATION: &str = "creator_gateway_call_duration_seconds";
-const UPSTREAM_DURATION: &str = "creator_gateway_upstream_duration_seconds";
-const COMMIT_DURATION: &str = "creator_gateway_metering_commit_duration_seconds";
-const BATCH_SIZE: &str = "creator_gateway_metering_batch_operations";
-const QUEUE_DEPTH: &str = "creator_gateway_metering_queue_operations";
-const LATE_RESOLUTIONS: &str = "creator_gateway_late_resolution_total";
-const EXPIRED_HOLDS: &str = "creator_gateway_holds_expired_total";
-const LEDGER_FAILURES: &str = "creator_gateway_ledger_invariant_failures";
-const USAGE_SET_ASIDE: &str = "creator_gateway_usage_rows_set_aside";
-const EXPORTS_BEGUN_ANEW: &str = "creator_gateway_exports_begun_anew_total";
-const STANDBYS: &str = "creator_gateway_database_standbys";
-const STANDBY_LAG: &str = "creator_gateway_database_standby_lag_bytes";
-const STANDBY_REQUIRED: &str = "creator_gateway_database_synchronous_standby_required";
-const FAILED_BATCHES: &str = "creator_gateway_metering_failed_batches_total";
-const PLATFORM_REFUSING: &str = "creator_gateway_platform_refusing_credentials";
-const TOKENS_NOT_REFRESHED: &str = "creator_gateway_token_refreshes_failed_total";
-const CALLS_IN_FLIGHT: &str = "creator_gateway_calls_in_flight";
-const LIMITED_KEYS: &str = "creator_gateway_rate_limited_keys";
-const CONNECTIONS: &str = "creator_gateway_connections_open";
-const ACCEPTED: &str = "creator_gateway_connections_accepted_total";
-const REFUSED: &str = "creator_gateway_connections_refused_total";
-const REFUSED_BY_IP: &str = "creator_gateway_connections_refused_by_address_total";
-const CLOSED_IDLE: &str = "creator_gateway_connections_closed_idle_total";
-const CLOSED_STALLED: &str = "creator_gateway_connections_closed_stalled_total";
-const BODY_BYTES: &str = "creator_gateway_request_body_buffer_bytes";
-const SPOOL_BYTES: &str = "creator_gateway_upload_spool_bytes";
-const REQUESTS: &str = "creator_gateway_http_requests_total";
-const JOBS: &str = "creator_gateway_job_attempts_total";
-const JOBS_WAITING: &str = "creator_gateway_jobs_waiting";
-const JOBS_GIVEN_UP: &str = "creator_gateway_jobs_given_up";
-const MAILS: &str = "creator_gateway_mails_total";
-const TOP_UPS: &str = "creator_gateway_top_ups_total";
-const RECONCILIATIONS: &str = "creator_gateway_reconciliations_total";
-const RECONCILED: &str = "creator_gateway_reconciled_payments_total";
-const PAYMENTS: &str = "creator_gateway_payments_granted_total";
-const REVERSALS: &str = "creator_gateway_payments_reversed_total";
-const UNMATCHED: &str = "creator_gateway_payments_unmatched_total";
-const EVENTS: &str = "creator_gateway_processor_events_total";
-const EXPORTS: &str = "creator_gateway_export_attempts_total";
-const EXPORT_PAGES: &str = "creator_gateway_export_pages_total";
-const EXPORT_ROWS: &str = "creator_gateway_export_rows_total";
-const EXPORT_DURATION: &str = "creator_gateway_export_attempt_duration_seconds";
-const EXPORTS_PENDING: &str = "creator_gateway_exports_pending";
-const EXPORTS_RUNNING: &str = "creator_gateway_exports_running";
-const EXPORTS_OLDEST: &str = "creator_gateway_exports_oldest_pending_seconds";
-const LOG_LINES_LOST: &str = "creator_gateway_log_lines_lost_total";
-const CERTIFICATE_EXPIRY: &str = "creator_gateway_tls_certificate_expiry_seconds";
-const CERTIFICATE_REFUSED: &str = "creator_gateway_tls_certificate_refused";
-
-const REQUEST_CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
-const REFRESH_FAILURES: [&str; 3] = ["failed", "service_refused", "token_refused"];
-const JOB_OUTCOMES: [&str; 4] = ["done", "postponed", "given_up", "overtaken"];
-const MAIL_OUTCOMES: [&str; 2] = ["handed_over", "failed"];
-const TOP_UP_OUTCOMES: [&str; 5] =
-    ["succeeded", "failed", "requires_action", "turned_off", "unknown"];
-const RECONCILIATION_OUTCOMES: [&str; 2] = ["whole", "in_part"];
-const STANDBY_KINDS: [&str; 3] = ["synchronous", "asynchronous", "hidden"];
-const EXPORT_ENDINGS: [&str; 6] =
-    ["completed", "failed", "cancelled", "postponed", "given_back", "lost"];
+use self::declared::{
+    ACCEPTED, BATCH_SIZE, BODY_BYTES, CALL_DURATION, CALLS, CALLS_IN_FLIGHT, CERTIFICATE_EXPIRY,
+    CERTIFICATE_REFUSED, CLOSED_IDLE, CLOSED_STALLED, COMMIT_DURATION, CONNECTIONS, EVENTS,
+    EXPIRED_HOLDS, EXPORT_DURATION, EXPORT_ENDINGS, EXPORT_PAGES, EXPORT_ROWS, EXPORTS,
+    EXPORTS_BEGUN_ANEW, EXPORTS_OLDEST, EXPORTS_PENDING, EXPORTS_RUNNING, FAILED_BATCHES,
+    JOB_OUTCOMES, JOBS, JOBS_GIVEN_UP, JOBS_WAITING, LATE_RESOLUTIONS, LEDGER_FAILURES,
+    LIMITED_KEYS, LOG_LINES_LOST, MAIL_OUTCOMES, MAILS, PAYMENTS, PLATFORM_REFUSING, QUEUE_DEPTH,
+    RECONCILED, RECONCILIATION_OUTCOMES, RECONCILIATIONS, REFUSED, REFUSED_BY_IP, REQUEST_CLASSES,
+    REQUESTS, REVERSALS, SPOOL_BYTES, STANDBY_KINDS, STANDBY_LAG, STANDBY_REQUIRED, STANDBYS,
+    TOKENS_NOT_REFRESHED, TOP_UP_OUTCOMES, TOP_UPS, UNMATCHED, UPSTREAM_DURATION, USAGE_SET_ASIDE,
+    declare,
+};
 
 const SECONDS: &[f64] =
     &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
@@ -109,155 +60,6 @@ fn install_once() -> Option<PrometheusHandle> {
     metrics::set_global_recorder(recorder).ok()?;
     declare();
     Some(handle)
-}
-
-/// Names every metric, says what it is, and makes each of its series, so that it is there from the start: an alarm on a
-/// series that appears with its first event misses that event.
-fn declare() {
-    declare_calls();
-    declare_metering();
-    declare_standbys();
-    declare_listeners();
-    declare_work();
-    declare_payments();
-    declare_exports();
-}
-
-fn declare_calls() {
-    describe_counter!(CALLS, "native calls that ended, by platform and outcome");
-    describe_histogram!(CALL_DURATION, "time from a call's arrival to its end, by platform");
-    describe_histogram!(UPSTREAM_DURATION, "time the platform took to respond, by platform");
-    describe_counter!(REQUESTS, "requests to the public listener, by status class");
-    // Series of all four.
-    drop(Handles::new());
-    gauge_of(CALLS_IN_FLIGHT, "native calls between arrival and end");
-    gauge_of(LIMITED_KEYS, "keys whose rate is remembered");
-    gauge_of(BODY_BYTES, "bytes of request bodies in memory");
-    gauge_of(SPOOL_BYTES, "bytes of uploaded files that wait on disk");
-}
-
-fn declare_metering() {
-    describe_histogram!(COMMIT_DURATION, "time of one commit of holds and settlements");
-    describe_histogram!(BATCH_SIZE, "operations that one commit carried");
-    drop((histogram!(COMMIT_DURATION), histogram!(BATCH_SIZE)));
-    gauge_of(QUEUE_DEPTH, "operations waiting for a commit");
-    counter_of(LATE_RESOLUTIONS, "ends of calls that somebody else had ended before");
-    counter_of(EXPIRED_HOLDS, "holds that nobody ended in time and that were given back");
-    counter_of(FAILED_BATCHES, "commits that failed and were tried again");
-    let refusing = "1 while a platform refuses the credentials of all accounts, by platform; anything but 0 is an alarm";
-    describe_gauge!(PLATFORM_REFUSING, refusing);
-    describe_counter!(
-        TOKENS_NOT_REFRESHED,
-        "refreshes of tokens that brought none, by platform and reason"
-    );
-    for platform in Platform::ALL {
-        drop(gauge!(PLATFORM_REFUSING, "platform" => platform.as_str()));
-        for reason in REFRESH_FAILURES {
-            drop(not_refreshed(*platform, reason));
-        }
-    }
-    let invariant = "rows that break an invariant of the ledger; anything but 0 is an alarm";
-    gauge_of(LEDGER_FAILURES, invariant);
-    let set_aside = "rows of counted usage that could not be read and were set aside; anything but 0 is an alarm";
-    gauge_of(USAGE_SET_ASIDE, set_aside);
-}
-
-fn declare_standbys() {
-    let standbys = "PostgreSQL: standbys that stream from the primary, by kind; hidden: the service's role may not see their state";
-    describe_gauge!(STANDBYS, standbys);
-    for kind in STANDBY_KINDS {
-        drop(gauge!(STANDBYS, "kind" => kind));
-    }
-    let lag = "PostgreSQL: bytes of the log that the standby furthest behind has not flushed";
-    gauge_of(STANDBY_LAG, lag);
-    let required = "PostgreSQL: 1 while commits must wait for a synchronous standby";
-    gauge_of(STANDBY_REQUIRED, required);
-}
-
-fn declare_listeners() {
-    gauge_of(CONNECTIONS, "open connections of the public listener");
-    counter_of(ACCEPTED, "connections that were accepted");
-    counter_of(REFUSED, "connections refused because there were too many");
-    counter_of(REFUSED_BY_IP, "connections refused because their address had too many");
-    counter_of(CLOSED_IDLE, "connections closed because no request came in time");
-    counter_of(CLOSED_STALLED, "connections closed because nobody read their responses");
-    let expiry = "when the certificate in use expires, in seconds of Unix time; 0 without TLS";
-    gauge_of(CERTIFICATE_EXPIRY, expiry);
-    let refused = "1 while the files of the certificate cannot be used and an older one is shown";
-    gauge_of(CERTIFICATE_REFUSED, refused);
-    let lost = "log lines that could not be written or found no room";
-    counter_of(LOG_LINES_LOST, lost);
-}
-
-fn declare_work() {
-    describe_counter!(JOBS, "attempts of jobs that ended, by kind and outcome");
-    for kind in JobKind::ALL {
-        for outcome in JOB_OUTCOMES {
-            drop(counter!(JOBS, "kind" => kind.as_str(), "outcome" => outcome));
-        }
-    }
-    gauge_of(JOBS_WAITING, "jobs that wait or run");
-    gauge_of(JOBS_GIVEN_UP, "jobs that were given up; anything but 0 is for the operator");
-    let mails = "emails handed over, or tried to be, by outcome";
-    counters_of(MAILS, mails, "outcome", MAIL_OUTCOMES);
-}
-
-fn declare_payments() {
-    let reconciliations = "comparisons with the payment processor, by outcome";
-    counters_of(RECONCILIATIONS, reconciliations, "outcome", RECONCILIATION_OUTCOMES);
-    counter_of(RECONCILED, "payments that were granted though no event had reported them");
-    let top_ups = "automatic charges that ended or wait, by outcome";
-    counters_of(TOP_UPS, top_ups, "outcome", TOP_UP_OUTCOMES);
-    counter_of(PAYMENTS, "payments whose credits were granted");
-    let kinds = ReversalKind::ALL.iter().map(|kind| kind.as_str());
-    counters_of(REVERSALS, "changes of refunds and disputes, by kind", "kind", kinds);
-    let unmatched = "payments of the processor that were not recorded, by reason; anything but 0 is for the operator";
-    let reasons = Mismatch::ALL.iter().map(|reason| reason.as_str());
-    counters_of(UNMATCHED, unmatched, "reason", reasons);
-    let outcomes = EventOutcome::ALL.iter().map(|outcome| outcome.as_str());
-    counters_of(
-        EVENTS,
-        "events of the processor that were acted on, by outcome",
-        "outcome",
-        outcomes,
-    );
-}
-
-fn declare_exports() {
-    counters_of(EXPORTS, "attempts at exports that ended, by ending", "ending", EXPORT_ENDINGS);
-    counter_of(EXPORT_PAGES, "pages of platforms in exports whose attempts ended");
-    counter_of(EXPORT_ROWS, "rows in exports whose attempts ended");
-    let anew = "exports that were read again from their first page, because what was kept could not be read";
-    counter_of(EXPORTS_BEGUN_ANEW, anew);
-    describe_histogram!(EXPORT_DURATION, "time of one attempt at an export, by ending");
-    for ending in EXPORT_ENDINGS {
-        drop(histogram!(EXPORT_DURATION, "ending" => ending));
-    }
-    gauge_of(EXPORTS_PENDING, "exports that wait for a worker, on all nodes");
-    gauge_of(EXPORTS_RUNNING, "exports that are worked on, on all nodes");
-    gauge_of(EXPORTS_OLDEST, "how long the oldest waiting export has waited");
-}
-
-fn counter_of(name: &'static str, meaning: &'static str) {
-    describe_counter!(name, meaning);
-    drop(counter!(name));
-}
-
-fn counters_of(
-    name: &'static str,
-    meaning: &'static str,
-    label: &'static str,
-    values: impl IntoIterator<Item = &'static str>,
-) {
-    describe_counter!(name, meaning);
-    for value in values {
-        drop(counter!(name, label => value));
-    }
-}
-
-fn gauge_of(name: &'static str, meaning: &'static str) {
-    describe_gauge!(name, meaning);
-    drop(gauge!(name));
 }
 
 /// Metrics of the hot path, looked up once: a look-up by name and labels costs more than the counting.
@@ -566,10 +368,12 @@ mod tests {
             assert!(sample.starts_with("creator_gateway_"), "{sample}");
             assert!(sample.ends_with(" 0"), "{sample}");
         }
-        let source = include_str!("metrics.rs");
-        let own = source
-            .lines()
-            .filter_map(|line| line.strip_prefix("const ")?.split_once("&str = \"creator_"));
+        let source = include_str!("declared.rs");
+        let own = source.lines().filter_map(|line| {
+            line.trim_start_matches("pub(super) ")
+                .strip_prefix("const ")?
+                .split_once("&str = \"creator_")
+        });
         let own: BTreeSet<String> =
             own.map(|(_, name)| format!("creator_{}", name.trim_end_matches("\";"))).collect();
         assert_eq!(own, names("# TYPE "), "each that has a name is declared");
