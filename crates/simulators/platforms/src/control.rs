@@ -102,9 +102,9 @@ fn count(platforms: &PlatformsSimulator, request: &ControlRequest<'_>) -> Contro
     Ok(json!({"count": count, "writes": writes}))
 }
 
-/// See [`lists::Change`].
+/// See [`lists::ListChange`].
 fn change_list(platforms: &PlatformsSimulator, request: &ControlRequest<'_>) -> ControlOutcome {
-    let change = serde_json::from_slice::<lists::Change>(request.body);
+    let change = serde_json::from_slice::<lists::ListChange>(request.body);
     let not_right = |error| ControlProblem::of_field("body", format!("is not right: {error}"));
     let change = change.map_err(not_right)?;
     let host = host(platforms, Some(&change.platform))?;

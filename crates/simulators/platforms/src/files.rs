@@ -13,12 +13,12 @@ use simulator_kit::json_lines::PRIVATE;
 
 /// Files in a folder, or in memory when there is no data folder.
 #[derive(Debug)]
-pub(crate) enum Files {
+pub(crate) enum UploadedFiles {
     Folder(PathBuf),
     Memory(Mutex<HashMap<String, Bytes>>),
 }
 
-impl Files {
+impl UploadedFiles {
     /// Makes the folder if it is missing.
     pub(crate) fn open(folder: Option<&Path>) -> io::Result<Self> {
         let Some(folder) = folder else { return Ok(Self::Memory(Mutex::default())) };

@@ -51,16 +51,16 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde_json::{Value, json};
-use simulator_kit::dice::mix;
 use simulator_kit::json_lines::JsonLines;
+use simulator_kit::seeded_random::mix;
 use simulator_kit::{Clock, Environment};
 
-use self::delivery::Outbox;
+use self::delivery::EventOutbox;
 use self::fields::{flag, set, text};
-use self::form::Params;
-use self::object_store::{Change, ObjectStore};
+use self::form::FormParams;
+use self::object_store::{ObjectStore, StoreChange};
 pub use self::settings::ProcessorSettings;
-use self::switches::Switches;
+use self::switches::FaultSwitches;
 
 /// So many requests are remembered.
 const REQUESTS_MAX: usize = 10_000;
@@ -73,9 +73,9 @@ pub struct ProcessorSimulator {
     pub(crate) publishable_key: String,
     store: Mutex<ObjectStore>,
     journal: Mutex<JsonLines>,
-    busy: wire::Busy,
-    pub(crate) switches: Switches,
-    pub(crate) outbox: Outbox,
+    busy: wire::KeysInUse,
+    pub(crate) switches: FaultSwitches,
+    pub(crate) outbox: EventOutbox,
     clock: Clock,
     /// Seconds by which its time is ahead of that of all simulators.
     ahead_s: AtomicI64,
@@ -90,7 +90,7 @@ impl ProcessorSimulator {
         let file = environment.data.as_ref().map(|folder| folder.join("journal-processor.jsonl"));
         let mut journal = JsonLines::open(file.as_deref())?;
         let (mut changes, mut count) = (Vec::new(), 0_u64);
-        journal.scan(0, |_, change: Change| {
+        journal.scan(0, |_, change: StoreChange| {
             changes.push(change);
             count += 1;
             ControlFlow::Continue(())
@@ -107,7 +107,7 @@ impl ProcessorSimulator {
         environment
             .clock
             .advance_ms((moved("world_ahead_ms") - environment.clock.ahead_ms()).max(0));
-        let outbox = Outbox::new(settings);
+        let outbox = EventOutbox::new(settings);
         for event in store.all("event").filter(|event| flag(event, "_.waiting")) {
             outbox.add(text(event, "id"));
         }
@@ -116,8 +116,8 @@ impl ProcessorSimulator {
             publishable_key: settings.publishable_key.clone(),
             store: Mutex::new(store),
             journal: Mutex::new(journal),
-            busy: wire::Busy::default(),
-            switches: Switches::default(),
+            busy: wire::KeysInUse::default(),
+            switches: FaultSwitches::default(),
             outbox,
             clock: environment.clock.clone(),
             ahead_s: AtomicI64::new(ahead),
@@ -226,11 +226,11 @@ impl ProcessorSimulator {
     }
 
     /// Remembers that a request came.
-    fn noted(&self, request: &wire::Request<'_>, params: Option<&Params>, status: u16) {
+    fn noted(&self, request: &wire::ApiRequest<'_>, params: Option<&FormParams>, status: u16) {
         let key = request.headers.get("idempotency-key").and_then(|key| key.to_str().ok());
         let line = json!({
             "method": request.method.as_str(), "path": format!("/v1/{}", request.path), "idempotency_key": key,
-            "params": params.map(Params::shown), "status": (status > 0).then_some(status), "at": self.now_s(),
+            "params": params.map(FormParams::shown), "status": (status > 0).then_some(status), "at": self.now_s(),
         });
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         if requests.len() == REQUESTS_MAX {

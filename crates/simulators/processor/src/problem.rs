@@ -6,7 +6,7 @@ const REFERENCE: &str = "https://docs.stripe.com/error-codes";
 
 /// An error body and its status.
 #[derive(Clone, Debug)]
-pub(crate) struct Problem {
+pub(crate) struct ApiError {
     pub(crate) status: u16,
     pub(crate) kind: &'static str,
     pub(crate) code: Option<Box<str>>,
@@ -19,7 +19,7 @@ pub(crate) struct Problem {
     pub(crate) keeps: bool,
 }
 
-impl Problem {
+impl ApiError {
     /// 400: the request makes no sense.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self {

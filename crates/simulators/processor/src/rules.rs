@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::fields::{at, flag, list, set, text, whole};
 use super::object_store::ObjectStore;
-use super::problem::Problem;
+use super::problem::ApiError;
 
 /// The object that keeps all of it.
 const RULES: &str = "billing_rules";
@@ -63,7 +63,7 @@ pub(super) fn shown(store: &ObjectStore) -> Value {
 }
 
 /// Changes what is named.
-pub(super) fn apply(store: &mut ObjectStore, wanted: &Value) -> Result<(), Problem> {
+pub(super) fn apply(store: &mut ObjectStore, wanted: &Value) -> Result<(), ApiError> {
     let fields = wanted.as_object().cloned().unwrap_or_default();
     for (name, value) in &fields {
         let (fits, must) = match name.as_str() {
@@ -90,7 +90,7 @@ pub(super) fn apply(store: &mut ObjectStore, wanted: &Value) -> Result<(), Probl
             }
         };
         if !fits {
-            return Err(Problem::param(name, format!("{name} {must}")));
+            return Err(ApiError::param(name, format!("{name} {must}")));
         }
     }
     change(store, |rules| {

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use self::message::Message;
+use self::message::MailMessage;
 use crate::clock::Clock;
 use crate::environment::Environment;
 use crate::json_lines::JsonLines;
@@ -45,20 +45,20 @@ pub(crate) struct KeptMail {
 #[derive(Debug)]
 pub struct MailSink {
     clock: Clock,
-    kept: Mutex<Kept>,
+    kept: Mutex<SinkState>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct SinkState {
     journal: JsonLines,
     mails: VecDeque<KeptMail>,
     last_id: u64,
-    refusal: Option<Refusal>,
+    refusal: Option<MailRefusal>,
 }
 
 /// What the next mails are answered instead of being taken.
 #[derive(Debug, Clone, Copy)]
-struct Refusal {
+struct MailRefusal {
     next: u64,
     code: u16,
 }
@@ -83,7 +83,7 @@ impl MailSink {
             mails.iter().try_for_each(|mail| journal.append(mail).map(drop))?;
         }
         let last_id = mails.back().map_or(0, |mail| mail.id);
-        let kept = Kept { journal, mails, last_id, refusal: None };
+        let kept = SinkState { journal, mails, last_id, refusal: None };
         Ok(Self { clock, kept: Mutex::new(kept) })
     }
 
@@ -119,7 +119,7 @@ impl MailSink {
 
     /// Refuses the next mails with this code of SMTP.
     pub(crate) fn refuse(&self, next: u64, code: u16) {
-        self.kept().refusal = Some(Refusal { next, code });
+        self.kept().refusal = Some(MailRefusal { next, code });
     }
 
     /// Forgets every mail, and refuses none.
@@ -142,7 +142,7 @@ impl MailSink {
         self.kept().mails.iter().find(|mail| mail.id == id).cloned()
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, SinkState> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -175,7 +175,7 @@ impl MailPort {
 
 /// A mail in the list of `/control/mail`.
 pub(crate) fn summary(mail: &KeptMail) -> Value {
-    let message = Message::read(&mail.raw);
+    let message = MailMessage::read(&mail.raw);
     json!({
         "id": mail.id, "at_ms": mail.at_ms, "from": mail.from, "to": mail.to,
         "subject": message.header("subject"),
@@ -184,7 +184,7 @@ pub(crate) fn summary(mail: &KeptMail) -> Value {
 
 /// A mail at `/control/mail/{id}`: its headers, its parts, the links in its text, and all of it as it came.
 pub(crate) fn whole(mail: &KeptMail) -> Value {
-    let message = Message::read(&mail.raw);
+    let message = MailMessage::read(&mail.raw);
     let text = message.part("text/plain");
     let mut whole = summary(mail);
     let headers: Vec<Value> =

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use http::StatusCode;
 use http::header::CONTENT_SECURITY_POLICY;
 
-use super::message::{self, Message};
+use super::message::{self, MailMessage};
 use super::{KeptMail, MailSink};
 use crate::script::WireReply;
 
@@ -34,7 +34,7 @@ pub(crate) fn answer(sink: &MailSink, path: &str) -> WireReply {
         "" => page(&one(&mail), OURS),
         "raw" => WireReply::new(StatusCode::OK).content(TEXT, mail.raw),
         "html" => {
-            let html = Message::read(&mail.raw).part("text/html").unwrap_or_default();
+            let html = MailMessage::read(&mail.raw).part("text/html").unwrap_or_default();
             page(&html.replacen("<head>", "<head><base target=\"_blank\">", 1), THEIRS)
         }
         _ => WireReply::new(StatusCode::NOT_FOUND).content(TEXT, "there is no such form\n"),
@@ -49,7 +49,7 @@ fn page(html: &str, policy: &'static str) -> WireReply {
 fn list(mails: &[KeptMail]) -> String {
     let mut rows = String::new();
     for mail in mails.iter().rev() {
-        let message = Message::read(&mail.raw);
+        let message = MailMessage::read(&mail.raw);
         let subject = message.header("subject").unwrap_or("(no subject)");
         let time = jiff::Timestamp::from_millisecond(mail.at_ms).unwrap_or_default();
         // Writing to a string cannot fail.
@@ -73,7 +73,7 @@ fn list(mails: &[KeptMail]) -> String {
 }
 
 fn one(mail: &KeptMail) -> String {
-    let message = Message::read(&mail.raw);
+    let message = MailMessage::read(&mail.raw);
     let subject = escaped(message.header("subject").unwrap_or("(no subject)"));
     let text = message.part("text/plain").unwrap_or_default();
     let shown: String = text.split_inclusive(char::is_whitespace).map(linked).collect();

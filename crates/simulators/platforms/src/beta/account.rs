@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::shapes::{Who, account, id, query_ids, text_fields, who};
+use super::shapes::{AccountRef, account, id, query_ids, text_fields, who};
 use super::{posts, search, tiers, two_factor, walls};
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::call::{Call, object};
@@ -77,7 +77,7 @@ fn me(call: &Call<'_>, overlay: &Overlay) -> Outcome {
 
 /// By `ids` or `usernames`; those that are nobody's are left out.
 fn accounts(call: &Call<'_>, overlay: &Overlay) -> Outcome {
-    let found: Vec<Who> = if call.query("usernames").is_some() {
+    let found: Vec<AccountRef> = if call.query("usernames").is_some() {
         let names = query_ids(call, "usernames")?;
         names.iter().filter_map(|name| search::by_username(call, overlay, name)).collect()
     } else {
@@ -107,7 +107,9 @@ fn change_username(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     if !(4..=30).contains(&username.len()) || !username.bytes().all(allowed) {
         return Err(Refusal::bad_request("username is not allowed"));
     }
-    if search::by_username(call, overlay, &username).is_some_and(|owner| owner != Who::Creator) {
+    if search::by_username(call, overlay, &username)
+        .is_some_and(|owner| owner != AccountRef::Creator)
+    {
         return Err(Refusal::conflict("username is taken"));
     }
     set(overlay, json!({"username": username}));

@@ -1,7 +1,7 @@
 //! Codes that give a subscription away.
 
 use serde_json::{Value, json};
-use simulator_kit::dice::mix;
+use simulator_kit::seeded_random::mix;
 
 use super::shapes::{Collection, NOTHING, body_id, id, query_id};
 use super::tiers;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::shapes::{
-    Collection, NOTHING, Who, account, body_id, body_ids, id, query_id, text_fields, who,
+    AccountRef, Collection, NOTHING, account, body_id, body_ids, id, query_id, text_fields, who,
 };
 use crate::answer::{Answer, Outcome, Refusal};
 use crate::call::{Call, object};
@@ -69,7 +69,7 @@ fn lists(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let Some(wanted) = call.query("accountId") else {
         return collection(call).list(call, overlay, "lists", |list| shown(call, overlay, list));
     };
-    let Some(Who::Fan(fan)) = who(call, wanted) else {
+    let Some(AccountRef::Fan(fan)) = who(call, wanted) else {
         return Err(Refusal::not_found("Account"));
     };
     let has_fan = |list: &u64| {
@@ -85,7 +85,7 @@ fn list(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let list = collection(call).find(call, overlay, query_id(call, "listId")?, "List")?;
     let table = items_table(list);
     let page = items(call, overlay, list, &table).page(call, overlay)?;
-    let item = |fan| json!({"id": id(call, Kind::Fan, fan), "account": account(call, overlay, Who::Fan(fan))});
+    let item = |fan| json!({"id": id(call, Kind::Fan, fan), "account": account(call, overlay, AccountRef::Fan(fan))});
     let rows: Vec<Value> = page.indexes.into_iter().map(item).collect();
     let list = shown(call, overlay, list);
     Ok(Answer::ok(json!({
@@ -134,7 +134,7 @@ fn order(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
 fn sent_fans(call: &Call<'_>) -> Result<Vec<u64>, Refusal> {
     let ids = body_ids(call, "itemIds")?;
     let fan = |id: &String| match who(call, id) {
-        Some(Who::Fan(fan)) => Ok(fan),
+        Some(AccountRef::Fan(fan)) => Ok(fan),
         _ => Err(Refusal::not_found("Account")),
     };
     ids.iter().map(fan).collect()

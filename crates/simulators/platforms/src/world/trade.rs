@@ -1,6 +1,6 @@
 //! Money: tiers, payments, chargebacks, payouts, and the links that bring fans.
 
-use simulator_kit::dice::mix;
+use simulator_kit::seeded_random::mix;
 
 use super::people::PERIOD_MS;
 use super::series::Series;
@@ -270,7 +270,7 @@ impl World {
 
     /// The tracking link with this index.
     pub(crate) fn campaign(&self, index: u64) -> Campaign {
-        let mut dice = self.dice(CAMPAIGN, index);
+        let mut random = self.random(CAMPAIGN, index);
         let at = usize::try_from(index).unwrap_or(usize::MAX);
         let residue: &'static [u64] = match index {
             0 => &[1],
@@ -284,7 +284,7 @@ impl World {
         Campaign {
             index,
             name: CAMPAIGN_NAMES.get(at).copied().unwrap_or("Link"),
-            clicks: claimers.count() * dice.between(3, 20),
+            clicks: claimers.count() * random.between(3, 20),
             created_at_ms: self.time_ms(CAMPAIGN, index, 30 * DAY_MS),
             claimers,
         }
@@ -348,11 +348,11 @@ impl World {
         if lane == RENEWAL_LANE && fan != index / LANES && renewed {
             return (PaymentKind::Renewal, price_cents());
         }
-        let mut dice = self.dice(PAYMENT, index);
-        match dice.below(5) {
-            0 | 1 => (PaymentKind::Tip, signed(dice.between(1, 20)) * 500),
-            2 | 3 => (PaymentKind::Message, signed(dice.between(3, 30)) * 100),
-            _ => (PaymentKind::Post, signed(dice.between(3, 40)) * 100),
+        let mut random = self.random(PAYMENT, index);
+        match random.below(5) {
+            0 | 1 => (PaymentKind::Tip, signed(random.between(1, 20)) * 500),
+            2 | 3 => (PaymentKind::Message, signed(random.between(3, 30)) * 100),
+            _ => (PaymentKind::Post, signed(random.between(3, 40)) * 100),
         }
     }
 }

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{Outcome, attempt, money};
-use crate::checkout::{self, Paid};
+use crate::checkout::{self, CheckoutOutcome};
 use crate::coupons;
 use crate::fields::{at, text};
-use crate::problem::Problem;
+use crate::problem::ApiError;
 use crate::{ProcessorSimulator, charges, customers, payment_methods, portal};
 
 /// Cards are valid until the end of this month: (month, year).
@@ -29,7 +29,7 @@ pub(super) fn pay(processor: &ProcessorSimulator, id: &str, body: &Value) -> Out
         let method = payment_methods::from_number(store, card(body), EXPIRES)?;
         checkout::pay(store, id, &method, false)
     })?;
-    if let Paid::Authenticate(page) = &paid {
+    if let CheckoutOutcome::Authenticate(page) = &paid {
         let Some(proven) = proven else {
             return Ok(json!({"status": "open", "authenticate": page}));
         };
@@ -48,7 +48,7 @@ pub(super) fn pay(processor: &ProcessorSimulator, id: &str, body: &Value) -> Out
 pub(super) fn cards(processor: &ProcessorSimulator, customer: &str, body: &Value) -> Outcome {
     let works = at(body, "works")
         .as_bool()
-        .ok_or_else(|| Problem::param("works", "works must be true or false"))?;
+        .ok_or_else(|| ApiError::param("works", "works must be true or false"))?;
     let code = if text(body, "code").is_empty() { "generic_decline" } else { text(body, "code") };
     attempt(processor, |store| {
         customers::live(store, customer, "id")?;
@@ -70,16 +70,16 @@ pub(super) fn portal(processor: &ProcessorSimulator, customer: &str, body: &Valu
         let (month, year) = EXPIRES;
         let mut actions = Vec::new();
         if body.get("card").is_some() {
-            actions.push(portal::Action::AddCard { number: card(body), month, year });
+            actions.push(portal::PortalAction::AddCard { number: card(body), month, year });
         }
         if body.get("cancel").is_some() {
-            actions.push(portal::Action::Cancel(text(body, "cancel")));
+            actions.push(portal::PortalAction::Cancel(text(body, "cancel")));
         }
         if body.get("resume").is_some() {
-            actions.push(portal::Action::Resume(text(body, "resume")));
+            actions.push(portal::PortalAction::Resume(text(body, "resume")));
         }
         if actions.is_empty() {
-            return Err(Problem::param("card", "there must be a card, cancel or resume"));
+            return Err(ApiError::param("card", "there must be a card, cancel or resume"));
         }
         for action in &actions {
             portal::act(store, customer, action)?;
@@ -91,15 +91,15 @@ pub(super) fn portal(processor: &ProcessorSimulator, customer: &str, body: &Valu
 }
 
 /// What a coupon of a request is: one that exists, or a new one with `percent_off` for a `duration`.
-pub(super) fn new_coupon(body: &Value) -> Result<(i64, &str), Problem> {
+pub(super) fn new_coupon(body: &Value) -> Result<(i64, &str), ApiError> {
     let percent = at(body, "percent_off").to_string();
     let bp = coupons::basis_points(&percent).ok_or_else(|| {
         let message = "percent_off must be above 0 and at most 100, with two places at most";
-        Problem::param("percent_off", message)
+        ApiError::param("percent_off", message)
     })?;
     match text(body, "duration") {
         "" | "once" => Ok((bp, "once")),
         "forever" => Ok((bp, "forever")),
-        _ => Err(Problem::param("duration", "duration must be once or forever")),
+        _ => Err(ApiError::param("duration", "duration must be once or forever")),
     }
 }

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::{end, next_period, period, set_period};
-use crate::charges::How;
+use crate::charges::ChargeMode;
 use crate::fields::{flag, set, text, whole};
-use crate::invoices::{self, Bill, Collected};
+use crate::invoices::{self, CollectionOutcome, InvoiceDraft};
 use crate::object_store::ObjectStore;
 use crate::{events, rules};
 
-const NOBODY_THERE: How = How { off_session: true, authenticated: false };
+const NOBODY_THERE: ChargeMode = ChargeMode { off_session: true, authenticated: false };
 
 /// The moment has come that the subscription waited for.
 pub(crate) fn pass_time(store: &mut ObjectStore, id: &str) {
@@ -57,7 +57,7 @@ fn renew(store: &mut ObjectStore, id: &str) {
     let subscription = store.get(id).cloned().unwrap_or_default();
     let lines = invoices::lines_of(&subscription, next, store);
     let customer = text(&before, "customer");
-    let bill = Bill { customer, subscription: id, reason: "subscription_cycle", lines };
+    let bill = InvoiceDraft { customer, subscription: id, reason: "subscription_cycle", lines };
     let invoice = invoices::make(store, bill);
     store.change(id, |subscription| set(subscription, "latest_invoice", invoice.as_str()));
     events::emit_changed(store, "customer.subscription.updated", &before);
@@ -69,8 +69,8 @@ fn renew(store: &mut ObjectStore, id: &str) {
 
 fn collect(store: &mut ObjectStore, id: &str, invoice: &str) {
     match invoices::collect(store, invoice, NOBODY_THERE) {
-        Collected::Paid => {}
-        Collected::WantsAction | Collected::Failed(_) => owe(store, id, invoice),
+        CollectionOutcome::Paid => {}
+        CollectionOutcome::WantsAction | CollectionOutcome::Failed(_) => owe(store, id, invoice),
     }
 }
 
@@ -81,7 +81,7 @@ pub(super) fn settle(store: &mut ObjectStore, id: &str, reason: &str) {
         return;
     }
     let customer = store.get(id).map(|it| text(it, "customer").to_owned()).unwrap_or_default();
-    let bill = Bill { customer: &customer, subscription: id, reason, lines: Vec::new() };
+    let bill = InvoiceDraft { customer: &customer, subscription: id, reason, lines: Vec::new() };
     let invoice = invoices::make(store, bill);
     store.change(id, |subscription| set(subscription, "latest_invoice", invoice.as_str()));
     collect(store, id, &invoice);
