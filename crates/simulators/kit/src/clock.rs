@@ -1,4 +1,5 @@
-//! The time that the simulators live in. Tests move it by hand; everything else takes it from the system.
+//! The time that the simulators live in. Tests move it by hand; everything else takes it from the
+//! system.
 
 use std::fmt;
 use std::sync::Arc;
@@ -47,7 +48,8 @@ impl Clock {
         moved.fetch_add(by_ms, Ordering::SeqCst);
     }
 
-    /// Moves the clock ahead to this time, for all simulators. It never goes back: a time that has passed moves nothing.
+    /// Moves the clock ahead to this time, for all simulators. It never goes back: a time that has
+    /// passed moves nothing.
     pub fn move_to_ms(&self, at_ms: i64) {
         match &self.0 {
             TimeSource::System(_) => self.advance_ms(at_ms.saturating_sub(self.now_ms()).max(0)),

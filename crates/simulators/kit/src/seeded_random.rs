@@ -1,4 +1,5 @@
-//! Randomness that can be repeated: every number follows from the seed and from what it is asked for.
+//! Randomness that can be repeated: every number follows from the seed and from what it is asked
+//! for.
 
 /// A stream of numbers that depends on nothing but its seed (`SplitMix64`).
 #[derive(Clone, Copy, Debug)]

@@ -41,7 +41,7 @@ pub trait Simulator: Send + Sync {
     /// Responds to a request below `/control`; `None` when the path is not one of its own.
     fn control<'a>(&'a self, request: &'a ControlRequest<'a>) -> BoxFuture<'a, Option<WireReply>>;
 
-    /// Told after the clock was moved. Gives fields to show beside the new time.
+    /// Called after the clock was moved. Returns fields to show beside the new time.
     fn clock_moved(&self) -> Map<String, Value> {
         Map::new()
     }

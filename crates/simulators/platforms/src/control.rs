@@ -86,8 +86,8 @@ fn requests(platforms: &PlatformsSimulator, request: &ControlRequest<'_>) -> Con
     Ok(json!({"requests": page, "next_after": next, "total": total, "first_seq": first_seq}))
 }
 
-/// `platform` (all when absent). With `call_id` only the requests that are kept in memory are looked
-/// through.
+/// `platform` (all when absent). With `call_id` only the requests that are kept in memory are
+/// looked through.
 fn count(platforms: &PlatformsSimulator, request: &ControlRequest<'_>) -> ControlOutcome {
     let hosts: Vec<&PlatformHost> = match request.value("platform") {
         Some(name) => vec![host(platforms, Some(name))?],

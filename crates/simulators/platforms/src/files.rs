@@ -1,5 +1,6 @@
-//! The files that were uploaded, known by the SHA-256 of their bytes. A platform never gives them back
-//! through its own routes; `/control/files/{sha256}` does, for those who want to see what arrived.
+//! The files that were uploaded, known by the SHA-256 of their bytes. A platform never gives them
+//! back through its own routes; `/control/files/{sha256}` does, for those who want to see what
+//! arrived.
 
 use std::collections::HashMap;
 use std::io::{self, Write as _};

@@ -1,4 +1,5 @@
-//! Lists whose rows come, go and move on demand, between any two pages: what platforms' lists do by themselves.
+//! Lists whose rows come, go and move on demand, between any two pages: what platforms' lists do by
+//! themselves.
 
 use serde_json::{Value, json};
 
@@ -31,7 +32,7 @@ pub(crate) struct ListChange {
 #[derive(Clone, Copy, Debug, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ListAction {
-    /// A row that was removed comes again; else a subscriber whom nobody has seen, among subscribers.
+    /// A row that was removed comes again; if there is none, a new subscriber, among subscribers.
     Add,
     /// Rows go.
     Remove,
@@ -52,7 +53,7 @@ pub(crate) fn change(host: &PlatformHost, change: &ListChange) -> Result<Value, 
             ListAction::Add => {
                 let mut missing = (0..series.count()).filter_map(|place| series.at(place));
                 let back = missing.find(|index| !rows.contains(index));
-                // One of so many numbers more than there are rows is free.
+                // Of one number more than there are rows, at least one is free.
                 let mut free = series.end()..=series.end().saturating_add(rows.len() as u64);
                 let new = free.find(|index| !rows.contains(index));
                 let is_new = change.list == MovableList::Subscribers;

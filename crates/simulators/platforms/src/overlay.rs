@@ -1,7 +1,8 @@
-//! What was written, laid over the generated world. An overlay belongs to one creator on one platform
-//! and has tables by name; a table knows which things were put in or taken out of a collection, and
-//! fields that were set on things. Everything is known by its index in the world, or by a number
-//! from [`ids::CREATED`] up if it was made while running; the spelling of ids is the platform's.
+//! What was written, laid over the generated world. An overlay belongs to one creator on one
+//! platform and has tables by name; a table knows which things were put in or taken out of a
+//! collection, and fields that were set on things. Everything is known by its index in the world,
+//! or by a number from [`ids::CREATED`] up if it was made while running; the spelling of ids is the
+//! platform's.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -102,8 +102,8 @@ pub(crate) trait Platform: Send + Sync {
         Ok(())
     }
 
-    /// Where the rows of a list are, for those whose rows can be moved on demand: the table, and what it has before
-    /// anything was written. `fan` is whose messages they are.
+    /// Where the rows of a list are, for those whose rows can be moved on demand: the table, and
+    /// what it has before anything was written. `fan` is whose messages they are.
     fn list(&self, world: &World, list: MovableList, fan: u64) -> Option<(String, Series)>;
 
     /// The answer as the platform writes it, for those that wrap it in an envelope.

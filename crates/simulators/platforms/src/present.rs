@@ -1,6 +1,6 @@
-//! Where the generated worlds end. They reach the day on which they are first started and stay there
-//! as long as their data folder is kept: what was generated never moves, and what is written always
-//! comes after it. Without a data folder every start is a first one.
+//! Where the generated worlds end. They reach the day on which they are first started and stay
+//! there as long as their data folder is kept: what was generated never moves, and what is written
+//! always comes after it. Without a data folder every start is a first one.
 
 use std::io;
 use std::ops::ControlFlow;

@@ -1,8 +1,9 @@
-//! What a platform was asked. A request is on the log before it is handled, so that whoever checks
-//! the gateway's books can see what really reached the platform, also after any crash.
+//! What a platform was asked. A request is on the log before it is handled, so that a check of the
+//! gateway's ledger can see what really reached the platform, also after any crash.
 //!
 //! The newest requests are kept in memory, up to a number; all of them are counted, and with a data
-//! folder all of them are on file. A page of older ones is read from the file, from a place near it.
+//! folder all of them are on file. A page of older ones is read from the file, from a place near
+//! it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,7 +17,7 @@ use simulator_kit::json_lines::JsonLines;
 /// The place in the file is remembered of every request whose number follows a multiple of this.
 const MARK_EVERY: u64 = 1024;
 
-/// Behind the last request of a page, so many lines of the file are looked through for statuses.
+/// The number of lines behind the last request of a page that are searched for statuses.
 const LINES_BEHIND_MAX: u64 = 100_000;
 
 /// One request, as it was when it arrived.

@@ -7,7 +7,7 @@ use super::answer::Outcome;
 use super::call::Call;
 use crate::overlay::Overlay;
 
-/// Looks only; many may run at once.
+/// Looks only; many may run concurrently.
 pub(crate) type ReadHandler = fn(&Call<'_>, &Overlay) -> Outcome;
 
 /// May change the overlay. It checks first and changes last: a refused write leaves no trace, for

@@ -1,4 +1,5 @@
-//! A customer's balance: credit for later invoices below zero, what is owed above, and every movement of it.
+//! A customer's balance: credit for later invoices below zero, what is owed above, and every
+//! movement of it.
 
 use serde_json::{Value, json};
 
@@ -32,7 +33,8 @@ impl<'a> BalanceMovement<'a> {
     }
 }
 
-/// Moves the balance of a customer and writes the movement down; gives its id, or none where nothing moves.
+/// Moves the balance of a customer and writes the movement down; gives its id, or none where
+/// nothing moves.
 pub(super) fn move_by(
     store: &mut ObjectStore,
     customer: &str,

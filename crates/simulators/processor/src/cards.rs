@@ -23,7 +23,7 @@ pub(crate) enum CardBehaviour {
     AuthenticatesOnSession,
     /// Needs authentication, and has no money then.
     AuthenticatesThenDeclines,
-    /// Pays, and is disputed at once.
+    /// Pays, and is disputed immediately.
     Disputes,
     /// A bank account: the money comes later, or does not.
     PaysLater,
@@ -177,7 +177,7 @@ pub(crate) fn find(given: &str) -> Option<TestCard> {
 }
 
 impl TestCard {
-    /// Makes a payment method of it that belongs to nobody yet; gives its id.
+    /// Makes a payment method of it that has no customer yet; returns its id.
     pub(crate) fn make(&self, store: &mut ObjectStore) -> String {
         let id = store.new_id("pm");
         let last4 = self.number.get(self.number.len().saturating_sub(4)..).unwrap_or_default();

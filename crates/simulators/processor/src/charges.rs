@@ -21,7 +21,8 @@ pub(super) struct ChargeMode {
 /// Where a card or a customer keeps the code that its charges are declined with.
 const DECLINES: &str = "_.declines";
 
-/// Lets every charge of a card, or of all cards of a customer, be declined with this code from now on, or no longer.
+/// Lets every charge of a card, or of all cards of a customer, be declined with this code from now
+/// on, or no longer.
 pub(super) fn set_declines(store: &mut ObjectStore, id: &str, code: Option<&str>) {
     store.change(id, |object| set(object, DECLINES, json!(code)));
 }
@@ -35,8 +36,8 @@ pub(super) enum CardVerdict {
     WantsAuthentication,
 }
 
-/// Asks the bank. A test may have said what it answers: for the next charge, for this card, or for all cards of this
-/// customer.
+/// Asks the bank. A test may have said what it answers: for the next charge, for this card, or for
+/// all cards of this customer.
 pub(super) fn ask(
     store: &mut ObjectStore,
     method: &Value,
@@ -116,7 +117,7 @@ pub(super) fn make(
     id
 }
 
-/// The decline of a charge as it is told, with the charge and the intent.
+/// The decline of a charge as it is shown, with the charge and the intent.
 pub(super) fn refusal(decline_code: &str, intent: &str, method: &str) -> ApiError {
     cards::declined(decline_code)
         .showing("payment_intent", intent)

@@ -47,7 +47,8 @@ pub(super) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     call.store.find("coupon", &id, "id").cloned()
 }
 
-/// A percentage such as `20` or `12.5` in hundredths of a percent, if it is above 0 and at most 100.
+/// A percentage such as `20` or `12.5` in hundredths of a percent, if it is above 0 and at most
+/// 100.
 pub(super) fn basis_points(percent: &str) -> Option<i64> {
     let (whole, part) = percent.split_once('.').unwrap_or((percent, ""));
     let digits = format!("{whole}{part:0<2}");
@@ -81,7 +82,7 @@ pub(super) fn list(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     lists::page(call, "coupon", "/v1/coupons", |coupon| !flag(coupon, "_.deleted"))
 }
 
-/// Nobody gets it any more; who has it keeps it.
+/// It is no longer given; customers who have it keep it.
 pub(super) fn delete(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let id = call.id(0);
     live(call.store, &id, "id")?;
@@ -101,8 +102,8 @@ fn live<'a>(store: &'a ObjectStore, id: &str, param: &str) -> Result<&'a Value, 
     Ok(coupon)
 }
 
-/// The coupons that a request names in `discounts`; none where it names nothing, an empty list where it takes all
-/// away.
+/// The coupons that a request names in `discounts`; none where it names nothing, an empty list
+/// where it takes all away.
 pub(super) fn named(
     store: &ObjectStore,
     params: &FormParams,

@@ -17,11 +17,11 @@ use super::fields::{set, text};
 use super::{ProcessorSimulator, events, versions};
 use crate::settings::ProcessorSettings;
 
-/// An endpoint has so long to answer.
+/// How long an endpoint may take to respond.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Pauses after the first tries that failed; each is waited for once, the last again and again.
 const PAUSES_S: [u64; 7] = [1, 2, 5, 15, 60, 300, 3600];
-/// After so many tries an event is left.
+/// The number of attempts after which an event is left.
 const TRIES_MAX: usize = 16;
 /// An answer's first line is not longer than this.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
@@ -38,13 +38,13 @@ pub(crate) struct WebhookEndpoint {
     pub(crate) version: String,
     /// Types or patterns such as `charge.*`.
     pub(crate) enabled: Vec<String>,
-    /// Events wait until somebody asks for them.
+    /// Events wait until a test asks for them.
     pub(crate) held: bool,
-    /// Each event is sent so many times.
+    /// How many times each event is sent.
     pub(crate) copies: usize,
     /// What is sent together goes out newest first.
     pub(crate) reversed: bool,
-    /// Events wait so many milliseconds before the first try.
+    /// How many milliseconds events wait before the first attempt.
     pub(crate) delay_ms: u64,
 }
 
@@ -66,7 +66,7 @@ struct OutboxState {
 pub(crate) struct EventOutbox {
     kept: Mutex<OutboxState>,
     changed: Notify,
-    /// Held by whoever sends, so that one who waits for all of them waits for those under way too.
+    /// Held while events are sent, so that waiting for all of them includes those under way.
     sending: tokio::sync::Mutex<()>,
 }
 
@@ -169,7 +169,7 @@ impl EventOutbox {
     }
 }
 
-/// Sends events and lets time pass until it is told to stop.
+/// Sends events and lets time pass until `stop` is cancelled.
 pub(crate) async fn run(processor: Arc<ProcessorSimulator>, stop: CancellationToken) {
     loop {
         let next = processor.outbox.next_due();
@@ -210,7 +210,8 @@ pub(crate) async fn send_waiting(
     tried
 }
 
-/// Sends these events now, in this order, each so many times, whether they wait or not; says what became of it.
+/// Sends these events now, in this order, each this many times, whether they wait or not; returns
+/// what became of each attempt.
 pub(crate) async fn send_these(
     processor: &ProcessorSimulator,
     events: &[String],

@@ -53,8 +53,8 @@ fn difference(before: &Value, now: &Value) -> Value {
     Value::Object(changed)
 }
 
-/// The ids of the events that wait and are about one of these objects, oldest first. An invoice's are those of its
-/// payment too: intent, charge, refunds, disputes.
+/// The ids of the events that wait and are about one of these objects, oldest first. An invoice's
+/// are those of its payment too: intent, charge, refunds, disputes.
 pub(super) fn waiting_about(store: &ObjectStore, ids: &[String]) -> Vec<String> {
     let is_about = |event: &&Value| {
         fields::flag(event, "_.waiting")

@@ -31,8 +31,8 @@ impl FormParams {
         Self(read)
     }
 
-    /// Refuses what no pattern allows. A `*` in a pattern stands for any name; a pattern that ends with `?` allows
-    /// an empty value, which unsets the field.
+    /// Refuses what no pattern allows. A `*` in a pattern stands for any name; a pattern that ends
+    /// with `?` allows an empty value, which unsets the field.
     pub(crate) fn only(&self, patterns: &[&str]) -> Result<(), ApiError> {
         for (path, value) in &self.0 {
             let shown = written(path);

@@ -1,7 +1,9 @@
-//! What stands in for the payment processor: its API below `/v1/`, its pages below `/processor/`, and the events that it sends.
+//! What stands in for the payment processor: its API below `/v1/`, its pages below `/processor/`,
+//! and the events that it sends.
 //!
-//! What it knows is in [`object_store`]; every request is carried out in one piece under its lock, written down, and can be
-//! undone until then. The wire is [`wire`], the list of requests [`routes`].
+//! What it knows is in [`object_store`]; every request is carried out in one piece under its lock,
+//! written down, and can be undone until then. The wire is [`wire`], the list of requests
+//! [`routes`].
 
 #![recursion_limit = "256"]
 #![expect(
@@ -62,7 +64,7 @@ use self::object_store::{ObjectStore, StoreChange};
 pub use self::settings::ProcessorSettings;
 use self::switches::FaultSwitches;
 
-/// So many requests are remembered.
+/// The number of requests that are remembered.
 const REQUESTS_MAX: usize = 10_000;
 /// The id of the object that keeps how far the clock was moved.
 const MOVED: &str = "clock_moved";
@@ -174,7 +176,8 @@ impl ProcessorSimulator {
         }
     }
 
-    /// Does something with the store that no request of the API does; `None` when it failed and was undone.
+    /// Does something with the store that no request of the API does; `None` when it failed and was
+    /// undone.
     pub(crate) fn with_store<T>(&self, work: impl FnOnce(&mut ObjectStore) -> T) -> T {
         let mut store = self.locked();
         if store.base.is_empty() {

@@ -1,5 +1,5 @@
-//! Everything the processor knows: objects by their ids, as they are shown. What is done can be undone until it is
-//! written down, so that a request that fails leaves no trace.
+//! Everything the processor knows: objects by their ids, as they are shown. What is done can be
+//! undone until it is written down, so that a request that fails leaves no trace.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -52,7 +52,7 @@ impl ObjectStore {
         format!("{prefix}_{}", letters(self.salt, self.made, 24))
     }
 
-    /// Letters that nobody guesses from an id.
+    /// Letters that cannot be guessed from an id.
     pub(crate) fn secret(&mut self) -> String {
         self.made += 1;
         letters(self.salt ^ 0x005e_c2e7, self.made, 25)

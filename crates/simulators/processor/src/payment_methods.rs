@@ -1,4 +1,4 @@
-//! Payment methods: made of test cards, attached to a customer, detached for good.
+//! Payment methods: made of test cards, attached to a customer, detached permanently.
 
 use serde_json::{Value, json};
 use simulator_kit::calendar;

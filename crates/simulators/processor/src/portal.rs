@@ -1,4 +1,5 @@
-//! The customer portal: a page for a customer who is sent there, on which cards are changed and subscriptions ended.
+//! The customer portal: a page for a customer who is sent there, on which cards are changed and
+//! subscriptions ended.
 
 use serde_json::{Value, json};
 
@@ -42,7 +43,7 @@ pub(super) const CONFIGURATION_PARAMS: &[&str] = &[
     "metadata.*?",
 ];
 
-/// A link works for so many seconds.
+/// The number of seconds that a link works.
 const LIFE_S: i64 = 3600;
 
 pub(super) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
@@ -82,7 +83,8 @@ pub(super) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     call.store.find("billing_portal.session", &id, "id").cloned()
 }
 
-/// The configuration that sessions have unless they name another; it is made when it is first needed.
+/// The configuration that sessions have unless they name another; it is made when it is first
+/// needed.
 fn default_configuration(store: &mut ObjectStore) -> String {
     let known = store.all("billing_portal.configuration").find(|it| flag(it, "is_default"));
     if let Some(known) = known {
@@ -247,7 +249,8 @@ fn end_with_period(
     Ok(())
 }
 
-/// The prices to which the page lets a subscription change: none when it has several items, as on the real page.
+/// The prices to which the page lets a subscription change: none when it has several items, as on
+/// the real page.
 pub(super) fn plans(store: &ObjectStore, subscription: &Value) -> Vec<Value> {
     let items = list(subscription, "items.data");
     let [only] = items else { return Vec::new() };

@@ -161,8 +161,8 @@ fn make_price(store: &mut ObjectStore, product: &str, terms: &PriceTerms, active
     id
 }
 
-/// The price that `price` or `price_data` below a path names; a new one of `price_data` is not active, so that it is
-/// used only here.
+/// The price that `price` or `price_data` below a path names; a new one of `price_data` is not
+/// active, so that it is used only here.
 pub(super) fn named(
     store: &mut ObjectStore,
     params: &FormParams,
@@ -216,7 +216,7 @@ pub(super) fn describe(store: &ObjectStore, price: &Value) -> String {
     product.map_or("", |product| text(product, "name")).to_owned()
 }
 
-/// Cents for so many of a price.
+/// Cents for a quantity of a price.
 pub(super) fn amount(price: &Value, quantity: i64) -> i64 {
     whole(price, "unit_amount").saturating_mul(quantity)
 }

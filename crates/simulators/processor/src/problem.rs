@@ -48,7 +48,8 @@ impl ApiError {
     pub(crate) fn no_such(kind: &str, id: &str, param: &str) -> Self {
         let name = if kind == "payment_method" { "PaymentMethod" } else { kind };
         let message = format!("No such {name}: '{id}'");
-        // An object that the path names is not found; one that a parameter names makes the request wrong.
+        // An object that the path names is not found; one that a parameter names makes the request
+        // wrong.
         let status = if param == "id" || param == "intent" { 404 } else { 400 };
         Self { status, ..Self::param(param, message).code("resource_missing") }
     }

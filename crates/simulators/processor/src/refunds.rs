@@ -84,8 +84,8 @@ fn add_refunded(store: &mut ObjectStore, charge: &str, amount: i64) {
     });
 }
 
-/// A refund arrives at the customer's bank, or fails: then the money is the merchant's again. Also one that had
-/// succeeded can fail later.
+/// A refund arrives at the customer's bank, or fails: then the money is the merchant's again. Also
+/// one that had succeeded can fail later.
 pub(super) fn settle(
     store: &mut ObjectStore,
     id: &str,

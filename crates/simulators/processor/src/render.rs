@@ -1,5 +1,5 @@
-//! Objects as they are shown: without what only the simulator knows, with what was asked to be expanded, in the
-//! shape of a version.
+//! Objects as they are shown: without what only the simulator knows, with what was asked to be
+//! expanded, in the shape of a version.
 
 use serde_json::{Value, json};
 
@@ -127,7 +127,7 @@ fn replace_id(store: &ObjectStore, id: &mut Value, path: &str) -> Result<(), Api
     Ok(())
 }
 
-/// Lists and secrets that are part of an object only when somebody asks for them.
+/// Lists and secrets that are part of an object only on request.
 fn add_on_demand(store: &ObjectStore, shown: &mut Value, name: &str) {
     let id = text(shown, "id").to_owned();
     let stored = store.get(&id);

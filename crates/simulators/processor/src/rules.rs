@@ -1,4 +1,5 @@
-//! What the operator has set at the processor, and what tests set: tax, tries of unpaid invoices, how refunds begin.
+//! What the operator has set at the processor, and what tests set: tax, tries of unpaid invoices,
+//! how refunds begin.
 
 use serde_json::{Value, json};
 
@@ -8,9 +9,10 @@ use super::problem::ApiError;
 
 /// The object that keeps all of it.
 const RULES: &str = "billing_rules";
-/// Unless it is set otherwise, an unpaid invoice is tried again so many days after it was made.
+/// Unless it is set otherwise, an unpaid invoice is tried again this many days after it was made.
 const RETRY_DAYS: [i64; 3] = [3, 8, 15];
-/// Unless it is set otherwise, an invoice carries so many of its lines; the others are on pages of their own.
+/// Unless it is set otherwise, an invoice carries this many of its lines; the others are on pages
+/// of their own.
 const LINES_SHOWN: usize = 10;
 const DAY_S: i64 = 86_400;
 /// 100 percent, in hundredths of a percent.

@@ -45,10 +45,10 @@ pub(crate) struct SwitchRule {
     /// Only this path or template, without `/v1/`, such as `payment_intents/{id}/confirm`.
     #[serde(default)]
     path: Option<String>,
-    /// So many requests that fit are left alone first.
+    /// How many requests that fit are left alone first.
     #[serde(default)]
     after: u64,
-    /// So many requests meet it; 1 when absent.
+    /// How many requests meet it; 1 when absent.
     #[serde(default = "once")]
     times: u64,
 }

@@ -1,4 +1,5 @@
-//! A request from its first header to its answer: who asks, in which version, whether it was asked before.
+//! A request from its first header to its answer: who asks, in which version, whether it was asked
+//! before.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -191,7 +192,8 @@ fn who(
     }
 }
 
-/// Gives the first answer again to a key that was used before; otherwise the request is carried out under it.
+/// Gives the first answer again to a key that was used before; otherwise the request is carried out
+/// under it.
 async fn keyed(processor: &ProcessorSimulator, known: &KnownRequest<'_>) -> ApiAnswer {
     let Some(key) = &known.key else { return faulty(processor, known).await };
     let fingerprint =
@@ -297,7 +299,8 @@ fn broken(status: u16) -> ApiError {
     ApiError { kind: "api_error", ..ApiError::invalid(message).status(status) }
 }
 
-/// Carries the request out in one piece. `spoiled` is answered instead of what came of it, and kept under its key.
+/// Carries the request out in one piece. `spoiled` is answered instead of what came of it, and kept
+/// under its key.
 fn carry_out(
     processor: &ProcessorSimulator,
     known: &KnownRequest<'_>,
@@ -347,7 +350,7 @@ fn carry_out_in(store: &mut ObjectStore, known: &KnownRequest<'_>) -> Result<Val
     let mut shown = render::answer(store, &body, &expand)?;
     versions::shape(store, &mut shown, &known.version);
     if known.caller == Caller::Browser {
-        // A browser is not told whose card it is, nor what the merchant keeps with the payment.
+        // A browser does not learn whose card it is, nor what the merchant keeps with the payment.
         for name in ["customer", "metadata", "latest_charge"] {
             if let Some(map) = shown.as_object_mut() {
                 map.remove(name);

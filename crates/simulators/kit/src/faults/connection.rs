@@ -6,7 +6,7 @@ use crate::script::{ConnectionEnd, SocketScript};
 /// What happens to the connection before an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionFault {
-    /// Nobody listens; see [`crate::listener::port`].
+    /// The port is shut; see [`crate::listener::port`].
     Refused,
     Closed,
     Reset,

@@ -1,4 +1,4 @@
-//! Answers whose beginning, end or length cannot be told, or not in one way.
+//! Responses whose beginning, end or length is unclear or ambiguous.
 
 use http::header::{CONTENT_LENGTH, HeaderName, TRANSFER_ENCODING};
 
@@ -24,7 +24,7 @@ pub(crate) enum FramingFault {
     BodyWithoutContent,
 }
 
-/// A whole answer that nobody asked for.
+/// A whole response without a request.
 const STRAY: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-length: 28\r\n\r\n{\"of\":\"somebody else's call\"}";
 

@@ -27,7 +27,7 @@ const TOTAL: FaultField =
     FaultField::text("field", "the name under which the length stands", "total");
 const MORE: FaultField = FaultField::number("by", "how many rows more it says", 1, (1, 1_000_000));
 
-/// More paths than this are not told apart.
+/// More paths than this share one memory.
 const PATHS_MAX: usize = 64;
 
 /// What is wrong with the pages of a list.

@@ -24,7 +24,7 @@ use crate::simulator::SimulatorRequest;
 /// No request is larger than this many bytes: a file of 512 MiB and the form around it.
 const BODY_BYTES_MAX: usize = 513 * 1024 * 1024;
 
-/// Serves the connection until either side ends it. Once told to stop, the running request is still
+/// Serves the connection until either side ends it. After a stop, the running request is still
 /// answered.
 pub(super) async fn serve(
     service: &Arc<SimulatorService>,

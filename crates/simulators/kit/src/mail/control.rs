@@ -61,7 +61,7 @@ impl Simulator for MailSink {
     }
 }
 
-/// `to` (everybody when absent); first the oldest.
+/// `to` (every recipient when absent); first the oldest.
 fn mails(sink: &MailSink, request: &ControlRequest<'_>) -> Value {
     let wanted = request.value("to");
     let is_wanted = |to: &[String]| {
@@ -77,7 +77,7 @@ fn one(sink: &MailSink, id: &str) -> ControlOutcome {
     sink.find(id).map(|mail| whole(&mail)).ok_or_else(missing)
 }
 
-/// `next`: how many mails; `code`: what SMTP answers instead of taking them, 451 when absent.
+/// `next`: the number of emails; `code`: the SMTP code that they are refused with, 451 when absent.
 fn refuse(sink: &MailSink, request: &ControlRequest<'_>) -> ControlOutcome {
     let code = request.number("code")?.unwrap_or(451);
     let code = u16::try_from(code).ok().filter(|code| (400..600).contains(code));

@@ -1,9 +1,9 @@
-//! Reads what a mail says: headers, parts, and the encodings that text travels in (RFC 5322, 2045, 2046).
+//! Reads an email: headers, parts, and the encodings that text travels in (RFC 5322, 2045, 2046).
 
-/// The parts that are read of one mail, at most.
+/// The number of parts that are read of one email, at most.
 const PARTS_MAX: usize = 20;
 
-/// A mail, or a part of one.
+/// An email, or a part of one.
 #[derive(Debug)]
 pub(crate) struct MailMessage<'a> {
     /// Names as written and values, unfolded.

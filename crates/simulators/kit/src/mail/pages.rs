@@ -1,4 +1,4 @@
-//! The mails as pages, to be read in a browser at `/mail`.
+//! The emails as pages, to be read in a browser at `/mail`.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ const HTML: &str = "text/html; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
 const OURS: &str =
     "default-src 'none'; style-src 'unsafe-inline'; frame-src 'self'; base-uri 'none'";
-/// What somebody mailed runs nothing and loads nothing; its links open in a window of their own.
+/// The HTML of an email runs nothing and loads nothing; its links open in a window of their own.
 const THEIRS: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox allow-popups allow-popups-to-escape-sandbox";
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:56em;margin:2em auto;padding:0 1em}\
     table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.4em .8em .4em 0;border-bottom:1px solid #8884}\

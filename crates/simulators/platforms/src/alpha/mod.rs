@@ -1,5 +1,5 @@
-//! `platform_alpha`: digits as ids, dollars with decimals, lists as `{"list": […], "hasMore": bool}`
-//! with `limit` and `offset`; messages page with `before_id`.
+//! `platform_alpha`: digits as ids, dollars with decimals, lists as
+//! `{"list": […], "hasMore": bool}` with `limit` and `offset`; messages page with `before_id`.
 
 mod account;
 mod campaigns;

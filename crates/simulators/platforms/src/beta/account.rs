@@ -75,7 +75,7 @@ fn me(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     Ok(Answer::ok(json!({"account": own(call, overlay)})))
 }
 
-/// By `ids` or `usernames`; those that are nobody's are left out.
+/// By `ids` or `usernames`; unknown ones are left out.
 fn accounts(call: &Call<'_>, overlay: &Overlay) -> Outcome {
     let found: Vec<AccountRef> = if call.query("usernames").is_some() {
         let names = query_ids(call, "usernames")?;
@@ -98,7 +98,7 @@ fn disable(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(json!({"account": own(call, overlay)})))
 }
 
-/// 4 to 30 lower-case letters, digits, `_`, `.` or `-`; 409 when somebody else has it.
+/// 4 to 30 lower-case letters, digits, `_`, `.` or `-`; 409 when it is taken.
 fn change_username(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let username = call.text("username")?.to_owned();
     let allowed = |byte: u8| {
@@ -116,7 +116,7 @@ fn change_username(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     Ok(Answer::ok(json!({"account": own(call, overlay)})))
 }
 
-/// The code of the mail that a change sends: the last six digits of its id.
+/// The code in the email that a change sends: the last six digits of its id.
 fn code_of(change_id: &str) -> &str {
     change_id.len().checked_sub(6).and_then(|start| change_id.get(start..)).unwrap_or(change_id)
 }

@@ -15,7 +15,7 @@ use crate::world::ids::Kind;
 const CODES: Collection<'static> =
     Collection { table: "gift-codes", series: NOTHING, kind: Kind::Voucher };
 
-/// So many can be made at once.
+/// One request makes at most this many.
 const COUNT_MAX: u64 = 100;
 const VALID_MS: i64 = 90 * DAY_MS;
 

@@ -14,7 +14,7 @@ use crate::world::time;
 
 const LISTS: &str = "lists";
 
-/// No list takes in more accounts than this at once.
+/// One request adds at most this many accounts to a list.
 const ADDED_MAX: u64 = 10_000;
 
 pub(super) fn routes(routes: Routes) -> Routes {
@@ -178,7 +178,8 @@ fn add_other_list(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     add(call, overlay, list, fans)
 }
 
-/// `command` is `clear` (takes all items off) or `duplicate` (makes a copy); `listId` says of which.
+/// `command` is `clear` (takes all items off) or `duplicate` (makes a copy); `listId` says of
+/// which.
 fn run_command(call: &Call<'_>, overlay: &mut Overlay) -> Outcome {
     let list = named(call, overlay, "listId")?;
     match call.text("command")? {

@@ -268,12 +268,12 @@ pub(super) fn who(call: &Call<'_>, id: &str) -> Option<AccountRef> {
     (peer < PEERS).then_some(AccountRef::Peer(peer))
 }
 
-/// Whose account id this is; 404 when it is nobody's.
+/// Whose account id this is; 404 when it is unknown.
 pub(super) fn somebody(call: &Call<'_>, id: &str) -> Result<AccountRef, Refusal> {
     who(call, id).ok_or_else(|| Refusal::not_found("Account"))
 }
 
-/// The account id of somebody.
+/// The id of an account.
 pub(super) fn account_id(call: &Call<'_>, who: AccountRef) -> String {
     match who {
         AccountRef::Creator => id(call, Kind::Creator, 0),
@@ -282,7 +282,7 @@ pub(super) fn account_id(call: &Call<'_>, who: AccountRef) -> String {
     }
 }
 
-/// The account of somebody, as others see it.
+/// An account as others see it.
 pub(super) fn account(call: &Call<'_>, overlay: &Overlay, who: AccountRef) -> Value {
     let world = call.world;
     let own_id = account_id(call, who);

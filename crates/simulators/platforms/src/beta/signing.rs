@@ -37,7 +37,8 @@ impl Signatures {
         }
     }
 
-    /// Refuses a request that is not signed with our key, is too old or too new, or was sent before.
+    /// Refuses a request that is not signed with our key, is too old or too new, or was sent
+    /// before.
     pub(super) fn check(&self, request: &IncomingRequest<'_>) -> Result<(), Refusal> {
         let header = |name: &str| {
             let value = request.header(name).filter(|value| !value.is_empty());

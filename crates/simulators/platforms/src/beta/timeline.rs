@@ -1,4 +1,5 @@
-//! Timelines: the creator's own posts, those of a peer, and the home timeline of all peers followed.
+//! Timelines: the creator's own posts, those of a peer, and the home timeline of all peers
+//! followed.
 
 use serde_json::{Value, json};
 
@@ -13,7 +14,7 @@ use crate::world::ids::Kind;
 use crate::world::people::PEERS;
 use crate::world::{DAY_MS, MINUTE_MS, signed};
 
-/// Every peer has so many posts.
+/// The number of posts of each peer.
 const PEER_POSTS: u64 = 10;
 
 pub(super) fn routes(routes: Routes) -> Routes {

@@ -1,5 +1,5 @@
-//! `platform_delta`: UUIDs as ids, money in cents, times in RFC 3339. Access tokens carry OAuth scopes
-//! and every operation says which it needs; lists come in numbered pages or with a cursor.
+//! `platform_delta`: UUIDs as ids, money in cents, times in RFC 3339. Access tokens carry OAuth
+//! scopes and every operation says which it needs; lists come in numbered pages or with a cursor.
 
 mod agencies;
 mod apps;

@@ -132,8 +132,8 @@ fn refusal(code: &'static str, message: &str) -> Refusal {
     Refusal::new(status, code, message)
 }
 
-/// `grant_type`, `refresh_token`, `client_id`, `client_secret`, each once, as a form; `scope` if the
-/// new access token is to have fewer scopes. The refresh token keeps all that were granted.
+/// `grant_type`, `refresh_token`, `client_id`, `client_secret`, each once, as a form; `scope` if
+/// the new access token is to have fewer scopes. The refresh token keeps all that were granted.
 fn refresh(call: &Call<'_>, shared: &mut Overlay) -> Outcome {
     let form = form(call)?;
     let value = |name: &str| {

@@ -14,7 +14,7 @@ pub(crate) const MEDIA: u64 = 120;
 
 const COMMENTS_MAX: u64 = 1000;
 const POSTS: u64 = 60;
-/// There is a new medium and a new post once in so long.
+/// The time between two media, and between two posts.
 const MEDIUM_STEP_MS: i64 = 3 * DAY_MS;
 const POST_STEP_MS: i64 = 5 * DAY_MS;
 

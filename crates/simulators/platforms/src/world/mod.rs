@@ -16,7 +16,7 @@ mod words;
 
 use simulator_kit::seeded_random::{SeededRandom, mix};
 
-/// Where a generated world ends unless it is told to end elsewhere: 2026-01-01T00:00:00Z, in
+/// Where a generated world ends by default: 2026-01-01T00:00:00Z, in
 /// milliseconds.
 pub(crate) const EPOCH_MS: i64 = 1_767_225_600_000;
 

@@ -18,13 +18,13 @@ const ACTIVE: &[u64] = &[0, 1, 2, 3];
 /// How many fans of ten are active but will not renew, and which.
 const ENDING: &[u64] = &[2, 8];
 
-/// A subscription is paid for so long at once.
+/// The time that one payment of a subscription covers.
 pub(crate) const PERIOD_MS: i64 = 30 * DAY_MS;
 
 /// How many peers there are; a creator follows some of them.
 pub(crate) const PEERS: u64 = 60;
 
-/// Somebody who subscribed at least once.
+/// A person who subscribed at least once.
 #[derive(Clone, Debug)]
 pub(crate) struct Fan {
     pub(crate) name: String,
@@ -134,7 +134,8 @@ impl World {
         }
     }
 
-    /// What this fan ever paid: asked for by itself, because it takes longer than all the rest of a fan.
+    /// What this fan ever paid: asked for by itself, because it takes longer than all the rest of a
+    /// fan.
     pub(crate) fn spent(&self, fan: u64) -> Spent {
         let mut spent = Spent::default();
         for payment in self.payments_of(fan) {

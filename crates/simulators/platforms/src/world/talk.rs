@@ -39,7 +39,7 @@ pub(crate) struct Message {
     pub(crate) tip_cents: i64,
 }
 
-/// A message sent to many fans at once.
+/// A message sent to many fans.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MassMessage {
     pub(crate) index: u64,
@@ -97,7 +97,7 @@ impl World {
         Series::of(self.fans, 12, &[0, 4])
     }
 
-    /// Messages sent to many at once, newest first.
+    /// Messages sent to many fans, newest first.
     pub(crate) fn mass_messages(&self) -> Series {
         Series::all(self.unless_empty(12))
     }

@@ -11,19 +11,19 @@ use super::{DAY_MS, World, signed};
 const PAYMENT: u64 = 60;
 const CAMPAIGN: u64 = 61;
 
-/// There is one payment of each of these lanes for each fan: one when somebody subscribes, and in
+/// There is one payment of each of these lanes for each fan: one for the subscription, and in
 /// the same time one renewal and one other payment of older fans.
 const LANES: u64 = 3;
 const RENEWAL_LANE: u64 = 0;
 const SPENDING_LANE: u64 = 1;
 const SUBSCRIPTION_LANE: u64 = 2;
 
-/// Of so many fans in a row one spends more than the others, who are this much younger.
+/// Of this many fans in a row one spends more than the others, who are this much younger.
 const SPENDER_OF: u64 = 10;
-/// So many of the payments of such a row are that fan's.
+/// The number of payments of such a row that are that fan's.
 const SPENDER_HAS: u64 = 6;
 
-/// What was earned can be paid out after so long.
+/// The time after which earnings can be paid out.
 const HELD_MS: i64 = 7 * DAY_MS;
 const PAYOUTS_MAX: u64 = 12;
 

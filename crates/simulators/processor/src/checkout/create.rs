@@ -112,7 +112,8 @@ pub(crate) fn create(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     call.store.find("checkout.session", &id, "session").cloned()
 }
 
-/// The coupons of a new session: those that the request names, or the one that the control interface has set aside.
+/// The coupons of a new session: those that the request names, or the one that the control
+/// interface has set aside.
 fn coupons_for(call: &mut ApiCall<'_>, mode: &str) -> Result<Vec<String>, ApiError> {
     let named = coupons::named(call.store, call.params)?;
     if mode == "setup" {

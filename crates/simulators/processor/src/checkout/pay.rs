@@ -53,7 +53,8 @@ pub(crate) fn pay(
     }
 }
 
-/// Gives an open session a coupon in the place of what it has, as a customer does who enters a code.
+/// Gives an open session a coupon in the place of what it has, as a customer does who enters a
+/// code.
 pub(crate) fn use_coupon(store: &mut ObjectStore, id: &str, coupon: &str) -> Result<(), ApiError> {
     let mut session = store.find("checkout.session", id, "session")?.clone();
     price::give(&mut session, &[coupon.to_owned()]);

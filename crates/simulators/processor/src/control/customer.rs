@@ -16,7 +16,8 @@ fn card(body: &Value) -> &str {
     if text(body, "card").is_empty() { "pm_card_visa" } else { text(body, "card") }
 }
 
-/// Pays a session with a `card`; `percent_off` or `coupon` is the code that the customer enters before.
+/// Pays a session with a `card`; `percent_off` or `coupon` is the code that the customer enters
+/// before.
 pub(super) fn pay(processor: &ProcessorSimulator, id: &str, body: &Value) -> Outcome {
     if body.get("percent_off").is_some() || body.get("coupon").is_some() {
         attempt(processor, |store| {
@@ -43,8 +44,8 @@ pub(super) fn pay(processor: &ProcessorSimulator, id: &str, body: &Value) -> Out
     }))
 }
 
-/// Lets charges of a `payment_method`, or of all cards that the customer has or will have, be declined with a `code`
-/// (`works` false) from now on, or no longer (`works` true).
+/// Lets charges of a `payment_method`, or of all cards that the customer has or will have, be
+/// declined with a `code` (`works` false) from now on, or no longer (`works` true).
 pub(super) fn cards(processor: &ProcessorSimulator, customer: &str, body: &Value) -> Outcome {
     let works = at(body, "works")
         .as_bool()
@@ -62,8 +63,8 @@ pub(super) fn cards(processor: &ProcessorSimulator, customer: &str, body: &Value
     })
 }
 
-/// Does what a customer does in the portal: saves another `card`, which pays from then on; lets a subscription end with
-/// its period (`cancel`), or not (`resume`).
+/// Does what a customer does in the portal: saves another `card`, which pays from then on; lets a
+/// subscription end with its period (`cancel`), or not (`resume`).
 pub(super) fn portal(processor: &ProcessorSimulator, customer: &str, body: &Value) -> Outcome {
     attempt(processor, |store| {
         customers::live(store, customer, "id")?;
@@ -90,7 +91,8 @@ pub(super) fn portal(processor: &ProcessorSimulator, customer: &str, body: &Valu
     })
 }
 
-/// What a coupon of a request is: one that exists, or a new one with `percent_off` for a `duration`.
+/// What a coupon of a request is: one that exists, or a new one with `percent_off` for a
+/// `duration`.
 pub(super) fn new_coupon(body: &Value) -> Result<(i64, &str), ApiError> {
     let percent = at(body, "percent_off").to_string();
     let bp = coupons::basis_points(&percent).ok_or_else(|| {

@@ -1,4 +1,5 @@
-//! Where events go, and sending them by hand: all that wait, some of them in an order, one several times.
+//! Where events go, and sending them by hand: all that wait, some of them in an order, one several
+//! times.
 
 use serde_json::{Value, json};
 
@@ -46,8 +47,8 @@ pub(super) fn webhook(processor: &ProcessorSimulator, body: &Value) -> Outcome {
     Ok(delivery::shown(&processor.outbox.endpoint()))
 }
 
-/// Sends all events that wait; or those in `events`, in this order; or those that wait and are about the objects in
-/// `about`, oldest first or `reversed`. Each is sent `copies` times.
+/// Sends all events that wait; or those in `events`, in this order; or those that wait and are
+/// about the objects in `about`, oldest first or `reversed`. Each is sent `copies` times.
 pub(super) async fn deliver(processor: &ProcessorSimulator, body: &Value) -> Outcome {
     let chosen = if body.get("events").is_some() {
         Some(named(processor, &ids(body, "events")?)?)

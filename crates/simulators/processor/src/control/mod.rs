@@ -1,5 +1,5 @@
-//! `/control/processor`: the clock, events, disputes, and what goes wrong on purpose; also what a person would do on
-//! the pages, for tests that have no browser.
+//! `/control/processor`: the clock, events, disputes, and what goes wrong on purpose; also what a
+//! person would do on the pages, for tests that have no browser.
 
 mod customer;
 mod events;

@@ -103,7 +103,8 @@ pub(super) fn close_dispute(processor: &ProcessorSimulator, id: &str, body: &Val
     })
 }
 
-/// The object of this kind with this id, or the latest one of the charge, intent or invoice with this id.
+/// The object of this kind with this id, or the latest one of the charge, intent or invoice with
+/// this id.
 fn latest(store: &ObjectStore, kind: &str, id: &str) -> String {
     if store.get(id).is_some_and(|object| text(object, "object") == kind) {
         return id.to_owned();

@@ -9,7 +9,7 @@ use crate::object_store::ObjectStore;
 use crate::problem::ApiError;
 use crate::{cards, checkout, disputes, events, invoices, render};
 
-/// A bank account pays after so many seconds.
+/// The number of seconds after which a bank account pays.
 const LATER_S: i64 = 60;
 
 /// What a try to charge ended with.

@@ -85,7 +85,7 @@ pub(super) fn confirmed(call: &mut ApiCall<'_>, id: &str) -> Result<Value, ApiEr
     }
 }
 
-/// `true`, `false`, or one of the older words for why nobody is there.
+/// `true`, `false`, or one of the older words for why the customer is absent.
 fn off_session(params: &FormParams) -> Result<bool, ApiError> {
     match params.text("off_session") {
         Some("one_off" | "recurring") => Ok(true),

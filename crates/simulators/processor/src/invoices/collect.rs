@@ -137,7 +137,7 @@ pub(crate) fn paid_by(store: &mut ObjectStore, intent: &Value) {
     subscriptions::invoice_paid(store, &id);
 }
 
-/// An invoice is given up: nobody can pay it any more.
+/// Gives an invoice up: it can no longer be paid.
 pub(super) fn abandon(store: &mut ObjectStore, id: &str) {
     let payment = store.all("invoice_payment").find(|payment| text(payment, "invoice") == id);
     let Some(payment) = payment.cloned() else { return };

@@ -1,4 +1,5 @@
-//! Lines of invoices: for whole periods, for parts of them, and those that wait for the next invoice.
+//! Lines of invoices: for whole periods, for parts of them, and those that wait for the next
+//! invoice.
 
 use serde_json::{Value, json};
 
@@ -52,7 +53,8 @@ pub(crate) fn lines_of(
     list(subscription, "items.data").iter().map(line).collect()
 }
 
-/// Takes the subscription's discounts off its lines. A credit has those that its item was charged with.
+/// Takes the subscription's discounts off its lines. A credit has those that its item was charged
+/// with.
 pub(super) fn discounted(
     store: &mut ObjectStore,
     subscription: &str,
@@ -91,7 +93,8 @@ fn remember(
     });
 }
 
-/// Whether prorations of a subscription show their discounts apart; otherwise the amounts are less by them.
+/// Whether prorations of a subscription show their discounts apart; otherwise the amounts are less
+/// by them.
 fn is_itemized(store: &ObjectStore, subscription: &str) -> bool {
     let path = "billing_mode.flexible.proration_discounts";
     store.get(subscription).is_some_and(|it| text(it, path) == "itemized")

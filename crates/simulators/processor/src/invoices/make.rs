@@ -1,4 +1,5 @@
-//! Writing an invoice: its lines, discounts, tax and sum, and what the customer's balance does to it.
+//! Writing an invoice: its lines, discounts, tax and sum, and what the customer's balance does to
+//! it.
 
 use serde_json::{Value, json};
 
@@ -34,8 +35,8 @@ const CHARGE_MIN: i64 = 50;
 /// 100 percent, in hundredths of a percent.
 const ALL_BP: i64 = 10_000;
 
-/// Makes an invoice of the lines and of all that waits for the next invoice of the subscription, and closes it for
-/// changes; gives its id. One that needs no charge is paid.
+/// Makes an invoice of the lines and of all that waits for the next invoice of the subscription,
+/// and closes it for changes; gives its id. One that needs no charge is paid.
 pub(crate) fn make(store: &mut ObjectStore, mut bill: InvoiceDraft<'_>) -> String {
     let own = std::mem::take(&mut bill.lines);
     let has_own = !own.is_empty();

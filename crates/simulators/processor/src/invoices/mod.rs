@@ -94,8 +94,8 @@ pub(super) fn void(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     call.store.find("invoice", &id, "invoice").cloned()
 }
 
-/// An open invoice is not to be paid any more. What the customer's balance had paid of it comes back; what its lines
-/// gave back does not.
+/// An open invoice is not to be paid any more. What the customer's balance had paid of it comes
+/// back; what its lines gave back does not.
 fn give_up(store: &mut ObjectStore, id: &str) {
     let Some(before) = store.get(id).cloned() else { return };
     let now = store.now;

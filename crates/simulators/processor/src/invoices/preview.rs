@@ -29,7 +29,7 @@ pub(crate) const PARAMS: &[&str] = &[
 pub(crate) fn preview(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     let params = call.params;
     let Some(subscription) = params.text("subscription").map(str::to_owned) else {
-        // What a new subscription would cost is asked by nobody here.
+        // Previews of new subscriptions are not simulated.
         return Err(ApiError::missing("subscription"));
     };
     let found = call.store.find("subscription", &subscription, "subscription")?.clone();

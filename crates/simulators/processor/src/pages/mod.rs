@@ -1,5 +1,5 @@
-//! What people see of the processor: checkout, the bank's page on which a card is authenticated, the portal, and the
-//! script for the merchant's own pages.
+//! What people see of the processor: checkout, the bank's page on which a card is authenticated,
+//! the portal, and the script for the merchant's own pages.
 
 mod authenticate;
 mod checkout;

@@ -115,7 +115,8 @@ fn subscription(store: &ObjectStore, subscription: &Value) -> String {
     )
 }
 
-/// Buttons for other plans. A subscription with several items has none: its quantities and plans are the merchant's.
+/// Buttons for other plans. A subscription with several items has none: its quantities and plans
+/// are the merchant's.
 fn plans(store: &ObjectStore, subscription: &Value) -> String {
     let button = |price: &Value| {
         let name = store.get(text(price, "product")).map_or("", |product| text(product, "name"));

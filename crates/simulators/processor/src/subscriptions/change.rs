@@ -51,7 +51,8 @@ pub(crate) struct SubscriptionChange {
     pub(crate) proration: &'static str,
     /// Prorations are counted from this second on.
     pub(crate) date: i64,
-    /// The period begins anew, because the interval changes or something free becomes something paid.
+    /// The period begins anew, because the interval changes or something free becomes something
+    /// paid.
     pub(crate) restarts: bool,
 }
 
@@ -190,7 +191,7 @@ pub(crate) fn update(call: &mut ApiCall<'_>) -> Result<Value, ApiError> {
     call.store.find("subscription", &id, "id").cloned()
 }
 
-/// What the real one can do and this one cannot is refused, so that nobody relies on it.
+/// What the real one can do and this one cannot is refused, so that no caller relies on it.
 fn check_supported(params: &FormParams, behaviour: &str) -> Result<(), ApiError> {
     if behaviour == "pending_if_incomplete" {
         if params.has("metadata") {
@@ -285,7 +286,7 @@ fn put_items(store: &mut ObjectStore, id: &str, change: &SubscriptionChange) {
     });
 }
 
-/// Charges the difference at once, or leaves it for the next invoice.
+/// Charges the difference immediately, or leaves it for the next invoice.
 fn pay(
     store: &mut ObjectStore,
     before: &Value,
@@ -314,7 +315,7 @@ fn pay(
         CollectionOutcome::Failed(problem) => *problem,
     };
     if behaviour == "error_if_incomplete" {
-        // It is as if nobody had asked, the payment included.
+        // It is as if there had been no request, the payment included.
         return Err(ApiError { keeps: false, shown: Vec::new(), ..problem });
     }
     store.change(id, |subscription| {

@@ -1,4 +1,5 @@
-//! What time does to a subscription: renewals, the end of a trial, tries to collect what is owed, the end.
+//! What time does to a subscription: renewals, the end of a trial, tries to collect what is owed,
+//! the end.
 
 use serde_json::{Value, json};
 
@@ -74,8 +75,8 @@ fn collect(store: &mut ObjectStore, id: &str, invoice: &str) {
     }
 }
 
-/// What waits for the next invoice of a subscription is settled, because there is no next one: credit stays the
-/// customer's, and what is owed is charged.
+/// What waits for the next invoice of a subscription is settled, because there is no next one:
+/// credit stays the customer's, and what is owed is charged.
 pub(super) fn settle(store: &mut ObjectStore, id: &str, reason: &str) {
     if invoices::pending_of(store, id).is_empty() {
         return;
@@ -87,8 +88,8 @@ pub(super) fn settle(store: &mut ObjectStore, id: &str, reason: &str) {
     collect(store, id, &invoice);
 }
 
-/// Money is owed: the invoice is tried again. After the last try the invoice stays open, and a subscription that waits
-/// for its money ends.
+/// Money is owed: the invoice is tried again. After the last try the invoice stays open, and a
+/// subscription that waits for its money ends.
 fn owe(store: &mut ObjectStore, id: &str, invoice: &str) {
     let created = store.get(invoice).map_or(store.now, |invoice| whole(invoice, "created"));
     let attempts = rules::retries_s(store).into_iter().map(|after_s| created + after_s);

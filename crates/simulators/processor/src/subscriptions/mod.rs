@@ -104,7 +104,7 @@ pub(super) fn end(store: &mut ObjectStore, id: &str) {
     events::emit(store, "customer.subscription.deleted", id);
 }
 
-/// Whether a subscription has ended for good.
+/// Whether a subscription has ended permanently.
 pub(super) fn is_over(subscription: &Value) -> bool {
     matches!(text(subscription, "status"), "canceled" | "incomplete_expired")
 }
@@ -146,7 +146,8 @@ fn waits(subscription: &Value) -> bool {
     matches!(text(subscription, "status"), "incomplete" | "past_due" | "unpaid")
 }
 
-/// An invoice of a subscription was given up: a subscription that waited for its first payment ends.
+/// An invoice of a subscription was given up: a subscription that waited for its first payment
+/// ends.
 pub(super) fn invoice_voided(store: &mut ObjectStore, invoice: &str) {
     let path = "parent.subscription_details.subscription";
     let id = store.get(invoice).map(|invoice| text(invoice, path).to_owned()).unwrap_or_default();
@@ -177,7 +178,7 @@ pub(super) fn next_period(subscription: &Value) -> (i64, i64) {
     let (_, start) = period(subscription);
     let anchor = whole(subscription, "billing_cycle_anchor");
     let (interval, count) = interval(items(subscription, "items.data"));
-    // Counted from the anchor, so that a short month does not move the day for good.
+    // Counted from the anchor, so that a short month does not move the day permanently.
     let end = (1..=1200)
         .map(|times| calendar::after(anchor, &interval, times * count))
         .find(|end| *end > start);

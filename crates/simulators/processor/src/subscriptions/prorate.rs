@@ -1,5 +1,5 @@
-//! Prorations: what is left of the period of an item that changes is given back, and what it becomes is charged for
-//! the same rest.
+//! Prorations: what is left of the period of an item that changes is given back, and what it
+//! becomes is charged for the same rest.
 
 use serde_json::Value;
 use simulator_kit::calendar;

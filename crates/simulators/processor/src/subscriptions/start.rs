@@ -1,4 +1,5 @@
-//! Starting a subscription: by the merchant's server, or by a customer on the page of a checkout session.
+//! Starting a subscription: by the merchant's server, or by a customer on the page of a checkout
+//! session.
 
 use serde_json::{Value, json};
 use simulator_kit::calendar;
@@ -113,7 +114,7 @@ pub(crate) fn proration_discounts(
     Ok(params.one_of(&path, &["included", "itemized"])?.unwrap_or("included"))
 }
 
-/// The refusal of a card of somebody else.
+/// The refusal of another customer's card.
 pub(super) fn not_attached(method: &str) -> ApiError {
     let message = format!(
         "The customer does not have a payment method with the ID {method}. The payment method must be attached to the customer."
